@@ -1,8 +1,9 @@
 # Inlet in a container: the built program, which contains its packages, without root, on a read-only file system.
 # It needs a configuration at /etc/inlet/inlet.yaml (or everything in the environment), and two volumes.
 
-# The exact Node that it is tested with. To pin its bytes too, build with --build-arg NODE_IMAGE=node@sha256:…
-ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
+# The exact Node that it is tested with. The digest pins its bytes, for amd64 and arm64. CONTRIBUTING.md says how to
+# update it. To build on another image, use --build-arg NODE_IMAGE=…
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
@@ -10,19 +11,23 @@ COPY package.json package-lock.json .npmrc ./
 # No package's own script is run: none is needed.
 RUN npm ci --ignore-scripts
 COPY tsconfig.json build.ts ./
+COPY packaging/sbom.ts ./packaging/
 COPY src ./src
 COPY simulator ./simulator
 RUN npm run build && mkdir empty
 
 FROM ${NODE_IMAGE}
+ARG NODE_IMAGE
 LABEL org.opencontainers.image.title="Inlet" \
       org.opencontainers.image.description="Receives the transfers of a secure file-transfer service, proves them complete, and hands each over as one finished folder." \
       org.opencontainers.image.licenses="MIT" \
-      org.opencontainers.image.base.name="docker.io/library/node:24.21.0-bookworm-slim"
+      org.opencontainers.image.base.name="${NODE_IMAGE}"
 COPY package.json LICENSE /opt/inlet/
 COPY bin /opt/inlet/bin
 COPY config/inlet.example.yaml /opt/inlet/config/
 COPY --from=build /build/dist /opt/inlet/dist
+# For `docker exec CONTAINER inlet status`.
+RUN ln -s /opt/inlet/bin/inlet.cjs /usr/local/bin/inlet
 # New volumes take their owner from here.
 COPY --from=build --chown=1000:1000 /build/empty /srv/inbox
 COPY --from=build --chown=1000:1000 /build/empty /var/lib/inlet

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import standalone from "ajv/dist/standalone/index.js";
 import { build, type Plugin } from "rolldown";
+import { describeBundle } from "./packaging/sbom.ts";
 import { VALIDATED_SCHEMA, VALIDATION_OPTIONS } from "./src/config/validator.ts";
 
 const ROOT = import.meta.dirname;
@@ -14,6 +15,7 @@ const ROOT = import.meta.dirname;
 const PROGRAMS = { main: "src/main.ts", "lock-trial": "src/inbox/lock-trial.ts" };
 const ASSETS = "src/console/assets";
 const LICENSES = "THIRD-PARTY-LICENSES";
+const SBOM = "sbom.cdx.json";
 
 /** The packed files that the program uses. */
 const PACKAGE = ["package.json", "bin", "config"];
@@ -76,8 +78,10 @@ export async function buildPrograms(
   await cp(join(ROOT, ASSETS), join(folder, "assets"), { recursive: true });
   const chunks = output.filter((it) => it.type === "chunk");
   refuseCircles(new Map(chunks.map(({ fileName, imports }) => [fileName, imports])));
-  const licenses = await describeLicenses(chunks.flatMap(({ moduleIds }) => moduleIds));
-  await writeFile(join(folder, LICENSES), licenses);
+  const modules = chunks.flatMap(({ moduleIds }) => moduleIds);
+  const folders = new Set(modules.flatMap((module) => packageOf(module)?.folder ?? []));
+  await writeFile(join(folder, LICENSES), await describeLicenses(folders));
+  await writeFile(join(folder, SBOM), await describeBundle(ROOT, folders));
 }
 
 /** A CommonJS module with the same export. */
@@ -113,8 +117,7 @@ function packageOf(module: string): { name: string; folder: string } | undefined
 }
 
 /** Throws where a bundled package has no text of its license. */
-async function describeLicenses(modules: readonly string[]): Promise<string> {
-  const folders = new Set(modules.flatMap((module) => packageOf(module)?.folder ?? []));
+async function describeLicenses(folders: ReadonlySet<string>): Promise<string> {
   const entries = await Promise.all([...folders].map(describeLicense));
   return `Inlet contains these packages.\n\n${entries.toSorted().join("\n")}`;
 }

@@ -67,7 +67,10 @@ export function formatProfiles(profiles: readonly Profile[]): string {
 export function formatSummary({ cases }: Figures): Record<string, string> {
   const rows = Object.values(cases)
     .flat()
-    .filter(({ unit, beside }) => unit === "s" && beside !== undefined && !beside.startsWith("with"));
+    .filter(
+      ({ unit, beside }) =>
+        (unit === "s" || unit === "ms") && beside !== undefined && !beside.startsWith("with"),
+    );
   return {
     summary: formatTable(rows, {
       what: ({ what }) => what,

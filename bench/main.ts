@@ -20,6 +20,7 @@ import { measurePolls } from "./cases/polls.ts";
 import { measureProfiles } from "./cases/profiles.ts";
 import { measureSlowLink } from "./cases/slow-link.ts";
 import { measureSoak } from "./cases/soak.ts";
+import { measureWarmDaemon } from "./cases/warm-daemon.ts";
 import { type Figures, formatProfiles, formatRows, readFigures, writeFigures } from "./figures.ts";
 import type { Bench } from "./support/bench.ts";
 import { describeMachine } from "./support/machine.ts";
@@ -32,6 +33,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   "many-files": measureManyFiles,
   "many-transfers": measureManyTransfers,
   calls: measureCalls,
+  "warm-daemon": measureWarmDaemon,
   "large-file": measureLargeFile,
   polls: measurePolls,
   daemon: measureDaemon,

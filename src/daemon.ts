@@ -31,7 +31,7 @@ import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { expiryOf, hasEnded } from "./model/record.ts";
-import type { NotifyPatience } from "./notify/way.ts";
+import type { NotifyPatience } from "./notify/channel.ts";
 import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
@@ -78,7 +78,7 @@ const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_0
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000, slowMs: 2 * 60_000 };
 
 /** The options, and the parts that every attempt to start uses: a start that fails on a full disk is repeated. */
-interface Frame extends DaemonOptions {
+interface StartOptions extends DaemonOptions {
   readonly clock: Clock;
   readonly patience: NonNullable<DaemonOptions["patience"]>;
   readonly events: Events;
@@ -119,8 +119,8 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   }
 }
 
-async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
-  const { mode, stop, clock, patience, events, monitor, notifier, diskFull } = frame;
+async function openAndRun(settings: Settings, options: StartOptions): Promise<DaemonOutcome> {
+  const { mode, stop, clock, patience, events, monitor, notifier, diskFull } = options;
   const { emit } = events;
   await using scope = new Scope();
 
@@ -149,13 +149,13 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
     }),
     (it) => it.close(),
   );
-  const queue = scope.use(await openEngine(live, frame), (it) => it.close(frame.graceMs));
+  const queue = scope.use(await openEngine(live, options), (it) => it.close(options.graceMs));
   const handlers = createHandlers({
     live,
     mailboxes: states,
     expected,
-    poll: pollTools(frame, settings, { ledger, passwords, queue }),
-    transfer: transferTools(frame, settings, { inbox, ledger, passwords, handoffs }, queue),
+    poll: pollTools(options, settings, { ledger, passwords, queue }),
+    transfer: transferTools(options, settings, { inbox, ledger, passwords, handoffs }, queue),
     pulse: monitor.pulse,
     clock,
   });
@@ -182,7 +182,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
         clock,
         isShared,
         readUnfinished: async () => [...(await refreshUnfinished()), ...(await listQuarantined())],
-        learnArrivals: () => expected.learn(),
+        learnArrivals: () => expected.refresh(),
       },
       scope,
     );
@@ -217,7 +217,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
     const reload = { live, mailboxes, expected, ledger, inbox, diskFull, queue, clock, emit };
-    const follower = await frame.follow?.(
+    const follower = await options.follow?.(
       async (next) => {
         await applySettings(reload, next);
         await notifier.apply(next);
@@ -248,7 +248,7 @@ async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<void> {
   }
 }
 
-function openEngine(live: LiveSettings, { mode, stop, clock, events }: Frame): Promise<JobQueue> {
+function openEngine(live: LiveSettings, { mode, stop, clock, events }: StartOptions): Promise<JobQueue> {
   const { queue, limits } = live.now;
   return openQueue(queue, {
     slots: limits.transfers,
@@ -265,7 +265,7 @@ function openEngine(live: LiveSettings, { mode, stop, clock, events }: Frame): P
 }
 
 function pollTools(
-  { clock, events, diskFull, patience }: Frame,
+  { clock, events, diskFull, patience }: StartOptions,
   { limits }: Settings,
   stores: Pick<PollTools, "ledger" | "passwords" | "queue">,
 ): PollTools {
@@ -274,7 +274,7 @@ function pollTools(
 }
 
 function transferTools(
-  { clock, events, diskFull, patience, mode }: Frame,
+  { clock, events, diskFull, patience, mode }: StartOptions,
   { limits }: Settings,
   stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
   queue: JobQueue,

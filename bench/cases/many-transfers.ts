@@ -1,8 +1,8 @@
 /** Many small transfers, each with records, manifest and delivery, compared with bare files, mail and an earlier Inlet. */
-import { mkdtempDisposableSync } from "node:fs";
+import { mkdtempDisposableSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
-import { type Bench, runInlet, serveRecording } from "../support/bench.ts";
+import { type Bench, runInlet, runOthers, type ServedRecording, serveRecording } from "../support/bench.ts";
 import { runMbsync, startMailServer } from "../support/mail.ts";
 import { BEFORE_LEDGER, installEarlier } from "../support/processes.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
@@ -10,6 +10,9 @@ import { compare } from "../support/timing.ts";
 
 /** A file system in memory, present on every Debian. */
 const MEMORY = "/dev/shm";
+const BARE_STEPS = join(import.meta.dirname, "../support/bare-steps.ts");
+/** The default of `limits.transfers`. */
+const AT_ONCE = 4;
 /** Three files of 10 KiB as a message: base64 adds a third. */
 const MESSAGE_BYTES = 42_000;
 
@@ -29,6 +32,7 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
       inlet: () => runInlet(bench, { url }, content),
       earlier: () => runInlet(earlier, { url }, content),
       mbsync: () => runMbsync(bench, mail),
+      bareSteps: () => runBareSteps(bench, served),
       curl: () => runCurl(bench, files, []),
       curlAndAll: () => runCurl(bench, files, [], "prove and sync"),
       inletInMemory: () => runInlet({ ...bench, folder: memory.path, removesRuns: true }, { url }, content),
@@ -38,10 +42,12 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
   const count = content.transfers.toLocaleString("en");
   const what = `${count} transfers of 3 files of 10 KiB`;
   const { seconds, cpuSeconds, peakMib } = spent.inlet;
+  const perTransfer = (cpu: number) => (cpu * 1000) / content.transfers;
   const beside = (name: string, other: keyof typeof spent, limits?: readonly [number, number]) =>
     besides(what, name, "s", [seconds, spent[other].seconds], limits);
   return [
     beside(`Inlet before records were written once (${BEFORE_LEDGER})`, "earlier", [0.35, 0.25]),
+    beside("the same requests and as many calls on files, in a script that does nothing else", "bareSteps"),
     beside(`${count} messages of the same size with \`mbsync\``, "mbsync"),
     beside(`the same ${files.length.toLocaleString("en")} files with \`curl --parallel\``, "curl", [6, 2]),
     beside(`the same, then ${PROVE_AND_SYNC}`, "curlAndAll"),
@@ -49,7 +55,23 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
       spent.inletInMemory.seconds,
       seconds,
     ]),
-    alone(what, "CPU ms per transfer", (cpuSeconds * 1000) / content.transfers, [4, 2.5]),
+    alone(what, "CPU ms per transfer", perTransfer(cpuSeconds), [4, 2.5]),
+    besides(what, "the same script", "CPU ms per transfer", [
+      perTransfer(cpuSeconds),
+      perTransfer(spent.bareSteps.cpuSeconds),
+    ]),
     alone(what, "MiB", peakMib, [200, 100]),
   ];
+}
+
+function runBareSteps(bench: Bench, { nginx, transfers }: ServedRecording) {
+  const prepare = (folder: string) => {
+    writeFileSync(join(folder, "transfers.json"), JSON.stringify(transfers));
+    return [{ program: process.execPath, args: [BARE_STEPS, nginx.url, String(AT_ONCE)] }];
+  };
+  return runOthers(bench, prepare, (folder) => {
+    const found = readdirSync(join(folder, "out/inbox")).length;
+    if (found !== transfers.length)
+      throw new Error(`${found} of ${transfers.length} transfers were delivered`);
+  });
 }

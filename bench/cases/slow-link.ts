@@ -16,7 +16,7 @@ export async function measureSlowLink(bench: Bench): Promise<Row[]> {
   const { tools } = bench;
   const bytes = Math.round(BYTES_PER_SECOND * SECONDS * Math.max(bench.scale, 0.1));
   const content = { transfers: 1, files: 1, bytes };
-  await using served = await serveRecording(bench, content, BYTES_PER_SECOND);
+  await using served = await serveRecording(bench, content, { rate: BYTES_PER_SECOND });
   const { transfers, nginx } = served;
   const [transfer] = transfers;
   const source = `${nginx.url}/api/transfers/${transfer?.transferId}/files/${transfer?.files[0]?.id}`;

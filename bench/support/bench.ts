@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FOLDER as TLS_FOLDER } from "../../test/support/tls.ts";
 import { findDelivered } from "./deliveries.ts";
-import { type RunningNginx, startNginx } from "./nginx.ts";
+import { type NginxOptions, type RunningNginx, startNginx } from "./nginx.ts";
 import {
   CLIENT_ID,
   MAILBOX,
@@ -76,15 +76,15 @@ export interface ServedRecording extends RecordedService, AsyncDisposable {
   readonly nginx: RunningNginx;
 }
 
-/** Serves the simulated service's answers from nginx. `rate`: of each answer, in bytes per second. */
-export async function serveRecording(bench: Bench, wanted: Wanted, rate?: number): Promise<ServedRecording> {
+/** Serves the simulated service's answers from nginx. */
+export async function serveRecording(
+  bench: Bench,
+  wanted: Wanted,
+  options: Pick<NginxOptions, "rate" | "logsRequests"> = {},
+): Promise<ServedRecording> {
   const service = await recordService(bench.folder, wanted);
   const folder = join(bench.folder, "nginx");
-  const nginx = await startNginx(bench.tools.nginx, {
-    site: service.site,
-    folder,
-    ...(rate === undefined ? {} : { rate }),
-  });
+  const nginx = await startNginx(bench.tools.nginx, { ...options, site: service.site, folder });
   return { ...service, nginx, [Symbol.asyncDispose]: () => nginx[Symbol.asyncDispose]() };
 }
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../../test/support/redis-server.ts";
 import { FOLDER as TLS_FOLDER } from "../../test/support/tls.ts";
+import { LOG_FORMAT } from "./access-log.ts";
 
 const START_MS = 10_000;
 const LOOK_EVERY_MS = 20;
@@ -18,6 +19,8 @@ export interface RunningNginx extends AsyncDisposable {
   readonly secureUrl: string;
   /** The parent of the workers. */
   readonly pid: number;
+  /** For `openAccessLog`; empty without `logsRequests`. */
+  readonly accessLog: string;
 }
 
 export interface NginxOptions {
@@ -27,13 +30,15 @@ export interface NginxOptions {
   readonly folder: string;
   /** Of each answer, in bytes per second. */
   readonly rate?: number;
+  readonly logsRequests?: boolean;
 }
 
 export async function startNginx(program: string, options: NginxOptions): Promise<RunningNginx> {
   const [port, securePort] = [await freePort(), await freePort()];
   mkdirSync(options.folder, { recursive: true });
   const config = join(options.folder, "nginx.conf");
-  writeFileSync(config, describe(options, port, securePort));
+  const accessLog = join(options.folder, "access.log");
+  writeFileSync(config, describe(options, port, securePort, accessLog));
   const child = spawn(program, ["-c", config, "-p", options.folder, "-e", "stderr"], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -47,6 +52,7 @@ export async function startNginx(program: string, options: NginxOptions): Promis
     url: `http://127.0.0.1:${port}`,
     secureUrl: `https://127.0.0.1:${securePort}`,
     pid: child.pid ?? 0,
+    accessLog,
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
       await ended;
@@ -72,7 +78,12 @@ export async function untilItListens(child: ChildProcess, port: number, errors: 
 }
 
 /** The service's paths, each answered from a file. */
-function describe({ site, folder, rate }: NginxOptions, port: number, securePort: number): string {
+function describe(
+  { site, folder, rate, logsRequests = false }: NginxOptions,
+  port: number,
+  securePort: number,
+  accessLog: string,
+): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
   );
@@ -93,7 +104,7 @@ ${process.getuid?.() === 0 ? "user root;" : ""}
 events { worker_connections 1024; }
 http {
   ${temporary.join("\n  ")}
-  access_log off;
+  ${logsRequests ? `${LOG_FORMAT} access_log ${accessLog} requests;` : "access_log off;"}
   sendfile on;
   tcp_nopush on;
   keepalive_requests 1000000;

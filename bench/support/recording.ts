@@ -147,13 +147,21 @@ export async function changePages({ site, pages }: RecordedService): Promise<voi
   }
 }
 
-/** Replaces the list by these transfers, all with the content of the first recorded one. */
+/** An entry of the list, apart from facts that stay as they are. */
+interface ListEntry {
+  readonly trackingId: string;
+  readonly status: { readonly recipients: readonly { readonly id: string }[] };
+}
+
+/** Replaces the list by these transfers, all with the facts and the content of the first recorded one. */
 export async function listAgain(
   { site, transfers }: RecordedService,
   entries: readonly { readonly trackingId: string; readonly transferId: string }[],
 ): Promise<void> {
+  const text = await readFile(join(site, "lists", "1.json"), "utf8");
+  const [listed] = (JSON.parse(text) as { readonly data: readonly ListEntry[] }).data;
   const [first] = transfers;
-  if (first === undefined) throw new Error("there is no transfer to repeat");
+  if (first === undefined || listed === undefined) throw new Error("there is no transfer to repeat");
   for (const { transferId } of entries) {
     await symlink(join(site, "transfers", first.transferId), join(site, "transfers", transferId)).catch(
       (error: NodeJS.ErrnoException) => {
@@ -161,11 +169,11 @@ export async function listAgain(
       },
     );
   }
-  await replacePage(
-    site,
-    1,
-    entries.map((entry) => describeEntry(entry)),
-  );
+  const data = entries.map(({ trackingId, transferId }) => {
+    const recipients = listed.status.recipients.map((recipient) => ({ ...recipient, id: transferId }));
+    return { ...listed, trackingId, status: { ...listed.status, recipients } };
+  });
+  await replacePage(site, 1, data);
 }
 
 /** Atomically, so that no poll reads half a page. */
@@ -173,12 +181,4 @@ async function replacePage(site: string, page: number, data: readonly unknown[])
   const lists = join(site, "lists");
   await writeFile(join(lists, "new"), JSON.stringify({ data }));
   await rename(join(lists, "new"), join(lists, `${page}.json`));
-}
-
-function describeEntry({ trackingId, transferId }: { trackingId: string; transferId: string }) {
-  return {
-    trackingId,
-    status: { sender: { email: "anna@supplier.example" }, recipients: [{ mail: MAILBOX, id: transferId }] },
-    transfer: {},
-  };
 }

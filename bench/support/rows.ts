@@ -6,6 +6,7 @@ export interface Row {
   readonly beside?: string;
   readonly unit:
     | "s"
+    | "ms"
     | "CPU s per GiB"
     | "CPU ms per transfer"
     | "MiB"

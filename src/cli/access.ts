@@ -36,7 +36,7 @@ export interface Access {
   all(filter: TransferFilter, onDamaged: (path: string) => void): AsyncIterable<TransferView>;
   list(filter: TransferFilter, page: PageRequest): Promise<TransferList>;
   story(key: TransferKey): Promise<Story | undefined>;
-  /** Why the act is not possible, for people; `undefined` where it may be. */
+  /** Why the act is not possible, for people; `undefined` if it may be. */
   objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined>;
   /** In the order of the request. `onLook`: the state of a transfer whose outcome is awaited. */
   act(request: ActRequest, onLook: (trackingId: string, state: string) => void): Promise<ActResult[]>;

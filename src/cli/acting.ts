@@ -52,7 +52,7 @@ export function addActing(command: Command, argument: string): Command {
     .option("--json", "print the outcome as JSON: one object for one tracking-id, otherwise an array");
 }
 
-/** Throws `ORDER_IMPOSSIBLE` where neither ids nor `--all` are given, or both are. */
+/** Throws `ORDER_IMPOSSIBLE` if neither ids nor `--all` are given, or both are. */
 export function demandChoice(ids: readonly string[], { all, sender, reason, state }: ActOptions): void {
   const isFiltered = [sender, reason, state].some((it) => it !== undefined);
   if (ids.length > 0 && all) throw impossible("name transfers, or use --all");
@@ -64,7 +64,7 @@ export function demandChoice(ids: readonly string[], { all, sender, reason, stat
 
 /**
  * The transfers that ids or options name. `takesAll`: a transfer that several mailboxes received is taken for each of
- * them. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where a mailbox has to be chosen.
+ * them. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if a mailbox has to be chosen.
  */
 export async function chooseTransfers(
   access: Access,
@@ -81,7 +81,7 @@ export async function chooseTransfers(
   return chosen;
 }
 
-/** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named. */
+/** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if several mailboxes received it and none is named. */
 export async function findOne(
   access: Access,
   trackingId: string,

@@ -89,7 +89,7 @@ function parseSecret(content: Uint8Array, where: string, refuse: Refuse): Secret
   } catch (cause) {
     throw refuse(`${where} is not UTF-8 text`, cause);
   }
-  if (/\p{Cc}/u.test(line)) throw refuse(`${where} has more than one line`);
+  if (/\p{Cc}/u.test(line)) throw refuse(`${where} has several lines, or a control character`);
   return new Secret(line);
 }
 

@@ -19,7 +19,7 @@ interface Answer {
 
 type Parameters = Readonly<Record<string, string | number | undefined>>;
 
-/** `undefined` where the configuration names no socket, or no daemon answers there. */
+/** `undefined` if the configuration names no socket, or no daemon answers there. */
 export async function openSocket(
   context: Context,
   http: HttpSettings | undefined,

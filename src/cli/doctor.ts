@@ -9,7 +9,7 @@ import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { LIMITER } from "../handoff/content-check.ts";
-import type { HandoffCommand } from "../model/mailbox.ts";
+import type { Handoff, HandoffCommand } from "../model/mailbox.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
@@ -120,7 +120,7 @@ function summaryOf(findings: Findings): string {
 const CONFIGURATION = "configuration";
 const DAY_MS = 24 * 60 * 60_000;
 
-/** `undefined` where the configuration is not valid. */
+/** `undefined` if the configuration is not valid. */
 async function checkConfiguration(
   findings: Findings,
   context: Context,
@@ -172,7 +172,9 @@ async function checkCommands(
   { handoff, mailboxes }: Settings,
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
-  if (handoff.command !== undefined) await checkProgram(findings, "handoff.command", handoff.command);
+  const handoffs = handoffsOf({ handoff, mailboxes }).flatMap(({ command }) => command ?? []);
+  for (const command of new Map(handoffs.map((it) => [JSON.stringify(it.argv), it])).values())
+    await checkProgram(findings, "handoff.command", command);
   const rules = mailboxes.flatMap(({ passwords }) => passwords);
   const vaults = new Set(rules.flatMap(({ password }) => ("ask" in password ? [password.program] : [])));
   for (const program of vaults)
@@ -202,6 +204,11 @@ async function checkProgram(
   findings.fail(CONFIGURATION, key, "usage", `${program} ${where}`);
 }
 
+/** The common one, and those of mailboxes. */
+function handoffsOf({ handoff, mailboxes }: Pick<Settings, "handoff" | "mailboxes">): Handoff[] {
+  return [handoff, ...mailboxes.flatMap((mailbox) => mailbox.handoff ?? [])];
+}
+
 function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): SecretSource[] {
   const redis = queue === "embedded" ? [] : [queue.password, queue.sentinelPassword];
   return [
@@ -211,8 +218,10 @@ function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): 
       ...passwords.flatMap(({ password }) => ("read" in password ? [password] : [])),
     ]),
     ...redis,
-    handoff.webhook?.secret,
-    ...notify.flatMap(({ way }) => (way.kind === "mail" ? [way.user, way.password] : [way.secret])),
+    ...handoffsOf({ handoff, mailboxes }).map(({ webhook }) => webhook?.secret),
+    ...notify.flatMap(({ channel }) =>
+      channel.kind === "mail" ? [channel.user, channel.password] : [channel.secret],
+    ),
     ...(http?.tokens.values() ?? []),
   ].filter((source) => source !== undefined);
 }

@@ -89,7 +89,7 @@ function logHandoffs(log: EventLines) {
       ),
     "folder-left": ({ delivered }) =>
       log.warn(deliveryFacts(delivered), "its folder was changed after the delivery, and is not removed"),
-    "handoffs-checked": () => {},
+    "outbox-scanned": () => {},
     "handoffs-stuck": ({ fault }) =>
       log.error({ fault }, "hand-offs cannot be read or written, and are retried"),
     "handoffs-resumed": ({ stuckForMs }) =>
@@ -99,10 +99,10 @@ function logHandoffs(log: EventLines) {
 
 function logNotifications(log: EventLines) {
   return {
-    "notify-succeeded": ({ way, notices }) => log.info({ way, notices }, "notified"),
-    "notify-failed": ({ way, notices, fault, isFirst }) =>
+    "notify-succeeded": ({ channel, notices }) => log.info({ channel, notices }, "notified"),
+    "notify-failed": ({ channel, notices, fault, isFirst }) =>
       log[isFirst ? "warn" : "debug"](
-        { way, notices, fault },
+        { channel, notices, fault },
         "a notification could not be sent, and is retried",
       ),
   } satisfies Partial<AllListeners>;

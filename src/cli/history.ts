@@ -91,7 +91,7 @@ interface JournalSource {
   acts(query: ActQuery, onDamaged: OnDamagedLines): Promise<readonly ActEntry[]>;
 }
 
-/** Throws `PERMISSION_DENIED` where this user may use neither the journal nor a socket of the daemon. */
+/** Throws `PERMISSION_DENIED` if this user may use neither the journal nor a socket of the daemon. */
 async function openJournal(context: Context, path: string | undefined): Promise<JournalSource> {
   const { env, stop } = context;
   const { work } = await loadFolders({ env, path });

@@ -240,7 +240,7 @@ interface Draft {
   readonly shown: string;
   /** Secrets in separate files, by path. */
   readonly secrets: ReadonlyMap<string, Secret>;
-  /** The client id's file; `undefined` where the configuration itself holds the client id. */
+  /** The client id's file; `undefined` if the configuration itself holds the client id. */
   readonly clientIdFile: string | undefined;
 }
 
@@ -297,7 +297,7 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
   };
 }
 
-/** Writes all files or none. Throws `CONFIG_INVALID` where the loader does not accept the text. */
+/** Writes all files or none. Throws `CONFIG_INVALID` if the loader does not accept the text. */
 async function writeConfiguration(
   { env }: Context,
   { text, secrets }: Draft,

@@ -11,11 +11,11 @@ import {
   describeGiven,
   describeStored,
   describeWithdrawn,
-  type GivenAct,
-  giveAct,
   objectionToAct,
   refuseAct,
+  type SubmittedAct,
   selectActable,
+  submitAct,
   supplyPassword,
 } from "../daemon/acts.ts";
 import { mailboxOf, readStory } from "../daemon/story.ts";
@@ -41,8 +41,8 @@ import type { Context } from "./context.ts";
 import { withDaemonsState } from "./transfers.ts";
 
 /** A healthy daemon carries out an order, or tries a password, within this time. Several are done one after the other. */
-const TAKEN_MS = 10_000;
-const TAKEN_EACH_MS = 200;
+const CARRIED_OUT_MS = 10_000;
+const CARRIED_OUT_EACH_MS = 200;
 const LOOK_EVERY_MS = 50;
 /** Outcomes that are awaited, or transfers that are read, at the same time. */
 const AT_ONCE = 50;
@@ -109,31 +109,35 @@ export class LocalAccess implements Access {
   async act(request: ActRequest, onLook: OnLook): Promise<ActResult[]> {
     const tools = await this.#tools();
     const results = new Map<string, ActResult>();
-    const given =
+    const submitted =
       request.password === undefined
         ? await this.#order(tools, request, results)
         : await this.#supply(tools, request, request.password, results);
-    // Asked after the orders were given: a daemon that starts now finds them.
+    // Asked after the orders were submitted: a daemon that starts now finds them.
     const isRunning = await this.#isRunning();
-    await forEachLimit(given, AT_ONCE, async (each) => {
-      const outcome = await this.#follow(tools, each, request, isRunning, given.length, onLook);
+    await forEachLimit(submitted, AT_ONCE, async (each) => {
+      const outcome = await this.#follow(tools, each, request, isRunning, submitted.length, onLook);
       results.set(nameOf(each.before), { ...resultOf(each.before, outcome), ...outcome.override });
     });
     return request.transfers.flatMap((key) => results.get(nameOf(key)) ?? []);
   }
 
-  async #order(tools: ActTools, request: ActRequest, results: Map<string, ActResult>): Promise<GivenAct[]> {
+  async #order(
+    tools: ActTools,
+    request: ActRequest,
+    results: Map<string, ActResult>,
+  ): Promise<SubmittedAct[]> {
     const by = operatorOf(this.#context);
     const { act } = request;
-    const given: GivenAct[] = [];
+    const submitted: SubmittedAct[] = [];
     for (const key of request.transfers) {
       const record = await this.#peek.find(key);
       const objection = await objectionToAct(tools, act, record);
       if (objection !== undefined || record === undefined || act === "password") {
         results.set(nameOf(key), refuseAct(key, objection, record));
-      } else given.push(await giveAct(tools, act, record, by));
+      } else submitted.push(await submitAct(tools, act, record, by));
     }
-    return given;
+    return submitted;
   }
 
   /** Writes one file for all mailboxes that received a transfer, unless a mailbox is named. */
@@ -142,7 +146,7 @@ export class LocalAccess implements Access {
     request: ActRequest,
     password: Secret,
     results: Map<string, ActResult>,
-  ): Promise<GivenAct[]> {
+  ): Promise<SubmittedAct[]> {
     const by = operatorOf(this.#context);
     const accepting: TransferRecord[] = [];
     for (const key of request.transfers) {
@@ -152,11 +156,11 @@ export class LocalAccess implements Access {
       else results.set(nameOf(key), refuseAct(key, objection, record));
     }
     demandOneService(this.#settings, accepting);
-    const given: GivenAct[] = [];
+    const submitted: SubmittedAct[] = [];
     for (const records of Map.groupBy(accepting, ({ trackingId }) => trackingId).values()) {
-      given.push(...(await supplyPassword(tools, records, by, password, request.isForMailbox !== true)));
+      submitted.push(...(await supplyPassword(tools, records, by, password, request.isForMailbox !== true)));
     }
-    return given;
+    return submitted;
   }
 
   /** Other processes may run on other machines, where their locks cannot be seen. */
@@ -166,13 +170,13 @@ export class LocalAccess implements Access {
 
   async #follow(
     tools: ActTools,
-    given: GivenAct,
+    submitted: SubmittedAct,
     { waitMs }: ActRequest,
     isRunning: boolean,
     count: number,
     onLook: OnLook,
   ): Promise<Outcome & { readonly override?: Partial<ActResult> }> {
-    const { act, before } = given;
+    const { act, before } = submitted;
     const { trackingId } = before;
     const kept = { record: before, isSettled: false, result: "pending" } as const;
     const override = { result: "given" } as const;
@@ -182,12 +186,14 @@ export class LocalAccess implements Access {
     }
     const signal = AbortSignal.any([this.#context.stop, AbortSignal.timeout(waitMs)]);
     const isPaused = mailboxOf(tools.mailboxes, before)?.paused === true;
-    const takenMs = Math.min(waitMs, TAKEN_MS + count * TAKEN_EACH_MS);
-    const isTaken = (isPaused && act !== "discard") || (await this.#isTakenWithin(given, takenMs, signal));
+    const maxMs = Math.min(waitMs, CARRIED_OUT_MS + count * CARRIED_OUT_EACH_MS);
+    const isCarriedOut =
+      (isPaused && act !== "discard") || (await this.#isCarriedOutWithin(submitted, maxMs, signal));
     if (this.#context.stop.aborted)
       throw new Fault("STOPPED", { detail: `${trackingId}: the order is kept` });
-    if (!isTaken && (await given.withdraw())) return { ...kept, text: describeWithdrawn(trackingId) };
-    const outcome = await awaitAct(tools, given, isTaken ? signal : AbortSignal.abort(), (record) =>
+    if (!isCarriedOut && (await submitted.withdraw()))
+      return { ...kept, text: describeWithdrawn(trackingId) };
+    const outcome = await awaitAct(tools, submitted, isCarriedOut ? signal : AbortSignal.abort(), (record) =>
       onLook(trackingId, record?.state ?? "gone"),
     );
     if (this.#context.stop.aborted)
@@ -195,12 +201,12 @@ export class LocalAccess implements Access {
     return outcome;
   }
 
-  async #isTakenWithin(given: GivenAct, maxMs: number, signal: AbortSignal): Promise<boolean> {
+  async #isCarriedOutWithin(submitted: SubmittedAct, maxMs: number, signal: AbortSignal): Promise<boolean> {
     for (let waitedMs = 0; waitedMs < maxMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
-      if (await given.isTaken()) return true;
+      if (await submitted.isCarriedOut()) return true;
       await pause(LOOK_EVERY_MS);
     }
-    return given.isTaken();
+    return submitted.isCarriedOut();
   }
 
   async #format(records: readonly TransferRecord[]): Promise<TransferView[]> {

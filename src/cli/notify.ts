@@ -1,4 +1,4 @@
-/** `notify test`: sends a test through each configured way of notification. */
+/** `notify test`: sends a test through each configured channel. */
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
@@ -6,8 +6,8 @@ import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
 import { describeDaemon } from "../daemon/facts.ts";
-import { describeWay, type Notification } from "../model/notify.ts";
-import { formatMessage, type Sender } from "../notify/message.ts";
+import { type ChannelSettings, describeChannel } from "../model/notify.ts";
+import { formatMessage, type MessageOrigin } from "../notify/message.ts";
 import { sendMessage } from "../notify/send.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig, invalid, wholeNumber } from "./options.ts";
@@ -21,7 +21,7 @@ interface TestOptions {
 
 interface TestResult {
   readonly number: number;
-  readonly way: string;
+  readonly channel: string;
   readonly status: "ok" | "failed";
   /** The answer of the server, or what failed. */
   readonly detail: string;
@@ -29,7 +29,7 @@ interface TestResult {
   readonly advice?: string;
 }
 
-const MAX_WAYS = 1_000;
+const MAX_ENTRIES = 1_000;
 
 const HELP = `
 It sends one test message through each entry of notify, in the order of the configuration, and prints the result. Quiet
@@ -40,9 +40,9 @@ the configuration has to change, 4: a server cannot be reached or does not accep
   inlet notify test --to 2`;
 
 export function define(notify: Command, run: Run): void {
-  const test = notify.command("test").description("send a test through each configured way");
+  const test = notify.command("test").description("send a test through each configured channel");
   addConfig(test)
-    .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_WAYS))
+    .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_ENTRIES))
     .option("--json", "print the results as JSON")
     .addHelpText("after", HELP)
     .action((options: TestOptions) => run((context) => testAll(context, options)));
@@ -56,22 +56,22 @@ async function testAll(context: Context, { config: path, to, json }: TestOptions
     throw invalid(`notify has no entry ${to}: it has ${notify.length}`);
   const { host, inbox, program, config } = describeDaemon(settings);
   const hasSeveralMailboxes = mailboxes.length > 1;
-  const sender = { host, inbox, version: program, config, hasSeveralMailboxes, console: undefined };
+  const origin = { host, inbox, version: program, config, hasSeveralMailboxes, console: undefined };
   const chosen = [...notify.entries()].filter(([at]) => to === undefined || at === to - 1);
   const results: TestResult[] = [];
   for (const [at, entry] of chosen) {
-    const result = await testOne(at + 1, entry, sender, context.stop);
+    const result = await testOne(at + 1, entry, origin, context.stop);
     results.push(result);
     if (!json) print(context, result);
   }
   if (json) printJson(context, results);
   const failed = results.filter(({ status }) => status === "failed");
   if (failed.length === 0) return "fine";
-  return failed.every(({ code }) => code !== undefined && PASSING.has(code)) ? "unreachable" : "usage";
+  return failed.every(({ code }) => code !== undefined && TEMPORARY.has(code)) ? "unreachable" : "usage";
 }
 
 /** Failures that may pass without a change of the configuration. */
-const PASSING: ReadonlySet<FaultCode> = new Set([
+const TEMPORARY: ReadonlySet<FaultCode> = new Set([
   "MAIL_UNREACHABLE",
   "MAIL_DEFERRED",
   "NOTIFY_WEBHOOK_FAILED",
@@ -79,15 +79,15 @@ const PASSING: ReadonlySet<FaultCode> = new Set([
 
 async function testOne(
   number: number,
-  { way }: Notification,
-  sender: Sender,
+  { channel }: ChannelSettings,
+  origin: MessageOrigin,
   stop: AbortSignal,
 ): Promise<TestResult> {
   const nowMs = systemClock.now();
-  const message = formatMessage({ groups: [] }, sender, nowMs, true);
-  const facts = { number, way: describeWay(way) };
+  const message = formatMessage({ groups: [] }, origin, nowMs, true);
+  const facts = { number, channel: describeChannel(channel) };
   try {
-    const { answer, refused } = await sendMessage(way, message, `inlet-test-${nowMs}`, systemClock, stop);
+    const { answer, refused } = await sendMessage(channel, message, `inlet-test-${nowMs}`, systemClock, stop);
     return refused === undefined ? { ...facts, status: "ok", detail: answer } : failure(facts, refused);
   } catch (error) {
     const fault = asFault(error);
@@ -96,17 +96,17 @@ async function testOne(
   }
 }
 
-function failure(facts: { number: number; way: string }, { message, code, advice }: Fault): TestResult {
+function failure(facts: { number: number; channel: string }, { message, code, advice }: Fault): TestResult {
   return { ...facts, status: "failed", detail: message, code, advice };
 }
 
-/** A terminal gets the advice on its own line; a pipe gets one tab-separated line per way. */
-function print({ stdout }: Context, { number, way, status, detail, advice }: TestResult): void {
+/** A terminal gets the advice on its own line; a pipe gets one tab-separated line per channel. */
+function print({ stdout }: Context, { number, channel, status, detail, advice }: TestResult): void {
   if (!stdout.isTTY) {
-    stdout.write(`${[status, String(number), way, detail, advice ?? ""].map(printable).join("\t")}\n`);
+    stdout.write(`${[status, String(number), channel, detail, advice ?? ""].map(printable).join("\t")}\n`);
     return;
   }
   const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(6), { stream: stdout });
-  stdout.write(`${mark}  ${number}. ${printable(way)}: ${printable(detail)}\n`);
+  stdout.write(`${mark}  ${number}. ${printable(channel)}: ${printable(detail)}\n`);
   if (advice !== undefined) stdout.write(`        → ${printable(advice)}\n`);
 }

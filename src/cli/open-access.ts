@@ -4,7 +4,7 @@ import type { Access } from "./access.ts";
 import type { Context } from "./context.ts";
 import { mayUse, permissionFault } from "./permission.ts";
 
-/** Throws `PERMISSION_DENIED` where this user may use neither the work folder nor a socket of the daemon. */
+/** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openAccess(context: Context, settings: Settings): Promise<Access> {
   const { work, http } = settings;
   if (await mayUse(work)) {

@@ -102,7 +102,7 @@ async function tryPassword(
   return results;
 }
 
-/** Called before the prompt. Throws `ORDER_IMPOSSIBLE` where the password would be tried for none of the transfers. */
+/** Called before the prompt. Throws `ORDER_IMPOSSIBLE` if the password would be tried for none of the transfers. */
 async function demandUse(access: Access, transfers: readonly TransferView[]): Promise<void> {
   const objections: { readonly detail: string; readonly isOpen: boolean }[] = [];
   for (const transfer of transfers) {

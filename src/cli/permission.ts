@@ -22,7 +22,7 @@ async function isAllowed(folder: string, mode: number): Promise<boolean> {
   );
 }
 
-/** `PERMISSION_DENIED` where the system refused this user a file or folder, else the same fault. */
+/** `PERMISSION_DENIED` if the system refused this user a file or folder, else the same fault. */
 export async function explainPermission(fault: Fault): Promise<Fault> {
   const { cause } = fault;
   const isOfDisk = fault.code === "DISK_UNREADABLE" || fault.code === "DISK_REFUSED";

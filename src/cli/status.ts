@@ -6,7 +6,7 @@ import { systemClock } from "../base/clock.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { findLastAddress } from "../config/last-address.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
-import { DEFAULT_PATH, type HttpSettings, type Settings } from "../config/settings.ts";
+import { DEFAULT_PATH, type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
 import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/facts.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
 import { peekLedger } from "../ledger/peek.ts";
@@ -60,7 +60,7 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   return outcomeOf(status);
 }
 
-/** Throws `CONFIG_INVALID` where the configuration is not valid, and no daemon that was started with it answers. */
+/** Throws `CONFIG_INVALID` if the configuration is not valid, and no daemon that was started with it answers. */
 async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() => Promise<Reading>> {
   try {
     const settings = await loadSettings(load);
@@ -161,8 +161,8 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
   board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
   const readEnd = (name: string, round: number) => ledger.readEnd(name, round);
-  const summary = await peekHandoffs(work, settings.handoff, readEnd);
-  board.listener({ type: "handoffs-checked", summary });
+  const summary = await peekHandoffs(work, (mailbox) => handoffOf(settings, mailbox), readEnd);
+  board.listener({ type: "outbox-scanned", summary });
   const status = board.read();
   // The board describes this process, which is not a daemon.
   return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { formatBytes, formatCount } from "../base/phrases.ts";
-import { loadHandoff } from "../config/load.ts";
+import { loadAddedNames } from "../config/load.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { type CheckedFolder, checkFolder, findDelivered } from "./delivered-folder.ts";
 import { gather, invalid } from "./options.ts";
@@ -111,8 +111,7 @@ async function demandFolder(folder: string): Promise<void> {
 /** The marker and the acknowledgement. The configuration is optional, unless `--config` names it. */
 async function allowedByConfiguration({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
   try {
-    const { marker, acknowledgement } = await loadHandoff({ env, path });
-    return [marker, acknowledgement].filter((name) => name !== undefined);
+    return await loadAddedNames({ env, path });
   } catch (error) {
     if (path !== undefined) throw error;
     return [];

@@ -2,6 +2,7 @@
 import type { Check } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { readProgram } from "./handoff.ts";
+import { type Layer, pickFrom } from "./layers.ts";
 import type { SchemaNode, WrittenKeys } from "./schema-nodes.ts";
 import { DURATION, parseSize, readDuration, SIZE } from "./units.ts";
 
@@ -30,41 +31,20 @@ export const CHECK_KEYS = {
 
 export type RawCheck = WrittenKeys<typeof CHECK_KEYS>;
 
-/** The keys of one layer, or of several that are merged. Without `command` there is no check. */
-export interface CheckLayer extends Omit<Check, "argv" | "env"> {
-  readonly command: Pick<Check, "argv" | "env"> | undefined;
-}
-
 /** Less is not enough for any program. */
 const MIN_MEMORY_BYTES = 16 * 1024 * 1024;
 
-/** `base`: the layer below, which provides the keys that are not set here. Problems go to the draft. */
-export function readCheck(raw: RawCheck = {}, path: KeyPath, draft: Draft, base?: CheckLayer): CheckLayer {
-  const { command, timeout, memory } = raw;
-  const keys = CHECK_KEYS;
-  return {
-    command: command === undefined ? base?.command : readCommand(command, [...path, "command"], draft),
-    timeoutMs:
-      timeout === undefined && base !== undefined
-        ? base.timeoutMs
-        : readDuration(timeout ?? keys.timeout.default, [...path, "timeout"], draft),
-    memoryBytes:
-      memory === undefined && base !== undefined
-        ? base.memoryBytes
-        : readMemory(memory ?? keys.memory.default, [...path, "memory"], draft),
-  };
-}
-
-export function checkOf({ command, timeoutMs, memoryBytes }: CheckLayer): Check | undefined {
-  return command && { ...command, timeoutMs, memoryBytes };
-}
-
-function readCommand(
-  command: NonNullable<RawCheck["command"]>,
-  path: KeyPath,
-  draft: Draft,
-): CheckLayer["command"] {
-  return command.length === 0 ? undefined : readProgram(command, path, draft);
+/** Takes each key from the first layer that sets it. Without `command` there is no check. Problems go to the draft. */
+export function readCheck(layers: readonly Layer<RawCheck>[], draft: Draft): Check | undefined {
+  const pick = pickFrom(layers);
+  const { timeout: defaultTimeout, memory: defaultMemory } = CHECK_KEYS;
+  const timeout = pick("timeout") ?? { value: defaultTimeout.default, path: [] };
+  const memory = pick("memory") ?? { value: defaultMemory.default, path: [] };
+  const timeoutMs = readDuration(timeout.value, timeout.path, draft);
+  const memoryBytes = readMemory(memory.value, memory.path, draft);
+  const command = pick("command");
+  if (command === undefined || command.value.length === 0) return undefined;
+  return { ...readProgram(command.value, command.path, draft), timeoutMs, memoryBytes };
 }
 
 function readMemory(given: string | number, path: KeyPath, { problems }: Draft): number | undefined {

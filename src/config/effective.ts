@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { nearestName } from "../base/nearest.ts";
 import { Secret } from "../base/secret.ts";
 import { describeSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, type Environment, formatPath, type KeyPath, type Place } from "./draft.ts";
+import { type Draft, type Environment, formatPath, type Given, type KeyPath, type Place } from "./draft.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import { CLIENT_ID_FILE } from "./memory.ts";
 import { SCHEMA } from "./schema.ts";
@@ -31,17 +31,18 @@ export async function readEffective(options: LoadOptions): Promise<EffectiveValu
   const { raw, draft, placeOf } = await readSource({ ...options, ignoreSecrets: true }, SCHEMA.required);
   return [...keysOf(SCHEMA, raw, [])].flatMap(({ node, value, path }) => {
     const key = formatPath(path);
+    const given = value === undefined ? findCommon(path, raw.defaults) : { value, path };
     const found =
-      value === undefined
+      given === undefined
         ? (computedDefault(key, settings, draft.env) ?? { value: node.default, from: DEFAULT })
-        : { value: show(node, value, path, draft), from: formatPlace(placeOf(path)) };
+        : { value: show(node, given.value, given.path, draft), from: formatPlace(placeOf(given.path)) };
     return found.value === undefined ? [] : [{ key, ...found }];
   });
 }
 
 interface Key {
   readonly node: SchemaNode;
-  /** `undefined` where it is not set. */
+  /** `undefined` if it is not set. */
   readonly value: unknown;
   readonly path: KeyPath;
 }
@@ -69,6 +70,15 @@ function* keysOfGroup(
   }
 }
 
+/** The value in `defaults` of a key that a mailbox does not set. */
+function findCommon(
+  [first, , key, ...rest]: KeyPath,
+  defaults: Readonly<Record<string, unknown>> = {},
+): Given<unknown> | undefined {
+  const value = first === "mailboxes" && rest.length === 0 ? defaults[String(key)] : undefined;
+  return value === undefined ? undefined : { value, path: ["defaults", String(key)] };
+}
+
 /** Describes a key that has no value: it is unknown, or not set. */
 export function describeMissingKey(key: string): string {
   const known = knownKeys(SCHEMA, "");
@@ -86,9 +96,11 @@ function knownKeys(node: SchemaNode, path: string): string[] {
   });
 }
 
-/** The service and the check of a mailbox have only the keys that differ from the common ones. */
-function isInherited(path: KeyPath): boolean {
-  return path[0] === "mailboxes" && (path[2] === "service" || path[2] === "check");
+/** Groups that show only the keys that are set: `defaults`, and groups of a mailbox that have common ones. */
+function isInherited([first, , group]: KeyPath): boolean {
+  return (
+    first === "defaults" || (first === "mailboxes" && ["service", "check", "handoff"].includes(String(group)))
+  );
 }
 
 /** Defaults that depend on other keys or on the environment. */

@@ -51,13 +51,14 @@ function explain(error: ErrorObject): Refusal {
   }
 }
 
-/** `undefined` unless one of the top groups has this key. */
+/** Names one or two top groups that have this key; `undefined` for others. */
 function describeMisplacedKey(key: string): string | undefined {
   const groups = Object.entries<SchemaNode>(SCHEMA.properties).flatMap(([name, { properties, items }]) => [
     ...(properties?.[key] === undefined ? [] : [name]),
     ...(items?.properties?.[key] === undefined ? [] : [`${name}[]`]),
   ]);
-  return groups.length === 1 ? `unknown key here, it belongs to ${groups.join()}` : undefined;
+  const isClear = groups.length === 1 || groups.length === 2;
+  return isClear ? `unknown key here, it belongs to ${groups.join(" or ")}` : undefined;
 }
 
 function missingKey(path: KeyPath, node: SchemaNode): Refusal {
@@ -116,7 +117,7 @@ function unitOf({ title = "" }: SchemaNode): string {
   return /duration/.test(title) && unit === "m" ? "d" : (unit ?? "");
 }
 
-/** Whether the schema accepts this text; false where the schema alone cannot decide. */
+/** Whether the schema accepts this text; false if the schema alone cannot decide. */
 function acceptsText({ pattern, enum: words, title = "" }: SchemaNode, text: string): boolean {
   if (words !== undefined) return words.includes(text);
   return pattern === undefined ? title.startsWith("text") : new RegExp(pattern, "u").test(text);

@@ -3,7 +3,8 @@ import type { Receiver } from "../base/signed-post.ts";
 import type { Handoff, HandoffCommand, HandoffKeep } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
-import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
+import { type Draft, formatPath, type Given, type KeyPath, showValue } from "./draft.ts";
+import { type Layer, layersWithin, type PickKey, pickFrom } from "./layers.ts";
 import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import {
@@ -89,9 +90,8 @@ export const HANDOFF = group(
       type: "array",
       title: "a list of a program and its arguments",
       items: { type: "string", title: "text" },
-      minItems: 1,
       description:
-        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. If it fails, it is run again with growing pauses, for three days.",
+        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. If it fails, it is run again with growing pauses, for three days. An empty list: no program.",
     },
     commandTimeout: {
       ...DURATION,
@@ -116,7 +116,7 @@ export const HANDOFF = group(
   "How delivered folders are handed over to consumers.",
 );
 
-type RawHandoff = Written<typeof HANDOFF>;
+export type RawHandoff = Written<typeof HANDOFF>;
 
 const KEYS = HANDOFF.properties;
 const OWNER_ALL = 0o700;
@@ -124,21 +124,33 @@ const OWNER_ALL = 0o700;
 /** The only variables of the daemon that a command receives: others may hold secrets. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TZ"];
 
-/** Without the webhook: not every user can read its secret. Problems and warnings go to the draft. */
-export function readHandoff(raw: RawHandoff = {}, draft: Draft): Omit<Handoff, "webhook"> {
-  const { expectWithin } = raw;
+/** Takes each key from the first layer that sets it. Problems and warnings go to the draft. */
+export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: Draft): Promise<Handoff> {
+  const pick = pickFrom(layers);
+  const expectWithin = pick("expectWithin");
+  const webhook = pick("webhook");
+  const marker = readName("marker", pick, draft);
+  const acknowledgement = readAcknowledgement(pick, marker, draft);
   return {
-    fileMode: readMode("fileMode", raw, draft) ?? 0,
-    folderMode: readFolderMode(raw, draft),
-    marker: readName("marker", raw, draft),
-    command: readCommand(raw, draft),
-    acknowledgement: readAcknowledgement(raw, draft),
-    expectWithinMs:
-      expectWithin === undefined
-        ? undefined
-        : readLongDuration(expectWithin, ["handoff", "expectWithin"], draft),
-    keep: readKeep(raw, draft),
+    fileMode: readMode("fileMode", pick, draft)?.value ?? 0,
+    folderMode: readFolderMode(pick, draft),
+    marker,
+    command: readCommand(pick, draft),
+    webhook: webhook && (await readWebhook(webhook.value, webhook.path, draft)),
+    acknowledgement,
+    expectWithinMs: expectWithin && readLongDuration(expectWithin.value, expectWithin.path, draft),
+    keep: readKeep(pickFrom(layersWithin(layers, "keep")), acknowledgement, draft),
   };
+}
+
+/** Names of files that hand-offs add to delivered folders, of all mailboxes. Problems go to the draft. */
+export function readAddedNames(layers: readonly Layer<RawHandoff>[], draft: Draft): string[] {
+  return layers.flatMap((layer) => {
+    const pick = pickFrom([layer]);
+    return [readName("marker", pick, draft), readName("acknowledgement", pick, draft)].filter(
+      (name) => name !== undefined,
+    );
+  });
 }
 
 /** Problems and warnings go to the draft; `undefined` without a usable webhook. */
@@ -171,53 +183,62 @@ function describeWrongUrl(url: URL | null, path: KeyPath, allowHttp: boolean): s
 }
 
 /** A plain number is refused: YAML reads 640 as a decimal number. */
-function readMode(key: "fileMode" | "folderMode", raw: RawHandoff, draft: Draft): number | undefined {
-  const given = raw[key] ?? KEYS[key].default;
+function readMode(
+  key: "fileMode" | "folderMode",
+  pick: PickKey<RawHandoff>,
+  draft: Draft,
+): Given<number> | undefined {
+  const { value: given, path } = pick(key) ?? { value: KEYS[key].default, path: [] };
   const mode = typeof given === "string" ? parseMode(given) : undefined;
-  if (mode !== undefined) return mode;
-  draft.problems.add(
-    ["handoff", key],
-    `${showValue(given)} may be octal or decimal: write it as "0640" or 0o640`,
-  );
+  if (mode !== undefined) return { value: mode, path };
+  draft.problems.add(path, `${showValue(given)} may be octal or decimal: write it as "0640" or 0o640`);
   return undefined;
 }
 
 /** Inlet cannot rename a folder that its owner may not write. */
-function readFolderMode(raw: RawHandoff, draft: Draft): number {
-  const mode = readMode("folderMode", raw, draft);
-  if (mode !== undefined && (mode & OWNER_ALL) !== OWNER_ALL) {
-    draft.problems.add(
-      ["handoff", "folderMode"],
-      `${showValue(raw.folderMode)} must let the owner read, write and enter: begin it with 07`,
-    );
+function readFolderMode(pick: PickKey<RawHandoff>, draft: Draft): number {
+  const mode = readMode("folderMode", pick, draft);
+  if (mode === undefined) return 0;
+  if ((mode.value & OWNER_ALL) !== OWNER_ALL) {
+    const shown = showValue(pick("folderMode")?.value);
+    draft.problems.add(mode.path, `${shown} must let the owner read, write and enter: begin it with 07`);
   }
-  return mode ?? 0;
+  return mode.value;
 }
 
-function readName(key: "marker" | "acknowledgement", raw: RawHandoff, draft: Draft): string | undefined {
-  const name = raw[key] ?? KEYS[key].default;
+function readName(
+  key: "marker" | "acknowledgement",
+  pick: PickKey<RawHandoff>,
+  draft: Draft,
+): string | undefined {
+  const { value: name, path } = pick(key) ?? { value: KEYS[key].default, path: [] };
   const taken = RESERVED_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
   if (taken !== undefined) {
-    draft.problems.add(["handoff", key], `${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
+    draft.problems.add(path, `${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
   }
   return name === "none" ? undefined : name;
 }
 
 /** Must differ from the marker in more than case: some disks ignore case. */
-function readAcknowledgement(raw: RawHandoff, draft: Draft): string | undefined {
-  const name = readName("acknowledgement", raw, draft);
-  if (name !== undefined && name.toLowerCase() === raw.marker?.toLowerCase()) {
+function readAcknowledgement(
+  pick: PickKey<RawHandoff>,
+  marker: string | undefined,
+  draft: Draft,
+): string | undefined {
+  const name = readName("acknowledgement", pick, draft);
+  if (name !== undefined && name.toLowerCase() === marker?.toLowerCase()) {
     const why = "is the marker, which exists from the start: choose another name";
-    draft.problems.add(["handoff", "acknowledgement"], `${showValue(name)} ${why}`);
+    draft.problems.add(pick("acknowledgement")?.path ?? [], `${showValue(name)} ${why}`);
   }
   return name;
 }
 
-function readCommand(raw: RawHandoff, draft: Draft): HandoffCommand | undefined {
-  const { command, commandTimeout = KEYS.commandTimeout.default } = raw;
-  const timeoutMs = readDuration(commandTimeout, ["handoff", "commandTimeout"], draft);
-  if (command === undefined) return undefined;
-  return { ...readProgram(command, ["handoff", "command"], draft), timeoutMs };
+function readCommand(pick: PickKey<RawHandoff>, draft: Draft): HandoffCommand | undefined {
+  const timeout = pick("commandTimeout") ?? { value: KEYS.commandTimeout.default, path: [] };
+  const timeoutMs = readDuration(timeout.value, timeout.path, draft);
+  const command = pick("command");
+  if (command === undefined || command.value.length === 0) return undefined;
+  return { ...readProgram(command.value, command.path, draft), timeoutMs };
 }
 
 /** A program to run, with its arguments and its part of our environment. Problems go to the draft. */
@@ -236,14 +257,21 @@ export function readProgram(
   return { argv: resolveProgram(command, path, draft), env: Object.fromEntries(env) };
 }
 
-function readKeep({ keep = {}, acknowledgement = "none" }: RawHandoff, draft: Draft): HandoffKeep {
-  const [pickedUpMs, notPickedUpMs] = (["collected", "uncollected"] as const).map((key) =>
-    readLongDuration(keep[key] ?? KEEP.properties[key].default, ["handoff", "keep", key], draft),
-  );
-  if (pickedUpMs !== undefined && acknowledgement === "none") {
-    draft.warnings.push(
-      "handoff.keep.collected: not used without handoff.acknowledgement, because a folder that was picked up is no longer in the inbox.",
-    );
+function readKeep(
+  pick: PickKey<NonNullable<RawHandoff["keep"]>>,
+  acknowledgement: string | undefined,
+  draft: Draft,
+): HandoffKeep {
+  const read = (key: "collected" | "uncollected") => {
+    const given = pick(key) ?? { value: KEEP.properties[key].default, path: [] };
+    return readLongDuration(given.value, given.path, draft);
+  };
+  const pickedUpMs = read("collected");
+  const path = pick("collected")?.path;
+  if (pickedUpMs !== undefined && acknowledgement === undefined && path !== undefined) {
+    const group = formatPath(path.slice(0, -2));
+    const warning = `${formatPath(path)}: not used without ${group}.acknowledgement, because a folder that was picked up is no longer in the inbox.`;
+    if (!draft.warnings.includes(warning)) draft.warnings.push(warning);
   }
-  return { pickedUpMs, notPickedUpMs };
+  return { pickedUpMs, notPickedUpMs: read("uncollected") };
 }

@@ -1,16 +1,16 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
-import type { Handoff } from "../model/mailbox.ts";
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath } from "./draft.ts";
 import { type Folders, readFolders } from "./folders.ts";
-import { readHandoff, readWebhook } from "./handoff.ts";
+import { readAddedNames, readHandoff } from "./handoff.ts";
 import { readHttp } from "./http.ts";
+import { type Layer, layersWithin } from "./layers.ts";
 import { readKeep, readLimits } from "./limits.ts";
 import { describeUnknownMailbox, findMailbox, readMailboxes, serviceLayers } from "./mailboxes.ts";
 import { readNotify } from "./notify.ts";
 import { readQueue } from "./queue.ts";
 import { SCHEMA } from "./schema.ts";
-import { readService, type ServiceLayer } from "./service.ts";
+import { type RawService, readService } from "./service.ts";
 import type { HttpSettings, ServiceSettings, Settings } from "./settings.ts";
 import { readSource, type Source, type SourceOptions } from "./source.ts";
 import { readTimezone } from "./times.ts";
@@ -35,12 +35,9 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     digest,
     ...readFolders(raw, draft, uid),
     queue: await readQueue(raw, draft),
-    mailboxes: await readMailboxes(raw.mailboxes, raw, zone, draft),
+    mailboxes: await readMailboxes(raw, zone, draft),
     limits: readLimits(raw.limits, zone, draft),
-    handoff: {
-      ...readHandoff(raw.handoff, draft),
-      webhook: await readWebhook(raw.handoff?.webhook, ["handoff", "webhook"], draft),
-    },
+    handoff: await readHandoff(layersWithin([{ raw, path: [] }], "handoff"), draft),
     notify: await readNotify(raw.notify, zone, draft),
     keep: readKeep(raw.keep, draft),
     http: await readHttp(raw.http, draft),
@@ -70,12 +67,16 @@ export async function loadHttp(options: SourceOptions): Promise<HttpSettings | u
   return http;
 }
 
-/** The hand-off only, for commands that check delivered folders. Throws `CONFIG_INVALID`. */
-export async function loadHandoff(options: SourceOptions): Promise<Handoff> {
+/** Names of files that hand-offs add to delivered folders, of any mailbox. Throws `CONFIG_INVALID`. */
+export async function loadAddedNames(options: SourceOptions): Promise<string[]> {
   const { raw, draft } = await readSource(options, []);
-  const handoff = readHandoff(raw.handoff, draft);
+  const own = (raw.mailboxes ?? []).map((mailbox, at) => ({ raw: mailbox ?? {}, path: ["mailboxes", at] }));
+  const names = readAddedNames(
+    [...layersWithin([{ raw, path: [] }], "handoff"), ...layersWithin(own, "handoff")],
+    draft,
+  );
   draft.problems.throwIfAny();
-  return handoff;
+  return names;
 }
 
 /** The service only, for `inlet api`: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
@@ -93,7 +94,10 @@ export async function loadService(options: ServiceOptions): Promise<ServiceSetti
   return service as ServiceSettings;
 }
 
-function layersFor({ mailbox: wanted, baseUrl }: ServiceOptions, { raw, draft }: Source): ServiceLayer[] {
+function layersFor(
+  { mailbox: wanted, baseUrl }: ServiceOptions,
+  { raw, draft }: Source,
+): Layer<RawService>[] {
   const { service: common = {}, mailboxes = [] } = raw;
   if (wanted === undefined) return [{ raw: common, path: ["service"] }];
   const at = findMailbox(mailboxes, wanted);

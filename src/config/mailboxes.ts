@@ -2,14 +2,58 @@
 import { nearestName } from "../base/nearest.ts";
 import { PLACEHOLDERS } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-import { CHECK_KEYS, checkOf, type RawCheck, readCheck } from "./check.ts";
+import { CHECK_KEYS, type RawCheck, readCheck } from "./check.ts";
 import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
+import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
+import { type Layer, layersWithin, pickFrom } from "./layers.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
-import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
-import { type RawService, readService, SERVICE_KEYS, type ServiceLayer } from "./service.ts";
+import { group, type SchemaKeys, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
 import { EXPECT, QUIET, readExpect, readQuiet } from "./times.ts";
 import { DURATION, readDuration } from "./units.ts";
+
+/** Keys that `defaults` may set for all mailboxes. */
+const SHARED_KEYS = {
+  poll: {
+    ...DURATION,
+    default: "60s",
+    description: "The time between two polls, at most 24h.",
+  },
+  fetch: {
+    type: "string",
+    enum: ["auto", "files", "zip"],
+    default: "auto",
+    description:
+      "How to download: `files` one by one, all in one `zip`, or `auto`: a ZIP for many small files, else one by one. The delivered folder is the same.",
+  },
+  verify: {
+    type: "string",
+    enum: ["require", "prefer"],
+    default: "require",
+    description:
+      "How to treat a transfer with files without checksums: `require` quarantines it, `prefer` delivers it marked as not verified. Files with a wrong checksum are never delivered.",
+  },
+  layout: {
+    ...TEXT,
+    title: "a relative path with placeholders",
+    maxLength: 1000,
+    default: "{mailbox}/{sender}/{trackingId}",
+    description:
+      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`.",
+  },
+  passwordAttempts: {
+    type: "integer",
+    minimum: 1,
+    maximum: 10,
+    default: 2,
+    description:
+      "The most wrong passwords to send for a transfer: a service may lock or destroy it after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless there is only one.",
+  },
+  quiet: QUIET,
+} as const satisfies SchemaKeys;
+
+export const DEFAULTS = group(SHARED_KEYS, "Settings of every mailbox that does not set them itself.");
 
 export const MAILBOX = {
   type: "object",
@@ -30,45 +74,14 @@ export const MAILBOX = {
       description:
         "Its name in folders, records and messages. Default: the address. Do not change it later: a renamed mailbox downloads its transfers again.",
     },
-    poll: {
-      ...DURATION,
-      default: "60s",
-      description: "The time between two polls, at most 24h.",
-    },
-    fetch: {
-      type: "string",
-      enum: ["auto", "files", "zip"],
-      default: "auto",
-      description:
-        "How to download: `files` one by one, all in one `zip`, or `auto`: a ZIP for many small files, else one by one. The delivered folder is the same.",
-    },
-    verify: {
-      type: "string",
-      enum: ["require", "prefer"],
-      default: "require",
-      description:
-        "How to treat a transfer with files without checksums: `require` quarantines it, `prefer` delivers it marked as not verified. Files with a wrong checksum are never delivered.",
-    },
-    layout: {
-      ...TEXT,
-      title: "a relative path with placeholders",
-      maxLength: 1000,
-      default: "{mailbox}/{sender}/{trackingId}",
-      description:
-        "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`.",
-    },
+    ...SHARED_KEYS,
     passwords: PASSWORDS,
-    passwordAttempts: {
-      type: "integer",
-      minimum: 1,
-      maximum: 10,
-      default: 2,
-      description:
-        "The most wrong passwords to send for a transfer: a service may lock or destroy it after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless there is only one.",
-    },
     paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
-    quiet: QUIET,
     expect: EXPECT,
+    handoff: group(
+      HANDOFF.properties,
+      "The hand-off of this mailbox, where it differs from the common `handoff`: each key set here replaces the common one.",
+    ),
     check: group(
       CHECK_KEYS,
       "The check of this mailbox, where it differs from the common `check`: each key set here replaces the common one.",
@@ -84,39 +97,51 @@ export const MAILBOX = {
 
 type RawMailbox = Written<typeof MAILBOX>;
 
-const KEYS = MAILBOX.properties;
+/** The groups of the configuration that mailboxes use. */
+interface RawGroups {
+  readonly mailboxes?: readonly (RawMailbox | undefined)[];
+  readonly defaults?: Written<typeof DEFAULTS>;
+  readonly passwords?: Written<typeof PASSWORDS>;
+  readonly service?: RawService;
+  readonly check?: RawCheck;
+  readonly handoff?: RawHandoff;
+}
 
 /** Problems go to the draft; a mailbox with a problem may be missing from the result. */
-export async function readMailboxes(
-  mailboxes: readonly (RawMailbox | undefined)[] = [],
-  { service: common = {}, check }: { readonly service?: RawService; readonly check?: RawCheck },
-  zone: string,
-  draft: Draft,
-): Promise<MailboxSettings[]> {
+export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft): Promise<MailboxSettings[]> {
+  const { mailboxes = [], service: common = {} } = raw;
   let shared: Promise<ServiceSettings | undefined> | undefined;
   const readShared = () => {
     shared ??= requireService([{ raw: common, path: ["service"] }], draft);
     return shared;
   };
   if (common.baseUrl !== undefined || mailboxes.length === 0) await readShared();
-  const commonCheck = readCheck(check, ["check"], draft);
+  const passwords = await readPasswords(raw.passwords ?? [], ["passwords"], draft);
   const settings: MailboxSettings[] = [];
-  for (const [at, raw] of mailboxes.entries()) {
-    if (raw === undefined) continue;
+  for (const [at, own] of mailboxes.entries()) {
+    if (own === undefined) continue;
     const path = ["mailboxes", at];
-    const service = raw.service
-      ? await requireService(serviceLayers(common, raw.service, path), draft)
+    const service = own.service
+      ? await requireService(serviceLayers(common, own.service, path), draft)
       : await readShared();
-    const mailbox = await readMailbox(raw, path, zone, draft);
-    const ownCheck = checkOf(readCheck(raw.check, [...path, "check"], draft, commonCheck));
-    if (service !== undefined) settings.push({ ...mailbox, check: ownCheck, service });
+    const layers: Layer<Pick<RawMailbox, "check" | "handoff">>[] = [
+      { raw: own, path },
+      { raw, path: [] },
+    ];
+    const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, draft);
+    const groups = {
+      check: readCheck(layersWithin(layers, "check"), draft),
+      ...(own.handoff && { handoff: await readHandoff(layersWithin(layers, "handoff"), draft) }),
+    };
+    if (service === undefined) continue;
+    settings.push({ ...mailbox, passwords: [...mailbox.passwords, ...passwords], ...groups, service });
   }
   checkUnique(mailboxes, draft);
   return settings;
 }
 
 /** The mailbox's own keys before the common ones. */
-export function serviceLayers(common: RawService, own: RawService, path: KeyPath): ServiceLayer[] {
+export function serviceLayers(common: RawService, own: RawService, path: KeyPath): Layer<RawService>[] {
   return [
     { raw: own, path: [...path, "service"] },
     { raw: common, path: ["service"] },
@@ -124,7 +149,7 @@ export function serviceLayers(common: RawService, own: RawService, path: KeyPath
 }
 
 async function requireService(
-  layers: readonly ServiceLayer[],
+  layers: readonly Layer<RawService>[],
   draft: Draft,
 ): Promise<ServiceSettings | undefined> {
   const isNamed = layers.some(({ raw }) => raw.baseUrl !== undefined);
@@ -135,23 +160,36 @@ async function requireService(
   return readService(layers, draft);
 }
 
-async function readMailbox(raw: RawMailbox, path: KeyPath, zone: string, draft: Draft) {
-  const layout = raw.layout ?? KEYS.layout.default;
-  const wrong = describeWrongLayout(layout);
-  if (wrong !== undefined) draft.problems.add([...path, "layout"], `${showValue(layout)} ${wrong}`);
-  const email = raw.email ?? "";
+async function readMailbox(
+  own: RawMailbox,
+  defaults: Written<typeof DEFAULTS>,
+  path: KeyPath,
+  zone: string,
+  draft: Draft,
+) {
+  const pick = pickFrom<Written<typeof DEFAULTS>>([
+    { raw: own, path },
+    { raw: defaults, path: ["defaults"] },
+  ]);
+  const keys = SHARED_KEYS;
+  const layout = pick("layout") ?? { value: keys.layout.default, path: [] };
+  const wrong = describeWrongLayout(layout.value);
+  if (wrong !== undefined) draft.problems.add(layout.path, `${showValue(layout.value)} ${wrong}`);
+  const poll = pick("poll") ?? { value: keys.poll.default, path: [] };
+  const quiet = pick("quiet");
+  const email = own.email ?? "";
   return {
-    name: raw.name ?? email,
+    name: own.name ?? email,
     email,
-    pollMs: readDuration(raw.poll ?? KEYS.poll.default, [...path, "poll"], draft),
-    fetch: raw.fetch ?? KEYS.fetch.default,
-    verify: raw.verify ?? KEYS.verify.default,
-    layout,
-    passwords: await readPasswords(raw.passwords ?? [], [...path, "passwords"], draft),
-    passwordAttempts: raw.passwordAttempts ?? KEYS.passwordAttempts.default,
-    paused: raw.paused ?? KEYS.paused.default,
-    quiet: readQuiet(raw.quiet, [...path, "quiet"], zone, draft),
-    expect: readExpect(raw.expect ?? [], [...path, "expect"], zone, draft),
+    pollMs: readDuration(poll.value, poll.path, draft),
+    fetch: pick("fetch")?.value ?? keys.fetch.default,
+    verify: pick("verify")?.value ?? keys.verify.default,
+    layout: layout.value,
+    passwords: await readPasswords(own.passwords ?? [], [...path, "passwords"], draft),
+    passwordAttempts: pick("passwordAttempts")?.value ?? keys.passwordAttempts.default,
+    paused: own.paused ?? MAILBOX.properties.paused.default,
+    quiet: readQuiet(quiet?.value, quiet?.path ?? [], zone, draft),
+    expect: readExpect(own.expect ?? [], [...path, "expect"], zone, draft),
   };
 }
 

@@ -1,13 +1,13 @@
 /** The `notify` list: who is notified of what, by mail or webhook, and when. */
 import {
+  type ChannelSettings,
   DAEMON_KINDS,
   MAIL_TLS,
+  type MailChannel,
   type MailTls,
-  type MailWay,
   NOTICE_KINDS,
   type NoticeKind,
-  type Notification,
-  type WebhookWay,
+  type WebhookChannel,
 } from "../model/notify.ts";
 import { readPem, readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
@@ -101,7 +101,7 @@ export const NOTIFY = {
         gather: {
           ...DURATION,
           default: "30s",
-          description: "How long to wait for more of the same before the first message, at most 24h.",
+          description: "How long to wait for more before a message is sent, at most 24h.",
         },
         every: {
           ...DURATION,
@@ -112,17 +112,17 @@ export const NOTIFY = {
         quiet: {
           ...QUIET,
           description:
-            "When no message is sent. Notifications wait until the quiet hours end, except the ones in `urgent`, and the ones about a transfer that expires before.",
+            "When no message is sent. Notifications wait until the quiet hours end, except those in `urgent`, and those about a transfer that expires first.",
         },
         urgent: {
           type: "array",
           title: `a list of ${NOTICE_KINDS.join(", ")}`,
           items: KIND,
           description:
-            "What to notify of in quiet hours too, and without waiting for `every`. Default: `[disk]`.",
+            "What to notify of in quiet hours too. It waits for `every` only after another urgent message. Default: `[disk]`.",
         },
       },
-      "One way to notify, with either `mail` or `webhook`.",
+      "One channel for notifications, with either `mail` or `webhook`.",
     ),
     title: "a notification",
   },
@@ -134,6 +134,7 @@ type RawEntry = NonNullable<RawNotify[number]>;
 type RawMail = Written<typeof MAIL>;
 
 const KEYS = NOTIFY.items.properties;
+const MAILBOX_KINDS = NOTICE_KINDS.filter((kind) => !DAEMON_KINDS.includes(kind));
 const DEFAULT_URGENT: readonly NoticeKind[] = ["disk"];
 const SCHEME_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };
 const LOCAL_PORT = 25;
@@ -144,12 +145,12 @@ export async function readNotify(
   entries: RawNotify = [],
   zone: string,
   draft: Draft,
-): Promise<readonly Notification[]> {
-  const read: Notification[] = [];
+): Promise<readonly ChannelSettings[]> {
+  const read: ChannelSettings[] = [];
   for (const [at, entry] of entries.entries()) {
     if (entry === undefined) continue;
-    const notification = await readEntry(entry, ["notify", at], zone, draft);
-    if (notification !== undefined) read.push(notification);
+    const settings = await readEntry(entry, ["notify", at], zone, draft);
+    if (settings !== undefined) read.push(settings);
   }
   return read;
 }
@@ -159,22 +160,23 @@ async function readEntry(
   path: KeyPath,
   zone: string,
   draft: Draft,
-): Promise<Notification | undefined> {
+): Promise<ChannelSettings | undefined> {
   const { mail, webhook, gather = KEYS.gather.default, every = KEYS.every.default } = raw;
-  const isRefused = draft.problems.has([...path, "mail"]) || draft.problems.has([...path, "webhook"]);
-  if ((mail === undefined) === (webhook === undefined) && !isRefused) {
+  const hasProblem = draft.problems.has([...path, "mail"]) || draft.problems.has([...path, "webhook"]);
+  if ((mail === undefined) === (webhook === undefined) && !hasProblem) {
     draft.problems.add(path, "must have either mail or webhook");
   }
-  const way = (await readMail(mail, path, draft)) ?? (await readHook(webhook, path, draft));
+  const channel =
+    (await readMailChannel(mail, path, draft)) ?? (await readWebhookChannel(webhook, path, draft));
   const mailboxes = raw.mailboxes?.filter((pattern) => pattern !== undefined);
-  const all = mailboxes === undefined ? NOTICE_KINDS : withoutDaemon(NOTICE_KINDS);
+  const defaultKinds = mailboxes === undefined ? NOTICE_KINDS : MAILBOX_KINDS;
   const gatherMs = readDuration(gather, [...path, "gather"], draft);
   const everyMs = readDuration(every, [...path, "every"], draft);
   const quiet = readQuiet(raw.quiet, [...path, "quiet"], zone, draft, "leaves no time to notify");
-  if (way === undefined) return undefined;
+  if (channel === undefined) return undefined;
   return {
-    way,
-    on: raw.on?.filter((kind) => kind !== undefined) ?? all,
+    channel,
+    on: raw.on?.filter((kind) => kind !== undefined) ?? defaultKinds,
     urgent: raw.urgent?.filter((kind) => kind !== undefined) ?? DEFAULT_URGENT,
     mailboxes,
     quiet,
@@ -183,24 +185,20 @@ async function readEntry(
   };
 }
 
-function withoutDaemon(kinds: readonly NoticeKind[]): readonly NoticeKind[] {
-  return kinds.filter((kind) => !DAEMON_KINDS.includes(kind));
-}
-
-async function readHook(
+async function readWebhookChannel(
   raw: RawEntry["webhook"],
   path: KeyPath,
   draft: Draft,
-): Promise<WebhookWay | undefined> {
+): Promise<WebhookChannel | undefined> {
   const receiver = await readWebhook(raw, [...path, "webhook"], draft);
   return receiver && { kind: "webhook", ...receiver };
 }
 
-async function readMail(
+async function readMailChannel(
   raw: RawMail | undefined,
   entry: KeyPath,
   draft: Draft,
-): Promise<MailWay | undefined> {
+): Promise<MailChannel | undefined> {
   if (raw === undefined) return undefined;
   const path = [...entry, "mail"];
   const { from, timeout = MAIL.properties.timeout.default } = raw;

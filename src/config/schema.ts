@@ -4,8 +4,9 @@ import { FOLDERS } from "./folders.ts";
 import { HANDOFF } from "./handoff.ts";
 import { HTTP } from "./http.ts";
 import { KEEP, LIMITS } from "./limits.ts";
-import { MAILBOX } from "./mailboxes.ts";
+import { DEFAULTS, MAILBOX } from "./mailboxes.ts";
 import { NOTIFY } from "./notify.ts";
+import { PASSWORDS } from "./passwords.ts";
 import { REDIS, ROLE } from "./queue.ts";
 import { QUEUE } from "./redis-address.ts";
 import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
@@ -50,6 +51,12 @@ export const SCHEMA = {
       items: MAILBOX,
       minItems: 1,
       description: "The mailboxes to poll, at least one. Addresses and names must differ.",
+    },
+    defaults: DEFAULTS,
+    passwords: {
+      ...PASSWORDS,
+      description:
+        "Passwords for all mailboxes. The rules of a mailbox are tried before these. See `mailboxes[].passwords`.",
     },
     limits: LIMITS,
     keep: KEEP,

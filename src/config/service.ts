@@ -2,7 +2,8 @@
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
 import { readPemFiles, readSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
+import { type Draft, type Environment, showValue } from "./draft.ts";
+import { type Layer, type PickKey, pickFrom } from "./layers.ts";
 import { PATH, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
 import type { ServiceSettings } from "./settings.ts";
 import { DURATION, readDuration } from "./units.ts";
@@ -82,12 +83,6 @@ export const SERVICE_KEYS = {
 
 export type RawService = WrittenKeys<typeof SERVICE_KEYS>;
 
-/** Some keys of a service, and the path of their group. */
-export interface ServiceLayer {
-  readonly raw: RawService;
-  readonly path: KeyPath;
-}
-
 /** Names of this machine, for which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
@@ -96,10 +91,10 @@ const BARE_HOST = /^(?:\/\/)?([\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/[\w./-]*?)?)\/*(?
 
 /** Takes each key from the first layer that has it. Problems go to the draft; `undefined` without an address. */
 export async function readService(
-  layers: readonly ServiceLayer[],
+  layers: readonly Layer<RawService>[],
   draft: Draft,
 ): Promise<ServiceSettings | undefined> {
-  const pick = createPickKey(layers);
+  const pick = pickFrom(layers);
   const timeout = pick("timeout") ?? { value: SERVICE_KEYS.timeout.default, path: [] };
   const baseUrl = readBaseUrl(pick, draft);
   const settings = {
@@ -114,19 +109,7 @@ export async function readService(
   return baseUrl === undefined ? undefined : hideSecrets({ baseUrl, ...settings });
 }
 
-type PickKey = <Key extends keyof RawService>(key: Key) => Given<NonNullable<RawService[Key]>> | undefined;
-
-function createPickKey(layers: readonly ServiceLayer[]): PickKey {
-  return (key) => {
-    for (const { raw, path } of layers) {
-      const value = raw[key];
-      if (value !== undefined) return { value, path: [...path, key] };
-    }
-    return undefined;
-  };
-}
-
-function readBaseUrl(pick: PickKey, { problems }: Draft): URL | undefined {
+function readBaseUrl(pick: PickKey<RawService>, { problems }: Draft): URL | undefined {
   const given = pick("baseUrl");
   if (given === undefined) return undefined;
   const { value: text, path } = given;
@@ -159,21 +142,21 @@ export function describeWrongClientId(secret: Secret): string | undefined {
   return isRight ? undefined : "is not a client id, which has 50 to 4000 letters and digits";
 }
 
-async function readClientId(pick: PickKey, draft: Draft): Promise<SecretSource | undefined> {
+async function readClientId(pick: PickKey<RawService>, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("clientId");
   return given === undefined
     ? undefined
     : readSecretKey(given.value, given.path, draft, describeWrongClientId);
 }
 
-async function readToken(pick: PickKey, draft: Draft): Promise<SecretSource | undefined> {
+async function readToken(pick: PickKey<RawService>, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("verification");
   if (given === undefined || typeof given.value === "string" || given.value.token === undefined)
     return undefined;
   return readSecretKey(given.value.token, [...given.path, "token"], draft);
 }
 
-function readProxy(pick: PickKey, draft: Draft): ServiceSettings["proxy"] {
+function readProxy(pick: PickKey<RawService>, draft: Draft): ServiceSettings["proxy"] {
   const given = pick("proxy");
   if (given === undefined) return proxyOfEnvironment(draft.env);
   const { value: proxy, path } = given;

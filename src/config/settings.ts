@@ -2,7 +2,8 @@
 import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
-import type { Notification } from "../model/notify.ts";
+import type { ChannelSettings } from "../model/notify.ts";
+import { canonicalAddress } from "../model/transfer.ts";
 
 /** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
@@ -29,7 +30,7 @@ export interface Settings {
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;
   readonly handoff: Handoff;
-  readonly notify?: readonly Notification[];
+  readonly notify?: readonly ChannelSettings[];
   readonly keep: KeepSettings;
   /** `undefined`: there is no console. */
   readonly http: HttpSettings | undefined;
@@ -83,6 +84,19 @@ export interface RedisQueueSettings {
 
 export interface MailboxSettings extends Mailbox {
   readonly service: ServiceSettings;
+}
+
+/**
+ * The hand-off of a mailbox. A mailbox that is no longer configured may have had its own: it gets the common one, which
+ * then removes no folder.
+ */
+export function handoffOf({ mailboxes, handoff }: Settings, mailbox: string): Handoff {
+  const found =
+    mailboxes.find(({ name }) => name === mailbox) ??
+    mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
+  if (found !== undefined) return found.handoff ?? handoff;
+  const { keep, ...others } = handoff;
+  return others;
 }
 
 export interface ServiceSettings {

@@ -204,7 +204,7 @@ function act(
     const secret = password === undefined ? undefined : new Secret(password);
     const request: ActionRequest = { mailbox, trackingId, action, password: secret };
     try {
-      const answer = await actions.give(request, by);
+      const answer = await actions.submit(request, by);
       if ("refused" in answer) {
         const { status, mailbox: _mailbox, trackingId: _id, ...outcome } = answer.refused;
         return settle(key, status, outcome);

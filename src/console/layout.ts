@@ -6,7 +6,7 @@ import { type Html, html, renderTime } from "./html.ts";
 export interface Visitor {
   /** Actions are possible after signing in with a token. */
   readonly canSignIn: boolean;
-  /** Proves that a form comes from this session. Missing where the visitor may only read. */
+  /** Proves that a form comes from this session. Missing if the visitor may only read. */
   readonly proof: string | undefined;
   readonly name: string | undefined;
 }

@@ -27,7 +27,7 @@ export interface ConsolePort {
   list(query: ListQuery, signal: AbortSignal): Promise<TransferList>;
   /** `undefined` for an unknown transfer. */
   story(key: TransferKey): Promise<Story | undefined>;
-  /** Why an act is not possible, for people; `undefined` where it may be. */
+  /** Why an act is not possible, for people; `undefined` if it may be. */
   objection(act: TransferAct, key: TransferKey): Promise<string | undefined>;
   /** `undefined`: the console is read-only. */
   readonly actions: ConsoleActions | undefined;
@@ -69,10 +69,10 @@ export interface ConsoleActions {
   /** Called before each use of the sessions, because tokens may have changed. False if one cannot be read. */
   renew(): Promise<boolean>;
   /** Resolves when the action is accepted or refused. */
-  give(request: ActionRequest, by: Actor): Promise<GivenAction>;
+  submit(request: ActionRequest, by: Actor): Promise<SubmittedAction>;
 }
 
-type GivenAction =
+type SubmittedAction =
   | { readonly refused: ActResult }
   | {
       /** Resolves when the action had its effect, or the signal aborts. May be called several times. */

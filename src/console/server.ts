@@ -260,13 +260,17 @@ export interface Readiness {
   readonly reasons: readonly string[];
 }
 
-/** Not ready with trouble of the disk or the queue, or while not a single mailbox can be polled. */
+/**
+ * Not ready with trouble of the disk or the queue, or while not a single mailbox can be polled. On Redis, other processes
+ * may do all polls.
+ */
 export function readinessOf({ troubles, mailboxes, daemon }: Status): Readiness {
   const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
   const active = mailboxes.filter(({ paused }) => !paused);
   const polls = daemon.role !== "worker" && active.length > 0;
   const allFail = polls && active.every(({ trouble }) => trouble !== undefined);
-  const nonePolled = polls && active.every(({ lastPoll }) => lastPoll === undefined);
+  const nonePolled =
+    polls && daemon.queue !== "redis" && active.every(({ lastPoll }) => lastPoll === undefined);
   const reasons = [
     ...general.map(({ message }) => message),
     ...(allFail ? ["No mailbox can be polled."] : []),

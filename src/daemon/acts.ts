@@ -41,11 +41,11 @@ interface ActObjection {
 }
 
 /** An order or a password on its way. */
-export interface GivenAct {
+export interface SubmittedAct {
   readonly act: TransferAct;
   readonly before: TransferRecord;
   /** Whether a daemon has carried out the order, or tried the password. */
-  isTaken(): Promise<boolean>;
+  isCarriedOut(): Promise<boolean>;
   /** Removes a password that was not tried yet. Returns whether it did; always false for an order. */
   withdraw(): Promise<boolean>;
   readonly password?: Secret | undefined;
@@ -119,18 +119,18 @@ export function refuseAct(
 }
 
 /** Gives the order; `objectionToAct` has found nothing against it. */
-export async function giveAct(
+export async function submitAct(
   tools: ActTools,
   act: Exclude<TransferAct, "password">,
   before: TransferRecord,
   by: Actor,
-): Promise<GivenAct> {
+): Promise<SubmittedAct> {
   const { work, asOwner } = tools;
   const { mailbox, trackingId, round } = before;
   const order: Order = { action: act === "grant" ? "retry" : act, mailbox, trackingId, round, by };
   const grants = act === "grant" ? { grants: await nextGrant(tools, before) } : {};
   const path = await asOwner(work, () => giveOrder(work, { ...order, ...grants }));
-  return { act, before, isTaken: async () => !(await exists(path)), withdraw: async () => false };
+  return { act, before, isCarriedOut: async () => !(await exists(path)), withdraw: async () => false };
 }
 
 /**
@@ -143,7 +143,7 @@ export async function supplyPassword(
   by: Actor,
   password: Secret,
   isCommon: boolean,
-): Promise<GivenAct[]> {
+): Promise<SubmittedAct[]> {
   const [first] = records;
   if (first === undefined) return [];
   for (const { mailbox, trackingId, round } of records) {
@@ -163,7 +163,7 @@ export async function supplyPassword(
       before,
       password,
       dropped,
-      isTaken: async () => dropped === undefined || !(await exists(dropped)) || (await isTried()),
+      isCarriedOut: async () => dropped === undefined || !(await exists(dropped)) || (await isTried()),
       async withdraw() {
         if (dropped === undefined || (await isTried())) return false;
         await asOwner(state, () => takeAway(dropped, password));
@@ -176,32 +176,32 @@ export async function supplyPassword(
 /** The outcome of an act, once it is settled or `signal` aborts. */
 export async function awaitAct(
   tools: ActTools,
-  given: GivenAct,
+  submitted: SubmittedAct,
   signal: AbortSignal,
   onLook?: (record: TransferRecord | undefined) => void,
 ): Promise<Outcome> {
-  const { act, before } = given;
+  const { act, before } = submitted;
   const peek = peekLedger(tools.work);
   const find = (key: TransferKey) => peek.find(key);
-  const isTaken = () => given.isTaken();
-  if (act === "grant") return awaitGrant(given, find, signal);
+  const isCarriedOut = () => submitted.isCarriedOut();
+  if (act === "grant") return awaitGrant(submitted, find, signal);
   const outcome = await awaitOutcome(find, before, before, act, signal, {
-    ...(act === "password" ? {} : { isTaken }),
+    ...(act === "password" ? {} : { isCarriedOut }),
     isPaused: act !== "discard" && mailboxOf(tools.mailboxes, before)?.paused === true,
     steps: (record) => peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1),
     ...(onLook === undefined ? {} : { onLook }),
   });
-  return act === "password" ? withVerdict(tools, given, outcome) : outcome;
+  return act === "password" ? withVerdict(tools, submitted, outcome) : outcome;
 }
 
 async function awaitGrant(
-  { before, isTaken }: GivenAct,
+  { before, isCarriedOut }: SubmittedAct,
   find: (key: TransferKey) => Promise<TransferRecord | undefined>,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { trackingId } = before;
-  let isDone = await isTaken();
-  for (; !isDone && !signal.aborted; isDone = await isTaken()) {
+  let isDone = await isCarriedOut();
+  for (; !isDone && !signal.aborted; isDone = await isCarriedOut()) {
     await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
   }
   const text = isDone
@@ -211,8 +211,8 @@ async function awaitGrant(
 }
 
 /** Says first whether the service accepted the password. */
-async function withVerdict(tools: ActTools, given: GivenAct, outcome: Outcome): Promise<Outcome> {
-  const { password, dropped, before } = given;
+async function withVerdict(tools: ActTools, submitted: SubmittedAct, outcome: Outcome): Promise<Outcome> {
+  const { password, dropped, before } = submitted;
   const { record, text } = outcome;
   if (record === undefined || password === undefined) return outcome;
   const withFirst = (sentence: string) => ({ ...outcome, text: `${sentence} ${text}` });

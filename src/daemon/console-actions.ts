@@ -9,10 +9,10 @@ import { peekLedger } from "../ledger/peek.ts";
 import {
   type ActTools,
   awaitAct,
-  type GivenAct,
-  giveAct,
   objectionToAct,
   refuseAct,
+  type SubmittedAct,
+  submitAct,
   supplyPassword,
 } from "./acts.ts";
 import type { LiveSettings } from "./live-settings.ts";
@@ -20,7 +20,7 @@ import type { LiveSettings } from "./live-settings.ts";
 /** The source of a token may be a command, so tokens are read no more often than this. */
 const READ_EVERY_MS = 2_000;
 
-/** `undefined` where the console is read-only. */
+/** `undefined` if the console is read-only. */
 export async function openActions(
   live: LiveSettings,
   clock: Clock,
@@ -41,22 +41,22 @@ export async function openActions(
     renew: needsToken
       ? createTokenReader(live, (read) => sessions.renew(read), clock, stop)
       : async () => true,
-    async give({ action, mailbox, trackingId, password = new Secret("") }, by) {
+    async submit({ action, mailbox, trackingId, password = new Secret("") }, by) {
       const tools = toolsOf();
       const record = await ledger.find({ mailbox, trackingId });
       const objection = await objectionToAct(tools, action, record, password);
       if (record === undefined || objection !== undefined) {
         return { refused: refuseAct({ mailbox, trackingId }, objection, record) };
       }
-      const given: GivenAct | undefined =
+      const submitted: SubmittedAct | undefined =
         action === "password"
           ? (await supplyPassword(tools, [record], by, password, false))[0]
-          : await giveAct(tools, action, record, by);
-      if (given === undefined) return { refused: refuseAct(record, undefined, record) };
+          : await submitAct(tools, action, record, by);
+      if (submitted === undefined) return { refused: refuseAct(record, undefined, record) };
       await runOrders();
       return {
         async outcome(signal) {
-          const outcome = await awaitAct(toolsOf(), given, AbortSignal.any([signal, stop]));
+          const outcome = await awaitAct(toolsOf(), submitted, AbortSignal.any([signal, stop]));
           const { text, result, record: after } = outcome;
           return { text, result, state: after?.state, reason: after?.reason };
         },

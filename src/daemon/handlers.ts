@@ -1,5 +1,6 @@
 /** The jobs that the engine runs: polls of mailboxes, and downloads of their transfers. */
 import type { Clock } from "../base/clock.ts";
+import { handoffOf } from "../config/settings.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
@@ -52,7 +53,8 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
         clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
-      const { limits, handoff } = live.now;
+      const { limits } = live.now;
+      const handoff = handoffOf(live.now, key.mailbox);
       const check = () => live.now.mailboxes.find(({ name }) => name === key.mailbox)?.check;
       const jobTools = { ...transfer, limits, handoff, check, freeSlot };
       return pulse.during(downloadOf(key), () => downloadTransfer(jobTools, sourceOf(state), key, signal));

@@ -1,6 +1,7 @@
 /** Opens the hand-offs with the parts of the daemon that they need. */
 import { uptime } from "node:os";
 import type { Clock } from "../base/clock.ts";
+import { handoffOf } from "../config/settings.ts";
 import { openHandoffs } from "../handoff/open.ts";
 import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
@@ -37,7 +38,7 @@ export function openDaemonHandoffs(
   return openHandoffs({
     ...rest,
     work,
-    handoff: () => live.now.handoff,
+    handoffOf: (mailbox) => handoffOf(live.now, mailbox),
     isAlone: queue === "embedded",
     finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => uptime() * 1_000,

@@ -79,9 +79,11 @@ function changedGroups(before: Settings, next: Settings): string[] {
     state,
     queue,
     check: mailboxes.map(({ check }) => check),
-    mailboxes: mailboxes.map(({ service: _service, check: _check, ...mailbox }) => mailbox),
+    mailboxes: mailboxes.map(
+      ({ service: _service, check: _check, handoff: _handoff, ...mailbox }) => mailbox,
+    ),
     limits,
-    handoff,
+    handoff: [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)],
     notify,
     keep,
     http,

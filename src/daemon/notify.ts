@@ -3,8 +3,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Events } from "../model/events.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
+import type { NotifyPatience } from "../notify/channel.ts";
 import { Notifier } from "../notify/open.ts";
-import type { NotifyPatience } from "../notify/way.ts";
 import { describeDaemon } from "./facts.ts";
 
 const PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
@@ -39,7 +39,7 @@ export function openNotifier(
       work,
       isShared: queue !== "embedded",
       patience: { ...PATIENCE, ...patience },
-      sender: { host, inbox, version: program, config },
+      origin: { host, inbox, version: program, config },
       serviceOf: (mailbox) => services.get(mailbox),
     },
     settings,

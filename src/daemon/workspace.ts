@@ -13,6 +13,7 @@ import { Fault } from "../base/faults.ts";
 import { nameIn } from "../base/process.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
+import { handoffOf } from "../config/settings.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
 import { demandKnownFormat, demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
@@ -31,8 +32,8 @@ const DROP_FOLDER = "the drop folder";
 const MAX_RECORDED = 10_000;
 
 /**
- * Throws `INBOX_HELD` where another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the
- * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` where another version has used it, and the faults
+ * Throws `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` if the
+ * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used it, and the faults
  * of the disk.
  */
 export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit, clock: Clock) {
@@ -59,7 +60,7 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
     root,
     clock,
     writer: isAlone ? undefined : await readWriter(state),
-    folderMode: () => live.now.handoff.folderMode,
+    folderMode: (mailbox) => handoffOf(live.now, mailbox).folderMode,
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
   scope.use(ledger, (it) => it.close());

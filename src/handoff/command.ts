@@ -12,7 +12,7 @@ const OUTPUT_BYTES = 2_048;
 /** How long to wait for the last output if a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
 /** A timer that does not keep the process alive. */
-const UNHELD = { ref: false };
+const UNREF = { ref: false };
 
 export interface CommandEnd {
   /** Missing on success. */
@@ -51,7 +51,7 @@ interface Program extends HandoffCommand {
 interface ProgramEnd {
   /** Missing for a program that could not be started, was ended by a signal, or took too long. */
   readonly exitCode: number | undefined;
-  /** Why it failed: the end of a sentence about it. Missing on success. */
+  /** Why it failed, such as "it ended with exit code 2". Missing on success. */
   readonly why: string | undefined;
   /** The end of its output. */
   readonly output: string;
@@ -96,15 +96,15 @@ export async function runProgram(
       else resolve(code === 0 ? { exitCode: 0 } : { why: `it ended with exit code ${code}`, exitCode: code });
     });
   });
-  const cut = await endInTime(child, ended, timeoutMs, killMs, signal);
+  const whyStopped = await endInTime(child, ended, timeoutMs, killMs, signal);
   const { why, exitCode } = await ended;
   if (endsGroup) signalGroup(child.pid, "SIGKILL");
-  await Promise.race([closed, pause(DRAIN_MS, undefined, UNHELD)]);
+  await Promise.race([closed, pause(DRAIN_MS, undefined, UNREF)]);
   for (const [stream] of streams) stream?.destroy();
-  return cut === undefined ? endWith(why, exitCode) : endWith(cut);
+  return whyStopped === undefined ? endWith(why, exitCode) : endWith(whyStopped);
 }
 
-/** Why the command was ended; `undefined` where it ended by itself. */
+/** Resolves when the command has ended. Returns why it was stopped; `undefined` if it ended by itself. */
 async function endInTime(
   child: ChildProcess,
   ended: Promise<unknown>,
@@ -112,17 +112,17 @@ async function endInTime(
   killMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const over = new AbortController();
-  const stop = AbortSignal.any([signal, over.signal]);
-  const isInTime = await Promise.race([
+  const timer = new AbortController();
+  const stop = AbortSignal.any([signal, timer.signal]);
+  const endedByItself = await Promise.race([
     ended.then(() => true),
     pause(timeoutMs, false, { signal: stop }).catch(() => false),
   ]);
-  over.abort();
-  if (isInTime) return undefined;
+  timer.abort();
+  if (endedByItself) return undefined;
   signalGroup(child.pid, "SIGTERM");
-  await Promise.race([ended, pause(killMs, undefined, UNHELD)]);
-  // Also where the command has ended: its children may live on.
+  await Promise.race([ended, pause(killMs, undefined, UNREF)]);
+  // Also if the command has ended: its children may live on.
   signalGroup(child.pid, "SIGKILL");
   await ended;
   return signal.aborted ? "it was stopped" : `it took longer than ${timeoutMs / 1000} s`;
@@ -172,7 +172,7 @@ class Output {
   }
 }
 
-/** Keeps line breaks and tabs; other control characters are replaced. */
+/** Keeps line breaks and tabs. Other control, format and line-separator characters are replaced. */
 function printable(bytes: Buffer): string {
   return bytes
     .toString()

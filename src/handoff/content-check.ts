@@ -1,6 +1,6 @@
 /**
- * The check of a transfer before its delivery. Its exit code decides: 0 accepts, 1 refuses, and anything else is no
- * verdict.
+ * Runs the administrator's check command on a transfer before its delivery. The exit code decides: 0 accepts, 1 refuses,
+ * and anything else is no verdict.
  */
 import { join } from "node:path";
 import { Fault } from "../base/faults.ts";

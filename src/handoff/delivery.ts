@@ -41,8 +41,8 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
   };
 }
 
-/** Only the facts that events carry. */
-export function deliveredOf(delivery: Delivered): Delivered {
+/** The facts of a delivery that events carry. */
+export function eventFactsOf(delivery: Delivered): Delivered {
   const { mailbox, trackingId, round, sender, folder, deliveredAt } = delivery;
   return { mailbox, trackingId, round, sender, folder, deliveredAt };
 }

@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import { type FailedStep, type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
+import { LONGEST_WAIT_MS } from "../model/record.ts";
 
 const ENTRY_VERSION = 1;
 
@@ -12,7 +13,7 @@ const Step = v.object({
   /** `failed`: given up. */
   state: v.picklist(["pending", "done", "failed"]),
   attempts: v.number(),
-  /** Time of the first attempt. */
+  /** Time of the first failed attempt. */
   since: Text,
   /** The next attempt is due then. */
   nextAt: Text,
@@ -32,7 +33,7 @@ const Shape = v.object({
   how: v.optional(v.picklist(["taken", "acknowledged"])),
   /** The folder is not ours to remove: it was changed, or we removed it before. */
   isForeign: Flag,
-  /** When a check first found that the folder was kept long enough. */
+  /** When the folder was first found to be kept long enough. */
   foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
   /** We are removing a folder that was not picked up. If it is missing later, we removed it: no consumer took it. */
   isRemoving: Flag,
@@ -51,7 +52,7 @@ export const EMPTY_ENTRY: Entry = {
 };
 
 /**
- * How an entry's file name ends, so that entries can be counted by name. `json`: it has an open or failed step, or is
+ * How an entry's file name ends, so that entries can be counted by name. `json`: it has an open step, or is
  * overdue. `wait`: it only waits to be picked up. `kept`: it was picked up, and its folder is to be removed later.
  */
 export const KINDS = ["kept", "wait", "json"] as const;
@@ -67,11 +68,11 @@ export function needsDurability(handoff: Handoff, acknowledgement: string | unde
 /** The entry of a new delivery. */
 export function newEntry(handoff: Handoff): Entry {
   const steps = STEPS.filter((step) => handoff[step] !== undefined);
-  return steps.length === 0 ? EMPTY_ENTRY : { ...EMPTY_ENTRY, ...renewed(steps) };
+  return steps.length === 0 ? EMPTY_ENTRY : { ...EMPTY_ENTRY, ...untried(steps) };
 }
 
-/** These steps as before their first attempt. */
-export function renewed(steps: readonly HandoffStep[]): Partial<Record<HandoffStep, StepState>> {
+/** These steps as they are before their first attempt. */
+export function untried(steps: readonly HandoffStep[]): Partial<Record<HandoffStep, StepState>> {
   return Object.fromEntries(steps.map((step) => [step, { state: "pending", attempts: 0 } as const]));
 }
 
@@ -85,7 +86,7 @@ export function formatEntry(entry: Entry): string {
   return `${JSON.stringify(entry)}\n`;
 }
 
-/** `undefined` where the text is damaged or of another version. */
+/** `undefined` if the text is damaged or of another version. */
 export function parseEntry(text: string): Entry | undefined {
   try {
     const result = v.safeParse(Shape, JSON.parse(text));
@@ -95,7 +96,7 @@ export function parseEntry(text: string): Entry | undefined {
   }
 }
 
-/** Steps that are not done, and still configured. */
+/** Steps that are still configured, and pending or given up. */
 export function openSteps(entry: Entry, handoff: Handoff): HandoffStep[] {
   return STEPS.filter((step) => handoff[step] !== undefined && (entry[step]?.state ?? "done") !== "done");
 }
@@ -103,10 +104,13 @@ export function openSteps(entry: Entry, handoff: Handoff): HandoffStep[] {
 export function dueSteps(entry: Entry, handoff: Handoff, nowMs: number): HandoffStep[] {
   return openSteps(entry, handoff).filter((step) => {
     const { state, nextAt } = entry[step] ?? {};
-    return state === "pending" && (nextAt === undefined || Date.parse(nextAt) <= nowMs);
+    const leftMs = nextAt === undefined ? 0 : Date.parse(nextAt) - nowMs;
+    // A longer wait was recorded while the clock was wrong.
+    return state === "pending" && (leftMs <= 0 || leftMs > LONGEST_WAIT_MS);
   });
 }
 
+/** Open steps whose last attempt failed, whether they are retried or given up. */
 export function failedSteps(entry: Entry, handoff: Handoff): FailedStep[] {
   return openSteps(entry, handoff).flatMap((step) => {
     const { error: message, state } = entry[step] ?? {};

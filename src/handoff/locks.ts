@@ -16,7 +16,7 @@ interface Held {
 
 export class EntryLocks {
   readonly #folder: string | undefined;
-  /** Opening a lock file twice in one process would release its lock, so users share it. */
+  /** `tryLock` on a file that this process has locked would release the lock, so users share it. */
   readonly #held = new Map<string, Held>();
   readonly #mutex = new KeyedMutex();
 
@@ -25,7 +25,7 @@ export class EntryLocks {
     this.#folder = folder;
   }
 
-  /** Runs `work` while this process holds the lock. `undefined`, without running it, where another process does. */
+  /** Runs `work` while this process holds the lock. `undefined`, without running it, if another process holds it. */
   async hold<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
     const folder = this.#folder;
     if (folder === undefined) return work();

@@ -1,4 +1,4 @@
-/** Opens the hand-offs: the outbox, the steps that follow each delivery, and the scanner that finds due ones. */
+/** Opens the hand-offs: the outbox, the steps that follow each delivery, and the scanner that finds due steps. */
 import { join } from "node:path";
 import { asFault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
@@ -6,7 +6,7 @@ import { STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { keyOf } from "./delivery.ts";
-import { EMPTY_ENTRY, type Entry, kindOf, needsDurability, newEntry, openSteps, renewed } from "./entry.ts";
+import { EMPTY_ENTRY, type Entry, kindOf, needsDurability, newEntry, openSteps, untried } from "./entry.ts";
 import { Outbox } from "./outbox.ts";
 import { outboxIn } from "./peek.ts";
 import type { OpenHandoffs } from "./port.ts";
@@ -17,10 +17,10 @@ import type { HandoffTools } from "./tools.ts";
 /** How many damaged files are reported. */
 const MAX_DAMAGED = 10_000;
 
-/** The key under which the outage has all failed checks. Each result that cannot be stored has its own key. */
-const CHECK = "check";
+/** The outage's key for all failures of scans and visits. Each result that cannot be stored has its own key. */
+const SCAN = "scan";
 
-/** Throws `DISK_FULL` or `DISK_REFUSED` where the outbox cannot be created. */
+/** Throws `DISK_FULL` or `DISK_REFUSED` if the outbox cannot be created. */
 export async function openHandoffs(tools: HandoffTools): Promise<OpenHandoffs> {
   const handoffs = new FileHandoffs(tools);
   await handoffs.open();
@@ -54,16 +54,16 @@ class FileHandoffs implements OpenHandoffs {
     this.#scanner = new Scanner(tools, this.#outbox, {
       due: (key, step) => this.#steps.add(key, step),
       failed: (key, error) => this.#failed(key, error),
-      succeeded: () => this.#outage.clear(CHECK),
+      succeeded: () => this.#outage.clear(SCAN),
     });
     this.#steps = new Steps(tools, this.#outbox, {
-      tried: (key, entry) => {
+      tried: (key, entry, mailbox) => {
         this.#tried++;
-        this.#scanner.checkSoon(key, entry);
+        this.#scanner.visitSoon(key, entry, mailbox);
       },
-      unread: (key, error) => void this.#failed(key, error),
-      unwritten: (what, fault) => this.#outage.add(what, fault),
-      written: (what) => this.#outage.clear(what),
+      readFailed: (key, error) => void this.#failed(key, error),
+      writeFailed: (what, fault) => this.#outage.add(what, fault),
+      writeSucceeded: (what) => this.#outage.clear(what),
     });
   }
 
@@ -72,10 +72,10 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async prepare(record: TransferRecord): Promise<void> {
-    const handoff = this.#tools.handoff();
+    const handoff = this.#tools.handoffOf(record.mailbox);
     const key = keyOf(this.#tools.ledger.nameOf(record), record.round);
     await this.#outbox.create(key, newEntry(handoff), needsDurability(handoff, record.acknowledgement));
-    if (handoff.command !== undefined) this.#steps.created(key);
+    if (handoff.command !== undefined) this.#steps.noteNoOrphans(key);
   }
 
   async placed(record: TransferRecord, wanted?: string): Promise<void> {
@@ -83,11 +83,11 @@ class FileHandoffs implements OpenHandoffs {
     const { folder, round } = record;
     const name = ledger.nameOf(record);
     const key = keyOf(name, round);
-    const handoff = this.#tools.handoff();
+    const handoff = this.#tools.handoffOf(record.mailbox);
     try {
-      const noted = wanted ?? (await ledger.readEnd(name, round))?.folder;
-      if (folder !== undefined && folder !== noted)
-        await this.#change(key, (entry) => ({ ...entry, folder }));
+      const recorded = wanted ?? (await ledger.readEnd(name, round))?.folder;
+      if (folder !== undefined && folder !== recorded)
+        await this.#change(key, handoff, (entry) => ({ ...entry, folder }));
       else if (newEntry(handoff) === EMPTY_ENTRY) this.#scanner.notePlaced(key, record);
     } catch (error) {
       this.#failed(key, error);
@@ -97,15 +97,16 @@ class FileHandoffs implements OpenHandoffs {
 
   async retry({ round, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {
     const name = this.#tools.ledger.nameOf(transfer);
+    const handoff = this.#tools.handoffOf(transfer.mailbox);
     let isDone = true;
     for (let each = 1; each <= round; each++) {
       const key = keyOf(name, each);
       if ((await this.#outbox.find(key)) === undefined) continue;
-      const isChanged = await this.#change(key, (entry) => {
-        const steps = openSteps(entry, this.#tools.handoff());
-        return steps.length === 0 ? entry : { ...entry, ...renewed(steps) };
+      const isChanged = await this.#change(key, handoff, (entry) => {
+        const steps = openSteps(entry, handoff);
+        return steps.length === 0 ? entry : { ...entry, ...untried(steps) };
       });
-      if (isChanged) this.#begin(key, this.#tools.handoff());
+      if (isChanged) this.#begin(key, handoff);
       else isDone = false;
     }
     return isDone;
@@ -134,7 +135,7 @@ class FileHandoffs implements OpenHandoffs {
     const scanned = this.#scanner.close();
     await this.#steps.close();
     await scanned;
-    // The last steps may have asked for checks.
+    // The last steps may have started visits.
     await this.#scanner.close();
   }
 
@@ -142,13 +143,13 @@ class FileHandoffs implements OpenHandoffs {
     for (const step of STEPS) if (handoff[step] !== undefined) this.#steps.add(key, step);
   }
 
-  /** False where another process has the entry. */
-  async #change(key: string, change: (entry: Entry) => Entry): Promise<boolean> {
+  /** False if another process has the entry. */
+  async #change(key: string, handoff: Handoff, change: (entry: Entry) => Entry): Promise<boolean> {
     const isChanged = await this.#outbox.change(key, async () => {
       const stored = await this.#outbox.take(key);
       if (stored === undefined) return true;
       const entry = change(stored.entry);
-      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoff()));
+      await this.#outbox.save(key, stored, entry, kindOf(entry, handoff));
       return true;
     });
     return isChanged === true;
@@ -159,7 +160,7 @@ class FileHandoffs implements OpenHandoffs {
     const fault = asFault(error);
     const isDamaged = fault.code === "RECORD_UNREADABLE";
     if (isDamaged) this.#reportDamaged(join(outboxIn(this.#tools.work), key), fault.message);
-    else this.#outage.add(CHECK, fault);
+    else this.#outage.add(SCAN, fault);
     return !isDamaged;
   }
 

@@ -20,7 +20,7 @@ export class Orphans {
   readonly #killMs: number;
   readonly #scan: Coalesced<Found>;
 
-  /** `event`: commands that run for another reason are left alone. */
+  /** Only commands that run for this `event` are found, and ended. */
   constructor(
     { scanMs, killMs }: { readonly scanMs: number; readonly killMs: number },
     event: CommandEvent = "delivered",
@@ -55,7 +55,7 @@ export class Orphans {
   }
 }
 
-/** Skips processes whose environment cannot be read; finds none where there is no `/proc`. */
+/** Skips processes whose environment cannot be read; finds none if there is no `/proc`. */
 async function findProcesses(event: CommandEvent): Promise<Found> {
   const found = new Map<string, number[]>();
   for (const name of await readdir(PROCESSES).catch(() => [])) {
@@ -63,13 +63,14 @@ async function findProcesses(event: CommandEvent): Promise<Found> {
     // Empty for a process that has ended and is not reaped yet.
     const environment = await readFile(`${PROCESSES}/${name}/environ`, "latin1").catch(() => "");
     const id = DELIVERY.exec(environment)?.[1];
-    const isOther = (EVENT.exec(environment)?.[1] ?? event) !== event;
-    if (id !== undefined && !isOther) found.set(id, [...(found.get(id) ?? []), Number(name)]);
+    // A process without the variable counts for every event.
+    const ranFor = EVENT.exec(environment)?.[1] ?? event;
+    if (id !== undefined && ranFor === event) found.set(id, [...(found.get(id) ?? []), Number(name)]);
   }
   return found;
 }
 
-/** Signals the whole group only where its leader belongs to the delivery too. */
+/** Signals the whole group only if its leader belongs to the delivery too. */
 async function end(pid: number, pids: readonly number[], name: NodeJS.Signals): Promise<void> {
   const stat = await readFile(`${PROCESSES}/${pid}/stat`, "latin1").catch(() => "");
   if (stat === "") return;

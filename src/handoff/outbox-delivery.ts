@@ -1,4 +1,4 @@
-/** A delivery in the outbox, read from its entry and its end record, and its folder. */
+/** Reads a delivery from its outbox entry and its end record, and finds its folder. */
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
 import { readDeliveryId } from "../model/manifest.ts";
@@ -14,7 +14,7 @@ export interface OutboxDelivery {
   readonly delivery: Delivery;
 }
 
-/** `unknown`: the file system refuses to answer. */
+/** `unknown`: the file system refuses to answer, or the inbox is not mounted. */
 export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
 
 /** A delivery whose folder was placed. The caller holds the lock of its entry. */
@@ -66,7 +66,8 @@ export async function findByName(
   const path = join(inbox.root, folder);
   const isThere = await isFound(path);
   if (isThere === false) return (await inbox.isHere()) ? "gone" : "unknown";
-  if (isThere === undefined || acknowledgement === undefined) return isThere ? "there" : "unknown";
+  if (isThere === undefined) return "unknown";
+  if (acknowledgement === undefined) return "there";
   const isAcknowledged = await isFound(join(path, acknowledgement));
   return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
 }
@@ -83,8 +84,9 @@ export async function locate(
   if (!(await ledger.isPlaced(end))) return undefined;
   const { folder, id } = delivery;
   const status = await findByName(inbox, delivery);
-  const found = status === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
-  if (status !== "gone" && (found ?? id) === id) return { folder, status };
+  const foundId = status === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
+  // A folder whose manifest cannot be read counts as the right one.
+  if (status !== "gone" && (foundId ?? id) === id) return { folder, status };
   // If the entry names the folder, its name is certain.
   const other =
     stored.entry.folder === undefined ? await findNumbered(inbox.root, end.folder ?? "", id) : undefined;
@@ -101,7 +103,7 @@ async function findNumbered(root: string, folder: string, id: string): Promise<s
   }
 }
 
-/** `undefined` where the file system refuses to answer. */
+/** `undefined` if the file system refuses to answer. */
 async function isFound(path: string): Promise<boolean | undefined> {
   try {
     return (await systemDisk.kindOf(path)) !== undefined;

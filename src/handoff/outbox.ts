@@ -68,10 +68,11 @@ export class Outbox {
 
   /**
    * Creates an entry; an existing one stays as it is. `isDurable`: when it returns, a power cut cannot take the entry
-   * away, also where another worker created it.
+   * away, also if another worker created it.
    */
   async create(key: string, entry: Entry, isDurable: boolean): Promise<void> {
     await this.#guard(this.#folder, async () => {
+      // An entry with steps is always durable, so this one is empty.
       if (!isDurable) return this.#createEmpty(key, false);
       const known = await Promise.all(KINDS.map((kind) => this.#disk.kindOf(this.#pathOf(key, kind))));
       if (known.every((kind) => kind === undefined)) {
@@ -81,7 +82,7 @@ export class Outbox {
     });
   }
 
-  /** Runs `work` while no other process changes this entry. `undefined`, without running it, where one does. */
+  /** Runs `work` while no other process changes this entry. `undefined`, without running it, if one does. */
   hold<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
     return this.#locks.hold(key, work);
   }
@@ -95,7 +96,7 @@ export class Outbox {
     return listEntries(this.#options.work);
   }
 
-  /** One file as it is now. `undefined` where it is missing, or damaged, which is reported. */
+  /** One file as it is now. `undefined` if it is missing, or damaged, which is reported. */
   async peek({ key, kind }: FoundEntry): Promise<Stored | undefined> {
     const path = this.#pathOf(key, kind);
     const entry = await readEntry(this.#disk, path);
@@ -153,7 +154,7 @@ export class Outbox {
     await this.#locks.forget(key);
   }
 
-  /** Files with content first: a late worker created an empty file beside them. */
+  /** Files with content first: an empty file beside them is from a late worker. */
   async #readAll(key: string): Promise<Stored[]> {
     const files = await Promise.all(KINDS.map((kind) => this.peek({ key, kind })));
     const found = files.filter((stored) => stored !== undefined);

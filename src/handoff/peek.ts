@@ -1,4 +1,4 @@
-/** Reads the outbox without changing it, also where no daemon runs. */
+/** Reads the outbox without changing it, also if no daemon runs. */
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
@@ -35,7 +35,7 @@ export async function* listEntries(work: string): AsyncGenerator<FoundEntry, voi
   }
 }
 
-/** `undefined` where the file is missing. */
+/** `undefined` if the file is missing. */
 export async function readEntry(disk: Disk, path: string): Promise<Entry | "damaged" | undefined> {
   const text = await tryRead(disk, path).catch((error: unknown) => {
     throw faultOfDisk(error, path);
@@ -50,7 +50,7 @@ export async function peekEntry(work: string, key: string): Promise<Entry | unde
   return entry === "damaged" ? undefined : entry;
 }
 
-/** The steps of a transfer's deliveries, from a round on. A delivery without an open step is left out. */
+/** The steps of a transfer's deliveries, from `fromRound` on. Reads only entries that may have an open step. */
 export async function peekSteps(work: string, name: string, fromRound = 1): Promise<PeekedStep[]> {
   const found = await Array.fromAsync(listEntries(work)).catch(() => []);
   const own = found.filter(({ key, kind }) => {

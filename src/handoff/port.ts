@@ -18,12 +18,12 @@ export interface Handoffs {
   prepare(record: TransferRecord): Promise<void>;
   /**
    * The folder is in the inbox, at `record.folder`: starts the steps. `wanted`: the folder that the end record names;
-   * where it is missing, the end record is read. May be called twice. Never throws: scans make up for failures.
+   * without it, the end record is read. May be called twice. Never throws: scans make up for failures.
    */
   placed(record: TransferRecord, wanted?: string): Promise<void>;
   /**
-   * Starts the open and failed steps of this round, and of all earlier ones, without waiting for their next attempt. False
-   * if another process works on one of them: call again later.
+   * Starts the steps of this round, and of all earlier ones, that are pending or given up, without waiting for their next
+   * attempt. False if another process works on one of them: call again later.
    */
   retry(key: TransferKey & { readonly round: number }): Promise<boolean>;
 }
@@ -31,7 +31,7 @@ export interface Handoffs {
 export interface OpenHandoffs extends Handoffs {
   /** Starts to scan the outbox periodically. */
   start(): void;
-  /** Scans once, and resolves when every due step was tried. */
+  /** Scans the outbox, and resolves when every step that was due at the call was tried. */
   finish(): Promise<void>;
   /** How many entries had a failed step when last seen. */
   failing(): number;
@@ -42,7 +42,7 @@ export interface OpenHandoffs extends Handoffs {
 export interface Checker {
   /**
    * Returns when the check accepts the transfer. Waits for a check of the same round that another process left running.
-   * Throws `CHECK_REFUSED` with the check's own reason, `CHECK_FAILED` where it gives no verdict, and the signal's reason.
+   * Throws `CHECK_REFUSED` with the check's own reason, `CHECK_FAILED` if it gives no verdict, and the signal's reason.
    */
   run(check: Check, transfer: CheckedTransfer, signal: AbortSignal): Promise<void>;
 }
@@ -62,9 +62,9 @@ export interface CheckedTransfer extends TransferKey {
 export interface HandoffPatience {
   /** Pause after the first failure; it grows with each further one. */
   readonly retryMs: number;
-  /** From the first attempt to the last. */
+  /** A failure this long after the first one is the last: the step is given up. */
   readonly giveUpMs: number;
-  /** Pause between two scans; longer where a scan takes long. */
+  /** Pause between two scans; longer if a scan takes long. */
   readonly scanMs: number;
   /** From SIGTERM to SIGKILL. */
   readonly killMs: number;

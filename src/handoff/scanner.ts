@@ -1,11 +1,11 @@
-/** Scans the outbox periodically. Memory is bounded: a scan reads a few entries at a time, and remembers `MAX_KNOWN`. */
+/** Scans the outbox periodically. Memory is bounded: a scan visits few entries at a time, and remembers few. */
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { checkDelivery, isUpToDate } from "./check.ts";
 import { deliveryOf } from "./delivery.ts";
 import { dueSteps, EMPTY_ENTRY, type Entry, failedSteps } from "./entry.ts";
+import { advanceFolder, isUpToDate } from "./folder-lifecycle.ts";
 import type { Outbox } from "./outbox.ts";
 import { type OutboxDelivery, readOutboxDelivery } from "./outbox-delivery.ts";
 import type { FoundEntry } from "./peek.ts";
@@ -18,19 +18,24 @@ const MAX_SHARE = 0.02;
 const FEW = 100;
 /** The longest pause, even if scans take long on a slow disk. */
 const LONGEST_PAUSE_MS = 30 * 60_000;
-/** Entries that are read at the same time: one after the other would mostly wait. */
+/** Entries that are visited in parallel, because a visit mostly waits for the disk. */
 const AT_ONCE = 8;
-/** Deliveries whose entry and end record need not be read again. */
+/** Deliveries that are remembered, so that their entry and end record need not be read again. */
 const MAX_KNOWN = 5_000;
 /** Failing entries that are counted. */
 const MAX_FAILING = 10_000;
 
 export interface ScanHooks {
   due(key: string, step: HandoffStep): void;
-  /** A check failed. Returns whether others will fail too. */
+  /** A visit failed. Returns whether others will fail too. */
   failed(key: string, error: unknown): boolean;
   /** A whole scan succeeded. */
   succeeded(): void;
+}
+
+interface Visited {
+  readonly item: OutboxDelivery;
+  readonly dueCount: number;
 }
 
 export class Scanner {
@@ -39,10 +44,10 @@ export class Scanner {
   readonly #hooks: ScanHooks;
   readonly #stop = new AbortController();
   readonly #failing = new Set<string>();
-  /** Checks outside of scans. */
+  /** Visits outside of scans. */
   readonly #extra = new WaitGroup();
-  #repeated: Promise<void> = Promise.resolve();
-  /** Deliveries that only wait to be picked up, where no other process changes their entries. */
+  #loop: Promise<void> = Promise.resolve();
+  /** Deliveries that only wait to be picked up. Empty if other processes may change their entries. */
   readonly #known = new Map<string, OutboxDelivery>();
   /** How many changes of entries there were. */
   #changes = 0;
@@ -58,7 +63,7 @@ export class Scanner {
   }
 
   start(): void {
-    this.#repeated = this.#repeat();
+    this.#loop = this.#repeat();
   }
 
   /** How many entries had a failed step when last seen. */
@@ -75,45 +80,45 @@ export class Scanner {
       if (this.#hooks.failed(key, error)) isGood = false;
       return undefined;
     };
-    const summary = new Summary(this.#tools.handoff());
+    const summary = new Summary((mailbox) => this.#tools.handoffOf(mailbox));
     this.#failing.clear();
     this.#seen = 0;
-    const checkFile = async (found: FoundEntry) => {
+    const visitFound = async (found: FoundEntry) => {
       signal.throwIfAborted();
       this.#seen++;
       const { key } = found;
-      const check = this.#read(found).then((item) => item && this.#check(key, item, byMs));
-      const seen = await check.catch((error: unknown) => fail(key, error));
-      if (seen === undefined) return;
-      summary.add(seen.stored.entry, seen.delivery);
-      due += this.#dueSteps(seen.stored.entry, byMs).length;
+      const visit = this.#read(found).then((item) => item && this.#visit(key, item, byMs));
+      const visited = await visit.catch((error: unknown) => fail(key, error));
+      if (visited === undefined) return;
+      summary.add(visited.item.stored.entry, visited.item.delivery);
+      due += visited.dueCount;
     };
     try {
-      await forEachLimit(this.#outbox.list(), AT_ONCE, checkFile);
+      await forEachLimit(this.#outbox.list(), AT_ONCE, visitFound);
       this.#isFirst = false;
     } catch (error) {
       if (signal.aborted) return due;
       fail("", error);
     }
     if (isGood) this.#hooks.succeeded();
-    this.#tools.emit({ type: "handoffs-checked", summary });
+    this.#tools.emit({ type: "outbox-scanned", summary });
     return due;
   }
 
-  /** The entry was changed: checks it without waiting for the next scan. */
-  checkSoon(key: string, entry: Entry): void {
-    this.#countFailing(key, entry);
-    const check = async () => {
+  /** The entry was changed: visits it without waiting for the next scan. */
+  visitSoon(key: string, entry: Entry, mailbox: string): void {
+    this.#countFailing(key, entry, mailbox);
+    const visit = async () => {
       const stored = await this.#outbox.find(key);
       const item = stored && (await readOutboxDelivery(this.#tools, key, stored));
-      if (item !== undefined) await this.#check(key, item);
+      if (item !== undefined) await this.#visit(key, item);
     };
-    void this.#extra.add(check().catch((error: unknown) => this.#hooks.failed(key, error)));
+    void this.#extra.add(visit().catch((error: unknown) => this.#hooks.failed(key, error)));
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([this.#repeated, this.#extra.wait()]);
+    await Promise.all([this.#loop, this.#extra.wait()]);
   }
 
   async #repeat(): Promise<void> {
@@ -151,30 +156,38 @@ export class Scanner {
     return stored && readOutboxDelivery(this.#tools, found.key, stored);
   }
 
-  /** `undefined` where the entry is finished, or its round is open. Takes the entry's lock only to change something. */
-  async #check(key: string, item: OutboxDelivery, byMs?: number): Promise<OutboxDelivery | undefined> {
+  /**
+   * Brings a folder up to date, and adds the due steps. `undefined` if the entry is finished or not ready. Takes the
+   * entry's lock only to change something. If another process holds it, nothing is due here.
+   */
+  async #visit(key: string, found: OutboxDelivery, byMs?: number): Promise<Visited | undefined> {
     const isThorough = this.#isFirst && !this.#known.has(key);
-    const changes = this.#changes;
-    const isDone = await isUpToDate(this.#tools, item, isThorough);
-    const seen = isDone
-      ? item
-      : await this.#outbox.change(key, () => checkDelivery(this.#tools, this.#outbox, key));
-    if (isDone && changes === this.#changes) this.#know(item);
-    if (seen === undefined) {
+    const changesBefore = this.#changes;
+    const isDone = await isUpToDate(this.#tools, found, isThorough);
+    if (isDone && changesBefore === this.#changes) this.#know(found);
+    // True unless `change` runs `advance`.
+    let isHeldElsewhere = !isDone;
+    const advance = () => {
+      isHeldElsewhere = false;
+      return advanceFolder(this.#tools, this.#outbox, key);
+    };
+    const changed = isDone ? found : await this.#outbox.change(key, advance);
+    const item = isHeldElsewhere ? found : changed;
+    if (item === undefined) {
       this.#failing.delete(key);
       return undefined;
     }
-    this.#countFailing(key, seen.stored.entry);
-    for (const step of this.#dueSteps(seen.stored.entry, byMs)) this.#hooks.due(key, step);
-    return seen;
+    const { entry } = item.stored;
+    const { mailbox } = item.delivery;
+    this.#countFailing(key, entry, mailbox);
+    const handoff = this.#tools.handoffOf(mailbox);
+    const steps = isHeldElsewhere ? [] : dueSteps(entry, handoff, byMs ?? this.#tools.clock.now());
+    for (const step of steps) this.#hooks.due(key, step);
+    return { item, dueCount: steps.length };
   }
 
-  #dueSteps(entry: Entry, byMs = this.#tools.clock.now()): HandoffStep[] {
-    return dueSteps(entry, this.#tools.handoff(), byMs);
-  }
-
-  #countFailing(key: string, entry: Entry): void {
-    if (failedSteps(entry, this.#tools.handoff()).length === 0) this.#failing.delete(key);
+  #countFailing(key: string, entry: Entry, mailbox: string): void {
+    if (failedSteps(entry, this.#tools.handoffOf(mailbox)).length === 0) this.#failing.delete(key);
     else if (this.#failing.size < MAX_FAILING) this.#failing.add(key);
   }
 }

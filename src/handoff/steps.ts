@@ -8,7 +8,7 @@ import { asFault, type Fault } from "../base/faults.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { runCommand } from "./command.ts";
-import { type Delivery, deliveredOf } from "./delivery.ts";
+import { type Delivery, eventFactsOf } from "./delivery.ts";
 import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
 import { Orphans } from "./orphans.ts";
 import type { Outbox } from "./outbox.ts";
@@ -30,12 +30,15 @@ interface Attempt {
 
 export interface StepHooks {
   /** An attempt was made, and its result is stored. */
-  tried(key: string, entry: Entry): void;
+  tried(key: string, entry: Entry, mailbox: string): void;
   /** The entry cannot be read. The next scan finds the step due again. */
-  unread(key: string, error: unknown): void;
-  /** The result of an attempt cannot be stored. The write is retried until `written` follows. */
-  unwritten(what: string, fault: Fault): void;
-  written(what: string): void;
+  readFailed(key: string, error: unknown): void;
+  /**
+   * The result of an attempt cannot be stored. The write is retried until `writeSucceeded` follows. `what`: the step and
+   * the key of the entry.
+   */
+  writeFailed(what: string, fault: Fault): void;
+  writeSucceeded(what: string): void;
 }
 
 export class Steps {
@@ -60,8 +63,8 @@ export class Steps {
     this.#pools = { command: poolOf("command"), webhook: poolOf("webhook") };
   }
 
-  /** This process created the entry: no other process can have left an orphan. */
-  created(key: string): void {
+  /** The entry is new, or its orphans have ended. Kept only if no other process can leave new orphans. */
+  noteNoOrphans(key: string): void {
     if (this.#tools.isAlone && this.#free.size < MAX_FREE) this.#free.add(key);
   }
 
@@ -85,16 +88,17 @@ export class Steps {
     try {
       await this.#outbox.hold(key, () => this.#runHeld(key, step));
     } catch (error) {
-      this.#hooks.unread(key, error);
+      this.#hooks.readFailed(key, error);
     }
   }
 
   async #runHeld(key: string, step: HandoffStep): Promise<void> {
     const { clock } = this.#tools;
     const opened = await this.#outbox.change(key, () => openOutboxDelivery(this.#tools, this.#outbox, key));
+    if (opened === undefined) return;
     // One configuration for the whole attempt, whatever is loaded meanwhile.
-    const handoff = this.#tools.handoff();
-    if (opened === undefined || !dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
+    const handoff = this.#tools.handoffOf(opened.delivery.mailbox);
+    if (!dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
     if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
     const attempt = await this.#attempt(opened.delivery, step, handoff);
     if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
@@ -105,7 +109,7 @@ export class Steps {
   async #clearOrphans(key: string, { id }: Delivery, { command }: Handoff): Promise<boolean> {
     if (this.#free.has(key)) return true;
     if (!(await this.#orphans.clear(id, command?.timeoutMs ?? 0, this.#noMore))) return false;
-    this.created(key);
+    this.noteNoOrphans(key);
     return true;
   }
 
@@ -132,10 +136,12 @@ export class Steps {
   ): Promise<void> {
     const { clock, emit } = this.#tools;
     const atMs = clock.now();
-    const entry = await this.#persist(`${step} ${key}`, () => this.#store(key, step, fault, atMs));
+    const entry = await this.#retryWrite(`${step} ${key}`, () =>
+      this.#store(key, step, delivery, fault, atMs),
+    );
     const after = entry?.[step];
     if (entry === undefined || after === undefined) return;
-    const delivered = deliveredOf(delivery);
+    const delivered = eventFactsOf(delivery);
     if (fault === undefined) {
       if (step === "command") this.#free.delete(key);
       emit({ type: "handoff-succeeded", delivered, step });
@@ -145,12 +151,13 @@ export class Steps {
       emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry, output });
     }
     if (after.nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(after.nextAt) - clock.now());
-    this.#hooks.tried(key, entry);
+    this.#hooks.tried(key, entry, delivery.mailbox);
   }
 
   async #store(
     key: string,
     step: HandoffStep,
+    { mailbox }: Delivery,
     fault: Fault | undefined,
     atMs: number,
   ): Promise<Entry | undefined> {
@@ -160,20 +167,20 @@ export class Steps {
       const before = stored?.entry[step];
       if (stored === undefined || before === undefined) return undefined;
       const entry = { ...stored.entry, [step]: afterAttempt(before, fault, atMs, random(), patience) };
-      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoff()));
+      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoffOf(mailbox)));
       return entry;
     });
   }
 
-  async #persist<Result>(what: string, write: () => Promise<Result>): Promise<Result | undefined> {
+  async #retryWrite<Result>(what: string, write: () => Promise<Result>): Promise<Result | undefined> {
     const { signal } = this.#stop;
     for (;;) {
       try {
         const result = await write();
-        this.#hooks.written(what);
+        this.#hooks.writeSucceeded(what);
         return result;
       } catch (error) {
-        this.#hooks.unwritten(what, asFault(error));
+        this.#hooks.writeFailed(what, asFault(error));
         await pause(this.#tools.patience.scanMs, undefined, { signal }).catch(() => {});
         if (signal.aborted) return undefined;
       }

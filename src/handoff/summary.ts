@@ -3,16 +3,19 @@ import { exists } from "../base/durable.ts";
 import type { HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type Delivery, deliveredOf, deliveryOf, parseKey } from "./delivery.ts";
+import { type Delivery, deliveryOf, eventFactsOf, parseKey } from "./delivery.ts";
 import { type Entry, failedSteps } from "./entry.ts";
 import { listEntries, outboxIn, peekEntry } from "./peek.ts";
 
 /** How many failed deliveries are listed, and how many overdue ones. */
 const MAX_TROUBLES = 500;
 
+/** Returns the hand-off of a mailbox. */
+type HandoffOf = (mailbox: string) => Handoff;
+
 /** Grows entry by entry; its size is bounded. */
 export class Summary implements HandoffSummary {
-  readonly #handoff: Handoff;
+  readonly #handoffOf: HandoffOf;
   readonly #failed: HandoffTrouble[] = [];
   readonly #overdue: HandoffTrouble[] = [];
   #oldestMs: number | undefined;
@@ -20,8 +23,8 @@ export class Summary implements HandoffSummary {
   troubled = 0;
   waiting = 0;
 
-  constructor(handoff: Handoff) {
-    this.#handoff = handoff;
+  constructor(handoffOf: HandoffOf) {
+    this.#handoffOf = handoffOf;
   }
 
   get oldestMs(): number | undefined {
@@ -44,12 +47,12 @@ export class Summary implements HandoffSummary {
       this.waiting++;
       this.#oldestMs = Math.min(this.#oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(delivery.deliveredAt));
     }
-    const failed = failedSteps(entry, this.#handoff);
+    const failed = failedSteps(entry, this.#handoffOf(delivery.mailbox));
     const isOverdue = entry.reported && isWaiting;
     if (failed.length === 0 && !isOverdue) return;
     this.troubled++;
-    const known = failed.length > 0 ? this.#failed : this.#overdue;
-    if (known.length < MAX_TROUBLES) known.push({ ...deliveredOf(delivery), failed, isOverdue });
+    const list = failed.length > 0 ? this.#failed : this.#overdue;
+    if (list.length < MAX_TROUBLES) list.push({ ...eventFactsOf(delivery), failed, isOverdue });
   }
 }
 
@@ -59,10 +62,10 @@ export class Summary implements HandoffSummary {
  */
 export async function peekHandoffs(
   work: string,
-  handoff: Handoff,
+  handoffOf: HandoffOf,
   readEnd: (name: string, round: number) => Promise<TransferRecord | undefined>,
 ): Promise<HandoffSummary> {
-  const summary = new Summary(handoff);
+  const summary = new Summary(handoffOf);
   if (!(await exists(outboxIn(work)))) return summary;
   for await (const { key, kind } of listEntries(work)) {
     if (kind === "wait") summary.addUnread();

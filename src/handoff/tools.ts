@@ -10,8 +10,8 @@ export interface HandoffTools {
   readonly work: string;
   /** No other process works on this inbox. */
   readonly isAlone: boolean;
-  /** As configured now. */
-  handoff(): Handoff;
+  /** The hand-off of a mailbox, as configured now. */
+  handoffOf(mailbox: string): Handoff;
   readonly ledger: {
     nameOf(key: TransferKey): string;
     /** The end record of this very round; `undefined` while the round is open. */
@@ -27,8 +27,9 @@ export interface HandoffTools {
   finishedPath(name: string, round: number): string;
   readonly inbox: {
     readonly root: string;
+    /** Whether the inbox is still the folder that was opened, and not the empty mount point of an unmounted disk. */
     isHere(): Promise<boolean>;
-    /** Leaves a folder alone whose manifest has another id. */
+    /** `foreign`: the folder is another one now, or was changed; it is left alone. */
     removeDelivered(delivery: {
       readonly id: string;
       readonly folder: string;

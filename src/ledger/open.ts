@@ -23,7 +23,7 @@ export interface LedgerOptions {
   /** The inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them, as configured now. */
-  folderMode(): number;
+  folderMode(mailbox: string): number;
   readonly clock: Clock;
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
@@ -146,7 +146,7 @@ class FileLedger implements Ledger {
       reclaim: (stage) => this.#try(this.#reclaim(stage)),
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
-      takeFolder: (folder) => this.#try(targets.takeFolder(folder)),
+      takeFolder: (folder, mailbox) => this.#try(targets.takeFolder(folder, mailbox)),
       giveBack: (folder) => targets.giveBack(folder),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),

@@ -105,12 +105,12 @@ export function digitsOf(name: string, count: number): string {
 
 /** The name of a transfer in the ledger: its tracking-id in safe characters, and a digest that makes it unique. */
 export function nameOf({ mailbox, trackingId }: TransferKey): string {
+  const known = names.get(trackingId);
+  if (known?.mailbox === mailbox) return known.name;
   const key = `${canonicalAddress(mailbox)}\0${trackingId}`;
-  const known = names.get(key);
-  if (known !== undefined) return known;
   const name = `${startOfName(trackingId)}${hash("sha256", key, "hex").slice(0, 32)}`;
   if (names.size >= MAX_NAMES) names.clear();
-  names.set(key, name);
+  names.set(trackingId, { mailbox, name });
   return name;
 }
 
@@ -119,8 +119,8 @@ export function startOfName(trackingId: string): string {
   return `${trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60)}.`;
 }
 
-/** Each name is needed many times while its transfer is worked on. */
-const names = new Map<string, string>();
+/** By tracking-id: each name is needed many times while its transfer is worked on. */
+const names = new Map<string, { readonly mailbox: string; readonly name: string }>();
 const MAX_NAMES = 1_000;
 
 /** Names the password attempts of a transfer: all mailboxes of one service share them. */

@@ -108,7 +108,7 @@ export interface Stages {
    * Reserves a folder in the inbox until `giveBack`: `folder` itself, or the first free one of `FOLDER-2`, `FOLDER-3`
    * …. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
-  takeFolder(folder: string): Promise<string>;
+  takeFolder(folder: string, mailbox: string): Promise<string>;
   giveBack(folder: string): void;
   /**
    * Ends the round with a sealed stage: `delivered` or `quarantined`. False if the round has ended before, or this

@@ -56,7 +56,7 @@ export interface RoundsOptions {
   /** The inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them. */
-  folderMode(): number;
+  folderMode(mailbox: string): number;
   /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
@@ -139,7 +139,7 @@ export class Rounds {
       isInUse: true,
     };
     try {
-      await this.#disk.makeFolder(folder, this.#options.folderMode() | 0o700);
+      await this.#disk.makeFolder(folder, this.#options.folderMode(record.mailbox) | 0o700);
     } catch (error) {
       await this.#forget(stage);
       throw error;
@@ -264,7 +264,7 @@ export class Rounds {
     }
     const placed =
       end.state === "delivered"
-        ? await this.targets.move(staged, end.folder ?? "")
+        ? await this.targets.move(staged, end.folder ?? "", end.mailbox)
         : await this.quarantine.moveIn(staged, id.name, id.round);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);

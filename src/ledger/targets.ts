@@ -10,8 +10,8 @@ export interface TargetsOptions {
   readonly syncs: FolderSyncs;
   /** The inbox. */
   readonly root: string;
-  /** Of the folders above deliveries. */
-  folderMode(): number;
+  /** Of the folders above deliveries that Inlet creates. */
+  folderMode(mailbox: string): number;
 }
 
 /** Folders that are remembered as synced. Beyond that, all are forgotten. */
@@ -34,8 +34,8 @@ export class Targets {
    * Creates the folders above a target. Returns the target itself, or the first free one of `FOLDER-2`, `FOLDER-3` …,
    * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
-  async takeFolder(folder: string): Promise<string> {
-    await this.#prepareParents(folder);
+  async takeFolder(folder: string, mailbox: string): Promise<string> {
+    await this.#prepareParents(folder, mailbox);
     for (let number = 1; ; number++) {
       const candidate = numbered(folder, number);
       if (this.#taken.has(candidate)) continue;
@@ -51,13 +51,13 @@ export class Targets {
   }
 
   /** Moves a staged folder to the wanted folder, or the first free one. `undefined` if the staged folder is gone. */
-  async move(staged: string, wanted: string): Promise<string | undefined> {
+  async move(staged: string, wanted: string, mailbox: string): Promise<string | undefined> {
     const { root } = this.#options;
     // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
     for (let [number, isFree] = [1, this.#taken.has(wanted)]; ; isFree = false) {
       const folder = numbered(wanted, number);
       if (!isFree) {
-        await this.#prepareParents(folder);
+        await this.#prepareParents(folder, mailbox);
         if ((await this.#kindInInbox(folder)) !== undefined) {
           number++;
           continue;
@@ -82,7 +82,7 @@ export class Targets {
   }
 
   /** Creates each missing folder above the target, from the inbox's root on. */
-  async #prepareParents(folder: string): Promise<void> {
+  async #prepareParents(folder: string, mailbox: string): Promise<void> {
     const segments = folder.split("/").slice(0, -1);
     for (let depth = 1; depth <= segments.length; depth++) {
       const above = segments.slice(0, depth).join("/");
@@ -92,7 +92,7 @@ export class Targets {
       if (kind !== undefined && kind !== "folder") {
         throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${kind}` });
       }
-      if (kind === undefined && !(await this.#tryMake(path))) {
+      if (kind === undefined && !(await this.#tryMake(path, mailbox))) {
         // Another process has created an entry of that name: check it.
         depth--;
         continue;
@@ -105,9 +105,9 @@ export class Targets {
   }
 
   /** False if the name is taken. */
-  async #tryMake(path: string): Promise<boolean> {
+  async #tryMake(path: string, mailbox: string): Promise<boolean> {
     try {
-      await this.#disk.makeFolder(path, this.#options.folderMode());
+      await this.#disk.makeFolder(path, this.#options.folderMode(mailbox));
       return true;
     } catch (error) {
       if (systemCode(error) !== "EEXIST") throw error;

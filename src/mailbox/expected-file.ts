@@ -5,7 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { replaceDurably } from "../base/durable.ts";
 import type { Expectation } from "../model/mailbox.ts";
-import { type Known, mergeKnown, withoutFuture } from "./overdue.ts";
+import { type ExpectationFacts, mergeFacts, withoutFuture } from "./overdue.ts";
 
 const Content = v.record(
   v.string(),
@@ -16,7 +16,7 @@ export class ExpectedFile {
   readonly rules: readonly Expectation[];
   readonly #path: string;
   readonly #clock: Clock;
-  readonly #known: Map<string, Known>;
+  readonly #facts: Map<string, ExpectationFacts>;
   readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
 
   /** A rule that is not in the file is expected from now on. */
@@ -24,20 +24,20 @@ export class ExpectedFile {
     this.#path = path;
     this.#clock = clock;
     this.rules = rules;
-    const initial: Known = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
-    this.#known = new Map(rules.map((rule) => [keyOf(rule), initial]));
+    const initial: ExpectationFacts = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+    this.#facts = new Map(rules.map((rule) => [keyOf(rule), initial]));
   }
 
-  knownOf(rule: Expectation): Known {
-    const known = this.#known.get(keyOf(rule));
-    if (known === undefined) throw new TypeError(`not a rule of this file: ${rule.described}`);
-    return withoutFuture(known, this.#clock.now());
+  factsOf(rule: Expectation): ExpectationFacts {
+    const facts = this.#facts.get(keyOf(rule));
+    if (facts === undefined) throw new TypeError(`not a rule of this file: ${rule.described}`);
+    return withoutFuture(facts, this.#clock.now());
   }
 
   /** In memory at once, in the file soon. */
-  learn(rule: Expectation, news: Partial<Known>): void {
-    const known = this.knownOf(rule);
-    this.#keep(keyOf(rule), mergeKnown(known, { ...known, ...news }));
+  learn(rule: Expectation, changes: Partial<ExpectationFacts>): void {
+    const facts = this.factsOf(rule);
+    this.#set(keyOf(rule), mergeFacts(facts, { ...facts, ...changes }));
     void this.sync();
   }
 
@@ -50,19 +50,19 @@ export class ExpectedFile {
   }
 
   async #exchange(): Promise<void> {
-    const before = await this.#read();
-    for (const [key, known] of this.#known) this.#keep(key, mergeKnown(known, before[key] ?? known));
-    const now = Object.fromEntries(this.#known);
-    if (JSON.stringify(now) === JSON.stringify(before)) return;
-    await replaceDurably(this.#path, JSON.stringify(now), 0o600);
+    const stored = await this.#read();
+    for (const [key, facts] of this.#facts) this.#set(key, mergeFacts(facts, stored[key] ?? facts));
+    const merged = Object.fromEntries(this.#facts);
+    if (JSON.stringify(merged) === JSON.stringify(stored)) return;
+    await replaceDurably(this.#path, JSON.stringify(merged), 0o600);
   }
 
-  #keep(key: string, known: Known): void {
-    this.#known.set(key, withoutFuture(known, this.#clock.now()));
+  #set(key: string, facts: ExpectationFacts): void {
+    this.#facts.set(key, withoutFuture(facts, this.#clock.now()));
   }
 
   /** Empty if the file is missing or damaged: its rules are then expected from now on. */
-  async #read(): Promise<Readonly<Record<string, Known>>> {
+  async #read(): Promise<Readonly<Record<string, ExpectationFacts>>> {
     try {
       return v.parse(Content, JSON.parse(await readFile(this.#path, "utf8")));
     } catch {

@@ -32,8 +32,8 @@ export interface Expected {
   check(mailbox: string, polledMs: number): Promise<void>;
   /** The expected transfers that are overdue, including those that were overdue before a restart. */
   overdue(): Overdue[];
-  /** Reads the facts that other processes have noted since. */
-  learn(): Promise<void>;
+  /** Reads the facts that other processes have noted. */
+  refresh(): Promise<void>;
   /**
    * Opens the files of new settings. The returned function puts them in force; it never throws, and resolves when the
    * old files are written. Throws `DISK_FULL` or `DISK_REFUSED`, and then nothing has changed.
@@ -43,7 +43,7 @@ export interface Expected {
   close(): Promise<void>;
 }
 
-/** Throws `DISK_FULL` or `DISK_REFUSED` where the folder cannot be created. */
+/** Throws `DISK_FULL` or `DISK_REFUSED` if the folder cannot be created. */
 export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mailbox[]): Promise<Expected> {
   const expected = new FileExpected(tools);
   const apply = await expected.prepare(mailboxes);
@@ -81,7 +81,7 @@ class FileExpected implements Expected {
     return () => {
       const before = this.#files;
       this.#files = files;
-      this.#listOverdue();
+      this.#emitOverdue();
       return syncAll(before);
     };
   }
@@ -91,8 +91,8 @@ class FileExpected implements Expected {
     if (file === undefined) return;
     // Another process may know more.
     await file.sync();
-    const judged = file.rules.map((rule) => ({ rule, ...judge(rule, file.knownOf(rule), polledMs) }));
-    for (const { rule, known } of judged) file.learn(rule, known);
+    const judged = file.rules.map((rule) => ({ rule, ...judge(rule, file.factsOf(rule), polledMs) }));
+    for (const { rule, facts } of judged) file.learn(rule, facts);
     // Written first: after a crash a deadline is listed as overdue, but never reported twice.
     await file.sync();
     for (const { rule: expectation, cleared, missed } of judged) {
@@ -100,12 +100,12 @@ class FileExpected implements Expected {
       if (cleared !== undefined) emit({ type: "arrival-late", mailbox, expectation, dueMs: cleared });
       if (missed !== undefined) emit({ type: "arrival-missed", mailbox, expectation, dueMs: missed });
     }
-    this.#listOverdue();
+    this.#emitOverdue();
   }
 
-  async learn(): Promise<void> {
+  async refresh(): Promise<void> {
     await syncAll(this.#files);
-    this.#listOverdue();
+    this.#emitOverdue();
   }
 
   close(): Promise<void> {
@@ -115,13 +115,13 @@ class FileExpected implements Expected {
   overdue(): Overdue[] {
     return [...this.#files].flatMap(([mailbox, file]) =>
       file.rules.flatMap((expectation) => {
-        const { missedMs, clearedMs } = file.knownOf(expectation);
+        const { missedMs, clearedMs } = file.factsOf(expectation);
         return missedMs > clearedMs ? [{ mailbox, expectation, dueMs: missedMs }] : [];
       }),
     );
   }
 
-  #listOverdue(): void {
+  #emitOverdue(): void {
     this.#tools.emit({ type: "overdue-listed", overdue: this.overdue() });
   }
 }

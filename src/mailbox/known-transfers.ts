@@ -19,8 +19,8 @@ interface OpenTransfer {
   /** Kept only if it carries a password. */
   link: Secret | undefined;
   isWarned: boolean;
-  /** The last attempt to find its password: the settings and the supplied password then. */
-  tried: { readonly settings: Mailbox; readonly supplied: string | undefined } | undefined;
+  /** The arguments of the last `claimPasswordSearch`. */
+  tried: { readonly settings: Mailbox; readonly mark: string | undefined } | undefined;
 }
 
 export class KnownTransfers {
@@ -91,7 +91,7 @@ export class KnownTransfers {
     this.#transfers.set(trackingId, this.#listing);
   }
 
-  /** The open transfer has ended, and is not listed. */
+  /** Drops an open transfer, such as one that has ended and is not listed. Does nothing for any other. */
   forget(trackingId: string): void {
     if (!this.isOpen(trackingId)) return;
     this.#transfers.delete(trackingId);
@@ -117,7 +117,7 @@ export class KnownTransfers {
     this.#hasListing = true;
   }
 
-  /** Keeps the link of an open transfer where it carries a password. */
+  /** Keeps the link of an open transfer if it carries a password. */
   keepLink(trackingId: string, link: Secret | undefined): void {
     const open = this.#findOpen(trackingId);
     if (open !== undefined) open.link = withPassword(link);
@@ -135,12 +135,11 @@ export class KnownTransfers {
     return true;
   }
 
-  /** True once for these settings, and again for each further password that is supplied. */
-  tryOnce(trackingId: string, settings: Mailbox, supplied: string | undefined): boolean {
+  /** Whether to look for the password now: once for these settings, and again for each further `mark`. */
+  claimPasswordSearch(trackingId: string, settings: Mailbox, mark: string | undefined): boolean {
     const open = this.#findOpen(trackingId);
-    const isTried =
-      open?.tried?.settings === settings && (supplied === undefined || supplied === open.tried.supplied);
-    if (open !== undefined) open.tried = { settings, supplied };
+    const isTried = open?.tried?.settings === settings && (mark === undefined || mark === open.tried.mark);
+    if (open !== undefined) open.tried = { settings, mark };
     return !isTried;
   }
 
@@ -150,7 +149,7 @@ export class KnownTransfers {
   }
 }
 
-/** `undefined` where the link carries no password. */
+/** `undefined` if the link carries no password. */
 export function withPassword(link: Secret | undefined): Secret | undefined {
   return link !== undefined && passwordOfLink(link) !== undefined ? link : undefined;
 }

@@ -11,7 +11,7 @@ import type { Tokens } from "./tokens.ts";
 /** How long one reading of the whole list is used. */
 const KEPT_MS = 60_000;
 
-/** The state of a transfer at the service; `undefined` where the service does not list it. */
+/** The state of a transfer at the service; `undefined` if the service does not list it. */
 type StateOf = (trackingId: string) => TransferState | undefined;
 
 export class Lookup {
@@ -29,8 +29,8 @@ export class Lookup {
   }
 
   /**
-   * The link of a transfer; `undefined` where it carries no password. If this process has not polled, it reads the list,
-   * and then knows the links of all open transfers.
+   * The link of a transfer; `undefined` if it carries no password. If this process does not know the link, it reads the
+   * list, and then knows the links of all open transfers.
    */
   async linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined> {
     const known = this.#transfers.linkOf(trackingId);
@@ -50,7 +50,7 @@ export class Lookup {
   }
 
   /**
-   * The state of one transfer; `undefined` where the service does not list it. One reading of the list answers for all
+   * The state of one transfer; `undefined` if the service does not list it. One reading of the list answers for all
    * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
    */
   async stateOf(

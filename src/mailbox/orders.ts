@@ -40,7 +40,7 @@ export interface OrderTools {
 }
 
 /**
- * Why the action cannot be done with a transfer in its state, for people; `undefined` where it can. `isHandedOver`: no
+ * Why the action cannot be done with a transfer in its state, for people; `undefined` if it can. `isHandedOver`: no
  * command or webhook is left to retry.
  */
 export function objectionTo(
@@ -68,7 +68,7 @@ export function objectionTo(
 
 /**
  * `state`: of the order's mailbox; without one, only `discard` can be carried out. Returns false, or throws a fault of the
- * disk or the queue, where the order has to be tried again later.
+ * disk, the queue or the service, if the order has to be tried again later.
  */
 export async function carryOut(
   tools: OrderTools,
@@ -136,7 +136,7 @@ async function discard(tools: OrderTools, state: MailboxState | undefined, order
   inbox.forget(name);
 }
 
-/** Takes one step. False where another is needed: a worker may have begun or ended a round meanwhile. */
+/** Takes one step. False if another is needed: a worker may have begun or ended a round meanwhile. */
 async function stepDiscard({ ledger, clock, emit }: OrderTools, order: Order): Promise<boolean> {
   const record = await ledger.find(order);
   if (record === undefined || objectionTo("discard", record) !== undefined) return true;

@@ -14,14 +14,14 @@ import {
 
 export interface Outcome {
   readonly record: TransferRecord | undefined;
-  /** False where the transfer was still in progress when the wait ended. */
+  /** False if the transfer was still in progress when the wait ended. */
   readonly isSettled: boolean;
   /** A sentence for people. */
   readonly text: string;
   /**
-   * `fine`: delivered, discarded, acknowledged or handed over. `attention`: a person has to act, because it waits, is in
-   * quarantine, gone or refused. `pending`: the daemon goes on by itself, because it is not done or the service cannot be
-   * reached.
+   * `fine`: delivered, discarded, acknowledged or handed over. `attention`: a person may have to act, because the transfer
+   * waits, is in quarantine or gone, or the order had no effect. `pending`: the daemon goes on by itself, because the
+   * transfer is in progress or the service cannot be reached.
    */
   readonly result: "fine" | "attention" | "pending";
 }
@@ -37,7 +37,7 @@ interface WatchedStep {
 
 interface Watching {
   /** Whether the order has been carried out. Missing: it has. */
-  isTaken?(): Promise<boolean>;
+  isCarriedOut?(): Promise<boolean>;
   /** The hand-off steps of the record's delivery. Missing: there are none. */
   steps?(record: TransferRecord): Promise<readonly WatchedStep[]>;
   /** The mailbox is paused: nothing is downloaded until it is resumed. */
@@ -64,14 +64,16 @@ export async function awaitOutcome(
 ): Promise<Outcome> {
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * GROWTH, LAST_LOOK_MS)) {
     // Asked first: the record is at least as new as the answer.
-    const isTaken = (await watching.isTaken?.()) ?? true;
+    const isCarriedOut = (await watching.isCarriedOut?.()) ?? true;
     const now = await find(key);
+    // If the transfer was delivered before the order, the order may repeat steps.
     const handsOver = now !== undefined && isDelivered(now) && before !== undefined && isDelivered(before);
     const steps = (handsOver && (await watching.steps?.(now))) || [];
     watching.onLook?.(now);
-    if (isTaken && isOver(action, before, now, steps)) return describe(key, action, before, now, steps);
-    if (isTaken && watching.isPaused && now !== undefined && !isInProgress(now)) return describePaused(now);
-    if (signal.aborted) return describePending(key, now, isTaken);
+    if (isCarriedOut && isOver(action, before, now, steps)) return describe(key, action, before, now, steps);
+    if (isCarriedOut && watching.isPaused && now !== undefined && !isInProgress(now))
+      return describePaused(now);
+    if (signal.aborted) return describePending(key, now, isCarriedOut);
     await pause(waitMs, undefined, { signal }).catch(() => {});
   }
 }
@@ -87,12 +89,13 @@ function isOver(
   if (now.state === "delivering") return false;
   const isNextRound = now.round > (before?.round ?? 0);
   if (hasEnded(now)) {
-    const isRetried = action === "retry" || (action === "redeliver" && isNextRound);
-    return !(isRetried && steps.some(isUntried));
+    const startsSteps = action === "retry" || (action === "redeliver" && isNextRound);
+    return !(startsSteps && steps.some(isUntried));
   }
   // A worker may have begun a round meanwhile: the next step of the order ends it.
   if (action === "discard") return false;
   if (now.state !== "waiting") return false;
+  // An order sets `wanted`, and the attempt clears it.
   if (action !== "password" && now.wanted !== true) return true;
   return isAttempted(isNextRound ? undefined : before, now);
 }
@@ -138,7 +141,7 @@ function describe(
   if (action === "redeliver" && now.round === before?.round) {
     return settled(
       "attention",
-      `${trackingId} was not delivered again: the service no longer has it. Its first delivery is unchanged.`,
+      `${trackingId} was not delivered again: the service no longer has it. The earlier delivery is unchanged.`,
     );
   }
   const failed = steps.filter(({ state }) => state !== "done");
@@ -153,7 +156,7 @@ function describe(
   return settled(willRetry ? "pending" : "attention", describeState(now));
 }
 
-/** Faults after which the daemon tries again by itself, because the service cannot be reached. */
+/** Faults after which the daemon tries again by itself: the service cannot be reached, or gives no clear answer. */
 const UNREACHABLE: ReadonlySet<string> = new Set<FaultCode>([
   "SERVICE_UNREACHABLE",
   "SERVICE_TIMEOUT",
@@ -180,8 +183,8 @@ const WAITS: Readonly<Record<string, string>> = {
   disk: "waits for room on the disk",
   retry: "waits for the next attempt",
   quiet: "waits for the end of quiet hours",
-  large: "waits for another large transfer",
-  slow: "waits, because others go first",
+  large: "waits for another large transfer to finish",
+  slow: "waits, because other transfers go first",
   check: "waits for the check",
 };
 
@@ -212,9 +215,9 @@ const PROGRESS: Readonly<Partial<Record<State, string>>> = {
 function describePending(
   { trackingId }: TransferKey,
   now: TransferRecord | undefined,
-  isTaken: boolean,
+  isCarriedOut: boolean,
 ): Outcome {
-  const progress = isTaken && now !== undefined ? PROGRESS[now.state] : undefined;
+  const progress = isCarriedOut && now !== undefined ? PROGRESS[now.state] : undefined;
   const text =
     progress === undefined
       ? `The daemon has not carried out the order for ${trackingId} yet. The order is kept.`

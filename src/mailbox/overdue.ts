@@ -6,7 +6,7 @@ import type { Expectation } from "../model/mailbox.ts";
  * The facts about one expectation, in milliseconds since the epoch, 0 for never. `sinceMs` only falls, the others only
  * rise, and none is in the future. So the facts of two processes can be merged in any order.
  */
-export interface Known {
+export interface ExpectationFacts {
   /** When the expectation was first configured here. */
   readonly sinceMs: number;
   /** When the last matching transfer was discovered. */
@@ -18,37 +18,41 @@ export interface Known {
 }
 
 /** The last deadline up to `asOfMs`, if no transfer has arrived for it, in time or late. */
-export function findOverdue(rule: Expectation, known: Known, asOfMs: number): number | undefined {
+export function findOverdue(rule: Expectation, facts: ExpectationFacts, asOfMs: number): number | undefined {
   const dueMs = lastTimeOf(rule.by, asOfMs);
   const fromMs = rule.withinMs === undefined ? lastTimeOf(rule.by, dueMs - 1) : dueMs - rule.withinMs;
   // Arrivals before the expectation was configured are not noted.
-  if (fromMs < known.sinceMs) return undefined;
-  return known.arrivedMs > fromMs ? undefined : dueMs;
+  if (fromMs < facts.sinceMs) return undefined;
+  return facts.arrivedMs > fromMs ? undefined : dueMs;
 }
 
 /** The reports due now, and the facts after them. A later missed deadline replaces an earlier one. */
 export function judge(
   rule: Expectation,
-  known: Known,
+  facts: ExpectationFacts,
   asOfMs: number,
-): { readonly known: Known; readonly cleared: number | undefined; readonly missed: number | undefined } {
-  const isMissing = known.missedMs > known.clearedMs;
+): {
+  readonly facts: ExpectationFacts;
+  readonly cleared: number | undefined;
+  readonly missed: number | undefined;
+} {
+  const isMissing = facts.missedMs > facts.clearedMs;
   const cleared =
-    isMissing && findOverdue(rule, known, known.missedMs) === undefined ? known.missedMs : undefined;
-  const overdue = findOverdue(rule, known, asOfMs);
-  const missed = overdue !== undefined && overdue > known.missedMs ? overdue : undefined;
+    isMissing && findOverdue(rule, facts, facts.missedMs) === undefined ? facts.missedMs : undefined;
+  const overdue = findOverdue(rule, facts, asOfMs);
+  const missed = overdue !== undefined && overdue > facts.missedMs ? overdue : undefined;
   return {
     cleared,
     missed,
-    known: {
-      ...known,
-      clearedMs: cleared ?? known.clearedMs,
-      missedMs: missed ?? known.missedMs,
+    facts: {
+      ...facts,
+      clearedMs: cleared ?? facts.clearedMs,
+      missedMs: missed ?? facts.missedMs,
     },
   };
 }
 
-export function mergeKnown(a: Known, b: Known): Known {
+export function mergeFacts(a: ExpectationFacts, b: ExpectationFacts): ExpectationFacts {
   return {
     sinceMs: Math.min(a.sinceMs, b.sinceMs),
     arrivedMs: Math.max(a.arrivedMs, b.arrivedMs),
@@ -58,11 +62,11 @@ export function mergeKnown(a: Known, b: Known): Known {
 }
 
 /** A clock that was ahead may have noted future times: nothing would be reported until then. */
-export function withoutFuture(known: Known, nowMs: number): Known {
+export function withoutFuture(facts: ExpectationFacts, nowMs: number): ExpectationFacts {
   return {
-    sinceMs: Math.min(known.sinceMs, nowMs),
-    arrivedMs: Math.min(known.arrivedMs, nowMs),
-    missedMs: Math.min(known.missedMs, nowMs),
-    clearedMs: Math.min(known.clearedMs, nowMs),
+    sinceMs: Math.min(facts.sinceMs, nowMs),
+    arrivedMs: Math.min(facts.arrivedMs, nowMs),
+    missedMs: Math.min(facts.missedMs, nowMs),
+    clearedMs: Math.min(facts.clearedMs, nowMs),
   };
 }

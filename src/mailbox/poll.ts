@@ -13,7 +13,7 @@ import type { MailboxState } from "./state.ts";
 import { leaveAlone, takeUp } from "./take-up.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
-/** The longest pause between two failing polls, where the poll interval is shorter. */
+/** The longest pause between two failing polls, unless the poll interval is longer. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 /** How many new transfers one poll takes up, and how many reasons it reports for entries that it cannot use. */
@@ -173,7 +173,7 @@ async function discover(
     transfers.finishListing();
     if (unusable.entries === 0) noteUnusable();
   } finally {
-    // A list that broke off says nothing about the entries that it did not have.
+    // If the list broke off, zero says nothing: its rest was not read.
     if (unusable.entries > 0) noteUnusable();
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
@@ -196,7 +196,7 @@ async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Pro
       await queue.add(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
       continue;
     }
-    // In the note, so that polls of other processes and of earlier runs from cron count too.
+    // Counted in the record, so that polls of other processes, and of earlier runs from cron, count too.
     const missedPolls = (record.missedPolls ?? 0) + 1;
     const vanished = missedPolls >= POLLS_UNTIL_VANISHED;
     ledger.note({

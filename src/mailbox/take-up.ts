@@ -59,7 +59,7 @@ export function leaveAlone(error: unknown, reject: (fault: Fault) => void): Take
   return LEFT_ALONE;
 }
 
-/** `tryBegin`: counts one more transfer that begins; false where it has to wait for a later poll. */
+/** `tryBegin`: counts one more transfer that begins; false if it has to wait for a later poll. */
 export async function takeUp(
   tools: PollTools,
   state: MailboxState,
@@ -71,11 +71,11 @@ export async function takeUp(
   const { name } = state.mailbox;
   const { trackingId } = entry;
   const known = await ledger.find({ mailbox: name, trackingId });
-  const left = known && leftAsItIs(known, entry, tools.clock.now());
-  if (left !== undefined) return left;
+  const untouched = known && leaveEnded(known, entry, tools.clock.now());
+  if (untouched !== undefined) return untouched;
   // A recipient whose address was replaced by a proxy address keeps its transfer-id.
   const transferId = recipient?.transferId ?? known?.transferId;
-  // The service may still prepare it for its recipients.
+  // The service may still be preparing it for its recipients.
   if (transferId === undefined && entry.state === "processing") return LEFT_ALONE;
   if (transferId === undefined) {
     const detail = `${trackingId} has no recipient with the address ${state.mailbox.email}`;
@@ -86,12 +86,13 @@ export async function takeUp(
   const expiresMs = entry.expires?.getTime() ?? UNKNOWN_EXPIRY_MS;
   state.transfers.noteOpen(trackingId, expiresMs);
   const job = jobOf(ledger, name, trackingId, expiresMs);
-  if (known === undefined || hasEnded(known)) {
+  if (!isOpen) {
     const record = newRecord(tools, state, entry, recipient, transferId, known);
     const isNew = await (known === undefined
       ? ledger.discover(record)
       : ledger.begin(record, "listed again", "the service"));
-    state.transfers.tryOnce(trackingId, state.mailbox, undefined);
+    // The job looks for the password with these settings: later polls need not.
+    state.transfers.claimPasswordSearch(trackingId, state.mailbox, undefined);
     if (isNew) emit({ type: "transfer-discovered", record });
     return { settled: false, discovered: isNew, job };
   }
@@ -104,8 +105,8 @@ export async function takeUp(
   };
 }
 
-/** `undefined` where the transfer is open, or a new round may begin. */
-function leftAsItIs(known: TransferRecord, { state }: ListedTransfer, nowMs: number): Taken | undefined {
+/** The outcome for a transfer that stays ended. `undefined` if it is open, or a new round may begin. */
+function leaveEnded(known: TransferRecord, { state }: ListedTransfer, nowMs: number): Taken | undefined {
   if (!hasEnded(known)) return undefined;
   if (!mayComeBack(known) || GONE.has(state)) return SETTLED;
   return isTimeToComeBack(known, nowMs) ? undefined : LEFT_ALONE;
@@ -119,6 +120,7 @@ function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean
   if (round === 1 || at.gone === undefined) return true;
   const pauseMs = Math.min(COME_BACK_MS * 2 ** (round - 2), DAY_MS);
   const leftMs = Date.parse(at.gone) + pauseMs - nowMs;
+  // More than the whole pause is left only if the clock was set back.
   return !(leftMs > 0 && leftMs <= pauseMs);
 }
 
@@ -158,8 +160,9 @@ async function claimAttempt(
   // Rules may have been added since the last attempt. A refused password is never sent again.
   const supplied = await passwords.supplied(mailbox, trackingId);
   const asksCommand = mailbox.passwords.some(({ password }) => "ask" in password);
+  // Changes with each supplied password, and with each interval in which the command is asked again.
   const mark = asksCommand ? `${supplied} ${Math.floor(clock.now() / ASK_COMMAND_EVERY_MS)}` : supplied;
-  return transfers.tryOnce(trackingId, mailbox, mark);
+  return transfers.claimPasswordSearch(trackingId, mailbox, mark);
 }
 
 function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
@@ -202,7 +205,7 @@ function newRecord(
   };
 }
 
-/** Hints of the list; each is missing where the list does not give it. */
+/** Hints of the list; each is missing if the list does not give it. */
 function hintsOf(
   { passwordMode, messageFile, subject }: ListedTransfer,
   recipient: Recipient | undefined,
@@ -211,7 +214,7 @@ function hintsOf(
   const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
   return {
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
-    // The service hides the link and the message of other recipients: "none" is only reliable beside a link.
+    // The service shows the link and the message only to their recipient: without a link, "none" proves nothing.
     hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
     subject: subject?.trim() || undefined,
   };

@@ -13,7 +13,7 @@ const MARGIN_MS = 5 * 60_000;
 interface KeptToken {
   readonly token: string;
   readonly obtained: number;
-  /** Missing where the service did not give it. */
+  /** Missing if the service did not give it. */
   readonly validUntil?: number;
 }
 
@@ -28,7 +28,7 @@ export class Tokens {
   readonly #mailbox: Mailbox;
   readonly #service: ServicePort;
   readonly #configured: SecretSource | undefined;
-  readonly #kept: TokenStore;
+  readonly #store: TokenStore;
   readonly #name: string;
   readonly #clock: Clock;
   #current: KeptToken | undefined;
@@ -38,24 +38,24 @@ export class Tokens {
     mailbox: Mailbox,
     service: ServicePort,
     configured: SecretSource | undefined,
-    kept: TokenStore,
+    store: TokenStore,
     clock: Clock,
   ) {
     this.#mailbox = mailbox;
     this.#service = service;
     this.#configured = configured;
     const digest = createHash("sha256").update(`${service.id}\0${mailbox.email}`).digest("hex");
-    this.#kept = kept;
+    this.#store = store;
     this.#name = digest.slice(0, 32);
     this.#clock = clock;
   }
 
-  /** Of the token in use, in milliseconds; `undefined` where it is not known. */
+  /** When the token in use expires; `undefined` if that is not known. */
   get validUntilMs(): number | undefined {
     return this.#current?.validUntil;
   }
 
-  /** Runs `work` with the verified address, and once more with a new token where the token is refused. */
+  /** Runs `work` with the verified address, and once more with a new token if the token is refused. */
   async use<Value>(work: (address: VerifiedAddress) => Promise<Value>, signal: AbortSignal): Promise<Value> {
     try {
       return await work(await this.#address(signal));
@@ -75,7 +75,7 @@ export class Tokens {
   async #address(signal: AbortSignal): Promise<VerifiedAddress> {
     const { email } = this.#mailbox;
     if (this.#configured !== undefined) return { email, token: await this.#configured.read(signal) };
-    this.#current ??= this.#kept.read(this.#name);
+    this.#current ??= this.#store.read(this.#name);
     if (this.#current === undefined || this.#isStale(this.#current)) await this.#renew(signal);
     return { email, token: new Secret(this.#current?.token ?? "") };
   }
@@ -88,7 +88,7 @@ export class Tokens {
 
   /** Prefers a stored token: another process may have renewed it, or a person may have used a mailed code. */
   async #renew(signal: AbortSignal): Promise<void> {
-    const kept = this.#kept.read(this.#name);
+    const kept = this.#store.read(this.#name);
     const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);
     if (isNew) this.#current = kept;
     else await this.#obtain(signal);
@@ -102,7 +102,7 @@ export class Tokens {
       });
     const kept = { token: token.reveal(), obtained: this.#clock.now() };
     this.#current = validUntil === undefined ? kept : { ...kept, validUntil: validUntil.getTime() };
-    await this.#kept.write(this.#name, this.#current);
+    await this.#store.write(this.#name, this.#current);
   }
 }
 

@@ -22,7 +22,7 @@ export function noteUnfinished(
   mailboxes: ReadonlyMap<string, MailboxState>,
 ): void {
   for (const record of unfinished) {
-    // Also where a poll found it settled: an operator may have begun another round since.
+    // Also if a poll found it settled: an operator may have begun another round since.
     mailboxes.get(record.mailbox)?.transfers.noteOpen(record.trackingId, expiryOf(record));
   }
 }
@@ -55,13 +55,13 @@ export async function forgetUnusedPasswords(
 ): Promise<void> {
   let isAnyDamaged = false;
   let unfinished: TransferRecord[] | undefined;
-  await passwords.forgetDropped(async ({ trackingId, mailbox: meant }) => {
+  await passwords.forgetDropped(async ({ trackingId, mailbox }) => {
     unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
-    const isMeant = (name: string) => meant === undefined || meant === name;
-    const isOpen = unfinished.some((it) => it.trackingId === trackingId && isMeant(it.mailbox));
+    const isFor = (name: string) => mailbox === undefined || mailbox === name;
+    const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
     if (isAnyDamaged || isOpen) return false;
-    for (const mailbox of [...mailboxes.keys()].filter(isMeant)) {
-      const known = await ledger.find({ mailbox, trackingId }).catch(() => undefined);
+    for (const name of [...mailboxes.keys()].filter(isFor)) {
+      const known = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
       if (known !== undefined) return true;
     }
     return false;

@@ -110,17 +110,17 @@ type HandoffEvent =
   /** The folder was changed after its delivery, so retention leaves it in place. */
   | { readonly type: "folder-left"; readonly delivered: Delivered }
   /** All outbox entries were checked. */
-  | { readonly type: "handoffs-checked"; readonly summary: HandoffSummary }
+  | { readonly type: "outbox-scanned"; readonly summary: HandoffSummary }
   /** Outbox entries cannot be read or written. Not repeated until `handoffs-resumed`. */
   | { readonly type: "handoffs-stuck"; readonly fault: Fault }
   | { readonly type: "handoffs-resumed"; readonly stuckForMs: number };
 
 type NotifyEvent =
-  /** A message was sent. `notices`: how many it is about. `failing`: how many other ways fail now. */
+  /** A message was sent. `notices`: how many it is about. `failing`: how many other channels fail now. */
   | {
       readonly type: "notify-succeeded";
       readonly kind: "mail" | "webhook";
-      readonly way: string;
+      readonly channel: string;
       readonly notices: number;
       readonly failing: number;
     }
@@ -128,7 +128,7 @@ type NotifyEvent =
   | {
       readonly type: "notify-failed";
       readonly kind: "mail" | "webhook";
-      readonly way: string;
+      readonly channel: string;
       readonly notices: number;
       readonly fault: Fault;
       readonly isFirst: boolean;

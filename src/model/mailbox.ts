@@ -22,6 +22,8 @@ export interface Mailbox {
   readonly paused: boolean;
   /** No download starts during these hours. */
   readonly quiet?: Timetable | undefined;
+  /** Missing: the common one. */
+  readonly handoff?: Handoff;
   /** Decides about each complete transfer before its delivery. */
   readonly check?: Check | undefined;
   readonly expect?: readonly Expectation[];

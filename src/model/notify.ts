@@ -24,9 +24,9 @@ export type NoticeKind = (typeof NOTICE_KINDS)[number];
 /** Kinds that concern the whole daemon, and no mailbox. */
 export const DAEMON_KINDS: readonly NoticeKind[] = ["disk", "queue", "configuration"];
 
-/** One way to notify: whom, of what, and when. */
-export interface Notification {
-  readonly way: MailWay | WebhookWay;
+/** One entry of `notify`: the channel, which notices it gets, and when. */
+export interface ChannelSettings {
+  readonly channel: MailChannel | WebhookChannel;
   readonly on: readonly NoticeKind[];
   /** Sent in quiet hours too, and not held back for a digest. */
   readonly urgent: readonly NoticeKind[];
@@ -44,7 +44,7 @@ export const MAIL_TLS = ["required", "opportunistic", "implicit", "none"] as con
 
 export type MailTls = (typeof MAIL_TLS)[number];
 
-export interface MailWay {
+export interface MailChannel {
   readonly kind: "mail";
   readonly to: readonly string[];
   readonly from: string;
@@ -58,14 +58,14 @@ export interface MailWay {
   readonly timeoutMs: number;
 }
 
-export interface WebhookWay extends Receiver {
+export interface WebhookChannel extends Receiver {
   readonly kind: "webhook";
 }
 
-/** For messages. A webhook is named by its host, because the rest of its address may hold a secret. */
-export function describeWay(way: MailWay | WebhookWay): string {
-  if (way.kind === "webhook") return `webhook at ${way.url.host}`;
-  const [first = "", ...others] = way.to;
+/** For logs and commands. A webhook is named by its host, because the rest of its address may hold a secret. */
+export function describeChannel(channel: MailChannel | WebhookChannel): string {
+  if (channel.kind === "webhook") return `webhook at ${channel.url.host}`;
+  const [first = "", ...others] = channel.to;
   const more = others.length === 0 ? "" : ` and ${others.length} more`;
-  return `mail to ${first}${more} through ${way.host}:${way.port}`;
+  return `mail to ${first}${more} through ${channel.host}:${channel.port}`;
 }

@@ -108,6 +108,7 @@ function isPlain(text: string): boolean {
   return /^[\w.@/][\w.@/-]*$/.test(text);
 }
 
-function quote(text: string): string {
+/** One word for a shell. */
+export function quote(text: string): string {
   return isPlain(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -95,7 +95,7 @@ export interface TransferRecord extends TransferKey {
   readonly released?: Release | undefined;
   /** An operator has acknowledged that it is gone. */
   readonly acknowledged?: boolean | undefined;
-  /** It waits, and a retry alone will hardly help. */
+  /** It waits, and a retry alone will not help. */
   readonly needsPerson?: boolean | undefined;
   /** It waits for a password: why the last attempt ended without one. */
   readonly password?: PasswordObstacle | undefined;
@@ -200,7 +200,7 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
 }
 
 /** Longer than any wait: `Retry-After` is cut to a day, and all others are shorter. */
-const LONGEST_WAIT_MS = 25 * 60 * 60_000;
+export const LONGEST_WAIT_MS = 25 * 60 * 60_000;
 
 /**
  * The time left until `until`; `undefined` for none. Quiet hours do not count: the configuration says when they end, and may

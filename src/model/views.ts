@@ -247,7 +247,7 @@ export const ActResultShape = v.object({
   result: v.picklist(["fine", "attention", "pending", "refused", "given"]),
 });
 
-/** `objection`: why an act is not possible, for people; null where it may be. */
+/** `objection`: why an act is not possible, for people; null if it may be. */
 export const ObjectionShape = v.object({ objection: TextOrNull });
 
 export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;

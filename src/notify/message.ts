@@ -4,7 +4,7 @@
  */
 import { escapeJson, formatCount, printable } from "../base/phrases.ts";
 import type { NoticeKind } from "../model/notify.ts";
-import { type Action, commandFor } from "../model/order.ts";
+import { type Action, commandFor, quote } from "../model/order.ts";
 import type { Notice } from "./notices.ts";
 import type { Batch, NoticeGroup } from "./pending.ts";
 
@@ -14,8 +14,8 @@ const MAX_SHOWN = 20;
 const MAX_IN_SUBJECT = 2;
 const BODY_VERSION = 1;
 
-/** Facts about the daemon, for the reader of a message. */
-export interface Sender {
+/** The daemon that a message comes from. */
+export interface MessageOrigin {
   readonly host: string;
   readonly inbox: string;
   readonly version: string;
@@ -65,20 +65,20 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
   expiring: {
     one: "transfer expires soon",
     many: "transfers expire soon",
-    todo: "It is not delivered, and the service deletes it when it expires. See with inlet show why it waits.",
+    todo: "Not delivered yet, and the service deletes what has expired. inlet show says why a transfer waits.",
     command: "show",
     list: "list",
   },
   gone: {
     one: "transfer is gone",
     many: "transfers are gone",
-    todo: "It was not delivered. Ask the sender to send it again.",
+    todo: "Nothing was delivered. Ask the sender to send it again.",
     list: "list --state gone",
   },
   refused: {
     one: "transfer is refused",
     many: "transfers are refused",
-    todo: "A retry alone will hardly help. Correct the cause first.",
+    todo: "A retry alone will not help. Correct the cause first.",
     command: "retry",
     list: "list --state waiting",
   },
@@ -86,7 +86,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     one: "expected transfer did not arrive",
     many: "expected transfers did not arrive",
     over: { one: "expected transfer arrived late", many: "expected transfers arrived late" },
-    todo: "Ask its sender.",
+    todo: "Ask the sender.",
     list: "status",
   },
   "not-picked-up": {
@@ -98,7 +98,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
   handoff: {
     one: "hand-off fails",
     many: "hand-offs fail",
-    over: { one: "hand-offs go on again", many: "hand-offs go on again" },
+    over: { one: "hand-offs work again", many: "hand-offs work again" },
     todo: "Correct the command or the receiver. Inlet tries again by itself, and at once with inlet retry.",
     command: "retry",
     list: "status",
@@ -115,14 +115,14 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     many: "the disk is full",
     over: { one: "there is room on the disk again", many: "there is room on the disk again" },
     isSingle: true,
-    todo: "Free space. Downloads go on by themselves.",
+    todo: "Free space. Downloads then resume.",
   },
   queue: {
     one: "the queue cannot be reached",
     many: "the queue cannot be reached",
     over: { one: "the queue can be reached again", many: "the queue can be reached again" },
     isSingle: true,
-    todo: "Bring Redis back. Work goes on by itself.",
+    todo: "Bring Redis back. Work then resumes.",
   },
   configuration: {
     one: "a changed configuration was refused",
@@ -136,7 +136,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
 /** `isTest`: the batch is empty. */
 export function formatMessage(
   { groups }: Pick<Batch, "groups">,
-  sender: Sender,
+  origin: MessageOrigin,
   atMs: number,
   isTest = false,
 ): Message {
@@ -144,14 +144,14 @@ export function formatMessage(
   const named = titles.slice(0, MAX_IN_SUBJECT).join(", ");
   const more = titles.length > MAX_IN_SUBJECT ? ` and ${titles.length - MAX_IN_SUBJECT} more` : "";
   const summary = isTest ? "a test of its notifications" : `${named}${more}`;
-  const host = printable(sender.host);
+  const host = printable(origin.host);
   const sections = isTest
     ? ["This is a test. Notifications arrive here."]
-    : groups.map((group) => formatGroup(group, sender));
+    : groups.map((group) => formatGroup(group, origin));
   return {
     subject: `[inlet ${host}] ${summary}`,
-    text: `${[...sections, formatFooter(sender)].join("\n\n")}\n`,
-    body: (id) => formatBody(id, groups, summary, sender, atMs, isTest),
+    text: `${[...sections, formatFooter(origin)].join("\n\n")}\n`,
+    body: (id) => formatBody(id, groups, summary, origin, atMs, isTest),
   };
 }
 
@@ -162,30 +162,34 @@ function titleOf({ kind, isOver, count, notices }: NoticeGroup): string {
   if (words.isSingle) return one;
   if (kind === "service" && count === 1 && first !== undefined && !isOver) return titleOfService(first);
   // The outbox as a whole, and not one delivery.
-  if (kind === "handoff" && count === 1 && first?.trackingId === undefined) {
+  if (kind === "handoff" && count === 1 && first !== undefined && first.trackingId === undefined) {
     return isOver ? one : "hand-offs cannot be read or written";
   }
-  if (kind === "refused" && first?.trackingId === undefined && notices.length === count) {
-    const entries = notices.reduce((sum, notice) => sum + (notice.count ?? 1), 0);
-    return `${formatCount(entries, "entry of a list", "entries of a list")} cannot be used`;
-  }
-  return formatCount(count, one, many);
+  // Without a tracking-id, `refused` is about rejected entries of a mailbox's list.
+  const rejections = kind === "refused" ? notices.filter(({ trackingId }) => trackingId === undefined) : [];
+  const entries = rejections.reduce((sum, notice) => sum + (notice.count ?? 1), 0);
+  return [
+    ...(rejections.length === count ? [] : [formatCount(count - rejections.length, one, many)]),
+    ...(entries === 0
+      ? []
+      : [`${formatCount(entries, "entry of a list", "entries of a list")} cannot be used`]),
+  ].join(", ");
 }
 
 function titleOfService({ count = 1, service = "" }: Notice): string {
   return `${formatCount(count, "mailbox", "mailboxes")} of ${printable(service)} cannot be polled`;
 }
 
-function formatGroup(group: NoticeGroup, sender: Sender): string {
+function formatGroup(group: NoticeGroup, origin: MessageOrigin): string {
   const { kind, isOver, count, notices } = group;
   const words = WORDS[kind];
   const shown = notices.slice(0, MAX_SHOWN);
   const left = count - shown.length;
-  const list = commandWith(words.list ?? "status", sender);
+  const list = commandWith(words.list ?? "status", origin);
   const lines = [
     `${capitalized(titleOf(group))}.`,
     ...shown.flatMap((notice) => {
-      const details = formatNotice(notice, words, sender);
+      const details = formatNotice(notice, words, origin);
       return details.length === 0 ? [] : ["", ...details];
     }),
     ...(left > 0 ? ["", `  … and ${left} more: ${list}`] : []),
@@ -194,57 +198,58 @@ function formatGroup(group: NoticeGroup, sender: Sender): string {
   return lines.join("\n");
 }
 
-function formatNotice(notice: Notice, { command }: Words, sender: Sender): string[] {
+function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin): string[] {
   const { trackingId, text, advice, isOver } = notice;
   const head = headOf(notice);
-  // The record's message contains the short command. The full one follows on its own line.
+  // The record's message quotes the command without options. The complete command follows on its own line.
   const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
-  const said = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
-  const details = isOver ? [said] : [said, advice];
+  const shownText = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
+  const details = isOver ? [shownText] : [shownText, advice];
   return [
     ...(head === "" ? [] : [`  ${head}`]),
     ...details
       .filter((line) => line !== undefined && line !== "")
-      .map((line) => `    ${foreign(line ?? "")}`),
-    ...(command === undefined || isOver ? [] : formatCommand(command, notice, sender)),
+      .map((line) => `    ${neutralize(line ?? "")}`),
+    ...(command === undefined || isOver ? [] : formatCommand(command, notice, origin)),
   ];
 }
 
 function formatCommand(
   command: NonNullable<Words["command"]>,
   { mailbox, trackingId }: Notice,
-  sender: Sender,
+  origin: MessageOrigin,
 ): string[] {
   if (trackingId === undefined) return [];
-  const options = { config: sender.config, ...(sender.hasSeveralMailboxes ? { mailbox } : {}) };
+  const options = { config: origin.config, ...(origin.hasSeveralMailboxes ? { mailbox } : {}) };
   const line = commandFor(command, trackingId, options);
   // A tracking-id with characters that are spelt out cannot be copied.
-  return [`      ${foreign(line) === line ? line : commandWith("list", sender)}`];
+  return [`      ${neutralize(line) === line ? line : commandWith("list", origin)}`];
 }
 
 function headOf(notice: Notice): string {
   const { mailbox, trackingId, sender, expires, service, count = 0, mailboxes = [] } = notice;
   if (service !== undefined) {
-    const named = mailboxes.map(foreign).join(", ");
+    const named = mailboxes.map(neutralize).join(", ");
     const more = count > mailboxes.length ? ` and ${count - mailboxes.length} more` : "";
     return `${printable(service)}${named === "" ? "" : `: ${named}${more}`}`;
   }
-  if (trackingId === undefined) return mailbox === undefined ? "" : `Mailbox ${foreign(mailbox)}`;
-  const from = sender === undefined || sender === "" ? "" : ` from ${foreign(sender)}`;
-  const until = expires === undefined ? "" : `, expires ${foreign(expires)}`;
-  return `${foreign(trackingId)}${from} to ${foreign(mailbox ?? "")}${until}`;
+  if (trackingId === undefined) return mailbox === undefined ? "" : `Mailbox ${neutralize(mailbox)}`;
+  const from = sender === undefined || sender === "" ? "" : ` from ${neutralize(sender)}`;
+  const until = expires === undefined ? "" : `, expires ${neutralize(expires)}`;
+  return `${neutralize(trackingId)}${from} to ${neutralize(mailbox ?? "")}${until}`;
 }
 
-function commandWith(words: string, { config }: Sender): string {
-  return printable(config === undefined ? `inlet ${words}` : `inlet ${words} --config '${config}'`);
+function commandWith(words: string, { config }: MessageOrigin): string {
+  return printable(config === undefined ? `inlet ${words}` : `inlet ${words} --config ${quote(config)}`);
 }
 
-function formatFooter({ host, inbox, version, console: address }: Sender): string {
+function formatFooter(origin: MessageOrigin): string {
+  const { host, inbox, version, console: address } = origin;
   const lines = [
     "-- ",
     `Inlet ${version} on ${printable(host)}, inbox ${printable(inbox)}`,
     ...(address === undefined ? [] : [`Console: ${printable(address)}`]),
-    "All that is open: inlet status",
+    `Everything that is open: ${commandWith("status", origin)}`,
   ];
   return lines.join("\n");
 }
@@ -254,7 +259,7 @@ function formatBody(
   id: string,
   groups: readonly NoticeGroup[],
   summary: string,
-  sender: Sender,
+  origin: MessageOrigin,
   atMs: number,
   isTest: boolean,
 ): string {
@@ -264,24 +269,24 @@ function formatBody(
       event: isTest ? "test" : "notification",
       id,
       at: new Date(atMs).toISOString(),
-      host: sender.host,
-      inbox: sender.inbox,
+      host: origin.host,
+      inbox: origin.inbox,
       summary,
       notices: groups.map(({ kind, isOver, count, notices }) => ({
         kind,
         over: isOver,
         count,
         first: notices.slice(0, MAX_SHOWN).map((notice) => {
-          const { mailbox, trackingId, sender: from, expires, text, advice, service, mailboxes } = notice;
-          return { mailbox, trackingId, sender: from, expires, message: text, advice, service, mailboxes };
+          const { mailbox, trackingId, sender, expires, text, advice, service, mailboxes } = notice;
+          return { mailbox, trackingId, sender, expires, message: text, advice, service, mailboxes };
         }),
       })),
     }),
   );
 }
 
-/** Text from senders and servers. */
-function foreign(text: string): string {
+/** Makes text from senders and servers harmless: spells out characters, and disables links. */
+function neutralize(text: string): string {
   return printable(text).replaceAll("://", "[:]//");
 }
 

@@ -1,4 +1,4 @@
-/** Notices: what an operator is notified of, and the events that begin and end them. */
+/** Notices: what is reported to an operator, and the events that begin and end them. */
 import { createHash } from "node:crypto";
 import * as v from "valibot";
 import type { Fault } from "../base/faults.ts";
@@ -13,7 +13,7 @@ export const NoticeShape = v.object({
   key: v.string(),
   /** The earliest time to send it, in milliseconds since the epoch. */
   atMs: v.number(),
-  /** A trouble has an end, which is notified too. */
+  /** A trouble is a condition that lasts, such as a full disk. Its end is reported too. */
   isTrouble: v.exactOptional(v.boolean()),
   /** Each process may have this trouble. It lasts until no process has it. */
   isLocal: v.exactOptional(v.boolean()),
@@ -27,9 +27,11 @@ export const NoticeShape = v.object({
   /** What happened. It may quote senders and servers. */
   text: v.exactOptional(v.string()),
   advice: v.exactOptional(v.string()),
-  /** The base URL of a service that fails, how many mailboxes it concerns, and the first of them. */
+  /** The base URL of a service that fails. */
   service: v.exactOptional(v.string()),
+  /** The mailboxes that the service fails for, or the rejected entries of a list. */
   count: v.exactOptional(v.number()),
+  /** The first mailboxes that the service fails for. */
   mailboxes: v.exactOptional(v.array(v.string())),
 });
 
@@ -41,7 +43,7 @@ export interface NoticeChanges {
   begin(notice: Notice): void;
   /** The notices are no longer true. */
   settle(...keys: string[]): void;
-  /** A trouble has ended. Notified only if its beginning was. */
+  /** A trouble has ended. Reported only if its beginning was. */
   end(over: Notice): void;
   /** The same for a trouble that earlier runs left behind, if no process has it now. */
   endEarlier(over: Notice): void;
@@ -51,12 +53,12 @@ const MAX_TEXT = 600;
 const MAX_NAME = 254;
 const LOCAL = { isTrouble: true, isLocal: true } as const;
 
-/** `blipMs`: a failure that is over within this time is not notified. Failed polls are grouped by `ServiceTroubles`. */
+/** `blipMs`: a failure that is over within this time is not reported. Failed polls are grouped by `ServiceTroubles`. */
 export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, changes: NoticeChanges): void {
-  const trouble = (kind: NoticeKind, { message, advice }: Fault) =>
+  const beginTrouble = (kind: NoticeKind, { message, advice }: Fault) =>
     changes.begin({ ...noticeOf(kind, kind, nowMs), ...LOCAL, text: cut(message), advice });
-  const overOf = (kind: NoticeKind) => ({ ...noticeOf(kind, kind, nowMs), isOver: true });
-  const over = (kind: NoticeKind) => changes.end(overOf(kind));
+  const endOf = (kind: NoticeKind) => ({ ...noticeOf(kind, kind, nowMs), isOver: true });
+  const endTrouble = (kind: NoticeKind) => changes.end(endOf(kind));
   listenTo({
     "transfer-changed": ({ record }) => applyRecord(record, nowMs, changes),
     "transfer-lost": ({ record }) => changes.settle(...openKeys(record)),
@@ -93,16 +95,16 @@ export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, ch
     "pick-up-overdue": ({ delivered }) => changes.begin(ofDelivery("not-picked-up", delivered, nowMs)),
     "folder-picked-up": ({ delivered }) => changes.settle(keyOf("not-picked-up", delivered)),
     "folder-removed": ({ delivered }) => changes.settle(keyOf("not-picked-up", delivered)),
-    "disk-full": ({ fault }) => trouble("disk", fault),
-    "disk-has-room": () => over("disk"),
-    "queue-lost": ({ fault }) => trouble("queue", fault),
-    "queue-back": () => over("queue"),
-    "settings-refused": ({ fault }) => trouble("configuration", fault),
-    "settings-reloaded": () => over("configuration"),
+    "disk-full": ({ fault }) => beginTrouble("disk", fault),
+    "disk-has-room": () => endTrouble("disk"),
+    "queue-lost": ({ fault }) => beginTrouble("queue", fault),
+    "queue-back": () => endTrouble("queue"),
+    "settings-refused": ({ fault }) => beginTrouble("configuration", fault),
+    "settings-reloaded": () => endTrouble("configuration"),
     // The configuration is valid, and the queue answers.
     ready: () => {
-      changes.endEarlier(overOf("configuration"));
-      changes.endEarlier(overOf("queue"));
+      changes.endEarlier(endOf("configuration"));
+      changes.endEarlier(endOf("queue"));
     },
   })(event);
 }
@@ -173,6 +175,6 @@ function ofArrival(mailbox: string, described: string, dueMs: number, atMs: numb
 }
 
 /** Texts from senders can be very long. */
-function cut(text: string, maxLength = MAX_TEXT): string {
+export function cut(text: string, maxLength = MAX_TEXT): string {
   return text.length <= maxLength ? text.toWellFormed() : `${text.slice(0, maxLength).toWellFormed()}…`;
 }

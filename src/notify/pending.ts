@@ -1,6 +1,6 @@
 /**
- * The notices of one way: pending ones, and the keys of all that were notified. Details are kept of the first ones of
- * each kind, and the others are counted, so 50,000 equal ones need little memory.
+ * The notices of one channel: the pending ones, and the keys of all that were reported. The first notices of each kind
+ * are kept with details, and the others as keys, so 50,000 of one kind need little memory.
  */
 import * as v from "valibot";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
@@ -16,7 +16,7 @@ export const PendingShape = v.object({
   notices: v.array(NoticeShape),
   /** Per kind: keys without details. */
   counted: v.array(v.tuple([v.picklist(NOTICE_KINDS), v.array(v.string())])),
-  /** Troubles that were notified and are not over. */
+  /** Troubles that were reported and are not over. */
   open: v.array(v.string()),
   /** For each local trouble: the processes that have it, and when each was last known to be alive. */
   owners: v.array(v.tuple([v.string(), v.array(v.tuple([v.string(), v.number()]))])),
@@ -45,13 +45,13 @@ export interface Batch {
 
 /** `by`: the process in which an event happened. */
 export class Pending implements NoticeChanges {
-  /** Grows with each change of a snapshot. */
+  /** Increases with each change that `snapshot` would contain. */
   revision = 0;
   /** By kind and key. Beyond `MAX_DETAILS`, notices are only counted: `undefined`. */
   readonly #pending = new Map<NoticeKind, Map<string, Notice | undefined>>();
-  /** Keys of notices that are pending or were notified, without troubles. */
+  /** Keys of notices that are pending or were reported. Troubles are not among them. */
   readonly #seen = new Set<string>();
-  /** Troubles that were notified and are not over. */
+  /** Troubles that were reported and are not over. */
   readonly #open = new Set<string>();
   /** By key of a local trouble: the running processes that have it, and when each was last known to be alive. */
   readonly #owners = new Map<string, Map<string, number>>();
@@ -67,11 +67,11 @@ export class Pending implements NoticeChanges {
 
   #beginTrouble(notice: Notice, by: string): void {
     const { key, kind } = notice;
-    if (notice.isLocal) this.#own(key, by, notice.atMs);
+    if (notice.isLocal) this.#addOwner(key, by, notice.atMs);
     if (this.#open.has(key)) return;
     const known = this.#pending.get(kind)?.get(key);
     if (known !== undefined) this.#add({ ...notice, atMs: Math.min(notice.atMs, known.atMs) });
-    // The end of this trouble is still pending. Drop it, and do not notify the new beginning either.
+    // The end of this trouble is still pending. Drop it, and do not report the new beginning either.
     else if (this.#remove(overKey(key))) this.#openTrouble(key);
     else this.#add(notice);
   }
@@ -86,7 +86,7 @@ export class Pending implements NoticeChanges {
 
   end(over: Notice, by = ""): void {
     const { key } = over;
-    this.#disown(key, (owner) => owner === by);
+    this.#removeOwners(key, (owner) => owner === by);
     if (this.#owners.has(key)) return;
     const wasOpen = this.#open.delete(key);
     const wasPending = this.#remove(key);
@@ -98,25 +98,25 @@ export class Pending implements NoticeChanges {
     if (this.#open.has(over.key) && !this.#owners.has(over.key)) this.end(over);
   }
 
-  /** A trouble has turned into another one. */
+  /** Forgets a trouble without reporting its end: it has become another one, or its mailboxes are no longer polled. */
   drop(key: string): void {
     if (this.#open.delete(key) || this.#remove(key)) this.revision++;
   }
 
-  /** The process is alive. Processes that were not alive for `abandonedMs` have ended. */
+  /** The process `by` is alive. Processes without a refresh for `abandonedMs` have ended. */
   refresh(by: string, nowMs: number, abandonedMs: number): void {
     for (const [key, owners] of this.#owners) {
-      if (owners.has(by)) this.#own(key, by, nowMs);
-      this.#disown(key, (_, aliveMs) => nowMs - aliveMs > abandonedMs);
+      if (owners.has(by)) this.#addOwner(key, by, nowMs);
+      this.#removeOwners(key, (_, aliveMs) => Math.abs(nowMs - aliveMs) > abandonedMs);
     }
   }
 
   /** Local troubles of processes that have ended no longer belong to them. */
   release(hasEnded: (process: string) => boolean): void {
-    for (const key of this.#owners.keys()) this.#disown(key, hasEnded);
+    for (const key of this.#owners.keys()) this.#removeOwners(key, hasEnded);
   }
 
-  /** Notices with details, to compute the time of the next message. A kind without any yields a placeholder. */
+  /** Notices with details, to compute the time of the next message. A kind that is only counted has a placeholder. */
   *details(): Iterable<Notice> {
     for (const [kind, ofKind] of this.#pending) {
       const known = [...ofKind.values()].filter((notice) => notice !== undefined);
@@ -135,27 +135,27 @@ export class Pending implements NoticeChanges {
     }
   }
 
-  /** Everything that may be sent now and is wanted. */
-  select(nowMs: number, isWanted: (notice: Notice) => boolean): Batch {
+  /** All notices that are ready to be sent and allowed. */
+  select(nowMs: number, isAllowed: (notice: Notice) => boolean): Batch {
     const taken: { notices: Notice[]; counted: [NoticeKind, string[]][] } = { notices: [], counted: [] };
     const groups = NOTICE_KINDS.flatMap((kind) => {
       const ofKind = this.#pending.get(kind) ?? new Map<string, Notice | undefined>();
       const known = [...ofKind.values()].filter((notice) => notice !== undefined);
-      const wanted = known.filter((notice) => notice.atMs <= nowMs && isWanted(notice));
-      // Counted ones have no details: they go with the others of their kind.
-      const isWhole = known.length === 0 ? isWanted(placeholderFor(kind)) : wanted.length === known.length;
-      const counted = isWhole ? countedOf(ofKind) : [];
-      taken.notices.push(...wanted);
+      const chosen = known.filter((notice) => notice.atMs <= nowMs && isAllowed(notice));
+      // Counted notices are included only if all detailed ones of their kind are.
+      const hasAll = known.length === 0 ? isAllowed(placeholderFor(kind)) : chosen.length === known.length;
+      const counted = hasAll ? countedOf(ofKind) : [];
+      taken.notices.push(...chosen);
       if (counted.length > 0) taken.counted.push([kind, counted]);
       return [false, true].map((isOver) => {
-        const notices = wanted.filter((notice) => (notice.isOver === true) === isOver);
+        const notices = chosen.filter((notice) => (notice.isOver === true) === isOver);
         return { kind, isOver, count: notices.length + (isOver ? 0 : counted.length), notices };
       });
     });
     return { groups: groups.filter(({ count }) => count > 0), taken };
   }
 
-  /** A message with these is about to be sent: they count as notified, unless `putBack` follows. */
+  /** A message with these is about to be sent: they count as reported, unless `putBack` follows. */
   take({ taken: { notices, counted } }: Batch): void {
     for (const { kind, key, atMs, isTrouble } of notices) {
       const ofKind = this.#ofKind(kind);
@@ -174,15 +174,17 @@ export class Pending implements NoticeChanges {
       const { kind, key, isTrouble, isOver } = notice;
       if (isTrouble) {
         if (this.#open.delete(key)) this.#add(notice);
+        // It ended meanwhile. Its beginning was not reported, so its end is not either.
         else this.#remove(overKey(key));
       } else if (isOver) {
         const begun = key.slice(0, -OVER.length);
+        // It began again meanwhile. Its first beginning was reported, and its end was not: it is still open.
         if (this.#remove(begun)) this.#openTrouble(begun);
         else this.#add(notice);
-      } else if (this.#isNotified(kind, key)) this.#add(notice);
+      } else if (this.#isReported(kind, key)) this.#add(notice);
     }
     for (const [kind, keys] of counted) {
-      for (const key of keys) if (this.#isNotified(kind, key)) this.#addCounted(kind, key);
+      for (const key of keys) if (this.#isReported(kind, key)) this.#addCounted(kind, key);
     }
     this.revision++;
   }
@@ -215,8 +217,8 @@ export class Pending implements NoticeChanges {
     return isNew;
   }
 
-  /** Whether it was notified, and neither settled nor begun again since. */
-  #isNotified(kind: NoticeKind, key: string): boolean {
+  /** Whether it was reported, and neither settled nor begun again since. */
+  #isReported(kind: NoticeKind, key: string): boolean {
     return this.#seen.has(key) && this.#pending.get(kind)?.has(key) !== true;
   }
 
@@ -227,16 +229,16 @@ export class Pending implements NoticeChanges {
     this.revision++;
   }
 
-  #own(key: string, by: string, aliveMs: number): void {
+  #addOwner(key: string, by: string, aliveMs: number): void {
     const owners = this.#owners.get(key) ?? new Map<string, number>();
     this.#owners.set(key, owners.set(by, aliveMs));
     this.revision++;
   }
 
-  #disown(key: string, hasEnded: (process: string, aliveMs: number) => boolean): void {
+  #removeOwners(key: string, isMatch: (process: string, aliveMs: number) => boolean): void {
     const owners = this.#owners.get(key);
     for (const [process, aliveMs] of owners ?? []) {
-      if (hasEnded(process, aliveMs) && owners?.delete(process)) this.revision++;
+      if (isMatch(process, aliveMs) && owners?.delete(process)) this.revision++;
     }
     if (owners?.size === 0) this.#owners.delete(key);
   }
@@ -272,7 +274,7 @@ function countedOf(ofKind: ReadonlyMap<string, Notice | undefined>): string[] {
 }
 
 /** Represents notices without details. */
-function placeholderFor(kind: NoticeKind): Notice {
+export function placeholderFor(kind: NoticeKind): Notice {
   return { kind, key: "", atMs: 0 };
 }
 

@@ -1,55 +1,80 @@
-/** When a way may send: gathering, digests and quiet hours. Times are in milliseconds. */
+/** When a channel may send: gathering, digests and quiet hours. Times are in milliseconds. */
 import { DAY_MS, isWithin, nextChange } from "../base/timetable.ts";
-import type { Notification } from "../model/notify.ts";
+import type { ChannelSettings } from "../model/notify.ts";
 import type { Notice } from "./notices.ts";
 
 /** When messages were sent. */
 export interface SentTimes {
   readonly lastSentMs: number;
-  /** The last message that did not wait for `every`. */
+  /** The last message with an urgent notice. */
   readonly lastUrgentMs: number;
 }
 
-type Times = Pick<Notification, "quiet" | "gatherMs" | "everyMs" | "urgent">;
-
 export const NEVER_SENT: SentTimes = { lastSentMs: 0, lastUrgentMs: 0 };
 
-/** The end of the quiet hours that hold at this time; `undefined` outside of them. */
-export function quietUntil({ quiet }: Times, ms: number): number | undefined {
-  return quiet !== undefined && isWithin(quiet, ms) ? (nextChange(quiet, ms) ?? ms + DAY_MS) : undefined;
-}
+type Times = Pick<ChannelSettings, "quiet" | "gatherMs" | "everyMs" | "urgent">;
 
-/** Whether the notice goes out in quiet hours. It does where its transfer expires before they end. */
-export function isUrgent(times: Times, notice: Notice, quietEndMs: number | undefined): boolean {
-  const { kind, isOver, expires } = notice;
-  if (isOver) return false;
-  if (times.urgent.includes(kind)) return true;
-  return quietEndMs !== undefined && expires !== undefined && Date.parse(expires) <= quietEndMs;
-}
+/** The schedule of a channel at one moment. */
+export class Schedule {
+  readonly #times: Times;
+  readonly #sent: SentTimes;
+  readonly #nowMs: number;
+  /** Results of `#quietUntil`. Timetables are slow, and many notices need the result for the same time. */
+  readonly #quietEnds = new Map<number, number | undefined>();
 
-/** When the next message is due; `undefined` without notices. */
-export function dueMs(
-  times: Times,
-  sent: SentTimes,
-  notices: Iterable<Notice>,
-  nowMs: number,
-): number | undefined {
-  const digestMs = nextAllowed(sent.lastSentMs, times.everyMs, nowMs);
-  const urgentMs = nextAllowed(sent.lastUrgentMs, times.everyMs, nowMs);
-  let [usual, urgent] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  const quietNow = quietUntil(times, nowMs);
-  for (const notice of notices) {
-    const readyMs = notice.atMs + times.gatherMs;
-    usual = Math.min(usual, readyMs);
-    if (isUrgent(times, notice, quietNow)) urgent = Math.min(urgent, readyMs);
+  constructor(times: Times, sent: SentTimes, nowMs: number) {
+    this.#times = times;
+    this.#sent = sent;
+    this.#nowMs = nowMs;
   }
-  if (usual === Number.POSITIVE_INFINITY) return undefined;
-  const digest = Math.max(usual, digestMs);
-  const due = quietUntil(times, Math.max(digest, nowMs)) ?? digest;
-  return Math.min(due, Math.max(urgent, urgentMs));
-}
 
-/** When the next message may be sent. Clocks that went back must not hold messages back for long. */
-export function nextAllowed(lastMs: number, everyMs: number, nowMs: number): number {
-  return Math.min(lastMs, nowMs) + everyMs;
+  /** When the next message is due; `undefined` without notices. */
+  dueMs(notices: Iterable<Notice>): number | undefined {
+    let due: number | undefined;
+    for (const notice of notices) due = Math.min(this.#dueMs(notice), due ?? Number.POSITIVE_INFINITY);
+    return due;
+  }
+
+  /** Whether a message that is sent now may contain it. */
+  isAllowed(notice: Notice): boolean {
+    return this.#quietUntil(this.#nowMs) === undefined || this.isUrgent(notice);
+  }
+
+  /** Urgent notices wait neither for digests nor for quiet hours: their kind is urgent, or their transfer expires first. */
+  isUrgent(notice: Notice): boolean {
+    if (notice.isOver) return false;
+    if (this.#times.urgent.includes(notice.kind)) return true;
+    const expiresMs = Date.parse(notice.expires ?? "");
+    return expiresMs > this.#nowMs && expiresMs <= this.#digestMs(notice);
+  }
+
+  #dueMs(notice: Notice): number {
+    if (!this.isUrgent(notice)) return this.#digestMs(notice);
+    return Math.max(this.#gatheredMs(notice), this.#intervalEndMs(this.#sent.lastUrgentMs));
+  }
+
+  #digestMs(notice: Notice): number {
+    const ms = Math.max(this.#gatheredMs(notice), this.#intervalEndMs(this.#sent.lastSentMs));
+    return this.#quietUntil(Math.max(ms, this.#nowMs)) ?? ms;
+  }
+
+  #gatheredMs({ atMs }: Notice): number {
+    return atMs + this.#times.gatherMs;
+  }
+
+  /** When a message may follow the one sent at `lastMs`. A time far in the future does not count: a clock went back. */
+  #intervalEndMs(lastMs: number): number {
+    const { everyMs } = this.#times;
+    return lastMs > this.#nowMs + everyMs ? this.#nowMs : lastMs + everyMs;
+  }
+
+  /** The end of the quiet hours at this time; `undefined` outside of them. */
+  #quietUntil(ms: number): number | undefined {
+    const { quiet } = this.#times;
+    if (quiet === undefined) return undefined;
+    if (!this.#quietEnds.has(ms)) {
+      this.#quietEnds.set(ms, isWithin(quiet, ms) ? (nextChange(quiet, ms) ?? ms + DAY_MS) : undefined);
+    }
+    return this.#quietEnds.get(ms);
+  }
 }

@@ -11,7 +11,7 @@ import { Fault, messageOf } from "../base/faults.ts";
 import { printable } from "../base/phrases.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { postSigned } from "../base/signed-post.ts";
-import type { MailWay, WebhookWay } from "../model/notify.ts";
+import type { MailChannel, WebhookChannel } from "../model/notify.ts";
 import type { Message } from "./message.ts";
 
 const MAX_DETAIL = 300;
@@ -27,32 +27,32 @@ export interface Sent {
  * together. Throws a fault of `NOTIFY_FAULTS`, `SECRET_UNREADABLE`, or `STOPPED` on the signal.
  */
 export async function sendMessage(
-  way: MailWay | WebhookWay,
+  channel: MailChannel | WebhookChannel,
   message: Message,
   thread: string,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<Sent> {
   const id = randomUUID();
-  if (way.kind === "mail") return sendMail(way, message, { id, thread }, clock, signal);
+  if (channel.kind === "mail") return sendMail(channel, message, { id, thread }, clock, signal);
   const call = { id, body: message.body(id), failure: "NOTIFY_WEBHOOK_FAILED" } as const;
-  await postSigned(way, call, clock, signal);
+  await postSigned(channel, call, clock, signal);
   return { answer: "accepted" };
 }
 
 function sendMail(
-  way: MailWay,
+  channel: MailChannel,
   { subject, text }: Message,
   { id, thread }: { readonly id: string; readonly thread: string },
   clock: Clock,
   signal: AbortSignal,
 ): Promise<Sent> {
-  const domain = way.from.slice(way.from.lastIndexOf("@") + 1);
-  return withTransport(way, signal, async (transport) => {
+  const domain = channel.from.slice(channel.from.lastIndexOf("@") + 1);
+  return withTransport(channel, signal, async (transport) => {
     const { response, rejected } = await transport.sendMail({
-      from: { name: "", address: way.from },
-      to: way.to.map((address) => ({ name: "", address })),
-      envelope: { from: way.from, to: [...way.to] },
+      from: { name: "", address: channel.from },
+      to: channel.to.map((address) => ({ name: "", address })),
+      envelope: { from: channel.from, to: [...channel.to] },
       subject,
       text,
       textEncoding: "quoted-printable",
@@ -71,8 +71,8 @@ function sendMail(
 }
 
 /** Connects and logs in, and sends nothing. Throws as `sendMessage`. */
-export function checkMailServer(way: MailWay, signal: AbortSignal): Promise<void> {
-  return withTransport(way, signal, async (transport) => {
+export function checkMailServer(channel: MailChannel, signal: AbortSignal): Promise<void> {
+  return withTransport(channel, signal, async (transport) => {
     await transport.verify();
   });
 }
@@ -81,11 +81,11 @@ type Transport = ReturnType<typeof import("nodemailer").createTransport>;
 
 /** The deadline and the signal destroy the connection, whatever the server does. */
 async function withTransport<Result>(
-  way: MailWay,
+  channel: MailChannel,
   signal: AbortSignal,
   work: (transport: Transport) => Promise<Result>,
 ): Promise<Result> {
-  const timeout = AbortSignal.timeout(way.timeoutMs);
+  const timeout = AbortSignal.timeout(channel.timeoutMs);
   const either = AbortSignal.any([signal, timeout]);
   const secrets: Secret[] = [];
   const sockets = new Set<Socket>();
@@ -94,25 +94,29 @@ async function withTransport<Result>(
   };
   either.addEventListener("abort", destroy, { once: true });
   try {
-    const [user, pass] = [await way.user?.read(either), await way.password?.read(either)];
+    const [user, pass] = [await channel.user?.read(either), await channel.password?.read(either)];
     secrets.push(...[user, pass].filter((secret) => secret !== undefined));
     // Loaded only here: most commands send no mail.
     const { createTransport } = await import("nodemailer");
-    const options = optionsFor(way, user, pass);
-    return await work(createTransport({ ...options, getSocket: connectWith(way, sockets, either) }));
+    const options = optionsFor(channel, user, pass);
+    return await work(createTransport({ ...options, getSocket: connectWith(channel, sockets, either) }));
   } catch (error) {
     if (signal.aborted) throw new Fault("STOPPED");
     if (timeout.aborted)
-      throw new Fault("MAIL_UNREACHABLE", { detail: `no answer within ${way.timeoutMs / 1000} s` });
-    throw error instanceof Fault ? error : faultOfMail(error, way, secrets);
+      throw new Fault("MAIL_UNREACHABLE", { detail: `no answer within ${channel.timeoutMs / 1000} s` });
+    throw error instanceof Fault ? error : faultOfMail(error, channel, secrets);
   } finally {
     either.removeEventListener("abort", destroy);
     destroy();
   }
 }
 
-function optionsFor(way: MailWay, user: Secret | undefined, pass: Secret | undefined): SMTPTransportOptions {
-  const { host, port, tls, ca, timeoutMs } = way;
+function optionsFor(
+  channel: MailChannel,
+  user: Secret | undefined,
+  pass: Secret | undefined,
+): SMTPTransportOptions {
+  const { host, port, tls, ca, timeoutMs } = channel;
   return {
     host,
     port,
@@ -141,7 +145,7 @@ function ehloName(): string {
 
 /** Our own connection, so that we can destroy it. */
 function connectWith(
-  { host, port }: MailWay,
+  { host, port }: MailChannel,
   sockets: Set<Socket>,
   signal: AbortSignal,
 ): NonNullable<SMTPTransportOptions["getSocket"]> {
@@ -169,7 +173,7 @@ const CODES: Readonly<Record<string, FaultCode>> = {
 const TLS_CODE = /^(ERR_(SSL|TLS)|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH)/;
 
 /** The server chooses its answer, which may repeat the login. */
-function faultOfMail(error: unknown, { host, port }: MailWay, secrets: readonly Secret[]): Fault {
+function faultOfMail(error: unknown, { host, port }: MailChannel, secrets: readonly Secret[]): Fault {
   const {
     code = "",
     originalCode,

@@ -1,15 +1,15 @@
 /**
- * Mailboxes that cannot be polled, grouped by cause: a service that fails for all its mailboxes is one trouble. Failures
- * that may pass are one cause, whatever their codes; each other code is a cause of its own.
+ * Mailboxes that cannot be polled, grouped by cause: a service that fails for all its mailboxes is one trouble. Temporary
+ * failures are one cause, whatever their codes; each other code is a cause of its own.
  */
 import type { Fault } from "../base/faults.ts";
-import type { Notice } from "./notices.ts";
+import { cut, type Notice } from "./notices.ts";
 
 interface Cause {
   readonly service: string;
   readonly sinceMs: number;
   readonly mailboxes: Set<string>;
-  fault: Pick<Fault, "message" | "advice" | "verdict">;
+  fault: Pick<Fault, "message" | "advice">;
 }
 
 /** A mailbox and its cause. */
@@ -18,23 +18,28 @@ type FailingMailbox = [mailbox: string, key: string, service: string];
 const MAX_NAMED = 20;
 
 export class ServiceTroubles {
-  /** Grows with each change of a snapshot. */
+  /** Increases with each change that `snapshot` would contain. */
   revision = 0;
   readonly #causes = new Map<string, Cause>();
   /** By mailbox: the key of its cause. */
   readonly #keys = new Map<string, string>();
   readonly #blipMs: number;
 
-  /** `blipMs`: a failure that is over within this time is not notified, unless it needs a person. */
+  /** `blipMs`: a failure that is over within this time is not reported, unless it needs a person. */
   constructor(blipMs: number) {
     this.#blipMs = blipMs;
   }
 
-  /** `begun`: the trouble of this mailbox. `left`: the key of its previous trouble, unless other mailboxes still have it. */
-  failed(mailbox: string, service: string, fault: Fault, nowMs: number): { begun: Notice; left?: string } {
+  /** `begun`: the trouble of this mailbox. `droppedKey`: its previous trouble, if no other mailbox has it. */
+  failed(
+    mailbox: string,
+    service: string,
+    fault: Fault,
+    nowMs: number,
+  ): { begun: Notice; droppedKey?: string } {
     const key = `service ${service} ${fault.verdict === "retry" ? "outage" : fault.code}`;
     const before = this.#keys.get(mailbox);
-    const left = before === undefined || before === key ? undefined : this.#leave(mailbox);
+    const dropped = before === undefined || before === key ? undefined : this.#leave(mailbox);
     const cause = this.#causes.get(key) ?? { service, sinceMs: nowMs, mailboxes: new Set<string>(), fault };
     cause.fault = fault;
     if (before !== key) this.revision++;
@@ -43,14 +48,14 @@ export class ServiceTroubles {
     this.#keys.set(mailbox, key);
     const atMs = fault.verdict === "retry" ? cause.sinceMs + this.#blipMs : cause.sinceMs;
     const begun = { ...noticeOf(key, cause, atMs), isTrouble: true };
-    return left === undefined ? { begun } : { begun, left: left.key };
+    return dropped === undefined ? { begun } : { begun, droppedKey: dropped.key };
   }
 
   /** The trouble that is over now, because the last of its mailboxes was polled. */
   succeeded(mailbox: string, nowMs: number): Notice | undefined {
-    const left = this.#leave(mailbox);
-    if (left === undefined) return undefined;
-    const { key, cause } = left;
+    const ended = this.#leave(mailbox);
+    if (ended === undefined) return undefined;
+    const { key, cause } = ended;
     return { kind: "service", key, atMs: nowMs, isOver: true, service: cause.service };
   }
 
@@ -68,7 +73,7 @@ export class ServiceTroubles {
 
   restore(failing: readonly FailingMailbox[], nowMs: number): void {
     for (const [mailbox, key, service] of failing) {
-      const fault = { message: "", advice: "", verdict: "retry" as const };
+      const fault = { message: "", advice: "" };
       const cause = this.#causes.get(key) ?? { service, sinceMs: nowMs, mailboxes: new Set<string>(), fault };
       cause.mailboxes.add(mailbox);
       this.#causes.set(key, cause);
@@ -76,6 +81,7 @@ export class ServiceTroubles {
     }
   }
 
+  /** Removes the mailbox from its cause. Returns the cause if this was its last mailbox. */
   #leave(mailbox: string): { readonly key: string; readonly cause: Cause } | undefined {
     const key = this.#keys.get(mailbox);
     const cause = key === undefined ? undefined : this.#causes.get(key);
@@ -97,7 +103,7 @@ function noticeOf(key: string, { service, mailboxes, fault }: Cause, atMs: numbe
     service,
     count: mailboxes.size,
     mailboxes: [...mailboxes].slice(0, MAX_NAMED),
-    text: fault.message.slice(0, 600),
+    text: cut(fault.message),
     advice: fault.advice,
   };
 }

@@ -1,4 +1,4 @@
-/** The state of one way: notices, failing services, and the message that is being sent. All processes share it. */
+/** The state of one channel: notices, failing services, and the message that is being sent. All processes share it. */
 import * as v from "valibot";
 import { type Batch, Pending, PendingShape } from "./pending.ts";
 import { NEVER_SENT, type SentTimes } from "./schedule.ts";
@@ -28,7 +28,7 @@ interface Claimant {
 /** A process that was not seen for this long has ended. */
 const ABANDONED_MS = 10 * 60_000;
 
-export class WayState {
+export class ChannelState {
   readonly pending = new Pending();
   readonly services: ServiceTroubles;
   #sent: SentTimes = NEVER_SENT;
@@ -50,18 +50,18 @@ export class WayState {
     return this.#sent;
   }
 
-  /** Grows with each change of a snapshot. */
+  /** Increases with each change that `snapshot` would contain. */
   get revision(): number {
     return this.#revision + this.pending.revision + this.services.revision;
   }
 
   /**
-   * Takes what `select` finds for a message that this process sends now; call `succeeded` or `failed` afterwards.
-   * One process at a time sends. Messages take less than `leaseMs`: after that, their process has ended.
+   * Takes the selected notices for a message that this process sends now; call `succeeded` or `failed` afterwards.
+   * One process at a time sends. A claim older than `leaseMs` is put back: the process that made it has ended.
    */
   claim(
     { by, nowMs, leaseMs }: Claimant,
-    select: (state: WayState) => Batch | undefined,
+    select: (state: ChannelState) => Batch | undefined,
   ): Batch | "by another" | undefined {
     this.#putBackAfter(leaseMs, nowMs);
     if (this.#claim !== undefined && this.#claim.by !== by) return "by another";
@@ -74,7 +74,7 @@ export class WayState {
     return batch;
   }
 
-  /** The claim is missing where it could not be saved, or another process has put it back. */
+  /** The claim is missing if it could not be saved, or another process has put it back. */
   succeeded(by: string, batch: Batch, sent: SentTimes): void {
     if (this.#claim?.by === by) this.#claim = undefined;
     else this.pending.take(batch);

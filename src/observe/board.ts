@@ -144,7 +144,7 @@ export class Board {
         this.#handoffs.failed(delivered, step, fault.message, willRetry),
       "pick-up-overdue": ({ delivered }) => this.#handoffs.notPickedUp(delivered),
       "folder-picked-up": ({ delivered }) => this.#handoffs.pickedUp(delivered),
-      "handoffs-checked": ({ summary }) => this.#handoffs.checked(summary),
+      "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
       "disk-full": ({ fault }) => this.#troubleBegan("disk", fault),
       "disk-has-room": () => this.#troubles.delete("disk"),
       "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
@@ -197,6 +197,6 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
     since: new Date(dueMs).toISOString(),
     code: "ARRIVAL_MISSED",
     message: `An expected transfer did not arrive: ${expectation.described}.`,
-    advice: "Ask its sender. This message disappears when one arrives.",
+    advice: "Ask the sender. This message disappears when one arrives.",
   };
 }

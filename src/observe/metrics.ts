@@ -25,7 +25,7 @@ const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;
 
-/** Measured for each scrape; `undefined` where that is impossible now. */
+/** Measured for each scrape; `undefined` if that is impossible now. */
 interface Surroundings {
   readonly freeBytes: number | undefined;
   /** How many jobs wait for a slot. */
@@ -75,7 +75,7 @@ export class Metrics {
   readonly #notifications = this.#counter(
     "inlet_notifications_total",
     "Attempts to send a notification, by how they ended.",
-    ["way", "result"],
+    ["channel", "result"],
   );
   #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
 
@@ -108,9 +108,9 @@ export class Metrics {
     "transfer-changed": ({ record }) => this.#changed(record),
     "handoff-succeeded": ({ step }) => this.#handoffs.inc({ step, result: "ok" }),
     "handoff-failed": ({ step }) => this.#handoffs.inc({ step, result: "failed" }),
-    "notify-succeeded": ({ kind }) => this.#notifications.inc({ way: kind, result: "ok" }),
-    "notify-failed": ({ kind }) => this.#notifications.inc({ way: kind, result: "failed" }),
-    "handoffs-checked": ({ summary }) => {
+    "notify-succeeded": ({ kind }) => this.#notifications.inc({ channel: kind, result: "ok" }),
+    "notify-failed": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
+    "outbox-scanned": ({ summary }) => {
       this.#summary = summary;
     },
     "settings-reloaded": ({ mailboxes }) => {
@@ -147,13 +147,18 @@ export class Metrics {
       const { counts } = this.#status;
       for (const state of STATES) gauge.set({ state }, counts[state] ?? 0);
     });
-    this.#gauge("inlet_attention", "Transfers that need a person.", [], (gauge) =>
+    this.#gauge("inlet_attention", "Transfers, hand-offs and list entries that need a person.", [], (gauge) =>
       gauge.set(this.#status.totals.attention),
     );
-    this.#gauge("inlet_oldest_waiting_seconds", "How long the oldest transfer waits.", [], (gauge) => {
-      const { waitingSince: oldest } = this.#status;
-      gauge.set(oldest === undefined ? 0 : Math.max(0, clock.now() - Date.parse(oldest)) / 1000);
-    });
+    this.#gauge(
+      "inlet_oldest_waiting_seconds",
+      "How long the oldest transfer has waited, without downloads.",
+      [],
+      (gauge) => {
+        const { waitingSince: oldest } = this.#status;
+        gauge.set(oldest === undefined ? 0 : Math.max(0, clock.now() - Date.parse(oldest)) / 1000);
+      },
+    );
     this.#gauge(
       "inlet_trouble",
       "1 where the disk is full, the queue cannot be reached, a configuration was refused, or a notification failed.",

@@ -2,14 +2,18 @@
  * The drop folder: passwords that people supply. `passwords/TRACKING-ID` is meant for every mailbox that received the
  * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
  */
-import type { BigIntStats } from "node:fs";
-import { lstat, open, readdir, unlink } from "node:fs/promises";
+import fs, { type BigIntStats } from "node:fs";
+import { open, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import type { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
+
+// Node's own promise costs more if a file is missing, and most files are.
+const lstat = promisify(fs.lstat);
 
 /** Longer than any password that a service accepts. */
 const MAX_BYTES = 64 * 1024;

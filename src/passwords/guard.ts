@@ -59,11 +59,14 @@ export function explain(spent: SpentAttempts, trackingId: string, obstacle: Perm
 }
 
 function describeSpent({ spent, unanswered, isShared }: SpentAttempts): string {
-  const many = (count: number, one: string, more: string) =>
-    count === 0 ? [] : [count === 1 ? one : `${count} ${more}`];
+  const refused = spent - unanswered;
   const parts = [
-    ...many(spent - unanswered, "one password was refused", "passwords were refused"),
-    ...many(unanswered, "the answer to one attempt was lost", "attempts had an answer that was lost"),
+    ...(refused === 0
+      ? []
+      : [refused === 1 ? "one password was refused" : `${refused} passwords were refused`]),
+    ...(unanswered === 0
+      ? []
+      : [unanswered === 1 ? "one attempt got no answer" : `${unanswered} attempts got no answer`]),
   ];
   const text = parts.join(", and ");
   const where = isShared ? ", over all mailboxes that received it" : "";

@@ -22,7 +22,7 @@ export function joinedConnector(options: buildConnector.BuildOptions): buildConn
     const records = new Records();
     const onread = {
       buffer: () => records.free,
-      /** Pauses the connection where it returns `false`. */
+      /** Pauses the connection if it returns `false`. */
       callback(bytes: number) {
         records.add(bytes);
         return !records.isFull;
@@ -54,7 +54,8 @@ class JoinedSocket extends Duplex {
   #turn: NodeJS.Immediate | undefined;
 
   constructor(socket: Socket, records: Records) {
-    super({ allowHalfOpen: false });
+    // Without read-ahead: `_read` is called only when the reader takes all that was pushed.
+    super({ allowHalfOpen: false, readableHighWaterMark: 1 });
     this.#socket = socket;
     this.#records = records;
     records.onAdded = () => this.#passOnSoon();
@@ -66,7 +67,9 @@ class JoinedSocket extends Duplex {
 
   override _read(): void {
     this.#isWanted = true;
-    if (this.#records.waitingBytes > 0 || this.#end !== undefined) this.#passOnSoon();
+    if (this.#records.waitingBytes > 0) this.#passOnSoon();
+    // Not at once: undici would drop the bytes that it is about to take.
+    else if (this.#end !== undefined) process.nextTick(() => this.#passOn());
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
@@ -91,10 +94,11 @@ class JoinedSocket extends Duplex {
     this.#socket.unref();
   }
 
-  /** The first reason counts. */
+  /** The first reason counts. Without delay, because undici would send the next request on a connection that has ended. */
   #finish(end: { readonly error?: Error; readonly isComplete: boolean }): void {
     this.#end ??= end;
-    this.#passOnSoon();
+    if (this.#records.waitingBytes === 0) this.#passOn();
+    else this.#passOnSoon();
   }
 
   #passOnSoon(): void {
@@ -103,6 +107,7 @@ class JoinedSocket extends Duplex {
 
   /** One chunk at a time: the reader would copy several into one. */
   #passOn(): void {
+    clearImmediate(this.#turn);
     this.#turn = undefined;
     if (!this.#isWanted) return;
     const chunk = this.#records.take();

@@ -110,7 +110,8 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   }
 
   cancel(): void {
-    this.fail(new Error("the answer was not read to its end"));
+    // An error costs as much as a small request.
+    if (this.#end === undefined) this.fail(new Error("the answer was not read to its end"));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
@@ -143,7 +144,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
       this.#wakeReader = resolve;
     });
     this.#wakeReader = undefined;
-    await nextTurn();
+    if (this.#end === undefined) await nextTurn();
   }
 
   #finish(end: { readonly error?: unknown }): void {

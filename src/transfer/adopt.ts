@@ -24,6 +24,8 @@ export async function copyComplete(
     const path = join(stage.folder, name);
     try {
       await copyFile(join(folder, name), path, COPY);
+      // The copy of a checked file is read-only.
+      await chmod(path, 0o600);
       await syncFile(path, fileMode);
     } catch (error) {
       throw faultOfDisk(error, path);

@@ -36,7 +36,7 @@ export async function deliver(
     await ledger.stages.seal(stage);
     await checkContent(tools, run, stage, { contents, added }, signal);
     signal.throwIfAborted();
-    const folder = await ledger.stages.takeFolder(wanted);
+    const folder = await ledger.stages.takeFolder(wanted, source.mailbox.name);
     try {
       const { acknowledgement } = handoff;
       run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });

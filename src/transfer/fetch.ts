@@ -218,7 +218,7 @@ function demandContent(download: Download, file: PlannedFile): void {
   const { totalBytes, cancel } = download;
   if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage(download))) return;
   cancel();
-  throw insteadOf(file, isPage(download) ? "a page for people" : "an empty answer");
+  throw insteadOf(file, isPage(download) ? "an HTML page" : "an empty answer");
 }
 
 function sizeMismatch({ bytes }: Part, file: PlannedFile): Fault {

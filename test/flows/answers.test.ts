@@ -1,6 +1,6 @@
 /**
  * Every operation × every kind of refusal × every situation of a transfer, and the result. The rules repeat those of
- * docs/how-it-works.md, "What an answer means".
+ * docs/how-it-works.md, "Answers".
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

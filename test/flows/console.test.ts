@@ -105,7 +105,7 @@ describe("the API", () => {
       .toMatch(/event: heartbeat\ndata: .*"tone":"good","words":"All is well"/);
     const beats = () => page.received().split("event: heartbeat").length;
     const before = beats();
-    // Also where nothing happens.
+    // Also if nothing happens.
     await expect.poll(beats).toBeGreaterThan(before + 1);
   });
 

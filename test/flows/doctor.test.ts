@@ -113,6 +113,21 @@ test.each([
   });
 });
 
+test("checks the hand-off of each mailbox too", async () => {
+  const secret = { command: ["false"] };
+  const handoff = { command: ["/no/such/import"], webhook: { url: "http://127.0.0.1:1/", secret } };
+  const mailboxes = [{ ...mailboxKeys(MAILBOX), handoff }];
+  const { config } = await install(undefined, { mailboxes });
+  const { findings } = await examine(config);
+  expect(find(findings, "configuration", "handoff.command")).toMatchObject({
+    status: "failed",
+    detail: "/no/such/import is not an executable program",
+  });
+  expect(findings).toContainEqual(
+    expect.objectContaining({ status: "failed", detail: expect.stringContaining("command false") }),
+  );
+});
+
 test("checks that the check is executable, and the program that limits its memory", async () => {
   const check = { command: ["/no/such/scanner"], memory: "1GiB" };
   const { config } = await install(undefined, { check });

@@ -1,7 +1,7 @@
 /** The hand-off: commands and webhooks that are slow, failing or killed, and consumers that are faster than Inlet. */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import type { Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
-import { type HandoffTask, handoffOf, WEBHOOK_SECRET } from "../support/handoff.ts";
+import { type HandoffTask, makeHandoff, WEBHOOK_SECRET } from "../support/handoff.ts";
 import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
@@ -254,7 +254,7 @@ describe("a folder is picked up", () => {
       },
     });
     await expect.poll(() => simulator.totals().file).toBe(1);
-    const handoff = handoffOf({ acknowledgement: "DONE", expectWithinMs: 1, keep: { pickedUpMs: 0 } });
+    const handoff = makeHandoff({ acknowledgement: "DONE", expectWithinMs: 1, keep: { pickedUpMs: 0 } });
     await (await reload.promise)({ ...settings, handoff });
     expect(daemon.stateOf("t1")).toBe("downloading");
     await expect.poll(() => daemon.handoffs).toEqual(["t1: overdue"]);
@@ -341,7 +341,7 @@ describe("a folder that is not picked up", () => {
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
     // A consumer creates a file in it.
     await mkdir(join(settings.inbox, MAILBOX, SENDER, "t2", "mine"));
-    const handoff = handoffOf({ keep: { notPickedUpMs: 1 } });
+    const handoff = makeHandoff({ keep: { notPickedUpMs: 1 } });
     const second = startDaemon({ ...settings, handoff });
     await expect
       .poll(() => second.handoffs.toSorted())
@@ -351,6 +351,51 @@ describe("a folder that is not picked up", () => {
     await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
     await second.stop();
   });
+});
+
+test("each mailbox has a hand-off of its own: command, modes, marker, acknowledgement and retention", async () => {
+  const other = "invoices@example.com";
+  const simulator = await openTestSimulator({
+    transfers: [
+      transferPlan({ trackingId: "t1" }),
+      transferPlan({ trackingId: "t2", to: [other] }),
+      transferPlan({ trackingId: "t3", to: [MAILBOX, other] }),
+    ],
+  });
+  const [common, own] = [join(await makeFolder(), "note"), join(await makeFolder(), "note")];
+  const commonHandoff = makeHandoff({ command: ["sh", "-c", NOTE, common], acknowledgement: "done" });
+  const ownTask = {
+    command: ["sh", "-c", NOTE, own],
+    acknowledgement: "taken",
+    keep: { pickedUpMs: 1 },
+  } as const;
+  const ownHandoff = { ...makeHandoff(ownTask, 0o600, "ready"), folderMode: 0o700 };
+  const mailboxes = [
+    mailboxSettings(simulator),
+    mailboxSettings(simulator, { name: other, email: other, handoff: ownHandoff }),
+  ];
+  const settings = await daemonSettings(mailboxes, { handoff: commonHandoff });
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.handoffs.length).toBe(4);
+  const transfersIn = (path: string) => notes(path).map((line) => line.split(" ")[1]);
+  expect([transfersIn(common).toSorted(), transfersIn(own).toSorted()]).toEqual([
+    ["t1", "t3"],
+    ["t2", "t3"],
+  ]);
+  const folderOf = (mailbox: string) => join(settings.inbox, mailbox, SENDER, "t3");
+  const modeOf = (path: string) => statSync(path).mode & 0o777;
+  expect([modeOf(folderOf(MAILBOX)), modeOf(join(folderOf(MAILBOX), "a.txt"))]).toEqual([0o750, 0o640]);
+  expect([modeOf(folderOf(other)), modeOf(join(folderOf(other), "a.txt"))]).toEqual([0o700, 0o600]);
+  expect(modeOf(join(settings.inbox, other))).toBe(0o700);
+  expect(existsSync(join(folderOf(other), "ready"))).toBe(true);
+  expect(existsSync(join(folderOf(MAILBOX), "ready"))).toBe(false);
+  for (const mailbox of [MAILBOX, other]) {
+    for (const name of ["done", "taken"]) await writeFile(join(folderOf(mailbox), name), "");
+  }
+  // Only the other mailbox removes acknowledged folders.
+  const events = ["t3: acknowledged", "t3: acknowledged", "t3: removed after picked-up"];
+  await expect.poll(() => daemon.handoffs.slice(4).toSorted()).toEqual(events);
+  expect([MAILBOX, other].map((mailbox) => existsSync(folderOf(mailbox)))).toEqual([true, false]);
 });
 
 test("only an acknowledged folder is removed after its retention", async () => {
@@ -416,7 +461,7 @@ async function prepare(
   const simulator = await openTestSimulator({ transfers });
   const own = await makeFolder();
   const folder = { note: join(own, "note"), go: join(own, "go") };
-  const handoff = handoffOf(task(folder));
+  const handoff = makeHandoff(task(folder));
   const settings = await daemonSettings([mailboxSettings(simulator)], { handoff, ...more });
   return { simulator, settings, folder };
 }

@@ -142,7 +142,7 @@ describe("without a terminal", () => {
     await writeFile(twoLines, "one\ntwo\n");
     await refuse(...url, ...rest, "--client-id-file", twoLines).toMatchObject({
       code: "CONFIG_INVALID",
-      message: expect.stringContaining(`${twoLines} has more than one line`),
+      message: expect.stringContaining(`${twoLines} has several lines, or a control character`),
     });
     await rm(twoLines);
     const empty = join(folder, "etc", "empty");

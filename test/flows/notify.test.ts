@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
 import { signBody } from "../../src/base/signed-post.ts";
 import { makeTimetable, WEEK_MS } from "../../src/base/timetable.ts";
-import type { Notification } from "../../src/model/notify.ts";
+import type { ChannelSettings } from "../../src/model/notify.ts";
 import { callCommand } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
@@ -103,7 +103,7 @@ describe("a mail server", () => {
       ((await (await fetch(`${page}api/status`)).json()) as { troubles: unknown[] }).troubles;
     expect(await troubles()).toMatchObject([{ what: "notify", code: "MAIL_UNREACHABLE" }]);
     expect(await (await fetch(`${page}metrics`)).text()).toMatch(
-      /inlet_notifications_total\{way="mail",result="failed"\} [1-9]/,
+      /inlet_notifications_total\{channel="mail",result="failed"\} [1-9]/,
     );
     simulator.addTransfer(transferPlan({ trackingId: "t2", password: UNKNOWN }));
     await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
@@ -414,7 +414,7 @@ test("two processes on Redis notify of each transfer once, also over a restart",
 
 /** A daemon with one mailbox and these notifications. */
 async function notifying(
-  notify: readonly Notification[],
+  notify: readonly ChannelSettings[],
   given: Parameters<typeof daemonSettings>[1] = {},
   transfers: readonly ReturnType<typeof transferPlan>[] = [],
   patience: { readonly blipMs?: number } = {},

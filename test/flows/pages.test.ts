@@ -52,8 +52,14 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "inlet verify-address orders@example.com --unit inlet":
       "it needs systemd: test/systemd/package.test.ts does it",
     "docker build --tag inlet:0.1.0 .": "test/image/image.test.ts builds the image, with podman",
-    "docker compose -f config/compose.sidecar.yaml exec inlet node /opt/inlet/bin/inlet.cjs status":
-      "it needs a Docker engine",
+    "docker compose -f config/compose.sidecar.yaml up --build --detach":
+      "it needs a Docker engine: test/flows/containers.test.ts runs the configuration, and test/image/image.test.ts the command",
+    "kubectl apply -f examples/kubernetes/one-pod.yaml":
+      "it needs a cluster: test/flows/containers.test.ts runs the configuration and asks the probes",
+    "kubectl port-forward deployment/inlet 8460":
+      "it needs a cluster: test/flows/containers.test.ts opens the console as localhost",
+    "docker run --rm --entrypoint cat inlet:0.1.0 /opt/inlet/dist/sbom.cdx.json > sbom.cdx.json":
+      "test/image/image.test.ts does it, with podman",
   },
   "docs/operating.md": {
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",

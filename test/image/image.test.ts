@@ -5,8 +5,10 @@ import { chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
+import packageJson from "../../package.json" with { type: "json" };
 import { makeFolder } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
+import { packagesInLicenses, packagesInSbom } from "../support/sbom.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 import { buildImage, openPodman, type Podman } from "./podman.ts";
@@ -28,6 +30,8 @@ test("delivers, answers health checks, stops on SIGTERM, and delivers nothing tw
   const first = start(podman, "inlet-first", ...volumes, image);
   await expect.poll(() => deliveries(inbox)).toEqual(["t1"]);
   await expect.poll(() => podman?.run("healthcheck", "run", "inlet-first").then((it) => it.exitCode)).toBe(0);
+  const status = await podman.run("exec", "inlet-first", "inlet", "status");
+  expect(status).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Recently delivered") });
   await podman.run("stop", "--time", "30", "inlet-first");
   expect(await ended(first)).toBe(0);
 
@@ -56,7 +60,10 @@ test("is small, without root, and without build tools", async () => {
     Entrypoint: ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs"],
     Cmd: ["run"],
     Volumes: { "/etc/inlet": {}, "/srv/inbox": {}, "/var/lib/inlet": {} },
-    Labels: { "org.opencontainers.image.title": "Inlet" },
+    Labels: {
+      "org.opencontainers.image.title": "Inlet",
+      "org.opencontainers.image.base.name": "localhost/inlet-test-base",
+    },
   });
   const list = ["--network", "none", "--entrypoint", "/usr/local/bin/node", "inlet", "-e"];
   const script = `
@@ -67,6 +74,15 @@ test("is small, without root, and without build tools", async () => {
   const { names, bytes } = JSON.parse((await podman.runContainer(...list, script)).stdout);
   expect(names.toSorted()).toEqual(["LICENSE", "bin", "config", "dist", "package.json"]);
   expect(bytes).toBeLessThan(10_000_000);
+});
+
+test("contains a list of its packages", async () => {
+  if (podman === undefined) throw new Error("there is no image");
+  const print = ["--network", "none", "--entrypoint", "/bin/cat", "inlet"];
+  const sbom = await podman.runContainer(...print, "/opt/inlet/dist/sbom.cdx.json");
+  const licenses = await podman.runContainer(...print, "/opt/inlet/dist/THIRD-PARTY-LICENSES");
+  expect(packagesInSbom(sbom.stdout)).toEqual(packagesInLicenses(licenses.stdout));
+  expect(packagesInSbom(sbom.stdout)).toContain(`undici ${packageJson.devDependencies.undici}`);
 });
 
 test("reports a missing configuration", async () => {

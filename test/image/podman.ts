@@ -1,9 +1,9 @@
 /**
- * Builds the Dockerfile unchanged, on a base image made here from Debian's packages and this Node, under the name in the
- * Dockerfile, because no image registry can be reached. Needs root. Images are in a folder of this test.
+ * Builds the Dockerfile unchanged, on a base image made here from Debian's packages and this Node, because no image
+ * registry can be reached. Needs root. Images are in a folder of this test.
  */
 import type { ChildProcess } from "node:child_process";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { installProgram } from "../support/debian.ts";
 import { type Finished, runCommand, runNpm, startCommand } from "../support/program.ts";
@@ -12,6 +12,9 @@ import { ROOT } from "../support/root.ts";
 const CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt";
 /** Limits of an ordinary container; a machine may allow less than podman's defaults. */
 const LIMITS = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"];
+
+/** Takes the place of the pinned image in the Dockerfile. */
+const BASE_IMAGE = "localhost/inlet-test-base";
 
 const BASE = `FROM scratch
 ADD base.tar /
@@ -54,15 +57,14 @@ export async function openPodman(folder: string): Promise<Podman> {
 export async function buildImage(podman: Podman, folder: string): Promise<string> {
   const base = join(folder, "base");
   await mkdir(base, { recursive: true });
-  const dockerfile = await readFile(join(ROOT, "Dockerfile"), "utf8");
-  const [, wanted = ""] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? [];
   await makeBase(base);
   const build = ["build", "--quiet", "--network", "host", "--pull=never", "--format", "docker"];
-  await mustSucceed(podman.run(...build, "--tag", wanted, base));
+  await mustSucceed(podman.run(...build, "--tag", BASE_IMAGE, base));
   // Packages that this machine has fetched before are not fetched again.
   const { stdout: cache } = await mustSucceed(runNpm(["config", "get", "cache"], ROOT));
   const volume = ["--volume", `${cache.trim()}:/root/.npm:O`];
-  await mustSucceed(podman.run(...build, ...LIMITS.slice(0, 2), ...volume, "--tag", "inlet", ROOT));
+  const on = ["--build-arg", `NODE_IMAGE=${BASE_IMAGE}`];
+  await mustSucceed(podman.run(...build, ...on, ...LIMITS.slice(0, 2), ...volume, "--tag", "inlet", ROOT));
   return "inlet";
 }
 

@@ -3,7 +3,7 @@
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Emit } from "../../src/model/events.ts";
-import { checkWith, type HandoffTask, handoffOf } from "./handoff.ts";
+import { checkWith, type HandoffTask, makeHandoff } from "./handoff.ts";
 import { mailboxSettings, redisQueue, settingsIn } from "./settings.ts";
 
 export interface CrashTask {
@@ -34,7 +34,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const settings = settingsIn(task.folder, [mailbox], {
     limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
-    handoff: handoffOf(task.handoff ?? {}, task.fileMode, "READY"),
+    handoff: makeHandoff(task.handoff ?? {}, task.fileMode, "READY"),
   });
   return runDaemon(settings, {
     mode: "once",

@@ -5,13 +5,13 @@
 import { logEvents } from "../../src/cli/event-log.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { createLog } from "../../src/observe/log.ts";
-import { HANDOFF_PATIENCE, handoffOf } from "./handoff.ts";
+import { HANDOFF_PATIENCE, makeHandoff } from "./handoff.ts";
 import { mailboxSettings, redisQueue, settingsIn } from "./settings.ts";
 
 const task = JSON.parse(process.argv[2] ?? "{}");
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
-const handoff = task.handoff === undefined ? {} : { handoff: handoffOf(task.handoff) };
+const handoff = task.handoff === undefined ? {} : { handoff: makeHandoff(task.handoff) };
 const settings = settingsIn(task.folder, [mailboxSettings(task, task.mailbox)], handoff);
 await runDaemon(
   task.redis === undefined ? settings : { ...settings, queue: redisQueue(task.redis, task.lockMs) },

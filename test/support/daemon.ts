@@ -9,7 +9,7 @@ import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/dae
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import { listenTo } from "../../src/model/events.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
-import type { NotifyPatience } from "../../src/notify/way.ts";
+import type { NotifyPatience } from "../../src/notify/channel.ts";
 import { queueOfTest } from "./engine.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
 import { type InboxObserver, observeInbox } from "./inbox-observer.ts";

@@ -35,7 +35,7 @@ export function checkWith(script: string, args: readonly string[] = [], more: Pa
   };
 }
 
-export function handoffOf(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {
+export function makeHandoff(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {
   const { command, webhook, keep = {} } = task;
   const env = { PATH: process.env["PATH"] ?? "" };
   return {

@@ -1,5 +1,5 @@
 /** Settings of notifications for tests, and what receivers got. */
-import type { MailWay, Notification } from "../../src/model/notify.ts";
+import type { ChannelSettings, MailChannel } from "../../src/model/notify.ts";
 import { NOTICE_KINDS } from "../../src/model/notify.ts";
 import { LOGIN, type MailServer } from "./mail-server.ts";
 import type { Receiver } from "./receiver.ts";
@@ -9,7 +9,7 @@ import { CA } from "./tls.ts";
 export const SECRET = "Signing+Key%7 ö";
 
 /** Short times. */
-const USUAL: Omit<Notification, "way"> = {
+const USUAL: Omit<ChannelSettings, "channel"> = {
   on: NOTICE_KINDS,
   urgent: ["disk"],
   mailboxes: undefined,
@@ -20,20 +20,20 @@ const USUAL: Omit<Notification, "way"> = {
 
 export function byWebhook(
   url: string,
-  settings: Partial<Notification> = {},
+  settings: Partial<ChannelSettings> = {},
   timeoutMs = 5_000,
-): Notification {
-  const way = { kind: "webhook", url: new URL(url), secret: plainSecret(SECRET), timeoutMs } as const;
-  return { ...USUAL, way, ...settings };
+): ChannelSettings {
+  const channel = { kind: "webhook", url: new URL(url), secret: plainSecret(SECRET), timeoutMs } as const;
+  return { ...USUAL, channel, ...settings };
 }
 
 /** STARTTLS and a login. */
 export function byMail(
   { port }: Pick<MailServer, "port">,
-  settings: Partial<Notification> = {},
-  mail: Partial<MailWay> = {},
-): Notification {
-  const way = {
+  settings: Partial<ChannelSettings> = {},
+  mail: Partial<MailChannel> = {},
+): ChannelSettings {
+  const channel = {
     kind: "mail",
     to: ["ops@example.com"],
     from: "inlet@example.com",
@@ -46,7 +46,7 @@ export function byMail(
     timeoutMs: 10_000,
     ...mail,
   } as const;
-  return { ...USUAL, way, ...settings };
+  return { ...USUAL, channel, ...settings };
 }
 
 export interface NotifiedGroup {

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { findProgram } from "./debian.ts";
 
-const PACKAGES = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"];
+export const REDIS_PACKAGES = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"];
 const READY = /Ready to accept connections|Sentinel ID is/;
 
 export interface RedisServer {
@@ -18,8 +18,8 @@ export interface RedisServer {
 
 /** `options`: of its command line. `folder`: for its files. */
 export async function launchRedis(folder: string, options: readonly string[]): Promise<RedisServer> {
-  const { path, env } = await findProgram("valkey-server", PACKAGES).catch(() =>
-    findProgram("redis-server", PACKAGES),
+  const { path, env } = await findProgram("valkey-server", REDIS_PACKAGES).catch(() =>
+    findProgram("redis-server", REDIS_PACKAGES),
   );
   const server = spawn(path, options, {
     cwd: folder,

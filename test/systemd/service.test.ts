@@ -151,10 +151,13 @@ describe("inlet.service", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as { level: string; msg: string });
-    expect(problems.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
-      "error the configuration was refused: the old one stays in force",
-      "fatal ended by a fault",
-    ]);
+    const refused = "error the configuration was refused: the old one stays in force";
+    const ended = "fatal ended by a fault";
+    // On a slow machine the daemon notices the change itself, before it is asked to reload: then it reports both.
+    expect([
+      [refused, ended],
+      [refused, refused, ended],
+    ]).toContainEqual(problems.map(({ level, msg }) => `${level} ${msg}`));
   });
 
   test("is restarted after kill -9, and delivers nothing twice", async () => {

@@ -1,7 +1,7 @@
 /** Checks that each mail server of the notifications answers, and accepts the login. */
 import { asFault } from "../../base/faults.ts";
 import type { Settings } from "../../config/settings.ts";
-import { describeWay } from "../../model/notify.ts";
+import { describeChannel } from "../../model/notify.ts";
 import { checkMailServer } from "../../notify/send.ts";
 import type { Findings } from "./findings.ts";
 
@@ -13,15 +13,15 @@ export async function checkNotify(
   { notify = [] }: Settings,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const [at, { way }] of notify.entries()) {
+  for (const [at, { channel }] of notify.entries()) {
     const check = `notify[${at}]`;
-    if (way.kind === "webhook") {
-      findings.skip("notifications", check, `${describeWay(way)}: inlet notify test calls it`);
+    if (channel.kind === "webhook") {
+      findings.skip("notifications", check, `${describeChannel(channel)}: inlet notify test calls it`);
       continue;
     }
     try {
-      await checkMailServer({ ...way, timeoutMs: Math.min(way.timeoutMs, TIMEOUT_MS) }, signal);
-      findings.ok("notifications", check, `${describeWay(way)}: the server answers`);
+      await checkMailServer({ ...channel, timeoutMs: Math.min(channel.timeoutMs, TIMEOUT_MS) }, signal);
+      findings.ok("notifications", check, `${describeChannel(channel)}: the server answers`);
     } catch (error) {
       const fault = asFault(error);
       if (fault.code === "STOPPED") throw fault;

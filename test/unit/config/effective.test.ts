@@ -32,6 +32,16 @@ test("shows each value with its source: a line of the file, a variable, or the d
   expect(find("http.listen")).toEqual(["127.0.0.1:8460", "default"]);
 });
 
+test("a mailbox's value from `defaults` has its line there, and unset keys of `defaults` are not listed", async () => {
+  const { file, find, all } = await read(`${TEXT}defaults: { poll: 9m }\n`);
+  expect(find("mailboxes[0].poll")).toEqual(["5m", `${file}:11`]);
+  expect(find("mailboxes[1].poll")).toEqual(["9m", find("defaults.poll")?.[1]]);
+  expect(find("defaults.poll")?.[1]).toMatch(/:\d+$/);
+  expect(all.filter(({ key }) => key.startsWith("defaults.")).map(({ key }) => key)).toEqual([
+    "defaults.poll",
+  ]);
+});
+
 test("paths are absolute, and defaults that depend on other keys or the environment are worked out", async () => {
   const { file, find } = await read(TEXT, { STATE_DIRECTORY: "/var/lib/inlet-2", HOME: "/home/me" });
   const folder = file.replace(/\/[^/]*$/, "");

@@ -42,6 +42,7 @@ describe("the example", () => {
         "secret_client-id": CLIENT_ID,
         secret_token: "t",
         secret_supplier: "p",
+        secret_group: "p",
         "lab-password": "p",
         "secret_redis-password": "p",
         "secret_sentinel-password": "p",
@@ -114,7 +115,12 @@ function keysOfSchema(node: SchemaNode): Set<string> {
     [...nodesOf(node)]
       .map(([path]) => path)
       .filter((path) => !path.startsWith(".mailboxes.service."))
-      .filter((path) => !/^\.(service|redis|handoff|notify|http)\..*\.(file|env|command)$/.test(path)),
+      .filter(
+        (path) =>
+          !/^\.(service|redis|passwords|handoff|mailboxes\.handoff|notify|http)\..*\.(file|env|command)$/.test(
+            path,
+          ),
+      ),
   );
 }
 

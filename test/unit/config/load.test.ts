@@ -2,6 +2,7 @@ import { chmod, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promis
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
+import { handoffOf } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
 import { CLIENT_ID, faultMessage, load, NOWHERE, SMALLEST, writeConfig } from "./stage.ts";
 
@@ -145,6 +146,68 @@ check: { command: [scan, .], memory: 1GiB }
     ]);
     const [plain] = (await load(SMALLEST)).mailboxes;
     expect(plain?.check).toBeUndefined();
+  });
+
+  test("are those of `defaults` in mailboxes that do not set them", async () => {
+    const { mailboxes } = await load(`service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+defaults: { poll: 5m, layout: "{sender}/{trackingId}", verify: prefer, passwordAttempts: 3, fetch: zip, quiet: ["sat,sun"] }
+mailboxes:
+  - { email: a@example.com }
+  - { email: b@example.com, poll: 10s, layout: "b/{trackingId}", verify: require, passwordAttempts: 1, fetch: files }
+`);
+    expect(mailboxes).toMatchObject([
+      {
+        pollMs: 300_000,
+        layout: "{sender}/{trackingId}",
+        verify: "prefer",
+        passwordAttempts: 3,
+        fetch: "zip",
+      },
+      { pollMs: 10_000, layout: "b/{trackingId}", verify: "require", passwordAttempts: 1, fetch: "files" },
+    ]);
+    expect(mailboxes.map(({ quiet }) => quiet !== undefined)).toEqual([true, true]);
+  });
+
+  test("include the common passwords, after those of the mailbox", async () => {
+    const { mailboxes } = await load(`service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+passwords: [{ sender: "*@group.example", password: common }]
+mailboxes:
+  - { email: a@example.com, passwords: [{ sender: "*", password: own }] }
+  - { email: b@example.com }
+`);
+    const senders = mailboxes.map(({ passwords }) => passwords.map(({ sender }) => sender));
+    expect(senders).toEqual([["*", "*@group.example"], ["*@group.example"]]);
+  });
+
+  test("name the hand-off of each mailbox: its own keys, else the common ones", async () => {
+    const settings = await load(
+      `service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { uncollected: 9d }, acknowledgement: done }
+mailboxes:
+  - { email: a@example.com }
+  - { email: b@example.com, handoff: { fileMode: "0600", commandTimeout: 2m, keep: { collected: 1d } } }
+  - { email: c@example.com, handoff: { command: [], acknowledgement: none } }
+`,
+      {},
+    );
+    const { handoff, mailboxes } = settings;
+    const [a, b, c] = mailboxes.map((mailbox) => mailbox.handoff);
+    expect(a).toBeUndefined();
+    expect(handoffOf(settings, "A@Example.com")).toBe(handoff);
+    expect(handoffOf(settings, "B@Example.com")).toBe(b);
+    // It may have had its own retention: nothing is removed.
+    expect(handoffOf(settings, "no longer configured")).toEqual({ ...handoff, keep: undefined });
+    const day = 86_400_000;
+    expect(b).toEqual({
+      ...handoff,
+      fileMode: 0o600,
+      command: { ...handoff.command, timeoutMs: 120_000 },
+      keep: { pickedUpMs: day, notPickedUpMs: 9 * day },
+    });
+    expect(c).toEqual({ ...handoff, command: undefined, acknowledgement: undefined });
   });
 
   test("include a warning about keep.collected without an acknowledgement", async () => {

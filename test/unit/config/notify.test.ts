@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
-import { describeWay, NOTICE_KINDS } from "../../../src/model/notify.ts";
+import { describeChannel, NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { makeFolder } from "../../support/program.ts";
 import { CLIENT_ID } from "./stage.ts";
 
@@ -14,7 +14,7 @@ describe("an entry with mail", () => {
   test("needs recipients and a sender, and uses this machine's server without TLS", async () => {
     const [entry] = await load([{ mail: MAIL }]);
     expect(entry).toMatchObject({
-      way: { kind: "mail", ...MAIL, host: "localhost", port: 25, tls: "none", timeoutMs: 60_000 },
+      channel: { kind: "mail", ...MAIL, host: "localhost", port: 25, tls: "none", timeoutMs: 60_000 },
       on: NOTICE_KINDS,
       urgent: ["disk"],
       mailboxes: undefined,
@@ -32,7 +32,7 @@ describe("an entry with mail", () => {
     ["smtp://127.0.0.1:2525", 2525, "none"],
   ])("through %s uses port %i with TLS %s", async (server, port, tls) => {
     const [entry] = await load([{ mail: { ...MAIL, server } }]);
-    expect(entry?.way).toMatchObject({ port, tls });
+    expect(entry?.channel).toMatchObject({ port, tls });
   });
 
   test.each([
@@ -79,7 +79,7 @@ test("an entry for some mailboxes leaves out what concerns none, unless it is ch
 
 test("a webhook is described without the part of its address that may hold a secret", async () => {
   const [entry] = await load([{ webhook: { url: "https://hooks.example.com/T/secret?k=v", secret: "s" } }]);
-  expect(entry && describeWay(entry.way)).toBe("webhook at hooks.example.com");
+  expect(entry && describeChannel(entry.channel)).toBe("webhook at hooks.example.com");
 });
 
 async function load(notify: readonly object[]) {

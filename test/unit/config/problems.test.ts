@@ -23,12 +23,12 @@ const SECRET_FORMS = "text, or one of { file: … }, { env: … }, { credential:
 describe("a problem is reported with position, key, value and remedy", () => {
   test.each([
     ["inboxx", "/x", "inlet.yaml:4:1: inboxx: unknown key, did you mean inbox?"],
-    ["poll", "5s", "inlet.yaml:4:1: poll: unknown key here, it belongs to mailboxes[]"],
+    ["poll", "5s", "inlet.yaml:4:1: poll: unknown key here, it belongs to mailboxes[] or defaults"],
     ["clientId", "x", "clientId: unknown key here, it belongs to service"],
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, check, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, defaults, passwords, limits, keep, check, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded'],

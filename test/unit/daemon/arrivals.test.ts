@@ -1,4 +1,4 @@
-/** The status shows which expected transfers are missing, also where another process has seen them arrive. */
+/** The status shows which expected transfers are missing, also if another process has seen them arrive. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMonitor } from "../../../src/daemon/monitor.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
-import { NOTICE_KINDS, type Notification } from "../../../src/model/notify.ts";
+import { type ChannelSettings, NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { namedToken, pageSettings, plainSecret, settingsIn } from "../../support/settings.ts";
 
 const fileSecret = (path: string) => ({ ...plainSecret("0123456789abcdef"), described: `file ${path}` });
@@ -11,8 +11,8 @@ test("a reload names every changed group, also notifications and the source of a
   const live = new LiveSettings(before);
   expect(live.replace({ ...before, http: http("/old") })).toEqual({ changed: [], needsRestart: [] });
   expect(live.replace({ ...before, http: http("/new") })).toEqual({ changed: ["http"], needsRestart: [] });
-  const notification: Notification = {
-    way: {
+  const notification: ChannelSettings = {
+    channel: {
       kind: "mail",
       to: ["ops@example.com"],
       from: "inlet@example.com",

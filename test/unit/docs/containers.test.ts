@@ -3,33 +3,30 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { parse, parseAllDocuments } from "yaml";
 import packageJson from "../../../package.json" with { type: "json" };
 import { loadSettings } from "../../../src/config/load.ts";
+import { placeSecrets, readCompose } from "../../support/manifests.ts";
 import { makeFolder } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
 
 const dockerfile = read("Dockerfile");
 const IMAGE = `inlet:${packageJson.version}`;
-const HEALTH = ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs", "status", "--health"];
 
 describe.each(["config/compose.sidecar.yaml", "config/compose.fleet.yaml"])("%s", (file) => {
-  const compose = parse(read(file));
-  const { inlet, ...others } = compose.services;
   // Compose cannot write a file into a container whose root is read-only: it has to be one that is mounted.
-  const settingsFile = join("config", compose.configs.inlet.file);
-  const settingsText = read(settingsFile);
+  const { compose, configuration } = readCompose(file);
+  const { inlet, ...others } = compose.services;
 
   test("holds a valid configuration", async () => {
-    const settings = await load(settingsText);
+    const settings = await load(configuration);
     expect([settings.inbox, settings.work]).toEqual(["/srv/inbox", "/srv/inbox/.inlet"]);
-    expect(settings.queue === "embedded").toBe(others.redis === undefined);
+    expect(settings.queue === "embedded").toBe(others["redis"] === undefined);
     expect(settings.warnings).toEqual([]);
   });
 
   test("gives every secret that the configuration names, from a file", () => {
-    const named = [...settingsText.matchAll(/\/run\/secrets\/([\w-]+)/g)].map(([, name]) => name);
-    expect(inlet.secrets.toSorted()).toEqual(named.toSorted());
+    const named = [...configuration.matchAll(/\/run\/secrets\/([\w-]+)/g)].map(([, name]) => name);
+    expect(inlet?.secrets?.toSorted()).toEqual(named.toSorted());
     for (const name of named) expect(compose.secrets[name ?? ""]).toEqual({ file: `./secrets/${name}` });
   });
 
@@ -47,68 +44,38 @@ describe.each(["config/compose.sidecar.yaml", "config/compose.fleet.yaml"])("%s"
   });
 });
 
-describe("config/kubernetes.yaml", () => {
-  const documents = parseAllDocuments(read("config/kubernetes.yaml")).map((document) => document.toJS());
-  const [configMap, secret, ...others] = documents;
-  const { template } = others.at(-1).spec;
-  const [inlet, files] = template.spec.containers;
+describe.each([
+  ["config/compose.sidecar.yaml", "127.0.0.1:8460:8460"],
+  ["config/compose.fleet.yaml", "127.0.0.1:8460-8462:8460"],
+])("the console of %s", (file, published) => {
+  const { compose, configuration } = readCompose(file);
+  const { inlet } = compose.services;
 
-  test("holds a valid configuration, whose secrets are mounted", async () => {
-    const text: string = configMap.data["inlet.yaml"];
-    expect((await load(text)).inbox).toBe("/srv/inbox/received");
-    expect(files.command).toContain("/srv/inbox/received");
-    const mounted = inlet.volumeMounts.find(({ name }: { name: string }) => name === "secrets").mountPath;
-    const named = [...text.matchAll(/\/etc\/inlet-secrets\/([\w-]+)/g)].map(([, name]) => name);
-    expect(Object.keys(secret.stringData)).toEqual(named);
-    for (const [path] of text.matchAll(/\/etc\/inlet-[\w/-]+/g))
-      expect(path.startsWith(`${mounted}/`)).toBe(true);
-  });
-
-  test("mounts every volume of the image, and every claim is there", () => {
-    const paths = inlet.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
-    expect(paths).toEqual(expect.arrayContaining(volumesOfImage()));
-    const claims = template.spec.volumes.flatMap(
-      (volume: { persistentVolumeClaim?: { claimName: string } }) =>
-        volume.persistentVolumeClaim?.claimName ?? [],
-    );
-    const made = others.filter(({ kind }) => kind === "PersistentVolumeClaim");
-    expect(made.map(({ metadata }) => metadata.name)).toEqual(claims);
-    const names = template.spec.volumes.map(({ name }: { name: string }) => name);
-    for (const { name } of [...inlet.volumeMounts, ...files.volumeMounts]) expect(names).toContain(name);
-  });
-
-  test("runs it without root, on a read-only root, one at a time, and asks the program itself for its health", () => {
-    expect(inlet).toMatchObject({
-      image: IMAGE,
-      securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
-      livenessProbe: { exec: { command: [...HEALTH, "alive"] } },
-    });
-    expect(template.spec.securityContext).toMatchObject({
-      runAsNonRoot: true,
-      runAsUser: 1000,
-      fsGroup: 1000,
-    });
-    expect(others.at(-1).spec).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
+  test("is published for this machine only, with a port for each replica", async () => {
+    expect(inlet?.ports).toEqual([published]);
+    const { http } = await load(configuration);
+    expect(http).toMatchObject({ listen: { host: "0.0.0.0", port: 8460 }, hosts: ["inlet"] });
+    const [, first = "", last = first] = /^127\.0\.0\.1:(\d+)(?:-(\d+))?:8460$/.exec(published) ?? [];
+    expect(Number(last) - Number(first) + 1).toBe(inlet?.deploy?.replicas ?? 1);
   });
 });
 
-test("the image is of the Node that the tests run on", () => {
-  expect(dockerfile).toContain(`node:${packageJson.devDependencies.node}-bookworm-slim`);
+test("the image is of the Node that the tests run on, pinned by its digest", () => {
+  const [, base = ""] = /^ARG NODE_IMAGE=(.*)$/m.exec(dockerfile) ?? [];
+  const [name, digest] = base.split("@");
+  expect(name).toBe(`docker.io/library/node:${packageJson.devDependencies.node}-bookworm-slim`);
+  expect(digest).toMatch(/^sha256:[0-9a-f]{64}$/);
+  for (const [line] of dockerfile.matchAll(/^FROM .*$/gm)) expect(line).toMatch(/^FROM \$\{NODE_IMAGE\}/);
 });
 
 function volumesOfImage(): string[] {
   return JSON.parse(/^VOLUME (.*)$/m.exec(dockerfile)?.[1] ?? "[]");
 }
 
-/** With secrets that are there: each named file stands below a folder of this test. */
 async function load(text: string) {
   const folder = await makeFolder();
-  const named = [...text.matchAll(/file: (\/[\w/-]+)/g)].map(([, path]) => path ?? "");
-  const secrets = named.map((path) => [path, join(folder, path.replaceAll("/", "-"))] as const);
-  for (const [, here] of secrets) await writeFile(here, "c".repeat(60), { mode: 0o600 });
   const path = join(folder, "inlet.yaml");
-  const changed = secrets.reduce((all, [there, here]) => all.replace(there, here), text);
-  await writeFile(path, changed, { mode: 0o600 });
+  await writeFile(path, await placeSecrets(text, folder), { mode: 0o600 });
   return loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/inlet" } });
 }
 

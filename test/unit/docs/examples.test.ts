@@ -53,7 +53,8 @@ describe.each(PAGES)("%s", (page) => {
     const text = readPage(page);
     const scripts = [...text.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? "");
     expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([]);
-    const files = text.match(/(?<![\w/.-])(?:bench|config|simulator|src|systemd|test)\/[\w/.-]*\.\w+/g) ?? [];
+    const files =
+      text.match(/(?<![\w/.-])(?:bench|config|examples|simulator|src|systemd|test)\/[\w/.-]*\.\w+/g) ?? [];
     const isThere = (file: string) => [ROOT, join(ROOT, "src")].some((root) => existsSync(join(root, file)));
     expect(files.filter((file) => !isThere(file))).toEqual([]);
   });

@@ -12,7 +12,7 @@ import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type Emit, type Listeners, listenTo } from "../../../src/model/events.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
-import { HANDOFF_PATIENCE, type HandoffTask, handoffOf } from "../../support/handoff.ts";
+import { HANDOFF_PATIENCE, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 
 /** A machine and its clock: `passMs` moves both, `jumpMs` only the clock. */
@@ -126,7 +126,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     },
     isClockRight: true,
     /** As configured now. */
-    handoff: handoffOf(task),
+    handoff: makeHandoff(task),
     open,
     note,
     deliver,
@@ -144,7 +144,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     async read(record: TransferRecord, kind: string) {
       return JSON.parse(await readFile(join(outboxIn(work), `${keyOf(record)}.${kind}`), "utf8"));
     },
-    /** `undefined` where the hand-off is not finished. */
+    /** `undefined` if the hand-off is not finished. */
     async finished(record: TransferRecord) {
       const path = tools.finishedPath(nameOf(record), record.round);
       return existsSync(path) ? JSON.parse(await readFile(path, "utf8")) : undefined;
@@ -153,7 +153,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   const tools: HandoffTools = {
     work,
     isAlone: true,
-    handoff: () => bench.handoff,
+    handoffOf: () => bench.handoff,
     ledger,
     finishedPath: (name, round) => paths.handoff(name, round),
     inbox: {

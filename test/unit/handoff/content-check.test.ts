@@ -46,7 +46,7 @@ test("the memory limit reaches the check", async () => {
   expect(await verdictOf(checkWith("ulimit -v; exit 1", [], { memoryBytes: 2 ** 30 }))).toContain("1048576");
 });
 
-/** Code and message; `undefined` where the transfer is accepted. */
+/** Code and message; `undefined` if the transfer is accepted. */
 async function verdictOf(check: Check): Promise<string | undefined> {
   const facts = {
     id: "0".repeat(32),

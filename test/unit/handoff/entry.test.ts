@@ -11,10 +11,10 @@ import {
   parseEntry,
 } from "../../../src/handoff/entry.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
-import { type HandoffTask, handoffOf } from "../../support/handoff.ts";
+import { type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 
 const NOW = Date.parse("2026-03-01T08:05:00.000Z");
-const HANDOFF = handoffOf({ command: ["true"], webhook: "https://hooks.example.com/" });
+const HANDOFF = makeHandoff({ command: ["true"], webhook: "https://hooks.example.com/" });
 const PICKED_UP = { pickedUpAt: "2026-03-01T08:04:00.000Z" };
 const entry = newEntry(HANDOFF);
 
@@ -38,8 +38,10 @@ describe("an outbox entry", () => {
     expect(dueSteps(entry, HANDOFF, NOW)).toEqual(["command", "webhook"]);
     expect(dueSteps(tried, HANDOFF, NOW)).toEqual(["webhook"]);
     expect(dueSteps(tried, HANDOFF, NOW + 1)).toEqual(["command", "webhook"]);
+    // The wait was recorded by a clock that was a month ahead.
+    expect(dueSteps(tried, HANDOFF, NOW - 30 * 86_400_000)).toEqual(["command", "webhook"]);
     expect(dueSteps({ ...entry, command: failed }, HANDOFF, NOW)).toEqual(["webhook"]);
-    expect(dueSteps(entry, handoffOf({}), NOW)).toEqual([]);
+    expect(dueSteps(entry, makeHandoff({}), NOW)).toEqual([]);
     expect(failedSteps({ ...tried, webhook: failed }, HANDOFF)).toEqual([
       { step: "command", message: "no", willRetry: true },
       { step: "webhook", message: "no", willRetry: false },
@@ -61,7 +63,7 @@ describe("an outbox entry", () => {
       "json",
     ],
   ])("that %s says so by its name", (_, facts, task, kind) => {
-    expect(kindOf({ ...EMPTY_ENTRY, ...facts }, handoffOf(task))).toBe(kind);
+    expect(kindOf({ ...EMPTY_ENTRY, ...facts }, makeHandoff(task))).toBe(kind);
   });
 
   test.each<[HandoffTask, string | undefined, boolean]>([
@@ -73,7 +75,7 @@ describe("an outbox entry", () => {
     [{ keep: { pickedUpMs: 1 } }, undefined, true],
     [{ keep: { notPickedUpMs: 1 } }, undefined, true],
   ])("with %j and acknowledgement %j survives a power cut: %j", (task, acknowledgement, isNeeded) => {
-    expect(needsDurability(handoffOf(task), acknowledgement)).toBe(isNeeded);
+    expect(needsDurability(makeHandoff(task), acknowledgement)).toBe(isNeeded);
   });
 });
 

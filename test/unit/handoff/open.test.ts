@@ -7,7 +7,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { formatEntry, newEntry } from "../../../src/handoff/entry.ts";
 import { outboxIn } from "../../../src/handoff/peek.ts";
 import type { HandoffSummary } from "../../../src/model/handoff.ts";
-import { handoffOf } from "../../support/handoff.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { accept, openReceiver } from "../../support/receiver.ts";
 import { keyOf, openBench, recordOf, writeDelivery } from "./bench.ts";
@@ -76,7 +76,7 @@ describe("an entry", () => {
     const record = await bench.note("t1");
     const seen: HandoffSummary[] = [];
     await bench.scan({
-      emit: bench.emitAnd({ "handoffs-checked": ({ summary }) => void seen.push(summary) }),
+      emit: bench.emitAnd({ "outbox-scanned": ({ summary }) => void seen.push(summary) }),
     });
     expect(bench.told).toEqual([]);
     expect(seen[0]).toMatchObject({ waiting: 0, troubled: 0 });
@@ -282,7 +282,7 @@ test("a result that cannot be stored is reported once, however many scans succee
   const bench = await openBench({ command: ["true"] });
   const { record } = await bench.deliver("t1");
   const handoffs = await bench.open({
-    emit: bench.emitAnd({ "handoffs-checked": () => void scans++ }),
+    emit: bench.emitAnd({ "outbox-scanned": () => void scans++ }),
   });
   // Without that folder no temporary file can be created, as on a full disk.
   const temporary = join(outboxIn(bench.work), "new");
@@ -310,7 +310,7 @@ test("everything that is due is tried before `finish` resolves, however much tha
     await writeFile(join(outboxIn(bench.work), `${keyOf(record)}.json`), entry);
   }
   await mkdir(join(bench.root, "m"));
-  const handoffs = await bench.open({ emit: bench.emitAnd({ "handoffs-checked": () => seen.resolve() }) });
+  const handoffs = await bench.open({ emit: bench.emitAnd({ "outbox-scanned": () => seen.resolve() }) });
   await handoffs.finish();
   expect(new Set(bench.told).size).toBe(DUE);
   expect(receiver.calls).toHaveLength(DUE);
@@ -328,10 +328,10 @@ test("a failing step is tried once before `finish` resolves, and counted", async
 test("a step that is no longer configured keeps no entry open", async () => {
   const bench = await openBench({ command: ["false"] });
   const { folder } = await bench.deliver("t1");
-  bench.handoff = handoffOf({});
+  bench.handoff = makeHandoff({});
   await bench.scan();
   expect(await bench.files()).toEqual(["t1~1.wait"]);
-  bench.handoff = handoffOf({ command: ["true"] });
+  bench.handoff = makeHandoff({ command: ["true"] });
   await bench.scan();
   expect(bench.told).toEqual(["t1: command done"]);
   expect(existsSync(folder)).toBe(true);

@@ -6,11 +6,11 @@ import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, newEntry } from "../../../src/handoff/entry.ts";
 import { Outbox } from "../../../src/handoff/outbox.ts";
 import { hasOpenSteps, outboxIn, peekSteps } from "../../../src/handoff/peek.ts";
-import { handoffOf } from "../../support/handoff.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const KEY = "t1.ab~1";
-const NEW = newEntry(handoffOf({ command: ["true"] }));
+const NEW = newEntry(makeHandoff({ command: ["true"] }));
 const DONE: Entry = { ...NEW, command: { state: "done", attempts: 1 } };
 
 describe("a new entry", () => {

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { handoffOf } from "../../support/handoff.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { openBench } from "./bench.ts";
 
 const MINUTE_MS = 60_000;
@@ -15,7 +15,7 @@ const PICKED_UP = { acknowledgement: "DONE", keep: { pickedUpMs: 7 * DAY_MS } };
 describe("a removal that the disk refused", () => {
   test("is not repeated where folders are to be kept now", async () => {
     const bench = await refused();
-    bench.handoff = handoffOf({});
+    bench.handoff = makeHandoff({});
     await bench.scan();
     await bench.scan();
     expect(existsSync(bench.folder)).toBe(true);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { EntryLocks } from "../../../src/handoff/locks.ts";
 import { outboxIn } from "../../../src/handoff/peek.ts";
+import type { HandoffSummary } from "../../../src/model/handoff.ts";
 import { makeFolder, startCommand } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
 import { keyOf, openBench } from "./bench.ts";
@@ -54,6 +55,23 @@ test("an entry that another process works on is left alone, until that process i
   expect(await handoffs.retry(record)).toBe(true);
   await handoffs.finish();
   await expect.poll(() => bench.told.toSorted()).toEqual(["t1: command done", "t1: taken"]);
+});
+
+test("an entry that another process works on is counted, and nothing is due here", async () => {
+  const summaries: HandoffSummary[] = [];
+  const bench = await openBench({ command: ["false"] }, { isAlone: false });
+  const { record, folder } = await bench.deliver("t1");
+  const handoffs = await bench.open({
+    emit: bench.emitAnd({ "outbox-scanned": ({ summary }) => void summaries.push(summary) }),
+  });
+  await handoffs.finish();
+  expect(summaries.at(-1)).toMatchObject({ waiting: 1, troubled: 1 });
+  await holdElsewhere(join(outboxIn(bench.work), "locks", keyOf(record)));
+  // Something is to be done for it, which needs the lock.
+  await rm(folder, { recursive: true });
+  await handoffs.finish();
+  expect(summaries.at(-1)).toMatchObject({ waiting: 1, troubled: 1 });
+  expect(bench.told).toEqual(["t1: command failed"]);
 });
 
 test("a lock is shared within a process, and released with its last user", async () => {

@@ -9,7 +9,7 @@ import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import type { StepState } from "../../../src/handoff/entry.ts";
 import { afterAttempt } from "../../../src/handoff/steps.ts";
 import { formatBody } from "../../../src/handoff/webhook.ts";
-import { handoffOf } from "../../support/handoff.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { openBench, recordOf } from "./bench.ts";
 
@@ -81,10 +81,10 @@ test("a command that is about to run when it is taken out of the configuration r
   const { record } = await bench.deliver("t1");
   let reads = 0;
   const handoffs = await bench.open({
-    handoff() {
+    handoffOf() {
       const { handoff } = bench;
       // Read once to begin, and once to run.
-      if (++reads === 2) bench.handoff = handoffOf({});
+      if (++reads === 2) bench.handoff = makeHandoff({});
       return handoff;
     },
   });

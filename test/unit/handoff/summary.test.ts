@@ -6,12 +6,12 @@ import { expect, test } from "vitest";
 import { EMPTY_ENTRY, type Entry, formatEntry } from "../../../src/handoff/entry.ts";
 import { outboxIn } from "../../../src/handoff/peek.ts";
 import { peekHandoffs } from "../../../src/handoff/summary.ts";
-import { handoffOf } from "../../support/handoff.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { recordOf } from "./bench.ts";
 
 const WAITING = 60_000;
-const HANDOFF = handoffOf({ command: ["true"] });
+const HANDOFF = () => makeHandoff({ command: ["true"] });
 const FAILED = { command: { state: "failed", attempts: 9, error: "no" } } as const;
 
 test("folders that wait are counted without reading anything of them", async () => {

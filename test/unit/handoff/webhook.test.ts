@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { callWebhook } from "../../../src/handoff/webhook.ts";
-import { handoffOf } from "../../support/handoff.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { accept, hang, openReceiver, refuse } from "../../support/receiver.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { recordOf } from "./bench.ts";
@@ -53,7 +53,7 @@ test("a stop ends a call, and is no failure of the receiver", async () => {
 });
 
 async function call(url: string, timeoutMs = 60_000, signal: AbortSignal = SIGNAL): Promise<void> {
-  const { webhook } = handoffOf({ webhook: url, webhookTimeoutMs: timeoutMs });
+  const { webhook } = makeHandoff({ webhook: url, webhookTimeoutMs: timeoutMs });
   if (webhook === undefined) throw new Error("no webhook");
   await callWebhook(webhook, delivery, systemClock, signal);
 }

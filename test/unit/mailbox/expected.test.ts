@@ -20,7 +20,7 @@ const bank: Expectation = {
 /** March 2026; Monday is the 2nd. */
 const on = (day: number, time: string) => Date.parse(`2026-03-${String(day).padStart(2, "0")}T${time}:00Z`);
 
-type Timed = Pick<Expected, "learn" | "overdue" | "close" | "check"> & {
+type Timed = Pick<Expected, "refresh" | "overdue" | "close" | "check"> & {
   discovered(record: TransferRecord): void;
 };
 
@@ -60,7 +60,7 @@ async function start(startMs: number, { folder, rules = [bank], open = [] }: Lif
     [{ name: "m", expect: rules } as unknown as Mailbox, { name: "other" } as Mailbox],
   );
   const timed = {
-    learn: () => expected.learn(),
+    refresh: () => expected.refresh(),
     overdue: () => expected.overdue(),
     close: () => expected.close(),
     discovered(record: TransferRecord) {

@@ -82,7 +82,7 @@ describe("known transfers", () => {
     const known = new KnownTransfers();
     known.noteOpen("a", 0);
     const attempts = [undefined, undefined, "x", "x", undefined, "x"];
-    expect(attempts.map((supplied) => known.tryOnce("a", SETTINGS, supplied))).toEqual([
+    expect(attempts.map((supplied) => known.claimPasswordSearch("a", SETTINGS, supplied))).toEqual([
       true,
       false,
       true,
@@ -90,7 +90,7 @@ describe("known transfers", () => {
       false,
       true,
     ]);
-    expect(known.tryOnce("a", { ...SETTINGS }, "x")).toBe(true);
+    expect(known.claimPasswordSearch("a", { ...SETTINGS }, "x")).toBe(true);
   });
 });
 

@@ -240,7 +240,7 @@ const ROWS: readonly Row[] = [
     delivered,
     [delivered],
     "attention",
-    "t1 was not delivered again: the service no longer has it. Its first delivery is unchanged.",
+    "t1 was not delivered again: the service no longer has it. The earlier delivery is unchanged.",
   ],
   [
     "retention removes the records",
@@ -261,9 +261,9 @@ describe("the outcome of an order", () => {
 
   test("is not read before the order is carried out", async () => {
     let looks = 0;
-    const isTaken = async () => ++looks > 2;
+    const isCarriedOut = async () => ++looks > 2;
     const outcome = await awaitOutcome(script([delivered]), delivered, delivered, "redeliver", NEVER, {
-      isTaken,
+      isCarriedOut,
     });
     expect([outcome.result, looks]).toEqual(["attention", 3]);
   });
@@ -275,8 +275,8 @@ describe("the outcome of an order", () => {
       [wanted, true, "t1 has not been tried yet: inlet show t1 shows how it ends."],
       [waits, false, "The daemon has not carried out the order for t1 yet. The order is kept."],
     ] as const;
-    for (const [now, isTaken, text] of cases) {
-      const watching = { isTaken: async () => isTaken };
+    for (const [now, isCarriedOut, text] of cases) {
+      const watching = { isCarriedOut: async () => isCarriedOut };
       const outcome = await awaitOutcome(script([now]), waits, waits, "retry", ENDED, watching);
       expect(outcome).toMatchObject({ isSettled: false, result: "pending", text });
     }

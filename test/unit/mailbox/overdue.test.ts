@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findOverdue, judge, type Known, mergeKnown } from "../../../src/mailbox/overdue.ts";
+import { type ExpectationFacts, findOverdue, judge, mergeFacts } from "../../../src/mailbox/overdue.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 
 const HOUR_MS = 3_600_000;
@@ -16,7 +16,7 @@ const rule: Expectation = {
 /** March 2026 in Berlin; Monday is the 2nd. */
 const on = (day: number, time: string) =>
   Date.parse(`2026-03-${String(day).padStart(2, "0")}T${time}:00+01:00`);
-const NOTHING: Known = { sinceMs: 0, arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+const NOTHING: ExpectationFacts = { sinceMs: 0, arrivedMs: 0, missedMs: 0, clearedMs: 0 };
 
 describe("an expected transfer", () => {
   test.each([
@@ -42,10 +42,10 @@ describe("an expected transfer", () => {
   });
 
   test("is not missed where it may have come before anybody expected it", () => {
-    const known = { ...NOTHING, sinceMs: on(3, "05:00") };
-    expect(findOverdue(rule, known, on(3, "09:00"))).toBeUndefined();
-    expect(findOverdue(rule, known, on(4, "05:59"))).toBeUndefined();
-    expect(findOverdue(rule, known, on(4, "06:00"))).toBe(on(4, "06:00"));
+    const facts = { ...NOTHING, sinceMs: on(3, "05:00") };
+    expect(findOverdue(rule, facts, on(3, "09:00"))).toBeUndefined();
+    expect(findOverdue(rule, facts, on(4, "05:59"))).toBeUndefined();
+    expect(findOverdue(rule, facts, on(4, "06:00"))).toBe(on(4, "06:00"));
   });
 
   test("keeps to the clocks when they are changed", () => {
@@ -65,10 +65,10 @@ describe("what is reported", () => {
       [on(4, "08:00"), on(4, "07:59")],
       [on(4, "08:01"), on(4, "07:59")],
     ] as const;
-    let known = NOTHING;
+    let facts = NOTHING;
     const told = steps.map(([nowMs, arrivedMs]) => {
-      const { missed, cleared, ...verdict } = judge(rule, { ...known, arrivedMs }, nowMs);
-      known = verdict.known;
+      const { missed, cleared, ...verdict } = judge(rule, { ...facts, arrivedMs }, nowMs);
+      facts = verdict.facts;
       return { missed, cleared };
     });
     expect(told).toEqual([
@@ -81,8 +81,8 @@ describe("what is reported", () => {
   });
 
   test("is both where one came late and the next did not come", () => {
-    const known = { ...NOTHING, arrivedMs: on(3, "05:00"), missedMs: on(2, "06:00") };
-    expect(judge(rule, known, on(4, "06:00"))).toMatchObject({
+    const facts = { ...NOTHING, arrivedMs: on(3, "05:00"), missedMs: on(2, "06:00") };
+    expect(judge(rule, facts, on(4, "06:00"))).toMatchObject({
       cleared: on(2, "06:00"),
       missed: on(4, "06:00"),
     });
@@ -92,13 +92,13 @@ describe("what is reported", () => {
     const minutes = fc.array(fc.tuple(fc.integer({ min: 1, max: 3_000 }), fc.boolean()), { maxLength: 30 });
     fc.assert(
       fc.property(minutes, (steps) => {
-        let [nowMs, known] = [on(1, "00:00"), { ...NOTHING, sinceMs: on(1, "00:00") }];
+        let [nowMs, facts] = [on(1, "00:00"), { ...NOTHING, sinceMs: on(1, "00:00") }];
         const verdicts = steps.map(([step, isArrival]) => {
           nowMs += step * 60_000;
-          const verdict = judge(rule, isArrival ? { ...known, arrivedMs: nowMs } : known, nowMs);
-          known = verdict.known;
-          if (isArrival) expect(known.missedMs).toBe(known.clearedMs);
-          expect(findOverdue(rule, known, nowMs) ?? 0).toBeLessThanOrEqual(known.missedMs);
+          const verdict = judge(rule, isArrival ? { ...facts, arrivedMs: nowMs } : facts, nowMs);
+          facts = verdict.facts;
+          if (isArrival) expect(facts.missedMs).toBe(facts.clearedMs);
+          expect(findOverdue(rule, facts, nowMs) ?? 0).toBeLessThanOrEqual(facts.missedMs);
           return verdict;
         });
         const missed = verdicts.map((verdict) => verdict.missed).filter((due) => due !== undefined);
@@ -112,17 +112,17 @@ describe("what is reported", () => {
 });
 
 test("what two know is put together the same way by both, and not changed by doing it again", () => {
-  const known = fc.record({
+  const facts = fc.record({
     sinceMs: fc.nat(),
     arrivedMs: fc.nat(),
     missedMs: fc.nat(),
     clearedMs: fc.nat(),
   });
   fc.assert(
-    fc.property(known, known, (a, b) => {
-      const both = mergeKnown(a, b);
-      expect(mergeKnown(b, a)).toEqual(both);
-      expect(mergeKnown(both, a)).toEqual(both);
+    fc.property(facts, facts, (a, b) => {
+      const both = mergeFacts(a, b);
+      expect(mergeFacts(b, a)).toEqual(both);
+      expect(mergeFacts(both, a)).toEqual(both);
     }),
   );
 });

@@ -1,12 +1,12 @@
 /**
- * Several processes share the notices of one way: each is sent once, and at least once after a crash or a power cut. Each
+ * Several processes share the notices of one channel: each is sent once, and at least once after a crash or a power cut. Each
  * call on the disk, and each message, is a possible switch to another process.
  */
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { Memory } from "../../../src/notify/memory.ts";
 import type { Notice } from "../../../src/notify/notices.ts";
-import { Shared } from "../../../src/notify/shared.ts";
-import { WayState } from "../../../src/notify/state.ts";
+import { SharedState } from "../../../src/notify/shared-state.ts";
+import { ChannelState } from "../../../src/notify/state.ts";
+import { StateFiles } from "../../../src/notify/state-files.ts";
 import { ModelDisk } from "../../support/model-disk.ts";
 import { explore, formatViolation, type Gate, GatedDisk, type Scenario } from "../../support/schedules.ts";
 
@@ -46,19 +46,19 @@ interface ProcessOptions {
   readonly leaseMs?: number;
 }
 
-/** A process with one way, without its timers. */
+/** A process with one channel, without its timers. */
 class Process {
-  readonly #shared: Shared;
+  readonly #shared: SharedState;
   readonly #options: ProcessOptions;
   readonly #unsaved: string[] = [];
 
   constructor(options: ProcessOptions) {
     this.#options = options;
-    this.#shared = new Shared({
-      memory: new Memory(FOLDER, options.disk),
+    this.#shared = new SharedState({
+      files: new StateFiles(FOLDER, options.disk),
       isShared: true,
       saveAfterMs: LEASE_MS,
-      makeState: (snapshot) => new WayState(0, snapshot),
+      makeState: (snapshot) => new ChannelState(0, snapshot),
       onChanged: () => {},
     });
   }

@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { NOTICE_KINDS } from "../../../src/model/notify.ts";
-import { formatMessage, type Sender } from "../../../src/notify/message.ts";
+import { formatMessage, type MessageOrigin } from "../../../src/notify/message.ts";
 import { applyEvent, type Notice } from "../../../src/notify/notices.ts";
 import { Pending } from "../../../src/notify/pending.ts";
 import { makeRecord } from "../../support/record.ts";
 
-const SENDER: Sender = {
+const ORIGIN: MessageOrigin = {
   host: "mail1",
   inbox: "/srv/inbox",
   version: "0.1.0",
@@ -20,7 +20,7 @@ const SENDER: Sender = {
 test("a mail says how many, which, and what to do", () => {
   const message = messageOf(
     Array.from({ length: 25 }, (_, at) => passwordNotice(`t${at}`)),
-    SENDER,
+    ORIGIN,
   );
   expect(message.subject).toBe("[inlet mail1] 25 transfers need a password");
   expect(message.text).toContain("25 transfers need a password.\n");
@@ -37,14 +37,14 @@ test("a subject names two kinds, and counts the others", () => {
     { ...passwordNotice("t2"), kind: "quarantined" as const, key: "q" },
     { ...passwordNotice("t3"), kind: "gone" as const, key: "g" },
   ];
-  const { subject } = messageOf(notices, SENDER);
+  const { subject } = messageOf(notices, ORIGIN);
   expect(subject).toBe("[inlet mail1] 1 transfer needs a password, 1 transfer is in quarantine and 1 more");
 });
 
 test("troubles and their end have titles of their own", () => {
   const base = { key: "k", atMs: 0 } as const;
   const service = "https://transfer.example.com";
-  const titles = (notice: Notice) => messageOf([notice], SENDER).subject.replace("[inlet mail1] ", "");
+  const titles = (notice: Notice) => messageOf([notice], ORIGIN).subject.replace("[inlet mail1] ", "");
   expect(titles({ ...base, kind: "service", isTrouble: true, service, count: 50 })).toBe(
     `50 mailboxes of ${service} cannot be polled`,
   );
@@ -53,6 +53,24 @@ test("troubles and their end have titles of their own", () => {
   expect(titles({ ...base, kind: "disk", isOver: true })).toBe("there is room on the disk again");
   expect(titles({ ...base, kind: "refused", mailbox: "m", count: 3 })).toBe(
     "3 entries of a list cannot be used",
+  );
+});
+
+test("refused transfers and unusable entries of lists are counted apart", () => {
+  const notices: Notice[] = [
+    { key: "k1", atMs: 0, kind: "refused", mailbox: "m", count: 3 },
+    { ...passwordNotice("t1"), kind: "refused", key: "k2" },
+  ];
+  const { subject } = messageOf(notices, ORIGIN);
+  expect(subject).toBe("[inlet mail1] 1 transfer is refused, 3 entries of a list cannot be used");
+});
+
+test("commands name the configuration, quoted for a shell", () => {
+  const notices = Array.from({ length: 25 }, (_, at) => passwordNotice(`t${at}`));
+  const { text } = messageOf(notices, { ...ORIGIN, config: "/etc/o'neil/inlet.yaml" });
+  expect(text).toContain(String.raw`inlet list --state waiting --config '/etc/o'\''neil/inlet.yaml'`);
+  expect(text).toContain(
+    String.raw`Everything that is open: inlet status --config '/etc/o'\''neil/inlet.yaml'`,
   );
 });
 
@@ -79,11 +97,11 @@ test("no text of a sender reaches the subject, ends a line, hides or reorders te
       (sender, trackingId, text, kind) => {
         const notice = { kind, key: "k", atMs: 0, sender, trackingId, text, mailbox: "m" };
         const plain = { ...notice, sender: "S", trackingId: "T", text: "X" };
-        const [message, harmless] = [messageOf([notice], SENDER), messageOf([plain], SENDER)];
+        const [message, harmless] = [messageOf([notice], ORIGIN), messageOf([plain], ORIGIN)];
         expect(message.subject).toBe(harmless.subject);
         expect(message.subject).toMatch(/^[\x20-\x7e]+$/);
         expect(message.text).not.toMatch(/[\p{Cf}\u2028\u2029]|(?!\n)\p{Cc}/u);
-        expect(message.text.replace(SENDER.console ?? "", "")).not.toContain("://");
+        expect(message.text.replace(ORIGIN.console ?? "", "")).not.toContain("://");
         expect(message.text.isWellFormed()).toBe(true);
         // As many lines as with harmless text: a sender cannot add one. An empty text has none.
         if (text.trim() !== "")
@@ -120,7 +138,7 @@ test("a record's texts are cut", () => {
   expect(
     formatMessage(
       pending.select(1, () => true),
-      SENDER,
+      ORIGIN,
       0,
     ).text.length,
   ).toBeLessThan(4_000);
@@ -131,12 +149,12 @@ function passwordNotice(trackingId: string): Notice {
   return { kind: "password", key: trackingId, atMs: 0, trackingId, ...facts, text: "No password is known." };
 }
 
-function messageOf(notices: readonly Notice[], sender: Sender) {
+function messageOf(notices: readonly Notice[], origin: MessageOrigin) {
   const pending = makePending();
   pending.restore({ notices: [...notices], counted: [], open: [], owners: [], seen: [] });
   return formatMessage(
     pending.select(1, () => true),
-    sender,
+    origin,
     0,
   );
 }

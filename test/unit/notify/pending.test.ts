@@ -1,4 +1,4 @@
-/** The notices of one way: what is pending, what was notified, and what is remembered. */
+/** The notices of one channel: what is pending, what was notified, and what is remembered. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
@@ -194,6 +194,17 @@ test("a trouble of several processes is over when the last of them is past it, o
   expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: true, count: 1 }]);
 });
 
+test("a trouble of a process whose clock was ahead is over once that process has ended", () => {
+  const pending = makePending();
+  const over = { kind: "disk", key: "disk", atMs: 1, isOver: true } as const;
+  const full = { kind: "disk", key: "disk", atMs: 1_000_000, isTrouble: true, isLocal: true } as const;
+  pending.begin(full, "ahead");
+  pending.take(pending.select(1_000_000, all));
+  pending.refresh("other", 1_000, 500);
+  pending.endEarlier(over);
+  expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: true, count: 1 }]);
+});
+
 test("50 mailboxes that fail for the same reason are one trouble, which ends with the last of them", () => {
   const troubles = new ServiceTroubles(0);
   const pending = makePending();
@@ -208,10 +219,10 @@ test("50 mailboxes that fail for the same reason are one trouble, which ends wit
   pending.take(pending.select(2, all));
   const ends = Array.from({ length: 50 }, (_, at) => troubles.succeeded(`m${at}`, 3));
   expect(ends.slice(0, 49).every((end) => end === undefined)).toBe(true);
-  const { begun, left } = troubles.failed("m1", service, unreachable, 4);
-  expect(left).toBeUndefined();
+  const { begun, droppedKey } = troubles.failed("m1", service, unreachable, 4);
+  expect(droppedKey).toBeUndefined();
   const refused = troubles.failed("m1", service, new Fault("TOKEN_REFUSED"), 5);
-  expect([refused.left, refused.begun.key]).toEqual([begun.key, `service ${service} TOKEN_REFUSED`]);
+  expect([refused.droppedKey, refused.begun.key]).toEqual([begun.key, `service ${service} TOKEN_REFUSED`]);
 });
 
 test("any sequence of events, messages and restarts notifies each open transfer exactly once", () => {

@@ -163,7 +163,7 @@ describe("the board", () => {
     expect([attention.length, totals]).toEqual([100, { attention: 6_003, downloading: 0, queued: 0 }]);
     expect([counts, queued]).toEqual([{ waiting: 6_000, quarantined: 1, gone: 1 }, []]);
     const summary = { waiting: 0, oldestMs: undefined, troubled: 7_000, troubles: [] };
-    board.listener({ type: "handoffs-checked", summary });
+    board.listener({ type: "outbox-scanned", summary });
     expect(board.read().totals.attention).toBe(13_002);
   });
 
@@ -294,6 +294,13 @@ describe("being ready", () => {
     const { board } = openBoard();
     expect(readinessOf(board.read())).toMatchObject({ ready: false });
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
+    expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
+    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+  });
+
+  test("needs no poll of its own on Redis, where other processes may do all polls", () => {
+    const { board } = openBoard({ queue: "redis" });
     expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
     board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
     expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });

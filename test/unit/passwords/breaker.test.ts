@@ -98,7 +98,7 @@ function open() {
       if (service.isUp) service.answers++;
     },
   });
-  /** `answeredBy`: who answers; missing where the password is accepted. Returns what the caller gets. */
+  /** `answeredBy`: who answers; missing if the password is accepted. Returns what the caller gets. */
   const send = async (answeredBy?: AnsweredBy, serviceId = "a", client?: object): Promise<string> => {
     const target = targetOf(serviceId, client);
     try {

@@ -1,9 +1,10 @@
 /** Bodies of any form, over connections with and without TLS, arrive unchanged although their memory is reused. */
 import { createHash } from "node:crypto";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import type { AddressInfo, Server } from "node:net";
+import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from "node:net";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
@@ -11,6 +12,7 @@ import type { Dispatcher } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import { returnChunk } from "../../../src/base/blocks.ts";
 import { openConnections } from "../../../src/service/connection.ts";
+import { joinedConnector } from "../../../src/service/joined-socket.ts";
 import { type Answer, receive } from "../../../src/service/receiving.ts";
 import { CA, SERVER } from "../../support/tls.ts";
 
@@ -107,27 +109,83 @@ describe.each(["http", "https"] as const)("%s", (scheme) => {
   });
 });
 
+test.each([1_000, 200_000])(
+  "a reader that pauses gets all %i bytes before it sees that the connection broke",
+  async (bytes) => {
+    const server = createPlainServer((socket) => {
+      socket.write(Buffer.alloc(bytes), () => setTimeout(() => socket.resetAndDestroy(), 100));
+    });
+    const { joined, inner } = await connectJoined(await listen(server, "http"));
+    let received = 0;
+    const readAll = () => {
+      for (let chunk = joined.read(); chunk !== null; chunk = joined.read()) {
+        // As undici, which ignores bytes of a destroyed socket.
+        if (!joined.destroyed) received += chunk.byteLength;
+      }
+    };
+    joined.on("error", () => {});
+    joined.once("readable", () => {});
+    await closed(inner);
+    joined.on("readable", readAll);
+    readAll();
+    await closed(joined);
+    expect(received).toBe(bytes);
+  },
+);
+
+test("the end of an idle connection is passed on before the next request could be sent on it", async () => {
+  const server = createPlainServer((socket) => setTimeout(() => socket.end(), 50));
+  const { joined, inner } = await connectJoined(await listen(server, "http"));
+  joined.resume();
+  const isEnded = new Promise((resolve) => {
+    inner.prependListener("end", () => setImmediate(() => resolve(joined.readableEnded)));
+  });
+  expect(await isEnded).toBe(true);
+});
+
+/** Unlike `once`, does not reject because of an error before. */
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => void socket.once("close", () => resolve()));
+}
+
+/** `inner`: the connection itself. */
+async function connectJoined(url: string): Promise<{ readonly joined: Socket; readonly inner: Socket }> {
+  const inner = Promise.withResolvers<Socket>();
+  const watch = (message: unknown) => inner.resolve((message as { socket: Socket }).socket);
+  subscribe("net.client.socket", watch);
+  const { hostname, host, protocol, port } = new URL(url);
+  const joined = await new Promise<Socket>((resolve, reject) => {
+    joinedConnector({})({ hostname, host, protocol, port }, (...[error, socket]) =>
+      error === null ? resolve(socket) : reject(error),
+    );
+  });
+  unsubscribe("net.client.socket", watch);
+  ends.push(() => joined.destroy());
+  return { joined, inner: await inner.promise };
+}
+
 async function end(): Promise<void> {
   for (const stop of ends.splice(0).reverse()) await stop();
 }
 
 async function open(scheme: "http" | "https", listener: RequestListener): Promise<Dispatcher> {
   const server: Server = scheme === "http" ? createServer(listener) : createSecureServer(SERVER, listener);
+  const connections = connect(await listen(server, scheme), 2);
+  ends.push(() => connections.destroy());
+  return connections;
+}
+
+async function listen(server: Server, scheme: "http" | "https"): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   ends.push(() => new Promise((resolve) => server.close(resolve)));
-  const { port } = server.address() as AddressInfo;
-  const options = {
-    proxy: { http: "", https: "", except: "" },
-    ca: CA,
-    cert: undefined,
-    key: undefined,
-    timeoutMs: 20_000,
-    connections: 2,
-  };
-  const connections = openConnections(options, new URL(`${scheme}://localhost:${port}`));
-  ends.push(() => connections.destroy());
-  return connections;
+  return `${scheme}://localhost:${(server.address() as AddressInfo).port}`;
+}
+
+function connect(url: string, connections: number): Dispatcher {
+  const proxy = { http: "", https: "", except: "" };
+  const options = { proxy, ca: CA, cert: undefined, key: undefined, timeoutMs: 20_000, connections };
+  return openConnections(options, new URL(url));
 }
 
 function ask(connections: Dispatcher, path: string): Promise<Answer> {

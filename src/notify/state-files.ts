@@ -1,5 +1,5 @@
 /**
- * The saved state of one way, shared by all processes. Each save is a new file with the next number, which must not exist
+ * The saved state of one channel, shared by all processes. Each save is a new file with the next number, which must not exist
  * yet: one process creates it, and the others have to read it before they save. So no process loses changes of another.
  */
 import { randomBytes } from "node:crypto";
@@ -11,19 +11,19 @@ import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
 import { type StateSnapshot, StateSnapshotShape } from "./state.ts";
 
-const MemoryShape = v.object({
+const FileShape = v.object({
   version: v.literal(2),
   /** The processes that wrote last, each with the number of its last file. */
   writers: v.array(v.tuple([v.string(), v.number()])),
   state: StateSnapshotShape,
 });
 
-type Remembered = v.InferOutput<typeof MemoryShape>;
+type StateFile = v.InferOutput<typeof FileShape>;
 
 export interface Found {
-  /** Missing where no file can be read. */
+  /** Missing if no file can be read. */
   readonly state: StateSnapshot | undefined;
-  /** The state follows from our last `write`. */
+  /** The state includes our last `write`. */
   readonly hasOurs: boolean;
 }
 
@@ -31,8 +31,8 @@ const FILE = /^memory-(\d{1,15})\.json$/;
 const MAX_WRITERS = 100;
 const MAX_TRIES = 100;
 
-export class Memory {
-  /** Of this process. */
+export class StateFiles {
+  /** Identifies this process. */
   readonly token = randomBytes(6).toString("hex");
   readonly #folder: string;
   readonly #disk: Disk;
@@ -70,7 +70,7 @@ export class Memory {
 
   /**
    * Writes the successor of the state that was read or written last. False if another process was faster, or may have
-   * been: `readNewer` then says whether ours counts.
+   * been: `readNewer` then returns the newer state, and whether it includes ours.
    */
   async write(state: StateSnapshot): Promise<boolean> {
     const number = this.#number + 1;
@@ -80,9 +80,10 @@ export class Memory {
     if (!(await this.#create(this.#path(number), JSON.stringify({ version: 2, writers, state }))))
       return false;
     const [newest = 0, ...older] = await this.#numbers();
+    // The newer file must survive a power cut before ours is removed.
     if (newest !== number) await this.#disk.syncFolder(this.#folder);
     for (const old of older) await tryUnlink(this.#disk, this.#path(old));
-    // A newer file exists. Either it follows from ours, or its process had already removed a file with our number.
+    // The newer state includes ours, unless another process had created and removed a file with our number before us.
     if (newest !== number) return false;
     this.#number = number;
     this.#writers = writers;
@@ -105,7 +106,7 @@ export class Memory {
   }
 
   /** For a newest file that a crash has torn: see `OnceFiles.writeInPlace`. */
-  async #readOlder(numbers: readonly number[]): Promise<Remembered | undefined> {
+  async #readOlder(numbers: readonly number[]): Promise<StateFile | undefined> {
     for (const number of numbers) {
       const found = parse(await tryRead(this.#disk, this.#path(number)));
       if (found !== undefined) return found;
@@ -127,9 +128,9 @@ export class Memory {
   }
 }
 
-function parse(text: string | undefined): Remembered | undefined {
+function parse(text: string | undefined): StateFile | undefined {
   try {
-    return v.parse(MemoryShape, JSON.parse(text ?? ""));
+    return v.parse(FileShape, JSON.parse(text ?? ""));
   } catch {
     return undefined;
   }

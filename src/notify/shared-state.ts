@@ -1,51 +1,51 @@
 /**
- * The state of one way, as this process knows it. Changes are applied at once, and saved soon. If another process has
+ * The state of one channel, as this process knows it. Changes are applied at once, and saved soon. If another process has
  * saved meanwhile, the unsaved changes are applied again, to the newer state.
  */
 import { Coalesced } from "../base/concurrency.ts";
-import type { Memory } from "./memory.ts";
-import type { WayState } from "./state.ts";
+import type { ChannelState } from "./state.ts";
+import type { StateFiles } from "./state-files.ts";
 
 /** Must depend on nothing but the state, and may be applied more than once. */
-type Change = (state: WayState) => void;
+type Change = (state: ChannelState) => void;
 
 /** Changes that are kept while nothing can be saved. Further changes are applied, but may be lost. */
 const MAX_UNSAVED = 50_000;
 /** A failed try means that another process has saved in between. */
 const MAX_TRIES = 1_000;
 
-export interface SharedOptions {
-  readonly memory: Memory;
-  /** Other processes use the memory too. */
+export interface SharedStateOptions {
+  readonly files: StateFiles;
+  /** Other processes use the files too. */
   readonly isShared: boolean;
   readonly saveAfterMs: number;
-  makeState(snapshot?: ReturnType<WayState["snapshot"]>): WayState;
+  makeState(snapshot?: ReturnType<ChannelState["snapshot"]>): ChannelState;
   /** The state has changed. */
   onChanged(): void;
 }
 
-export class Shared {
-  readonly #options: SharedOptions;
+export class SharedState {
+  readonly #options: SharedStateOptions;
   readonly #saving: Coalesced;
-  #state: WayState;
+  #state: ChannelState;
   #savedRevision: number;
   readonly #unsaved: Change[] = [];
-  /** How many of them are in the file that was written last. */
+  /** How many of the unsaved changes are in the last file that this process tried to write. */
   #written = 0;
 
-  constructor(options: SharedOptions) {
+  constructor(options: SharedStateOptions) {
     this.#options = options;
     this.#saving = new Coalesced(() => this.#save(), options.saveAfterMs);
     this.#state = options.makeState();
     this.#savedRevision = this.#state.revision;
   }
 
-  /** Of this process. */
+  /** Identifies this process. */
   get token(): string {
-    return this.#options.memory.token;
+    return this.#options.files.token;
   }
 
-  get state(): WayState {
+  get state(): ChannelState {
     return this.#state;
   }
 
@@ -55,7 +55,7 @@ export class Shared {
     change(this.#state);
     const isChanged = this.#state.revision !== before;
     if (isChanged) onChanged();
-    // In the state that another process has saved since, the change may have an effect.
+    // A change without effect here may have one on a state that another process has saved since.
     if (!isChanged && !isShared) return;
     if (this.#unsaved.length < MAX_UNSAVED) this.#unsaved.push(change);
     this.#saving.schedule();
@@ -67,12 +67,12 @@ export class Shared {
   }
 
   /**
-   * Applies and saves a change, and returns its result for the saved state. A change that cannot be saved stays in
-   * this process: in a later state, it could have another result.
+   * Applies a change, saves it, and returns its result on the saved state. If it cannot be saved, it is not kept as an
+   * unsaved change: on a newer state, it could have another result than the returned one.
    */
-  async run<Result>(change: (state: WayState) => Result): Promise<Result> {
+  async run<Result>(change: (state: ChannelState) => Result): Promise<Result> {
     let result = change(this.#state);
-    const apply = (state: WayState) => {
+    const apply = (state: ChannelState) => {
       result = change(state);
     };
     this.#unsaved.push(apply);
@@ -83,7 +83,7 @@ export class Shared {
     return result;
   }
 
-  /** A failure is not reported: the next save may succeed, and a lost state leads to repeated messages. */
+  /** A failure is not reported: the next save may succeed, and at worst a message is sent again. */
   async #save(): Promise<void> {
     try {
       for (let tries = 0; tries < MAX_TRIES && !(await this.#trySave()); tries++);
@@ -94,8 +94,8 @@ export class Shared {
 
   /** False if another process was faster. */
   async #trySave(): Promise<boolean> {
-    const { memory, makeState, onChanged } = this.#options;
-    const found = await memory.readNewer();
+    const { files, makeState, onChanged } = this.#options;
+    const found = await files.readNewer();
     if (found !== undefined) {
       if (found.hasOurs) this.#unsaved.splice(0, this.#written);
       this.#written = 0;
@@ -106,7 +106,7 @@ export class Shared {
     }
     const { revision } = this.#state;
     this.#written = this.#unsaved.length;
-    if (revision !== this.#savedRevision && !(await memory.write(this.#state.snapshot()))) return false;
+    if (revision !== this.#savedRevision && !(await files.write(this.#state.snapshot()))) return false;
     this.#savedRevision = revision;
     this.#unsaved.splice(0, this.#written);
     this.#written = 0;

@@ -1,8 +1,8 @@
-/** Checks one delivery: whether its folder was picked up, is overdue, or was kept long enough. */
+/** The life cycle of a delivered folder: waiting, perhaps overdue, picked up, and removed when it was kept long enough. */
 import type { Delivered } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { isDelivered } from "../model/record.ts";
-import { deliveredOf } from "./delivery.ts";
+import { eventFactsOf } from "./delivery.ts";
 import { type Entry, kindOf, openSteps } from "./entry.ts";
 import type { Outbox, Stored } from "./outbox.ts";
 import {
@@ -15,13 +15,13 @@ import {
 } from "./outbox-delivery.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** A smaller correction of the clock is no jump. */
+/** The clock has jumped if it and the machine's uptime have moved apart by more than this. */
 const TOLERANCE_MS = 60_000;
 /**
- * The clock may be wrong, so a second check has to confirm that a folder is old. It comes later by this part of the time
- * that the folder is kept, at most by `mostMs`.
+ * The clock may be wrong, so a folder that was found old is removed only if it is found old again after a delay. The
+ * delay is this share of the retention time, and at most `maxMs`.
  */
-const CONFIRM = { part: 1 / 100, mostMs: 3_600_000 };
+const CONFIRM = { share: 1 / 100, maxMs: 3_600_000 };
 
 interface Moment {
   readonly atMs: number;
@@ -62,8 +62,8 @@ export function nextAction(
   if (!entry.reported && isOlder(deliveredAt, handoff.expectWithinMs, now.atMs)) {
     return { type: "change", entry: { ...entry, reported: true }, event: "overdue" };
   }
-  const keptMs = entry.isForeign ? undefined : handoff.keep?.notPickedUpMs;
-  return judgeKept(entry, deliveredAt, keptMs, handoff, now);
+  const keepMs = entry.isForeign ? undefined : handoff.keep?.notPickedUpMs;
+  return judgeKept(entry, deliveredAt, keepMs, handoff, now);
 }
 
 function afterPickUp(
@@ -73,20 +73,20 @@ function afterPickUp(
   handoff: Handoff,
   now: Moment,
 ): Action {
-  const keptMs = handoff.keep?.pickedUpMs;
-  const isFolderDone = status === "gone" || entry.isForeign || keptMs === undefined;
-  if (!isFolderDone) return judgeKept(entry, since, keptMs, handoff, now);
+  const keepMs = handoff.keep?.pickedUpMs;
+  const isFolderDone = status === "gone" || entry.isForeign || keepMs === undefined;
+  if (!isFolderDone) return judgeKept(entry, since, keepMs, handoff, now);
   return openSteps(entry, handoff).length > 0 ? NONE : { type: "finish" };
 }
 
 function judgeKept(
   entry: Entry,
   since: string,
-  keptMs: number | undefined,
+  keepMs: number | undefined,
   handoff: Handoff,
   now: Moment,
 ): Action {
-  const { foundOld, isOver } = judgeAge(entry.foundOld, since, keptMs, now);
+  const { foundOld, isOver } = judgeAge(entry.foundOld, since, keepMs, now);
   if (foundOld !== entry.foundOld) return { type: "change", entry: { ...entry, foundOld } };
   // A pending step may need the folder.
   const isPending = openSteps(entry, handoff).some((step) => entry[step]?.state === "pending");
@@ -98,52 +98,54 @@ function isOlder(since: string | undefined, thanMs: number | undefined, nowMs: n
 }
 
 /**
- * Pure. A removed folder does not come back, so a wrong clock must not remove one. `isOver`: an earlier check found the
- * folder old too, and the clock has kept pace with the machine since. `foundOld`: to be stored for the next check.
+ * Pure. A removed folder does not come back, so a wrong clock must not remove one. `isOver`: the folder was found old
+ * before too, the delay of `CONFIRM` has passed since, and the clock has not jumped. `foundOld`: to be stored in the entry.
  */
 function judgeAge(
   foundOld: Entry["foundOld"],
   since: string | undefined,
-  keptMs: number | undefined,
+  keepMs: number | undefined,
   { atMs, uptimeMs, isClockRight }: Moment,
 ): { readonly foundOld: Entry["foundOld"]; readonly isOver: boolean } {
   if (!isClockRight) return { foundOld, isOver: false };
-  if (keptMs === undefined || !isOlder(since, keptMs, atMs)) return { foundOld: undefined, isOver: false };
-  const upMs = uptimeMs - (foundOld?.uptimeMs ?? 0);
-  const hasKeptPace = foundOld !== undefined && Math.abs(atMs - foundOld.atMs - upMs) <= TOLERANCE_MS;
-  if (!hasKeptPace || upMs < 0) return { foundOld: { atMs, uptimeMs }, isOver: false };
-  return { foundOld, isOver: upMs >= Math.min(keptMs * CONFIRM.part, CONFIRM.mostMs) };
+  if (keepMs === undefined || !isOlder(since, keepMs, atMs)) return { foundOld: undefined, isOver: false };
+  const elapsedMs = uptimeMs - (foundOld?.uptimeMs ?? 0);
+  const hasKeptPace = foundOld !== undefined && Math.abs(atMs - foundOld.atMs - elapsedMs) <= TOLERANCE_MS;
+  if (!hasKeptPace || elapsedMs < 0) return { foundOld: { atMs, uptimeMs }, isOver: false };
+  return { foundOld, isOver: elapsedMs >= Math.min(keepMs * CONFIRM.share, CONFIRM.maxMs) };
 }
 
 /**
- * Does everything that is due for a delivery. Called within `Outbox.change`; a crash at any point is safe. Returns the
- * delivery as it is afterwards; `undefined` if it is finished, or not ready.
+ * Does everything that is due for the folder of a delivery. Called within `Outbox.change`; a crash at any point is safe.
+ * Returns the delivery as it is afterwards; `undefined` if it is finished, or its folder is not placed yet.
  */
-export async function checkDelivery(
+export async function advanceFolder(
   tools: HandoffTools,
   outbox: Outbox,
   key: string,
 ): Promise<OutboxDelivery | undefined> {
   const opened = await openOutboxDelivery(tools, outbox, key);
   if (opened === undefined) return undefined;
-  const check = new DeliveryCheck(tools, outbox, opened);
-  while (!(await check.advance())) {}
-  return check.stored === undefined ? undefined : { ...opened, stored: check.stored };
+  const lifecycle = new FolderLifecycle(tools, outbox, opened);
+  while (!(await lifecycle.advance())) {}
+  return lifecycle.stored === undefined ? undefined : { ...opened, stored: lifecycle.stored };
 }
 
-/** Whether nothing is due. `isThorough`: the folder is found by its manifest. */
+/** Whether nothing is due for the folder. `isThorough`: its manifest is read too. */
 export async function isUpToDate(
   tools: HandoffTools,
   item: OutboxDelivery,
   isThorough: boolean,
 ): Promise<boolean> {
   const { end, stored, delivery } = item;
-  const handoff = tools.handoff();
+  const handoff = tools.handoffOf(end.mailbox);
   if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
   const { folder, deliveredAt } = delivery;
   const byName = async () => ({ folder, status: await findByName(tools.inbox, delivery) });
   const located = await (isThorough ? locate(tools, item) : byName());
-  if (located?.folder !== folder) return located === undefined;
+  // The folder is still staged: nothing can be due.
+  if (located === undefined) return true;
+  if (located.folder !== folder) return false;
   return nextAction(stored.entry, located.status, deliveredAt, handoff, momentOf(tools)).type === "none";
 }
 
@@ -151,7 +153,7 @@ function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
   return { atMs: clock.now(), uptimeMs: uptimeMs(), isClockRight: isClockRight() };
 }
 
-class DeliveryCheck {
+class FolderLifecycle {
   readonly #tools: HandoffTools;
   readonly #handoff: Handoff;
   readonly #outbox: Outbox;
@@ -165,15 +167,15 @@ class DeliveryCheck {
 
   constructor(tools: HandoffTools, outbox: Outbox, opened: Opened) {
     this.#tools = tools;
-    this.#handoff = tools.handoff();
+    this.#handoff = tools.handoffOf(opened.delivery.mailbox);
     this.#outbox = outbox;
     this.#opened = opened;
-    this.#delivered = deliveredOf(opened.delivery);
+    this.#delivered = eventFactsOf(opened.delivery);
     this.#entry = opened.stored.entry;
     this.stored = opened.stored;
   }
 
-  /** True where nothing is left to do now. */
+  /** Does the next action. True if nothing is left to do now. */
   async advance(): Promise<boolean> {
     const { status, delivery } = this.#opened;
     const action = nextAction(
@@ -223,7 +225,7 @@ class DeliveryCheck {
       this.#entry = { ...this.#entry, isRemoving: true };
       await this.#save();
     }
-    // Also where it is gone: a crash may have interrupted an earlier call.
+    // Called even if the folder is gone: a crash may have interrupted an earlier removal.
     const result = await inbox.removeDelivered({ id, folder });
     if (result === "foreign" && !isGone) {
       this.#events.push(() => emit({ type: "folder-left", delivered }));

@@ -1,8 +1,8 @@
-/** The state of a way on a disk that is full, damaged, or shared with other processes. */
+/** The state of a channel on a disk that is full, damaged, or shared with other processes. */
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Memory } from "../../../src/notify/memory.ts";
-import { Shared } from "../../../src/notify/shared.ts";
-import { WayState } from "../../../src/notify/state.ts";
+import { SharedState } from "../../../src/notify/shared-state.ts";
+import { ChannelState } from "../../../src/notify/state.ts";
+import { StateFiles } from "../../../src/notify/state-files.ts";
 import { ModelDisk } from "../../support/model-disk.ts";
 import { GatedDisk } from "../../support/schedules.ts";
 
@@ -86,14 +86,17 @@ test("a torn state falls back to the one before, and a damaged one to none", asy
 
 interface Opened {
   readonly disk: LimitedDisk;
-  readonly shared: Shared;
+  readonly shared: SharedState;
 }
 
 function open(model: ModelDisk, isShared = true): Opened {
   const disk = new LimitedDisk(model);
-  const memory = new Memory(FOLDER, disk);
-  const makeState = (snapshot?: ReturnType<WayState["snapshot"]>) => new WayState(0, snapshot);
-  return { disk, shared: new Shared({ memory, isShared, saveAfterMs: 1, makeState, onChanged: () => {} }) };
+  const files = new StateFiles(FOLDER, disk);
+  const makeState = (snapshot?: ReturnType<ChannelState["snapshot"]>) => new ChannelState(0, snapshot);
+  return {
+    disk,
+    shared: new SharedState({ files, isShared, saveAfterMs: 1, makeState, onChanged: () => {} }),
+  };
 }
 
 async function restarted(disk: ModelDisk): Promise<Opened> {

@@ -1,32 +1,33 @@
 /**
- * One way to notify. Notices are gathered, then sent in one message: the first soon, later ones as digests. A message
- * that cannot be sent is tried again with growing pauses, and takes up what happened meanwhile.
+ * One channel for notifications. Notices are gathered, then sent in one message: the first soon, later ones as digests.
+ * After a failure, the next attempt follows with backoff, and includes newer notices.
  */
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
-import { unlessStopped } from "../base/deadline.ts";
+import { LONGEST_TIMER_MS, unlessStopped } from "../base/deadline.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
+import { DAY_MS } from "../base/timetable.ts";
 import type { DaemonEvent, Emit, ShownMailbox } from "../model/events.ts";
-import { describeWay, type Notification } from "../model/notify.ts";
-import { Memory } from "./memory.ts";
-import { formatMessage, type Sender } from "./message.ts";
+import { type ChannelSettings, describeChannel } from "../model/notify.ts";
+import { formatMessage, type MessageOrigin } from "./message.ts";
 import { applyEvent, type Notice, type NoticeChanges } from "./notices.ts";
-import type { Batch } from "./pending.ts";
-import { dueMs, isUrgent, nextAllowed, quietUntil } from "./schedule.ts";
+import { type Batch, placeholderFor } from "./pending.ts";
+import { Schedule } from "./schedule.ts";
 import { sendMessage } from "./send.ts";
-import { Shared } from "./shared.ts";
-import { WayState } from "./state.ts";
+import { SharedState } from "./shared-state.ts";
+import { ChannelState } from "./state.ts";
+import { StateFiles } from "./state-files.ts";
 
 export interface NotifyPatience {
   /** Pause after the first failure; it grows with each further one. */
   readonly retryMs: number;
-  /** A failure of a service or a hand-off that is over within this time is not notified. */
+  /** A failure of a service or a hand-off that is over within this time is not reported. */
   readonly blipMs: number;
 }
 
-export interface WayTools {
+export interface ChannelTools {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly stop: AbortSignal;
@@ -35,60 +36,59 @@ export interface WayTools {
   /** Other processes use the folder too. */
   readonly isShared: boolean;
   readonly patience: NotifyPatience;
-  sender(): Sender;
+  origin(): MessageOrigin;
   mailboxes(): ReadonlyMap<string, ShownMailbox>;
   /** The base URL of a mailbox's service. */
   serviceOf(mailbox: string): string | undefined;
-  /** How many other ways fail now. */
-  othersFailing(way: Way): number;
+  /** How many other channels fail now. */
+  othersFailing(channel: Channel): number;
 }
 
 const SAVE_AFTER_MS = 2_000;
-/** On Redis: other processes wait for changes, such as a delivery that settles a notice. */
+/** The same with several processes. Short, because the others need each change, such as a delivery that settles a notice. */
 const SHARE_AFTER_MS = 250;
 /** Events come in thousands: the time of the next message is computed for all of them at once. */
 const PLAN_AFTER_MS = 100;
-/** On Redis: shows that this process is alive, and reads what others have left to send. */
+/** With several processes: shows that this one is alive, and reads what others have left to send. */
 const HEARTBEAT_MS = 2 * 60_000;
-/** On Redis: the wait while another process sends. */
+/** With several processes: the wait while another one sends. */
 const LOOK_AGAIN_MS = 1_000;
-/** Beyond the timeout of a message, its sender has ended or was stopped: another process sends it again. */
+/** A lease lasts for the timeout of a message and this margin. Then another process sends the message again. */
 const LEASE_MARGIN_MS = 60_000;
-/** A message that is being sent may still be accepted after a stop: aborted at once, it would be sent twice. */
+/** After a stop, the server has this long to accept the current message. Else it is sent again at the next start. */
 const FINISH_MS = 3_000;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-const DAY_MS = 86_400_000;
 
-export class Way {
+export class Channel {
   readonly id: string;
-  readonly #tools: WayTools;
-  #settings: Notification;
-  readonly #memory: Memory;
-  readonly #shared: Shared;
+  readonly #tools: ChannelTools;
+  #settings: ChannelSettings;
+  readonly #files: StateFiles;
+  readonly #shared: SharedState;
   readonly #changes: NoticeChanges;
   readonly #flushing = new Coalesced(() => this.#flush());
   readonly #closed = new AbortController();
   /** Aborts on the stop of the daemon too. */
   readonly #ended: AbortSignal;
   #isReady = false;
+  #isFinishing = false;
   #failures = 0;
   #retryAtMs = 0;
-  #planner: NodeJS.Timeout | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #planTimer: NodeJS.Timeout | undefined;
+  #sendTimer: NodeJS.Timeout | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
 
-  constructor(id: string, settings: Notification, tools: WayTools) {
+  constructor(id: string, settings: ChannelSettings, tools: ChannelTools) {
     this.id = id;
     this.#settings = settings;
     this.#tools = tools;
     const { clock, folder, isShared, patience, stop } = tools;
     this.#ended = AbortSignal.any([stop, this.#closed.signal]);
-    this.#memory = new Memory(folder);
-    this.#shared = new Shared({
-      memory: this.#memory,
+    this.#files = new StateFiles(folder);
+    this.#shared = new SharedState({
+      files: this.#files,
       isShared,
       saveAfterMs: isShared ? SHARE_AFTER_MS : SAVE_AFTER_MS,
-      makeState: (snapshot) => new WayState(patience.blipMs, snapshot, clock.now()),
+      makeState: (snapshot) => new ChannelState(patience.blipMs, snapshot, clock.now()),
       onChanged: () => this.#planSoon(),
     });
     this.#changes = this.#filtered();
@@ -100,7 +100,7 @@ export class Way {
 
   /** Continues with what earlier runs, and processes that have ended, left behind. */
   async start(): Promise<void> {
-    await this.#memory.clean();
+    await this.#files.clean();
     const { isShared } = this.#tools;
     if (isShared) await this.#beat();
     else await this.#shared.run((state) => state.takeOver(this.#shared.token));
@@ -112,11 +112,11 @@ export class Way {
   async #beat(): Promise<void> {
     const claimant = this.#claimant(this.#tools.clock.now());
     await this.#shared.run((state) => state.refresh(claimant));
-    // Troubles of processes that have ended meanwhile are over too.
+    // `ready` again: it ends troubles whose processes have ended meanwhile.
     if (this.#isReady) this.accept({ type: "ready" });
   }
 
-  change(settings: Notification): void {
+  change(settings: ChannelSettings): void {
     this.#settings = settings;
     this.#shared.change(({ pending }) => pending.keepOnly((notice) => this.#isWanted(notice)));
     this.#retryAtMs = 0;
@@ -133,18 +133,15 @@ export class Way {
     applyEvent(event, nowMs, this.#tools.patience.blipMs, this.#changes);
   }
 
-  /** Sends at once what would be sent after gathering. For a daemon that ends with its work. */
+  /** Sends due notices without gathering. For `inlet once`, before it ends. */
   async finish(): Promise<void> {
-    const { quiet, everyMs, urgent } = this.#settings;
-    const nowMs = this.#tools.clock.now();
-    const { sent, pending } = this.#shared.state;
-    const due = dueMs({ quiet, everyMs, urgent, gatherMs: 0 }, sent, pending.details(), nowMs);
-    if (due !== undefined && due <= nowMs) await this.#flushing.run();
+    this.#isFinishing = true;
+    await this.#flushing.run();
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#planner);
-    clearTimeout(this.#timer);
+    clearTimeout(this.#planTimer);
+    clearTimeout(this.#sendTimer);
     this.#closed.abort();
     clearInterval(this.#heartbeat);
     await this.#flushing.idle();
@@ -158,8 +155,8 @@ export class Way {
     // A full disk is a trouble of its own.
     if (service === undefined || !this.#concerns(mailbox) || fault.code === "DISK_FULL") return;
     this.#shared.change(({ services, pending }) => {
-      const { begun, left } = services.failed(mailbox, service, fault, nowMs);
-      if (left !== undefined) pending.drop(left);
+      const { begun, droppedKey } = services.failed(mailbox, service, fault, nowMs);
+      if (droppedKey !== undefined) pending.drop(droppedKey);
       if (this.#isWanted(begun)) pending.begin(begun);
     });
   }
@@ -171,13 +168,16 @@ export class Way {
     });
   }
 
-  /** Other processes may have other mailboxes: only those of this one count. */
+  /**
+   * Removes mailboxes that this process no longer polls. The mailboxes of other processes stay. The event comes before
+   * `Notifier.apply`, so the tools still have the old mailboxes.
+   */
   #reloaded(mailboxes: readonly ShownMailbox[]): void {
     const polled = new Set(mailboxes.filter(({ paused }) => !paused).map(({ name }) => name));
-    const before = new Set(this.#tools.mailboxes().keys());
+    const oldNames = new Set(this.#tools.mailboxes().keys());
     this.#shared.change(({ services, pending }) => {
-      const left = services.keepOnly((name) => polled.has(name) || !before.has(name));
-      for (const key of left) pending.drop(key);
+      const droppedKeys = services.keepOnly((name) => polled.has(name) || !oldNames.has(name));
+      for (const key of droppedKeys) pending.drop(key);
     });
   }
 
@@ -209,20 +209,20 @@ export class Way {
 
   #planSoon(): void {
     if (this.#closed.signal.aborted) return;
-    this.#planner ??= setTimeout(() => this.#plan(), PLAN_AFTER_MS);
+    this.#planTimer ??= setTimeout(() => this.#plan(), PLAN_AFTER_MS);
   }
 
   #plan(): void {
-    clearTimeout(this.#planner);
-    this.#planner = undefined;
-    clearTimeout(this.#timer);
+    clearTimeout(this.#planTimer);
+    this.#planTimer = undefined;
+    clearTimeout(this.#sendTimer);
     if (this.#closed.signal.aborted) return;
     const nowMs = this.#tools.clock.now();
-    const { sent, pending } = this.#shared.state;
-    const due = dueMs(this.#settings, sent, pending.details(), nowMs);
+    const { state } = this.#shared;
+    const due = this.#scheduleOf(state, nowMs).dueMs(state.pending.details());
     if (due === undefined) return;
     const waitMs = Math.max(due, this.#retryAtMs) - nowMs;
-    this.#timer = setTimeout(
+    this.#sendTimer = setTimeout(
       () => void this.#flushing.run(),
       Math.min(Math.max(waitMs, 0) + 1, LONGEST_TIMER_MS),
     );
@@ -240,39 +240,41 @@ export class Way {
   }
 
   #claimant(nowMs: number) {
-    return { by: this.#shared.token, nowMs, leaseMs: this.#settings.way.timeoutMs + LEASE_MARGIN_MS };
+    return { by: this.#shared.token, nowMs, leaseMs: this.#settings.channel.timeoutMs + LEASE_MARGIN_MS };
+  }
+
+  #scheduleOf({ sent }: ChannelState, nowMs: number): Schedule {
+    const times = this.#isFinishing ? { ...this.#settings, gatherMs: 0 } : this.#settings;
+    return new Schedule(times, sent, nowMs);
   }
 
   /** `undefined` if nothing is due. */
-  #select({ pending, sent }: WayState, nowMs: number): Batch | undefined {
-    const { everyMs } = this.#settings;
-    const quietEndMs = quietUntil(this.#settings, nowMs);
-    const isWanted = (notice: Notice) => quietEndMs === undefined || this.#isUrgent(notice, nowMs);
-    const batch = pending.select(nowMs, isWanted);
-    const isUrgentDue =
-      this.#hasUrgent(batch, nowMs) && nextAllowed(sent.lastUrgentMs, everyMs, nowMs) <= nowMs;
-    const isDigestDue = quietEndMs === undefined && nextAllowed(sent.lastSentMs, everyMs, nowMs) <= nowMs;
-    return batch.groups.length > 0 && (isDigestDue || isUrgentDue) ? batch : undefined;
+  #select(state: ChannelState, nowMs: number): Batch | undefined {
+    const { pending } = state;
+    const schedule = this.#scheduleOf(state, nowMs);
+    const due = schedule.dueMs(pending.details());
+    if (due === undefined || due > nowMs) return undefined;
+    return pending.select(nowMs, (notice) => schedule.isAllowed(notice));
   }
 
   #hasUrgent({ groups }: Batch, nowMs: number): boolean {
-    return groups.some(({ notices }) => notices.some((notice) => this.#isUrgent(notice, nowMs)));
-  }
-
-  #isUrgent(notice: Notice, nowMs: number): boolean {
-    return isUrgent(this.#settings, notice, quietUntil(this.#settings, nowMs));
+    const schedule = this.#scheduleOf(this.#shared.state, nowMs);
+    return groups.some(({ kind, isOver, count, notices }) => {
+      const others = count > notices.length ? [{ ...placeholderFor(kind), isOver }] : [];
+      return [...notices, ...others].some((notice) => schedule.isUrgent(notice));
+    });
   }
 
   async #send(batch: Batch, nowMs: number): Promise<void> {
-    const { clock, emit, othersFailing, sender } = this.#tools;
+    const { clock, emit, othersFailing, origin } = this.#tools;
     const { token } = this.#shared;
-    const { way } = this.#settings;
-    const facts = { kind: way.kind, way: describeWay(way), notices: countOf(batch) };
+    const { channel } = this.#settings;
+    const facts = { kind: channel.kind, channel: describeChannel(channel), notices: countOf(batch) };
     const isUrgentMessage = this.#hasUrgent(batch, nowMs);
     const aborter = new AbortController();
     try {
-      const message = formatMessage(batch, sender(), nowMs);
-      const sending = sendMessage(way, message, this.#thread(nowMs), clock, aborter.signal);
+      const message = formatMessage(batch, origin(), nowMs);
+      const sending = sendMessage(channel, message, this.#thread(nowMs), clock, aborter.signal);
       const { refused } = await unlessStopped(sending, FINISH_MS, this.#ended);
       this.#shared.change((state) => {
         const lastUrgentMs = isUrgentMessage ? nowMs : state.sent.lastUrgentMs;
@@ -280,6 +282,7 @@ export class Way {
       });
       await this.#shared.save();
       this.#retryAtMs = 0;
+      // The other recipients have the mail: only the refusal is reported, and the mail is not sent again.
       if (refused !== undefined) return this.#failed(facts, refused);
       this.#failures = 0;
       emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
@@ -293,7 +296,7 @@ export class Way {
     }
   }
 
-  #failed(facts: { kind: "mail" | "webhook"; way: string; notices: number }, fault: Fault): void {
+  #failed(facts: { kind: "mail" | "webhook"; channel: string; notices: number }, fault: Fault): void {
     const isFirst = this.#failures === 0;
     this.#failures++;
     const { clock, emit, patience } = this.#tools;
