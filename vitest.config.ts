@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 // Each test file has a process of its own: the first one compiles the test runner for the others.
 process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cache/compiled");
 
+/** For tests that build an image or install a system. */
+const MACHINE_TIMEOUT_MS = 900_000;
+
 export default defineConfig({
   test: {
     globalSetup: "test/support/built-program.ts",
@@ -18,10 +21,13 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
-      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"] } },
       {
         extends: true,
-        test: { name: "systemd", include: ["test/systemd/**/*.test.ts"] },
+        test: { name: "image", include: ["test/image/**/*.test.ts"], testTimeout: MACHINE_TIMEOUT_MS },
+      },
+      {
+        extends: true,
+        test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], testTimeout: MACHINE_TIMEOUT_MS },
       },
       {
         extends: true,
