@@ -1,5 +1,10 @@
 /** Opens the client of a service for one command. */
 import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeFolderDurably } from "../base/durable.ts";
+import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
 import type { ServiceSettings } from "../config/settings.ts";
 import { POLLING_MINOR_VERSION } from "../service/http.ts";
@@ -41,4 +46,20 @@ export function canPoll(versions: readonly ApiVersion[]): boolean {
 /** `1.12, 1.13`. */
 export function formatVersions(versions: readonly ApiVersion[]): string {
   return versions.map(({ major, minor }) => `${major}.${minor}`).join(", ") || "none";
+}
+
+/** The daemon's folder of tokens; a temporary folder before its first start. */
+export async function openTokensFolder(scope: Scope, state: string): Promise<string> {
+  const isThere = await stat(state).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+  if (isThere) {
+    const folder = join(state, "tokens");
+    await makeFolderDurably(folder, 0o700);
+    return folder;
+  }
+  return scope.use(await mkdtemp(join(tmpdir(), "inlet-tokens-")), (folder) =>
+    rm(folder, { recursive: true, force: true }),
+  );
 }

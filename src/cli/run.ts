@@ -8,7 +8,7 @@ import { followSettings } from "../config/watch.ts";
 import { type DaemonOptions, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
 import type { Emit } from "../model/events.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { IGNORED, type TransferRecord } from "../model/record.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -21,6 +21,7 @@ interface RunOptions {
   readonly config?: string;
   readonly logLevel?: string;
   readonly json?: boolean;
+  readonly dryRun?: boolean;
 }
 
 /** The log level if neither the command line nor the configuration sets one. */
@@ -40,7 +41,17 @@ export function define(command: Command, run: Run): void {
   if (name === "once") {
     command
       .option("--json", "print the resulting state of each transfer as JSON")
-      .action((options: RunOptions) => run((context) => runOnce(context, options)));
+      .option(
+        "--dry-run",
+        "only read the lists, and print what would be downloaded, where to, and which passwords are missing",
+      )
+      .action((options: RunOptions) =>
+        run(async (context) => {
+          if (!options.dryRun) return runOnce(context, options);
+          const { dryRun } = await import("./dry-run.ts");
+          return dryRun(context, options);
+        }),
+      );
   } else {
     command
       .addHelpText("after", "\nSIGTERM stops it. SIGHUP, or a change of the file, reloads the configuration.")
@@ -95,6 +106,8 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   }).finally(() => limited.close());
   const ended = [...last.values()];
   const count = (state: string) => ended.filter((record) => record.state === state).length;
+  const ignored = ended.filter(({ reason }) => reason === IGNORED).length;
+  const gone = count("gone") - ignored;
   if (options.json) {
     printJson(
       context,
@@ -111,7 +124,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   } else {
     say(
       context,
-      `${count("delivered")} delivered, ${count("waiting")} waiting, ${count("quarantined")} quarantined, ${count("gone")} gone.`,
+      `${count("delivered")} delivered, ${count("waiting")} waiting, ${count("quarantined")} quarantined, ${gone} gone${ignored === 0 ? "" : `, ${ignored} left out`}.`,
     );
   }
   if (context.stop.aborted) throw new Fault("STOPPED");
@@ -123,7 +136,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
     );
   }
   if (unreachable > 0) return "unreachable";
-  return failedPolls + unsettled + count("gone") > 0 ? "attention" : "fine";
+  return failedPolls + unsettled + gone > 0 ? "attention" : "fine";
 }
 
 /** Logs a fault that ends the program. A person at a terminal also gets it on standard error. */

@@ -92,6 +92,8 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
     ["Waits until", until && time(until)],
     ["Expires", expires && time(expires)],
     ["Folder", isInInbox ? folder && join(inbox, folder) : undefined],
+    ["Route", story.route && `${story.route}, because ${story.routedBecause}`],
+    ["Allowed", story.allowedBy && `by ${story.allowedBy}, whatever the routes say`],
     ["Verified", story.verified],
     ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
     ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts spent` : undefined],

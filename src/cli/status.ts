@@ -161,7 +161,7 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
   board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
   const readEnd = (name: string, round: number) => ledger.readEnd(name, round);
-  const summary = await peekHandoffs(work, (mailbox) => handoffOf(settings, mailbox), readEnd);
+  const summary = await peekHandoffs(work, (delivery) => handoffOf(settings, delivery), readEnd);
   board.listener({ type: "outbox-scanned", summary });
   const status = board.read();
   // The board describes this process, which is not a daemon.

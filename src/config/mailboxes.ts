@@ -1,16 +1,17 @@
 /** The `mailboxes` list: the settings of each mailbox, its passwords, and the service it uses. */
 import { nearestName } from "../base/nearest.ts";
-import { PLACEHOLDERS } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { CHECK_KEYS, type RawCheck, readCheck } from "./check.ts";
 import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import { type Layer, layersWithin, pickFrom } from "./layers.ts";
+import { LAYOUT, readLayout } from "./layout.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
-import { group, type SchemaKeys, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import { OTHERWISE, ROUTES, readRouting } from "./routes.ts";
+import { group, type SchemaKeys, type SchemaNode, SWITCH, type Written } from "./schema-nodes.ts";
 import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
-import { EXPECT, QUIET, readExpect, readQuiet } from "./times.ts";
+import { EXPECT, QUIET, readExpect, readQuiet, readSince, SINCE } from "./times.ts";
 import { DURATION, readDuration } from "./units.ts";
 
 /** Keys that `defaults` may set for all mailboxes. */
@@ -35,9 +36,7 @@ const SHARED_KEYS = {
       "How to treat a transfer with files without checksums: `require` quarantines it, `prefer` delivers it marked as not verified. Files with a wrong checksum are never delivered.",
   },
   layout: {
-    ...TEXT,
-    title: "a relative path with placeholders",
-    maxLength: 1000,
+    ...LAYOUT,
     default: "{mailbox}/{sender}/{trackingId}",
     description:
       "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`.",
@@ -50,6 +49,7 @@ const SHARED_KEYS = {
     description:
       "The most wrong passwords to send for a transfer: a service may lock or destroy it after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless there is only one.",
   },
+  since: SINCE,
   quiet: QUIET,
 } as const satisfies SchemaKeys;
 
@@ -78,6 +78,8 @@ export const MAILBOX = {
     passwords: PASSWORDS,
     paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
     expect: EXPECT,
+    routes: ROUTES,
+    otherwise: OTHERWISE,
     handoff: group(
       HANDOFF.properties,
       "The hand-off of this mailbox, where it differs from the common `handoff`: each key set here replaces the common one.",
@@ -129,9 +131,11 @@ export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft):
       { raw, path: [] },
     ];
     const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, draft);
+    const handoffs = layersWithin(layers, "handoff");
     const groups = {
       check: readCheck(layersWithin(layers, "check"), draft),
-      ...(own.handoff && { handoff: await readHandoff(layersWithin(layers, "handoff"), draft) }),
+      ...(own.handoff && { handoff: await readHandoff(handoffs, draft) }),
+      routing: await readRouting(own, path, handoffs, draft),
     };
     if (service === undefined) continue;
     settings.push({ ...mailbox, passwords: [...mailbox.passwords, ...passwords], ...groups, service });
@@ -173,10 +177,9 @@ async function readMailbox(
   ]);
   const keys = SHARED_KEYS;
   const layout = pick("layout") ?? { value: keys.layout.default, path: [] };
-  const wrong = describeWrongLayout(layout.value);
-  if (wrong !== undefined) draft.problems.add(layout.path, `${showValue(layout.value)} ${wrong}`);
   const poll = pick("poll") ?? { value: keys.poll.default, path: [] };
   const quiet = pick("quiet");
+  const since = pick("since");
   const email = own.email ?? "";
   return {
     name: own.name ?? email,
@@ -184,10 +187,11 @@ async function readMailbox(
     pollMs: readDuration(poll.value, poll.path, draft),
     fetch: pick("fetch")?.value ?? keys.fetch.default,
     verify: pick("verify")?.value ?? keys.verify.default,
-    layout: layout.value,
+    layout: readLayout(layout.value, layout.path, draft),
     passwords: await readPasswords(own.passwords ?? [], [...path, "passwords"], draft),
     passwordAttempts: pick("passwordAttempts")?.value ?? keys.passwordAttempts.default,
     paused: own.paused ?? MAILBOX.properties.paused.default,
+    since: readSince(since?.value ?? keys.since.default, since?.path ?? [], zone, draft),
     quiet: readQuiet(quiet?.value, quiet?.path ?? [], zone, draft),
     expect: readExpect(own.expect ?? [], [...path, "expect"], zone, draft),
   };
@@ -230,34 +234,4 @@ export function describeUnknownMailbox(mailboxes: readonly (Named | undefined)[]
   const nearest = nearestName(wanted, names);
   const known = nearest === undefined ? `known: ${names.join(", ") || "none"}` : `did you mean ${nearest}?`;
   return `there is no mailbox ${showValue(wanted)}, ${known}`;
-}
-
-const PLACEHOLDER_NAMES: readonly string[] = PLACEHOLDERS;
-
-/** Layouts are relative, use known placeholders, and give each transfer its own folder. */
-function describeWrongLayout(layout: string): string | undefined {
-  if (layout.startsWith("/")) return "must be relative: it begins inside the inbox";
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
-  if (/[\\\u0000-\u001f]/.test(layout)) return "must not contain backslashes or control characters";
-  const segments = layout.split("/");
-  if (segments.some((segment) => segment.trim() === ""))
-    return "must not contain an empty part between slashes";
-  if (segments.some((segment) => segment.trim().startsWith("."))) {
-    return "must not contain a part that begins with a dot";
-  }
-  const unknown = layout
-    .match(/\{[^{}]*\}/g)
-    ?.find((found) => !PLACEHOLDER_NAMES.includes(found.slice(1, -1)));
-  if (unknown !== undefined) return describeUnknownPlaceholder(unknown);
-  if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "contains an unmatched { or }";
-  if (!/\{(trackingId|transferId)\}/.test(layout)) {
-    return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
-  }
-  return undefined;
-}
-
-function describeUnknownPlaceholder(found: string): string {
-  const nearest = nearestName(found.slice(1, -1), PLACEHOLDER_NAMES);
-  const known = PLACEHOLDER_NAMES.map((name) => `{${name}}`).join(" ");
-  return `contains the unknown placeholder ${found}, ${nearest === undefined ? `known: ${known}` : `did you mean {${nearest}}?`}`;
 }

@@ -3,6 +3,7 @@ import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { ChannelSettings } from "../model/notify.ts";
+import type { Routed } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
 /** The configuration file if none is named, and the user has none. */
@@ -87,14 +88,16 @@ export interface MailboxSettings extends Mailbox {
 }
 
 /**
- * The hand-off of a mailbox. A mailbox that is no longer configured may have had its own: it gets the common one, which
- * then removes no folder.
+ * The hand-off of a transfer, by its mailbox and route. A mailbox or route that is no longer configured may have had its
+ * own: the next common one takes its place, and then removes no folder.
  */
-export function handoffOf({ mailboxes, handoff }: Settings, mailbox: string): Handoff {
+export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, route }: Routed): Handoff {
   const found =
     mailboxes.find(({ name }) => name === mailbox) ??
     mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
-  if (found !== undefined) return found.handoff ?? handoff;
+  const own = found?.routing?.routes.find(({ name }) => name === route);
+  const handoff = own?.handoff ?? found?.handoff ?? common;
+  if (found !== undefined && (route === undefined || own !== undefined)) return handoff;
   const { keep, ...others } = handoff;
   return others;
 }

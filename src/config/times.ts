@@ -1,6 +1,13 @@
 /** Keys that depend on the time of day: time zone, quiet hours and expected transfers. Problems go to the draft. */
 import { nearestName } from "../base/nearest.ts";
-import { coversWeek, isTimeZone, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
+import {
+  coversWeek,
+  firstInstantOf,
+  isTimeZone,
+  makeTimetable,
+  type Span,
+  type Timetable,
+} from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
@@ -28,6 +35,15 @@ export const QUIET = {
   minItems: 1,
   description:
     "When no download starts. Running downloads continue, and the mailbox is still polled. A transfer that expires before the quiet hours end, or within six hours after, is downloaded anyway, and so is one for which an operator gives an order or a password.",
+} as const satisfies SchemaNode;
+
+export const SINCE = {
+  type: "string",
+  title: "all, now, or a date such as 2026-12-01 or 2026-12-01T06:00",
+  pattern: "^(all|now|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)$",
+  default: "all",
+  description:
+    "Where the mailbox starts. `all`: with every transfer that the service lists. `now`: without those that it lists at the first poll with this setting. A date (in `timezone`): without those that are listed before then. They are recorded as ignored; `inlet retry` downloads one nevertheless. The service does not say when a transfer was sent, so a date in the past leaves nothing out.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {
@@ -185,4 +201,22 @@ function readExpectation(
     withinMs: within === undefined ? undefined : readDuration(within, [...path, "within"], draft),
     described: `${sender} by ${by} ${givenDays}${within === undefined ? "" : ` within ${within}`}`,
   };
+}
+
+/** The instant of a date; `undefined` for `all`. */
+export function readSince(
+  text: string,
+  path: KeyPath,
+  zone: string,
+  { problems }: Draft,
+): number | "now" | undefined {
+  if (text === "all") return undefined;
+  if (text === "now") return "now";
+  const localMs = Date.parse(text.includes("T") ? `${text}Z` : text);
+  // `2026-02-30` is read as a day in March.
+  if (!Number.isNaN(localMs) && new Date(localMs).toISOString().startsWith(text)) {
+    return isTimeZone(zone) ? firstInstantOf(zone, localMs) : localMs;
+  }
+  problems.add(path, `${showValue(text)} is not a date`);
+  return undefined;
 }

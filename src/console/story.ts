@@ -26,6 +26,7 @@ ${story.commands.length === 0 ? html`<p class="facts">No command applies in this
 function factsOf(story: Story, nowMs: number): (readonly [string, Html | string | undefined])[] {
   const { mailbox, sender, transferId, state, reason, message, until, expires, folder } = story;
   const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject, files, bytes } = story;
+  const { route, routedBecause, allowedBy } = story;
   const size = sizeOf({ files: files ?? undefined, bytes: bytes ?? undefined });
   const spent =
     passwordsSpent === null
@@ -42,6 +43,8 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Next try", renderTime(until ?? undefined, nowMs)],
     ["Expires", renderTime(expires ?? undefined, nowMs)],
     ["Folder", folder === null ? undefined : html`<span class="path">${folder}</span>`],
+    ["Route", route === null ? undefined : `${route}, because ${routedBecause}`],
+    ["Allowed", allowedBy === null ? undefined : `by ${allowedBy}, whatever the routes say`],
     ["Verified", verified ?? undefined],
     ["Kept in", kept === null ? undefined : html`<span class="path">${kept}</span>`],
     ["Passwords", spent],

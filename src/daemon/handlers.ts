@@ -6,6 +6,7 @@ import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import { DONE } from "../model/job.ts";
+import type { Routed } from "../model/record.ts";
 import { downloadOf, type Pulse } from "../observe/pulse.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
@@ -15,7 +16,7 @@ import type { LiveSettings } from "./live-settings.ts";
 import { sourceOf } from "./mailboxes.ts";
 
 /** The tools that each job gets anew. */
-export type JobTools = "limits" | "handoff" | "check" | "freeSlot";
+export type JobTools = "limits" | "handoffOf" | "check" | "freeSlot";
 
 interface HandlerTools {
   readonly live: LiveSettings;
@@ -53,10 +54,16 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
         clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
-      const { limits } = live.now;
-      const handoff = handoffOf(live.now, key.mailbox);
+      // A change of the hand-off applies to downloads that start later.
+      const settings = live.now;
       const check = () => live.now.mailboxes.find(({ name }) => name === key.mailbox)?.check;
-      const jobTools = { ...transfer, limits, handoff, check, freeSlot };
+      const jobTools = {
+        ...transfer,
+        limits: settings.limits,
+        handoffOf: (record: Routed) => handoffOf(settings, record),
+        check,
+        freeSlot,
+      };
       return pulse.during(downloadOf(key), () => downloadTransfer(jobTools, sourceOf(state), key, signal));
     },
   };

@@ -38,7 +38,7 @@ export function openDaemonHandoffs(
   return openHandoffs({
     ...rest,
     work,
-    handoffOf: (mailbox) => handoffOf(live.now, mailbox),
+    handoffOf: (delivery) => handoffOf(live.now, delivery),
     isAlone: queue === "embedded",
     finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => uptime() * 1_000,

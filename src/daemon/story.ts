@@ -63,6 +63,8 @@ function formatStory(
     passwordAttempts: passwords?.allowed ?? null,
     attempts: record.attempts,
     acknowledged: record.acknowledged ?? false,
+    routedBecause: record.routedBecause ?? null,
+    allowedBy: record.allowedBy ?? null,
     rounds,
     staged,
     kept: kept ?? null,

@@ -137,6 +137,7 @@ export function formatTransfer(record: TransferRecord, passwordsSpent: number | 
     until: record.until ?? null,
     expires: record.expires ?? null,
     folder: record.folder ?? null,
+    route: record.route ?? null,
     subject: record.subject ?? null,
     files: record.files ?? null,
     bytes: record.bytes ?? null,

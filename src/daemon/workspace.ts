@@ -60,7 +60,7 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
     root,
     clock,
     writer: isAlone ? undefined : await readWriter(state),
-    folderMode: (mailbox) => handoffOf(live.now, mailbox).folderMode,
+    folderMode: (record) => handoffOf(live.now, record).folderMode,
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
   scope.use(ledger, (it) => it.close());

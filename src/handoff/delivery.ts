@@ -9,6 +9,7 @@ export interface Delivery extends Delivered {
   readonly id: string;
   readonly transferId: string;
   readonly verified: Verified;
+  readonly route: string | undefined;
   /** The name of the acknowledgement file. No delivered file has this name. */
   readonly acknowledgement: string | undefined;
 }
@@ -25,11 +26,12 @@ export function parseKey(key: string): { readonly name: string; readonly round: 
 
 /** `folder`: the real one, where it differs from that of the end record. */
 export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
-  const { mailbox, trackingId, transferId, sender, verified = "none", acknowledgement, at } = end;
+  const { mailbox, route, trackingId, transferId, sender, verified = "none", acknowledgement, at } = end;
   const { name, round } = parseKey(key);
   return {
     id: deliveryId(name, round),
     mailbox,
+    route,
     trackingId,
     round,
     transferId,

@@ -138,7 +138,7 @@ export async function isUpToDate(
   isThorough: boolean,
 ): Promise<boolean> {
   const { end, stored, delivery } = item;
-  const handoff = tools.handoffOf(end.mailbox);
+  const handoff = tools.handoffOf(end);
   if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
   const { folder, deliveredAt } = delivery;
   const byName = async () => ({ folder, status: await findByName(tools.inbox, delivery) });
@@ -167,7 +167,7 @@ class FolderLifecycle {
 
   constructor(tools: HandoffTools, outbox: Outbox, opened: Opened) {
     this.#tools = tools;
-    this.#handoff = tools.handoffOf(opened.delivery.mailbox);
+    this.#handoff = tools.handoffOf(opened.delivery);
     this.#outbox = outbox;
     this.#opened = opened;
     this.#delivered = eventFactsOf(opened.delivery);

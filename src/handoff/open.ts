@@ -57,9 +57,9 @@ class FileHandoffs implements OpenHandoffs {
       succeeded: () => this.#outage.clear(SCAN),
     });
     this.#steps = new Steps(tools, this.#outbox, {
-      tried: (key, entry, mailbox) => {
+      tried: (key, entry, delivery) => {
         this.#tried++;
-        this.#scanner.visitSoon(key, entry, mailbox);
+        this.#scanner.visitSoon(key, entry, delivery);
       },
       readFailed: (key, error) => void this.#failed(key, error),
       writeFailed: (what, fault) => this.#outage.add(what, fault),
@@ -72,7 +72,7 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async prepare(record: TransferRecord): Promise<void> {
-    const handoff = this.#tools.handoffOf(record.mailbox);
+    const handoff = this.#tools.handoffOf(record);
     const key = keyOf(this.#tools.ledger.nameOf(record), record.round);
     await this.#outbox.create(key, newEntry(handoff), needsDurability(handoff, record.acknowledgement));
     if (handoff.command !== undefined) this.#steps.noteNoOrphans(key);
@@ -83,7 +83,7 @@ class FileHandoffs implements OpenHandoffs {
     const { folder, round } = record;
     const name = ledger.nameOf(record);
     const key = keyOf(name, round);
-    const handoff = this.#tools.handoffOf(record.mailbox);
+    const handoff = this.#tools.handoffOf(record);
     try {
       const recorded = wanted ?? (await ledger.readEnd(name, round))?.folder;
       if (folder !== undefined && folder !== recorded)
@@ -96,12 +96,13 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async retry({ round, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {
-    const name = this.#tools.ledger.nameOf(transfer);
-    const handoff = this.#tools.handoffOf(transfer.mailbox);
+    const { ledger } = this.#tools;
+    const name = ledger.nameOf(transfer);
     let isDone = true;
     for (let each = 1; each <= round; each++) {
       const key = keyOf(name, each);
       if ((await this.#outbox.find(key)) === undefined) continue;
+      const handoff = this.#tools.handoffOf((await ledger.readEnd(name, each)) ?? transfer);
       const isChanged = await this.#change(key, handoff, (entry) => {
         const steps = openSteps(entry, handoff);
         return steps.length === 0 ? entry : { ...entry, ...untried(steps) };

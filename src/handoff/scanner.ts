@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import type { HandoffStep } from "../model/handoff.ts";
-import type { TransferRecord } from "../model/record.ts";
+import type { Routed, TransferRecord } from "../model/record.ts";
 import { deliveryOf } from "./delivery.ts";
 import { dueSteps, EMPTY_ENTRY, type Entry, failedSteps } from "./entry.ts";
 import { advanceFolder, isUpToDate } from "./folder-lifecycle.ts";
@@ -80,7 +80,7 @@ export class Scanner {
       if (this.#hooks.failed(key, error)) isGood = false;
       return undefined;
     };
-    const summary = new Summary((mailbox) => this.#tools.handoffOf(mailbox));
+    const summary = new Summary((delivery) => this.#tools.handoffOf(delivery));
     this.#failing.clear();
     this.#seen = 0;
     const visitFound = async (found: FoundEntry) => {
@@ -106,8 +106,8 @@ export class Scanner {
   }
 
   /** The entry was changed: visits it without waiting for the next scan. */
-  visitSoon(key: string, entry: Entry, mailbox: string): void {
-    this.#countFailing(key, entry, mailbox);
+  visitSoon(key: string, entry: Entry, delivery: Routed): void {
+    this.#countFailing(key, entry, delivery);
     const visit = async () => {
       const stored = await this.#outbox.find(key);
       const item = stored && (await readOutboxDelivery(this.#tools, key, stored));
@@ -178,16 +178,15 @@ export class Scanner {
       return undefined;
     }
     const { entry } = item.stored;
-    const { mailbox } = item.delivery;
-    this.#countFailing(key, entry, mailbox);
-    const handoff = this.#tools.handoffOf(mailbox);
+    this.#countFailing(key, entry, item.delivery);
+    const handoff = this.#tools.handoffOf(item.delivery);
     const steps = isHeldElsewhere ? [] : dueSteps(entry, handoff, byMs ?? this.#tools.clock.now());
     for (const step of steps) this.#hooks.due(key, step);
     return { item, dueCount: steps.length };
   }
 
-  #countFailing(key: string, entry: Entry, mailbox: string): void {
-    if (failedSteps(entry, this.#tools.handoffOf(mailbox)).length === 0) this.#failing.delete(key);
+  #countFailing(key: string, entry: Entry, delivery: Routed): void {
+    if (failedSteps(entry, this.#tools.handoffOf(delivery)).length === 0) this.#failing.delete(key);
     else if (this.#failing.size < MAX_FAILING) this.#failing.add(key);
   }
 }

@@ -7,6 +7,7 @@ import { KeyedPool } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
+import type { Routed } from "../model/record.ts";
 import { runCommand } from "./command.ts";
 import { type Delivery, eventFactsOf } from "./delivery.ts";
 import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
@@ -30,7 +31,7 @@ interface Attempt {
 
 export interface StepHooks {
   /** An attempt was made, and its result is stored. */
-  tried(key: string, entry: Entry, mailbox: string): void;
+  tried(key: string, entry: Entry, delivery: Routed): void;
   /** The entry cannot be read. The next scan finds the step due again. */
   readFailed(key: string, error: unknown): void;
   /**
@@ -97,7 +98,7 @@ export class Steps {
     const opened = await this.#outbox.change(key, () => openOutboxDelivery(this.#tools, this.#outbox, key));
     if (opened === undefined) return;
     // One configuration for the whole attempt, whatever is loaded meanwhile.
-    const handoff = this.#tools.handoffOf(opened.delivery.mailbox);
+    const handoff = this.#tools.handoffOf(opened.delivery);
     if (!dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
     if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
     const attempt = await this.#attempt(opened.delivery, step, handoff);
@@ -151,13 +152,13 @@ export class Steps {
       emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry, output });
     }
     if (after.nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(after.nextAt) - clock.now());
-    this.#hooks.tried(key, entry, delivery.mailbox);
+    this.#hooks.tried(key, entry, delivery);
   }
 
   async #store(
     key: string,
     step: HandoffStep,
-    { mailbox }: Delivery,
+    delivery: Delivery,
     fault: Fault | undefined,
     atMs: number,
   ): Promise<Entry | undefined> {
@@ -167,7 +168,7 @@ export class Steps {
       const before = stored?.entry[step];
       if (stored === undefined || before === undefined) return undefined;
       const entry = { ...stored.entry, [step]: afterAttempt(before, fault, atMs, random(), patience) };
-      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoffOf(mailbox)));
+      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoffOf(delivery)));
       return entry;
     });
   }

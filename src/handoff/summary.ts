@@ -10,8 +10,8 @@ import { listEntries, outboxIn, peekEntry } from "./peek.ts";
 /** How many failed deliveries are listed, and how many overdue ones. */
 const MAX_TROUBLES = 500;
 
-/** Returns the hand-off of a mailbox. */
-type HandoffOf = (mailbox: string) => Handoff;
+/** Returns the hand-off of a delivery. */
+type HandoffOf = (delivery: Delivery) => Handoff;
 
 /** Grows entry by entry; its size is bounded. */
 export class Summary implements HandoffSummary {
@@ -47,7 +47,7 @@ export class Summary implements HandoffSummary {
       this.waiting++;
       this.#oldestMs = Math.min(this.#oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(delivery.deliveredAt));
     }
-    const failed = failedSteps(entry, this.#handoffOf(delivery.mailbox));
+    const failed = failedSteps(entry, this.#handoffOf(delivery));
     const isOverdue = entry.reported && isWaiting;
     if (failed.length === 0 && !isOverdue) return;
     this.troubled++;

@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Emit } from "../model/events.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
 import type { HandoffPatience } from "./port.ts";
 
 export interface HandoffTools {
@@ -10,8 +10,8 @@ export interface HandoffTools {
   readonly work: string;
   /** No other process works on this inbox. */
   readonly isAlone: boolean;
-  /** The hand-off of a mailbox, as configured now. */
-  handoffOf(mailbox: string): Handoff;
+  /** The hand-off of a delivery, by its mailbox and route, as configured now. */
+  handoffOf(delivery: Routed): Handoff;
   readonly ledger: {
     nameOf(key: TransferKey): string;
     /** The end record of this very round; `undefined` while the round is open. */

@@ -6,7 +6,7 @@ import { type Disk, meansNoLinks, OpenFolders, systemDisk, tryUnlink } from "../
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { Fault, messageOf } from "../base/faults.ts";
 import type { RecordedAct } from "../model/order.ts";
-import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { hasEnded, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
@@ -16,6 +16,7 @@ import type { Ledger, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
+import { Starts } from "./starts.ts";
 import { Watermark } from "./watermark.ts";
 
 export interface LedgerOptions {
@@ -23,7 +24,7 @@ export interface LedgerOptions {
   /** The inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them, as configured now. */
-  folderMode(mailbox: string): number;
+  folderMode(transfer: Routed): number;
   readonly clock: Clock;
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
@@ -101,10 +102,15 @@ async function removeTorn(paths: LedgerPaths): Promise<void> {
       await systemDisk.unlink(path);
     }
   }
+  for (const name of await systemDisk.list(paths.starts)) {
+    const path = join(paths.starts, name);
+    if (!(await systemDisk.read(path)).endsWith("\n")) await systemDisk.unlink(path);
+  }
 }
 
 class FileLedger implements Ledger {
   readonly attempts: FileAttempts;
+  readonly starts: Ledger["starts"];
   readonly stages: Stages;
   readonly #paths: LedgerPaths;
   readonly #disk: Disk;
@@ -136,6 +142,11 @@ class FileLedger implements Ledger {
     const watermark = this.#watermark;
     this.#retention = new Retention({ disk, paths, rounds: this.#rounds, watermark });
     this.attempts = new FileAttempts(disk, paths, this.#rounds);
+    const starts = new Starts(disk, paths.starts, this.#rounds.once);
+    this.starts = {
+      read: (mailbox) => this.#try(starts.read(mailbox)),
+      create: (mailbox, before, at) => this.#try(starts.create(mailbox, before, at)),
+    };
     const { targets } = this.#rounds;
     this.stages = {
       openStage: (record) => this.#try(this.#rounds.openStage(record)),
@@ -146,7 +157,7 @@ class FileLedger implements Ledger {
       reclaim: (stage) => this.#try(this.#reclaim(stage)),
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
-      takeFolder: (folder, mailbox) => this.#try(targets.takeFolder(folder, mailbox)),
+      takeFolder: (folder, transfer) => this.#try(targets.takeFolder(folder, transfer)),
       giveBack: (folder) => targets.giveBack(folder),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),

@@ -35,6 +35,7 @@ export class LedgerPaths {
   readonly staging: string;
   readonly notes: string;
   readonly journal: string;
+  readonly starts: string;
   /** The hand-offs write it. */
   readonly outbox: string;
   /** For files that have no name yet. */
@@ -47,14 +48,15 @@ export class LedgerPaths {
     this.staging = join(work, "staging");
     this.notes = join(work, "notes");
     this.journal = join(work, "journal");
+    this.starts = join(work, "starts");
     this.outbox = join(work, "outbox");
     this.temporary = join(work, "new");
   }
 
   /** Created by the ledger. */
   folders(): readonly string[] {
-    const { ledger, attempts, staging, notes, journal, temporary } = this;
-    return [ledger, attempts, staging, notes, journal, temporary, new Quarantine(this.work).folder];
+    const { ledger, attempts, staging, notes, journal, starts, temporary } = this;
+    return [ledger, attempts, staging, notes, journal, starts, temporary, new Quarantine(this.work).folder];
   }
 
   ledgerFolder(name: string): string {

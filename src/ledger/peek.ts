@@ -27,6 +27,7 @@ import {
 } from "./paths.ts";
 import type { OnDamaged, TransferKey } from "./port.ts";
 import { Rounds } from "./rounds.ts";
+import { Starts } from "./starts.ts";
 
 export function peekLedger(work: string): LedgerPeek {
   return new LedgerPeek(work);
@@ -85,6 +86,7 @@ export class LedgerPeek {
   readonly attempts: Pick<AttemptSlots, "spent">;
   readonly #paths: LedgerPaths;
   readonly #rounds: Rounds;
+  readonly #starts: Starts;
 
   constructor(work: string) {
     this.#paths = new LedgerPaths(work);
@@ -92,6 +94,7 @@ export class LedgerPeek {
     const disk = { ...systemDisk, syncFolder: async () => {} };
     this.#rounds = new Rounds({ disk, paths: this.#paths, root: "", folderMode: () => 0 });
     this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
+    this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
   }
 
   /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
@@ -113,6 +116,11 @@ export class LedgerPeek {
     return found.filter(
       (record) => record !== undefined && record.trackingId === trackingId,
     ) as TransferRecord[];
+  }
+
+  /** As `Ledger.starts`. */
+  start(mailbox: string): Promise<ReadonlySet<string> | undefined> {
+    return this.#reading(() => this.#starts.read(mailbox));
   }
 
   /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */

@@ -6,9 +6,10 @@
  */
 import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
 import type { RecordedAct } from "../model/order.ts";
-import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
 import type { Occasion } from "./format.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
+import type { Starts } from "./starts.ts";
 
 export type { TransferKey } from "../model/record.ts";
 export type { Quarantined } from "./quarantine.ts";
@@ -45,6 +46,8 @@ export interface Ledger {
   end(record: TransferRecord): Promise<boolean>;
   readonly stages: Stages;
   readonly attempts: AttemptSlots;
+  /** Where mailboxes start: durable, and never changed. */
+  readonly starts: Pick<Starts, "read" | "create">;
   /** Every open transfer, in no particular order. Removes the notes of rounds that have ended. */
   open(onDamaged: OnDamaged): AsyncIterable<TransferRecord>;
   /** Transfers whose last round ended in quarantine. */
@@ -108,7 +111,7 @@ export interface Stages {
    * Reserves a folder in the inbox until `giveBack`: `folder` itself, or the first free one of `FOLDER-2`, `FOLDER-3`
    * …. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
-  takeFolder(folder: string, mailbox: string): Promise<string>;
+  takeFolder(folder: string, transfer: Routed): Promise<string>;
   giveBack(folder: string): void;
   /**
    * Ends the round with a sealed stage: `delivered` or `quarantined`. False if the round has ended before, or this

@@ -18,7 +18,7 @@ import { dirname } from "node:path";
 import { type Disk, type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
 import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
-import type { TransferRecord } from "../model/record.ts";
+import type { Routed, TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { Stage } from "./port.ts";
@@ -56,7 +56,7 @@ export interface RoundsOptions {
   /** The inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them. */
-  folderMode(mailbox: string): number;
+  folderMode(transfer: Routed): number;
   /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
@@ -65,7 +65,7 @@ export class Rounds {
   readonly syncs: FolderSyncs;
   readonly targets: Targets;
   readonly quarantine: Quarantine;
-  readonly #once: OnceFiles;
+  readonly once: OnceFiles;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
   readonly #options: RoundsOptions;
@@ -81,7 +81,7 @@ export class Rounds {
     this.syncs = new FolderSyncs(options.disk);
     this.targets = new Targets({ ...options, syncs: this.syncs });
     this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
-    this.#once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
+    this.once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
   }
 
   /** Throws `RECORD_UNREADABLE`. */
@@ -104,13 +104,13 @@ export class Rounds {
     const name = nameOf(record);
     // The process that ended the round before may have stopped before the sync.
     await this.syncs.sync(this.#paths.ledgerFolder(name));
-    return this.#once.create(this.#paths.begin(name, record.round), formatRecord(record));
+    return this.once.create(this.#paths.begin(name, record.round), formatRecord(record));
   }
 
   /** Ends a round without content. False if it has ended before. */
   async end(record: TransferRecord): Promise<boolean> {
     const name = nameOf(record);
-    return this.#once.create(this.#paths.end(name, record.round), formatRecord(record));
+    return this.once.create(this.#paths.end(name, record.round), formatRecord(record));
   }
 
   /** This process's stage for a round: its earlier one, unless that is in use. */
@@ -139,7 +139,7 @@ export class Rounds {
       isInUse: true,
     };
     try {
-      await this.#disk.makeFolder(folder, this.#options.folderMode(record.mailbox) | 0o700);
+      await this.#disk.makeFolder(folder, this.#options.folderMode(record) | 0o700);
     } catch (error) {
       await this.#forget(stage);
       throw error;
@@ -230,7 +230,7 @@ export class Rounds {
     } catch (error) {
       await own.ticket?.close();
       own.ticket = undefined;
-      if (meansNoLinks(error)) return this.#once.writeInPlace(target, text);
+      if (meansNoLinks(error)) return this.once.writeInPlace(target, text);
       const code = systemCode(error);
       const isRevoked = code === "ENOENT" && (await this.#disk.kindOf(this.#paths.ticket(own))) === undefined;
       if (code !== "EEXIST" && !isRevoked) throw error;
@@ -264,7 +264,7 @@ export class Rounds {
     }
     const placed =
       end.state === "delivered"
-        ? await this.targets.move(staged, end.folder ?? "", end.mailbox)
+        ? await this.targets.move(staged, end.folder ?? "", end)
         : await this.quarantine.moveIn(staged, id.name, id.round);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);

@@ -4,6 +4,7 @@
 import { dirname, join } from "node:path";
 import type { Disk, EntryKind, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import type { Routed } from "../model/record.ts";
 
 export interface TargetsOptions {
   readonly disk: Disk;
@@ -11,7 +12,7 @@ export interface TargetsOptions {
   /** The inbox. */
   readonly root: string;
   /** Of the folders above deliveries that Inlet creates. */
-  folderMode(mailbox: string): number;
+  folderMode(transfer: Routed): number;
 }
 
 /** Folders that are remembered as synced. Beyond that, all are forgotten. */
@@ -34,8 +35,8 @@ export class Targets {
    * Creates the folders above a target. Returns the target itself, or the first free one of `FOLDER-2`, `FOLDER-3` …,
    * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
-  async takeFolder(folder: string, mailbox: string): Promise<string> {
-    await this.#prepareParents(folder, mailbox);
+  async takeFolder(folder: string, transfer: Routed): Promise<string> {
+    await this.#prepareParents(folder, transfer);
     for (let number = 1; ; number++) {
       const candidate = numbered(folder, number);
       if (this.#taken.has(candidate)) continue;
@@ -51,13 +52,13 @@ export class Targets {
   }
 
   /** Moves a staged folder to the wanted folder, or the first free one. `undefined` if the staged folder is gone. */
-  async move(staged: string, wanted: string, mailbox: string): Promise<string | undefined> {
+  async move(staged: string, wanted: string, transfer: Routed): Promise<string | undefined> {
     const { root } = this.#options;
     // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
     for (let [number, isFree] = [1, this.#taken.has(wanted)]; ; isFree = false) {
       const folder = numbered(wanted, number);
       if (!isFree) {
-        await this.#prepareParents(folder, mailbox);
+        await this.#prepareParents(folder, transfer);
         if ((await this.#kindInInbox(folder)) !== undefined) {
           number++;
           continue;
@@ -82,7 +83,7 @@ export class Targets {
   }
 
   /** Creates each missing folder above the target, from the inbox's root on. */
-  async #prepareParents(folder: string, mailbox: string): Promise<void> {
+  async #prepareParents(folder: string, transfer: Routed): Promise<void> {
     const segments = folder.split("/").slice(0, -1);
     for (let depth = 1; depth <= segments.length; depth++) {
       const above = segments.slice(0, depth).join("/");
@@ -92,7 +93,7 @@ export class Targets {
       if (kind !== undefined && kind !== "folder") {
         throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${kind}` });
       }
-      if (kind === undefined && !(await this.#tryMake(path, mailbox))) {
+      if (kind === undefined && !(await this.#tryMake(path, transfer))) {
         // Another process has created an entry of that name: check it.
         depth--;
         continue;
@@ -105,9 +106,9 @@ export class Targets {
   }
 
   /** False if the name is taken. */
-  async #tryMake(path: string, mailbox: string): Promise<boolean> {
+  async #tryMake(path: string, transfer: Routed): Promise<boolean> {
     try {
-      await this.#disk.makeFolder(path, this.#options.folderMode(mailbox));
+      await this.#disk.makeFolder(path, this.#options.folderMode(transfer));
       return true;
     } catch (error) {
       if (systemCode(error) !== "EEXIST") throw error;

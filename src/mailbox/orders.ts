@@ -14,7 +14,10 @@ import {
   DISCARDED,
   expiryOf,
   hasEnded,
+  IGNORED,
   isDelivered,
+  isHeld,
+  isUnwanted,
   needsNoAttention,
   nextRound,
   type TransferRecord,
@@ -50,20 +53,24 @@ export function objectionTo(
 ): string | undefined {
   if (record === undefined) return "there is no such transfer here";
   const { state } = record;
-  if (action === "release") {
-    return state === "quarantined"
-      ? undefined
-      : `it is ${state}, and only a transfer in quarantine can be released`;
-  }
-  const wasDelivered = isDelivered(record);
-  if (action === "retry" && wasDelivered && !isHandedOver) return undefined;
-  if (action === "redeliver") {
-    return wasDelivered ? undefined : `it is ${state}, and only a delivered transfer can be delivered again`;
-  }
-  if (action === "discard" && state === "gone" && !needsNoAttention(record)) return undefined;
-  const isOver = hasEnded(record) && state !== "quarantined";
-  if (isOver || state === "delivering") return `it is ${state}, and nothing is left to ${action}`;
-  return undefined;
+  const only = (isPossible: boolean, what: string) =>
+    isPossible ? undefined : `it is ${state}, and only a ${what}`;
+  const isQuarantined = state === "quarantined";
+  if (action === "release")
+    return only(isQuarantined || isHeld(record), "transfer that is in quarantine or held can be released");
+  if (action === "redeliver") return only(isDelivered(record), "delivered transfer can be delivered again");
+  if (action === "retry" && isHeld(record)) return "a route holds it: release it, or discard it";
+  const canContinue = !(hasEnded(record) || state === "delivering") || isQuarantined;
+  const canEnded = action === "retry" ? canRetryEnded(record, isHandedOver) : canDiscardEnded(record);
+  return canContinue || canEnded ? undefined : `it is ${state}, and nothing is left to ${action}`;
+}
+
+function canRetryEnded(record: TransferRecord, isHandedOver: boolean): boolean {
+  return record.reason === IGNORED || (isDelivered(record) && !isHandedOver);
+}
+
+function canDiscardEnded(record: TransferRecord): boolean {
+  return record.state === "gone" && !needsNoAttention(record);
 }
 
 /**
@@ -117,9 +124,15 @@ async function beginAgain(
   if (hasEnded(record)) {
     const { reason = "", message = "" } = record;
     const released = { by: by.who, at: new Date(clock.now()).toISOString(), reason, message };
-    const next = nextRound(record, { wanted: true, ...(action === "release" ? { released } : {}) });
+    const isReleased = action === "release";
+    const isAllowed = isUnwanted(record);
+    const next = nextRound(record, {
+      wanted: true,
+      ...(isReleased ? { released } : {}),
+      ...(isAllowed ? { allowedBy: by.who } : {}),
+    });
     if (await ledger.begin(next, action, by.who)) emit({ type: "transfer-changed", record: next });
-  } else ledger.note({ ...record, wanted: true });
+  } else ledger.note({ ...record, wanted: true, ...(action === "release" ? { allowedBy: by.who } : {}) });
   // Another process may take the job at once.
   await ledger.flush();
   await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));

@@ -5,6 +5,7 @@ import type { HandoffStep } from "../model/handoff.ts";
 import type { Action } from "../model/order.ts";
 import {
   DISCARDED,
+  HELD,
   hasEnded,
   isDelivered,
   type State,
@@ -186,6 +187,7 @@ const WAITS: Readonly<Record<string, string>> = {
   large: "waits for another large transfer to finish",
   slow: "waits, because other transfers go first",
   check: "waits for the check",
+  [HELD]: "is held",
 };
 
 const ENDS: Readonly<Partial<Record<State, string>>> = {

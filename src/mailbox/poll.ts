@@ -9,6 +9,7 @@ import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
 import type { Fields } from "./list-fields.ts";
+import { readStart } from "./since.ts";
 import type { MailboxState } from "./state.ts";
 import { leaveAlone, takeUp } from "./take-up.ts";
 import { jobOf, type PollTools } from "./tools.ts";
@@ -149,7 +150,7 @@ async function discover(
     onProgress();
     const { trackingId } = entry;
     const recipient = findRecipient(entry.recipients, mailbox.email);
-    const taking = takeUp(tools, state, entry, recipient, tryBegin);
+    const taking = takeUp(tools, state, entry, recipient, tryBegin, isTooEarly);
     const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
     if (taken.settled) transfers.settle(trackingId);
     else unsettled++;
@@ -164,6 +165,8 @@ async function discover(
     const { entries } = unusable;
     if (isNews) tools.emit({ type: "entries-rejected", mailbox: mailbox.name, entries, reasons });
   };
+  const isTooEarly = await readStart(tools, state, address, signal);
+  onProgress();
   transfers.startListing();
   try {
     const query = { active: true, fields };

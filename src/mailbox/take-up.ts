@@ -5,12 +5,14 @@ import type { Secret } from "../base/secret.ts";
 import type { TransferJob } from "../model/job.ts";
 import {
   hasEnded,
+  IGNORED,
   mayComeBack,
   RECORD_VERSION,
   type TransferRecord,
   UNKNOWN_EXPIRY_MS,
   waitLeftMs,
   withoutMissing,
+  withState,
 } from "../model/record.ts";
 import {
   type ListedTransfer,
@@ -18,6 +20,7 @@ import {
   type Recipient,
   type TransferState,
 } from "../model/transfer.ts";
+import type { IsTooEarly } from "./since.ts";
 import type { MailboxState } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
@@ -66,6 +69,7 @@ export async function takeUp(
   entry: ListedTransfer,
   recipient: Recipient | undefined,
   tryBegin: () => boolean,
+  isTooEarly: IsTooEarly,
 ): Promise<Taken> {
   const { ledger, emit } = tools;
   const { name } = state.mailbox;
@@ -80,6 +84,10 @@ export async function takeUp(
   if (transferId === undefined) {
     const detail = `${trackingId} has no recipient with the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
+  }
+  if (known === undefined && isTooEarly(trackingId)) {
+    await ignore(tools, newRecord(tools, state, entry, recipient, transferId, undefined));
+    return SETTLED;
   }
   const isOpen = known !== undefined && !hasEnded(known);
   if (!isOpen && !tryBegin()) return LEFT_ALONE;
@@ -103,6 +111,14 @@ export async function takeUp(
     discovered: false,
     job: (await claimAttempt(tools, state, record)) ? job : undefined,
   };
+}
+
+/** Records a transfer that is older than the start of its mailbox. */
+async function ignore({ ledger, clock, emit }: PollTools, record: TransferRecord): Promise<void> {
+  const message =
+    "It was listed before its mailbox starts (`since`), so it is left out. inlet retry downloads it nevertheless.";
+  const ended = withState(record, "gone", clock.now(), { reason: IGNORED, message });
+  if (await ledger.end(ended)) emit({ type: "transfer-changed", record: ended });
 }
 
 /** The outcome for a transfer that stays ended. `undefined` if it is open, or a new round may begin. */

@@ -20,6 +20,8 @@ export interface Mailbox {
   /** How many refused passwords a transfer may cost. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
+  /** Transfers that were listed before are left out: before then, or before the first poll (`now`). Missing: none. */
+  readonly since?: number | "now" | undefined;
   /** No download starts during these hours. */
   readonly quiet?: Timetable | undefined;
   /** Missing: the common one. */
@@ -27,6 +29,40 @@ export interface Mailbox {
   /** Decides about each complete transfer before its delivery. */
   readonly check?: Check | undefined;
   readonly expect?: readonly Expectation[];
+  /** Missing: every transfer is delivered in the same way. */
+  readonly routing?: Routing | undefined;
+}
+
+export const ROUTE_ACTIONS = ["deliver", "hold", "ignore"] as const;
+
+/** `hold`: an operator has to release the transfer. `ignore`: it is never downloaded. */
+export type RouteAction = (typeof ROUTE_ACTIONS)[number];
+
+export interface Route {
+  /** Its name in the configuration, or its place, such as `routes[2]`. */
+  readonly name: string;
+  readonly when: RouteConditions;
+  readonly action: RouteAction;
+  /** Missing: that of the mailbox. */
+  readonly layout?: string | undefined;
+  readonly handoff?: Handoff | undefined;
+}
+
+/** A transfer has to meet each condition that is set. One of several patterns is enough. */
+export interface RouteConditions {
+  readonly sender?: readonly string[] | undefined;
+  readonly subject?: readonly string[] | undefined;
+  /** Over the names of files: one file has to match. */
+  readonly file?: readonly string[] | undefined;
+  /** Of all files together. */
+  readonly minBytes?: number | undefined;
+  readonly maxBytes?: number | undefined;
+}
+
+export interface Routing {
+  readonly routes: readonly Route[];
+  /** For transfers that match no route. */
+  readonly otherwise: RouteAction;
 }
 
 /** Placeholders that a layout may hold, as `{name}`. */

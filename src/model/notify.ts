@@ -10,6 +10,7 @@ export const NOTICE_KINDS = [
   "expiring",
   "gone",
   "refused",
+  "held",
   "overdue",
   "not-picked-up",
   "handoff",

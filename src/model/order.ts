@@ -5,8 +5,9 @@ import type { TransferKey } from "./record.ts";
 export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
 
 /**
- * `retry`: try now; a quarantined transfer starts afresh. `release`: deliver a quarantined transfer on the operator's
- * responsibility. `discard`: drop it for good. `redeliver`: deliver a delivered transfer once more.
+ * `retry`: try now; a quarantined transfer starts afresh, and so does one that the configuration leaves out. `release`:
+ * deliver a quarantined transfer on the operator's responsibility, or one that a route holds. `discard`: drop it for good.
+ * `redeliver`: deliver a delivered transfer once more.
  */
 export type Action = (typeof ACTIONS)[number];
 

@@ -40,6 +40,9 @@ export interface TransferKey {
   readonly trackingId: string;
 }
 
+/** What the settings of a transfer depend on. */
+export type Routed = Pick<TransferRecord, "mailbox" | "route">;
+
 /** An operator vouches for a transfer in quarantine. */
 export const ReleaseShape = v.object({
   by: v.string(),
@@ -60,8 +63,8 @@ export interface TransferRecord extends TransferKey {
   /** Counted from 1. */
   readonly round: number;
   /**
-   * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`), was quarantined (a fault's code), or is
-   * gone (the service's state, `not_listed` or `discarded`).
+   * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
+   * fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
    */
   readonly reason: string | undefined;
   /** What happened, and what to do. */
@@ -93,6 +96,13 @@ export interface TransferRecord extends TransferKey {
   /** The file name reserved in the folder for the consumer's acknowledgement. */
   readonly acknowledgement?: string | undefined;
   readonly released?: Release | undefined;
+  /** The route that it matches, and the conditions that it meets, for people. Missing if it matches none. */
+  readonly route?: string | undefined;
+  readonly routedBecause?: string | undefined;
+  /** The routes that hold it, as a fingerprint: it is held until they change, or an operator allows it. */
+  readonly heldBy?: string | undefined;
+  /** The operator who allowed its delivery, whatever the routes say. */
+  readonly allowedBy?: string | undefined;
   /** An operator has acknowledged that it is gone. */
   readonly acknowledged?: boolean | undefined;
   /** It waits, and a retry alone will not help. */
@@ -125,12 +135,27 @@ export interface PasswordObstacle {
 /** The reason of a transfer that an operator discarded. It stays `gone`, even while the service lists it. */
 export const DISCARDED = "discarded";
 
+/** The reason of a transfer that the configuration leaves out. It stays `gone` until an operator retries it. */
+export const IGNORED = "ignored";
+
+/** The reason of a transfer that waits for an operator, because a route says so. */
+export const HELD = "held";
+
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
 
-/** Gone, but not by an operator's order: the service may list it again. */
-export function mayComeBack({ state, reason }: TransferRecord): boolean {
-  return state === "gone" && reason !== DISCARDED;
+/** Gone, but not because the operator wanted it so: the service may list it again. */
+export function mayComeBack(record: TransferRecord): boolean {
+  return record.state === "gone" && !isUnwanted(record);
+}
+
+/** An operator discarded it, or the configuration leaves it out. */
+export function isUnwanted({ state, reason }: Pick<TransferRecord, "state" | "reason">): boolean {
+  return state === "gone" && (reason === DISCARDED || reason === IGNORED);
+}
+
+export function isHeld({ state, reason }: Pick<TransferRecord, "state" | "reason">): boolean {
+  return state === "waiting" && reason === HELD;
 }
 
 export function hasEnded({ state }: Pick<TransferRecord, "state">): boolean {
@@ -141,10 +166,10 @@ export function isDelivered({ state }: Pick<TransferRecord, "state">): boolean {
   return state === "delivered" || state === "picked-up";
 }
 
-/** It was delivered, or an operator discarded it or acknowledged that it is gone. */
-export function needsNoAttention({ state, reason, acknowledged }: TransferRecord): boolean {
-  if (state === "gone") return reason === DISCARDED || acknowledged === true;
-  return state === "delivered" || state === "picked-up";
+/** It was delivered, is unwanted, or an operator acknowledged that it is gone. */
+export function needsNoAttention(record: TransferRecord): boolean {
+  if (record.state === "gone") return isUnwanted(record) || record.acknowledged === true;
+  return isDelivered(record);
 }
 
 /** The record in another state. Facts about the previous state are dropped. */
@@ -155,7 +180,7 @@ export function withState(
   facts: Partial<TransferRecord> = {},
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
-  const { reason, message, code, until, password, wanted, ...others } = record;
+  const { reason, message, code, until, password, wanted, heldBy, ...others } = record;
   const { vanished, missedPolls, failures, needsPerson, complete, ...kept } = others;
   const dropped = { reason: undefined, message: undefined, until: undefined };
   // Counted until the round ends.
@@ -175,7 +200,7 @@ export function withoutMissing(facts: Partial<TransferRecord>): Partial<Transfer
 /** The same transfer at the start of its next round. It keeps its time of discovery, which may be part of folder names. */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
   const { mailbox, trackingId, transferId, sender, round, expires, at } = record;
-  const { passwordInLink, hasNoPassword, hasMessage, subject, files, bytes } = record;
+  const { passwordInLink, hasNoPassword, hasMessage, subject, files, bytes, allowedBy } = record;
   return {
     version: RECORD_VERSION,
     mailbox,
@@ -191,7 +216,7 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
     passwordInLink,
     hasNoPassword,
     hasMessage,
-    ...withoutMissing({ subject, files, bytes }),
+    ...withoutMissing({ subject, files, bytes, allowedBy }),
     folder: undefined,
     attempts: 0,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },

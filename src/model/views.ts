@@ -24,6 +24,8 @@ const TransferShape = v.object({
   until: TextOrNull,
   expires: TextOrNull,
   folder: TextOrNull,
+  /** The route that it matches. */
+  route: TextOrNull,
   subject: TextOrNull,
   files: CountOrNull,
   bytes: CountOrNull,
@@ -219,6 +221,10 @@ export const StoryShape = v.object({
   passwordAttempts: CountOrNull,
   attempts: v.number(),
   acknowledged: v.boolean(),
+  /** The conditions of its route that it meets, for people. */
+  routedBecause: TextOrNull,
+  /** The operator who allowed its delivery, whatever the routes say. */
+  allowedBy: TextOrNull,
   /** In order. */
   rounds: v.pipe(v.array(RoundShape), v.readonly()),
   staged: Texts,

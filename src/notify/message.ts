@@ -82,6 +82,13 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     command: "retry",
     list: "list --state waiting",
   },
+  held: {
+    one: "transfer is held",
+    many: "transfers are held",
+    todo: "A route of the mailbox says so. Deliver it with inlet release, or drop it with inlet discard.",
+    command: "show",
+    list: "list --reason held",
+  },
   overdue: {
     one: "expected transfer did not arrive",
     many: "expected transfers did not arrive",

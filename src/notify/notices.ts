@@ -5,7 +5,7 @@ import type { Fault } from "../base/faults.ts";
 import { type DaemonEvent, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
-import { DISCARDED, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { isHeld, isUnwanted, type TransferKey, type TransferRecord } from "../model/record.ts";
 
 export const NoticeShape = v.object({
   kind: v.picklist(NOTICE_KINDS),
@@ -112,6 +112,7 @@ export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, ch
 function applyRecord(record: TransferRecord, nowMs: number, changes: NoticeChanges): void {
   const { state, reason, needsPerson } = record;
   if (state === "waiting" && reason === "password") changes.begin(ofTransfer("password", record, nowMs));
+  else if (isHeld(record)) changes.begin(ofTransfer("held", record, nowMs));
   else if (state === "waiting" && needsPerson === true) changes.begin(ofTransfer("refused", record, nowMs));
   else if (state === "downloading") changes.settle(keyOf("quarantined", record));
   else if (state === "quarantined") {
@@ -119,7 +120,7 @@ function applyRecord(record: TransferRecord, nowMs: number, changes: NoticeChang
     changes.begin(ofTransfer("quarantined", record, nowMs));
   } else if (state === "gone") {
     changes.settle(...openKeys(record), keyOf("quarantined", record));
-    if (reason !== DISCARDED) changes.begin(ofTransfer("gone", record, nowMs));
+    if (!isUnwanted(record)) changes.begin(ofTransfer("gone", record, nowMs));
   } else if (state === "delivered") {
     changes.settle(...openKeys(record), keyOf("quarantined", record), keyOf("gone", record));
     changes.endEarlier({ ...noticeOf("disk", "disk", nowMs), isOver: true });
@@ -128,7 +129,7 @@ function applyRecord(record: TransferRecord, nowMs: number, changes: NoticeChang
 
 /** Notices that are true only while the transfer is open. */
 function openKeys(transfer: TransferKey): string[] {
-  return (["password", "refused", "expiring"] as const).map((kind) => keyOf(kind, transfer));
+  return (["password", "refused", "held", "expiring"] as const).map((kind) => keyOf(kind, transfer));
 }
 
 /** Short, because many are remembered. */

@@ -155,7 +155,7 @@ async function readRule(
 }
 
 /** Every condition that the rule names must hold. */
-function fits(
+export function fits(
   { sender, trackingId }: PasswordRule,
   transfer: { readonly trackingId: string; readonly sender: string },
 ): boolean {

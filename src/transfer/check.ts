@@ -34,8 +34,8 @@ export async function checkContent(
   staged: StagedFiles,
   signal: AbortSignal,
 ): Promise<void> {
-  const { handoff, checker, ledger } = tools;
-  const { record, key, password } = run;
+  const { checker, ledger } = tools;
+  const { record, key, password, handoff } = run;
   const check = tools.check();
   // An operator has released the transfer although the check refused it.
   if (check === undefined || record.released?.reason === "CHECK_REFUSED") return;

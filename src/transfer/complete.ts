@@ -39,7 +39,7 @@ export async function takeComplete(
     if (folder === stage.folder) await clearStage(stage, (name) => names.has(name));
     else await copyInto(tools, run, { folder, contents }, signal);
     if (!(await isProven(stage.folder, contents, signal))) continue;
-    await setFileModes(stage.folder, names, tools.handoff.fileMode);
+    await setFileModes(stage.folder, names, run.handoff.fileMode);
     await stages.reclaim(stage);
     run.contents = contents;
     return contents;
@@ -103,7 +103,7 @@ function contentsOf({ subject, message, messageFile, files }: Contents): Content
 }
 
 async function copyInto(
-  { inbox, handoff }: TransferTools,
+  { inbox }: TransferTools,
   run: Run,
   found: { readonly folder: string; readonly contents: Contents },
   signal: AbortSignal,
@@ -112,7 +112,7 @@ async function copyInto(
   const { contents } = found;
   const reservation = await inbox.reserve(run.key, bytesOf(contents), contents.files.length);
   try {
-    await copyComplete(found, run.stage, handoff.fileMode, signal);
+    await copyComplete(found, run.stage, run.handoff.fileMode, signal);
   } finally {
     reservation.release();
   }

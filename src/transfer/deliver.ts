@@ -28,7 +28,7 @@ export async function deliver(
   wanted: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ledger, handoffs, handoff, inbox } = tools;
+  const { ledger, handoffs, inbox } = tools;
   const { stage } = run;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
@@ -36,9 +36,9 @@ export async function deliver(
     await ledger.stages.seal(stage);
     await checkContent(tools, run, stage, { contents, added }, signal);
     signal.throwIfAborted();
-    const folder = await ledger.stages.takeFolder(wanted, source.mailbox.name);
+    const folder = await ledger.stages.takeFolder(wanted, run.record);
     try {
-      const { acknowledgement } = handoff;
+      const { acknowledgement } = run.handoff;
       run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);
@@ -112,12 +112,12 @@ async function afterPlacing(
 
 /** Adds manifest, sums and marker, each of them synced. Returns their texts by name. */
 async function finishStage(
-  { handoff, ledger }: TransferTools,
+  { ledger }: TransferTools,
   run: Run,
   { folder, isNew }: Stage,
   contents: Contents,
 ): Promise<ReadonlyMap<string, string>> {
-  const { record } = run;
+  const { record, handoff } = run;
   const texts = new Map([
     [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
     [SUMS, formatSums(contents)],
@@ -126,8 +126,8 @@ async function finishStage(
   await forEachLimit(texts, texts.size, ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
-  // A new folder has its mode already, unless that mode keeps its owner from writing.
-  const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
+  // A new folder has its mode already, unless that mode keeps its owner from writing, or the route was not known then.
+  const hasMode = isNew && record.route === undefined && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
   return texts;
 }

@@ -13,6 +13,7 @@ import {
   type TransferRecord,
   waitLeftMs,
 } from "../model/record.ts";
+import { factsOf } from "../model/route.ts";
 import { takeComplete, takeQuarantined } from "./complete.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
@@ -20,6 +21,7 @@ import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./open.ts";
 import { planTransfer } from "./plan.ts";
 import { quietUntil } from "./quiet.ts";
+import { followRoutes, isStillHeld, listedFacts } from "./route.ts";
 import { Run } from "./run.ts";
 import { clearDiskWait, endIfGone, retryStuck, settleFault } from "./settle.ts";
 import type { Source, TransferTools } from "./tools.ts";
@@ -69,7 +71,7 @@ export async function downloadTransfer(
   return attempt(tools, source, run, signal);
 }
 
-/** How long the download waits; `idle`: until a password is supplied; `undefined`: it starts now. */
+/** How long the download waits; `idle`: until an operator acts; `undefined`: it starts now. */
 async function putOffMs(
   tools: TransferTools,
   source: Source,
@@ -79,6 +81,7 @@ async function putOffMs(
   const { record, key } = run;
   const isComplete = record.complete !== undefined;
   if (record.vanished && !isComplete) return undefined;
+  if (isStillHeld(record, source)) return "idle";
   const nowMs = tools.clock.now();
   const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
   if (quietMs !== undefined && !record.wanted && !isComplete) {
@@ -169,15 +172,17 @@ async function downloadAndDeliver(
     const leftMs = record.wanted ? undefined : waitLeftMs(record, tools.clock.now());
     if (leftMs !== undefined) return { kind: "again", afterMs: leftMs };
   }
+  const isNew = complete === undefined;
+  if (isNew && !(await followRoutes(tools, source, run, listedFacts(run.record)))) return undefined;
   const contents = complete ?? (await download(tools, source, run, signal));
   if (contents === undefined) return undefined;
   signal.throwIfAborted();
-  const wanted = layoutOf(tools, source, run.record, contents.subject);
+  const wanted = folderOf(tools, source, run.record, contents.subject);
   await deliver(tools, source, run, contents, wanted, signal);
   return undefined;
 }
 
-/** `undefined`: no password opens it, and the record says so. */
+/** `undefined`: it is not delivered now, and the record says why. */
 async function download(
   tools: TransferTools,
   source: Source,
@@ -188,10 +193,14 @@ async function download(
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // The `password` command reads the note once the supplied file is gone.
   if (wasWaiting) await tools.ledger.flush();
-  return (await takeQuarantined(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
+  const kept = await takeQuarantined(tools, run, signal);
+  if (kept === undefined) return fetchContents(tools, source, run, signal);
+  run.learn({ subject: kept.subject });
+  const files = kept.files.map(({ originalName: name, size: bytes }) => ({ name, bytes }));
+  return (await followRoutes(tools, source, run, factsOf(run.record, files))) ? kept : undefined;
 }
 
-/** `undefined`: no password opens it, and the record says so. */
+/** `undefined`: no password opens it, or a route holds or ignores it; the record says so. */
 async function fetchContents(
   tools: TransferTools,
   source: Source,
@@ -202,8 +211,10 @@ async function fetchContents(
   if (transfer === undefined) return undefined;
   const { mailbox, service } = source;
   const { released } = run.record;
-  const plan = await planTransfer(transfer, mailbox, tools.handoff, tools.inbox);
-  run.learn({ subject: transfer.subject, files: plan.files.length, bytes: plan.totalBytes });
+  run.learn({ subject: transfer.subject });
+  if (!(await followRoutes(tools, source, run, factsOf(run.record, transfer.files)))) return undefined;
+  const plan = await planTransfer(transfer, mailbox, run.handoff, tools.inbox);
+  run.learn({ files: plan.files.length, bytes: plan.totalBytes });
   run.stage = await tools.ledger.stages.openStage(run.record);
   const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
   const message = await fetchMessage(
@@ -212,7 +223,7 @@ async function fetchContents(
       access: transfer.access,
       folder: run.stage.folder,
       totalBytes: plan.totalBytes,
-      fileMode: tools.handoff.fileMode,
+      fileMode: run.handoff.fileMode,
       run,
     },
     signal,
@@ -260,13 +271,14 @@ function doubtOf(
   return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
 }
 
-function layoutOf(
+function folderOf(
   { inbox }: TransferTools,
   { mailbox }: Source,
   record: TransferRecord,
   subject: OpenedTransfer["subject"],
 ): string {
-  return inbox.formatLayout(mailbox.layout, {
+  const route = mailbox.routing?.routes.find(({ name }) => name === record.route);
+  return inbox.formatLayout(route?.layout ?? mailbox.layout, {
     mailbox: mailbox.name,
     sender: record.sender,
     trackingId: record.trackingId,

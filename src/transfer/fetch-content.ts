@@ -39,7 +39,7 @@ export async function fetchContent(
     access,
     stage,
     parallel: tools.limits.filesPerTransfer,
-    fileMode: tools.handoff.fileMode,
+    fileMode: run.handoff.fileMode,
     onFound: (bytes) => progress(bytes, 0),
     onBody: (canResume) => run.pace.awaitBytes(canResume),
     onBytes(bytes) {

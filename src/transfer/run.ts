@@ -2,6 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
+import type { Handoff } from "../model/mailbox.ts";
 import type { Contents } from "../model/manifest.ts";
 import { type State, type TransferRecord, withoutMissing, withState } from "../model/record.ts";
 import { Pace } from "./give-way.ts";
@@ -42,8 +43,13 @@ export class Run {
   }
 
   /** Adds facts that the next state is recorded with. */
-  learn(facts: Pick<TransferRecord, "subject" | "files" | "bytes">): void {
+  learn(facts: Pick<TransferRecord, "subject" | "files" | "bytes" | "route" | "routedBecause">): void {
     this.#record = { ...this.#record, ...withoutMissing(facts) };
+  }
+
+  /** The hand-off of its route or mailbox, as configured now. */
+  get handoff(): Handoff {
+    return this.#tools.handoffOf(this.#record);
   }
 
   /** Counts one more failure of an operation. Returns how often it has failed in this round. */

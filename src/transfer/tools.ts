@@ -7,7 +7,7 @@ import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { Check, Handoff, Limits, Mailbox } from "../model/mailbox.ts";
-import type { TransferRecord } from "../model/record.ts";
+import type { Routed, TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { ServicePort } from "../service/port.ts";
@@ -18,7 +18,8 @@ export interface TransferTools {
   readonly ledger: Ledger;
   readonly passwords: Passwords;
   readonly limits: Limits;
-  readonly handoff: Handoff;
+  /** The hand-off of a transfer, by its mailbox and route, as configured now. */
+  handoffOf(transfer: Routed): Handoff;
   readonly handoffs: Pick<Handoffs, "prepare" | "placed">;
   readonly checker: Checker;
   /** The check of the mailbox, as configured now. */

@@ -320,7 +320,7 @@ test("an impossible order is refused with the reason, and changes nothing", asyn
   const { config, inlet, deliveries } = await setUp({ transfers: [transferPlan({ trackingId: "t1" })] });
   await runProgram(["once", "--config", config]);
   for (const [action, trackingId, reason] of [
-    ["release", "t1", "it is delivered, and only a transfer in quarantine can be released"],
+    ["release", "t1", "it is delivered, and only a transfer that is in quarantine or held can be released"],
     ["retry", "t1", "it is delivered, and nothing is left to retry"],
     ["discard", "t1", "it is delivered, and nothing is left to discard"],
     ["retry", "nothing", 'No transfer with this tracking-id is known here: "nothing"'],

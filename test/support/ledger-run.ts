@@ -121,7 +121,7 @@ class Process {
 
   async #deliver(stage: Stage, record: TransferRecord, options: DownloadOptions): Promise<void> {
     const { rounds } = this;
-    const folder = await rounds.targets.takeFolder(options.folder ?? "m/F", "m");
+    const folder = await rounds.targets.takeFolder(options.folder ?? "m/F", record);
     const end: EndRecord = { ...record, folder, state: options.state ?? "delivered", token: stage.token };
     await this.#addToOutbox(stage);
     if (await rounds.endWith(stage, end)) {

@@ -47,8 +47,12 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test.each(ARCHITECTURES)("the Node for %s is pinned by the hash of its version", async (architecture) => {
   const { name, integrity } = NODE_PACKAGES[architecture];
-  const { stdout } = await runNpm(["view", `${name}@${NODE_VERSION}`, "dist.integrity"], folder);
-  expect(stdout.trim()).toBe(integrity);
+  // The registry may be busy.
+  const ask = async () => {
+    const { stdout } = await runNpm(["view", `${name}@${NODE_VERSION}`, "dist.integrity"], folder);
+    return stdout.trim();
+  };
+  await expect.poll(ask, { interval: 1_000 }).toBe(integrity);
 });
 
 test("lintian finds no error and no warning", async () => {

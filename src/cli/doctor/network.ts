@@ -1,10 +1,6 @@
 /** Checks that the queue and the services can be reached, and that each mailbox may use its service. */
-import { mkdtemp, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { mapLimit } from "../../base/concurrency.ts";
-import { makeFolderDurably } from "../../base/durable.ts";
 import { asFault, Fault } from "../../base/faults.ts";
 import { formatCount, formatSeconds } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
@@ -23,7 +19,7 @@ import { Tokens } from "../../mailbox/tokens.ts";
 import { readRedisSecrets } from "../../queue/open.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
-import { canPoll, formatVersions, openClient, throwawayClientId } from "../client.ts";
+import { canPoll, formatVersions, openClient, openTokensFolder, throwawayClientId } from "../client.ts";
 import { Findings } from "./findings.ts";
 
 const QUEUE = "queue";
@@ -240,22 +236,6 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
       "Set the clock, and keep it synchronised: timedatectl set-ntp true",
     );
   }
-}
-
-/** The daemon's folder of tokens; a temporary folder before its first start. */
-async function openTokensFolder(scope: Scope, state: string): Promise<string> {
-  const isThere = await stat(state).then(
-    (facts) => facts.isDirectory(),
-    () => false,
-  );
-  if (isThere) {
-    const folder = join(state, "tokens");
-    await makeFolderDurably(folder, 0o700);
-    return folder;
-  }
-  return scope.use(await mkdtemp(join(tmpdir(), "inlet-doctor-")), (folder) =>
-    rm(folder, { recursive: true, force: true }),
-  );
 }
 
 async function checkMailbox(

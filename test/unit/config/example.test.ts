@@ -97,14 +97,16 @@ describe("the schema", () => {
   });
 });
 
-/** A mailbox's own service need not repeat the keys of the common one. */
+/** Groups that need not repeat the keys of the common one. */
+const REPEATED: ReadonlySet<string> = new Set([".mailboxes.service", ".mailboxes.routes.handoff"]);
+
 function keysOf(value: unknown, path: string = ""): Set<string> {
   if (Array.isArray(value)) return new Set(value.flatMap((item) => [...keysOf(item, path)]));
   if (typeof value !== "object" || value === null) return new Set();
   return new Set(
     Object.entries(value).flatMap(([key, child]) => {
       const own = `${path}.${key}`;
-      return own === ".mailboxes.service" ? [own] : [own, ...keysOf(child, own)];
+      return REPEATED.has(own) ? [own] : [own, ...keysOf(child, own)];
     }),
   );
 }
@@ -114,7 +116,7 @@ function keysOfSchema(node: SchemaNode): Set<string> {
   return new Set(
     [...nodesOf(node)]
       .map(([path]) => path)
-      .filter((path) => !path.startsWith(".mailboxes.service."))
+      .filter((path) => ![...REPEATED].some((group) => path.startsWith(`${group}.`)))
       .filter(
         (path) =>
           !/^\.(service|redis|passwords|handoff|mailboxes\.handoff|notify|http)\..*\.(file|env|command)$/.test(

@@ -196,10 +196,10 @@ mailboxes:
     const { handoff, mailboxes } = settings;
     const [a, b, c] = mailboxes.map((mailbox) => mailbox.handoff);
     expect(a).toBeUndefined();
-    expect(handoffOf(settings, "A@Example.com")).toBe(handoff);
-    expect(handoffOf(settings, "B@Example.com")).toBe(b);
+    expect(handoffOf(settings, { mailbox: "A@Example.com" })).toBe(handoff);
+    expect(handoffOf(settings, { mailbox: "B@Example.com" })).toBe(b);
     // It may have had its own retention: nothing is removed.
-    expect(handoffOf(settings, "no longer configured")).toEqual({ ...handoff, keep: undefined });
+    expect(handoffOf(settings, { mailbox: "no longer configured" })).toEqual({ ...handoff, keep: undefined });
     const day = 86_400_000;
     expect(b).toEqual({
       ...handoff,

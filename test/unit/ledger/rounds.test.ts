@@ -123,18 +123,18 @@ describe.each([
 
   test("two deliveries of one process get two folders, and the first is free again when given back", async () => {
     const { targets } = start(await open());
-    expect([await targets.takeFolder("m/F", "m"), await targets.takeFolder("m/F", "m")]).toEqual([
-      "m/F",
-      "m/F-2",
-    ]);
+    expect([
+      await targets.takeFolder("m/F", { mailbox: "m" }),
+      await targets.takeFolder("m/F", { mailbox: "m" }),
+    ]).toEqual(["m/F", "m/F-2"]);
     targets.giveBack("m/F");
-    expect(await targets.takeFolder("m/F", "m")).toBe("m/F");
+    expect(await targets.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
   });
 
   test("nothing is delivered through a link", async () => {
     const bench = await open();
     await bench.makeLink(join(bench.root, "m"));
-    await expect(start(bench).targets.takeFolder("m/F", "m")).rejects.toMatchObject({
+    await expect(start(bench).targets.takeFolder("m/F", { mailbox: "m" })).rejects.toMatchObject({
       code: "TARGET_UNSAFE",
     });
   });

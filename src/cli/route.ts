@@ -1,0 +1,159 @@
+/** `route`: which route a transfer takes, and why. */
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import { Fault } from "../base/faults.ts";
+import { loadSettings } from "../config/load.ts";
+import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
+import type { MailboxSettings, Settings } from "../config/settings.ts";
+import { parseSize } from "../config/units.ts";
+import { mailboxOf } from "../daemon/story.ts";
+import type { Routing } from "../model/mailbox.ts";
+import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
+import type { Story } from "../model/views.ts";
+import { findOne } from "./acting.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { openAccess } from "./open-access.ts";
+import { addConfig, gather, invalid } from "./options.ts";
+import { printable, printJson } from "./printing.ts";
+
+interface RouteOptions {
+  readonly config?: string;
+  readonly mailbox?: string;
+  readonly sender?: string;
+  readonly subject?: string;
+  readonly file?: readonly string[];
+  readonly size?: number;
+  readonly json?: boolean;
+}
+
+const HELP = `
+It compares a transfer with the routes of its mailbox, as configured now. File names and sizes are known once a
+transfer was opened; name them to see what they would change. Nothing is downloaded and nothing is changed.
+
+  inlet route A1B2-C3D4
+  inlet route --mailbox orders@example.com --sender anna@supplier.example --file invoice.xml --size 2MB`;
+
+export function define(command: Command, run: Run): void {
+  addConfig(command)
+    .argument("[tracking-id]", "a known transfer; without one, name a sender")
+    .option("--mailbox <name>", "the mailbox, if there are several")
+    .option("--sender <address>", "compare with this sender")
+    .option("--subject <text>", "compare with this subject")
+    .option("--file <name>", "compare with a file of this name; may be repeated", gather)
+    .option("--size <size>", "compare with this size of all files together, such as 2MB", size)
+    .option("--json", "print the comparison as JSON")
+    .addHelpText("after", HELP)
+    .action((trackingId: string | undefined, options: RouteOptions) =>
+      run((context) => explain(context, trackingId, options)),
+    );
+}
+
+function size(text: string): number {
+  const bytes = parseSize(text);
+  if (bytes === undefined)
+    throw new InvalidArgumentError("It must be a size such as 10MiB, 1GB or a number.");
+  return bytes;
+}
+
+/** A transfer that is known, or only described. */
+interface Explained {
+  readonly mailbox: MailboxSettings;
+  readonly facts: RouteFacts;
+  readonly story: Story | undefined;
+}
+
+async function explain(
+  context: Context,
+  trackingId: string | undefined,
+  options: RouteOptions,
+): Promise<Outcome> {
+  const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
+  const { mailbox, facts, story } =
+    trackingId === undefined
+      ? describeNew(settings, options)
+      : await describeKnown(context, settings, trackingId, options);
+  const routing: Routing = mailbox.routing ?? { routes: [], otherwise: "deliver" };
+  const compared = routing.routes.map((route) => compareWith(route, facts));
+  const decision = decideRoute(routing, facts);
+  if (options.json) {
+    printJson(context, {
+      mailbox: mailbox.name,
+      trackingId: trackingId ?? null,
+      ...facts,
+      recorded: story && { route: story.route, because: story.routedBecause, allowedBy: story.allowedBy },
+      routes: compared.map(({ route: { name, action }, match, conditions }) => ({
+        name,
+        action,
+        match,
+        conditions: conditions.map(({ text }) => text),
+      })),
+      decision: decision && {
+        route: decision.route?.name ?? null,
+        action: decision.action,
+        because: decision.why,
+      },
+    });
+    return "fine";
+  }
+  const lines = [
+    `Mailbox ${mailbox.name}, sender ${facts.sender || "unknown"}${facts.subject === undefined ? "" : `, subject ${JSON.stringify(facts.subject)}`}`,
+    ...compared.map(({ route, match, conditions }) => {
+      const texts = conditions.map(({ text }) => text).join("; ") || "it applies to every transfer";
+      return `  ${MATCHES[match].padEnd(3)}  ${route.name} (${route.action}): ${texts}`;
+    }),
+    describeDecision(decision, mailbox),
+    ...(story === undefined ? [] : describeRecorded(story)),
+  ];
+  for (const line of lines) context.stdout.write(`${printable(line)}\n`);
+  return "fine";
+}
+
+const MATCHES = { yes: "yes", no: "no", unknown: "?" } as const;
+
+async function describeKnown(
+  context: Context,
+  settings: Settings,
+  trackingId: string,
+  options: RouteOptions,
+): Promise<Explained> {
+  const access = await openAccess(context, settings);
+  const [found] = await findOne(access, trackingId, options.mailbox);
+  const story = found && (await access.story(found));
+  if (story === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
+  const mailbox = mailboxOf(settings.mailboxes, story);
+  if (mailbox === undefined) throw invalid(`its mailbox ${story.mailbox} is not in the configuration`);
+  const facts = {
+    sender: options.sender ?? story.sender,
+    subject: options.subject ?? story.subject ?? undefined,
+    fileNames: options.file,
+    bytes: options.size ?? story.bytes ?? undefined,
+  };
+  return { mailbox, facts, story };
+}
+
+function describeNew({ mailboxes }: Settings, options: RouteOptions): Explained {
+  const { sender, subject, file, size: bytes } = options;
+  if (sender === undefined) throw invalid("name a tracking-id, or a sender with --sender");
+  const [only] = mailboxes;
+  const at = options.mailbox === undefined ? 0 : findMailbox(mailboxes, options.mailbox);
+  const mailbox = options.mailbox === undefined && mailboxes.length === 1 ? only : mailboxes[at];
+  if (options.mailbox === undefined && mailboxes.length > 1) throw invalid("name a mailbox with --mailbox");
+  if (mailbox === undefined) throw invalid(describeUnknownMailbox(mailboxes, options.mailbox ?? ""));
+  return { mailbox, facts: { sender, subject, fileNames: file, bytes }, story: undefined };
+}
+
+function describeDecision(decision: RouteDecision | undefined, { layout }: MailboxSettings): string {
+  if (decision === undefined)
+    return "The decision depends on facts that are known once the transfer is opened.";
+  const { route, action } = decision;
+  const by = route === undefined ? "No route matches" : `The route ${route.name} decides`;
+  if (action === "hold") return `${by}: it is held, until you release or discard it.`;
+  if (action === "ignore") return `${by}: it is left out.`;
+  return `${by}: it is delivered to ${route?.layout ?? layout}.`;
+}
+
+/** How it was decided at the time, perhaps with other routes. */
+function describeRecorded({ route, routedBecause, allowedBy, state }: Story): string[] {
+  const recorded = route === null ? [] : [`Recorded (${state}): ${route}, because ${routedBecause}.`];
+  return allowedBy === null ? recorded : [...recorded, `${allowedBy} allowed it, whatever the routes say.`];
+}

@@ -1,0 +1,174 @@
+/** The `routes` of a mailbox: which transfers go where, which are held, and which are left out. */
+import { ROUTE_ACTIONS, type Route, type RouteConditions, type Routing } from "../model/mailbox.ts";
+import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
+import type { Layer } from "./layers.ts";
+import { LAYOUT, readLayout } from "./layout.ts";
+import { group, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { parseSize, SIZE } from "./units.ts";
+
+const MAX_PATTERN = 254;
+
+/** One pattern or a list of them. */
+function patterns(description: string) {
+  return {
+    type: ["string", "array"],
+    title: "a pattern or a list of patterns",
+    minLength: 1,
+    maxLength: MAX_PATTERN,
+    items: { ...TEXT, maxLength: MAX_PATTERN },
+    minItems: 1,
+    description,
+  } as const;
+}
+
+const ACTION = { type: "string", enum: ROUTE_ACTIONS, default: "deliver" } as const satisfies SchemaNode;
+
+const ROUTE = {
+  type: "object",
+  title: "a route",
+  properties: {
+    name: {
+      ...TEXT,
+      maxLength: 100,
+      description: "Its name in messages and records. Default: its place, such as `routes[0]`.",
+    },
+    sender: patterns(
+      "The sender's address; `*` matches any characters and `?` matches one. One of several patterns is enough. Case is ignored, here and below.",
+    ),
+    subject: patterns(
+      "The subject. If the service does not list subjects, it is known once the transfer was opened.",
+    ),
+    file: patterns(
+      "The name of a file: one file of the transfer has to match. Known once the transfer was opened.",
+    ),
+    minSize: {
+      ...SIZE,
+      description: "The least size of all files together. Known once the transfer was opened.",
+    },
+    maxSize: {
+      ...SIZE,
+      description: "The largest size of all files together. Known once the transfer was opened.",
+    },
+    action: {
+      ...ACTION,
+      description:
+        "`deliver`; `hold`: wait until you release or discard it; `ignore`: do not download it, until you retry it. Use only `sender` and `subject` if a transfer must be held or ignored before Inlet opens it with a password.",
+    },
+    layout: { ...LAYOUT, description: "Replaces the `layout` of the mailbox." },
+    handoff: group(
+      HANDOFF.properties,
+      "The hand-off of this route, where it differs from that of the mailbox: each key set here replaces that one.",
+    ),
+  },
+  additionalProperties: false,
+} as const satisfies SchemaNode;
+
+export const ROUTES = {
+  type: "array",
+  title: "a list of routes",
+  items: ROUTE,
+  description:
+    "Treats transfers differently. The first route whose conditions all apply decides. `inlet route` shows which one a transfer matches, and why.",
+} as const satisfies SchemaNode;
+
+export const OTHERWISE = {
+  ...ACTION,
+  description:
+    "What to do with transfers that match no route: `deliver`, `hold` or `ignore`. With `hold`, a transfer from an unknown sender waits for you.",
+} as const satisfies SchemaNode;
+
+type RawRoute = Written<typeof ROUTE>;
+
+/**
+ * `handoff`: the layers of the mailbox. `undefined` if the mailbox treats all transfers alike. Problems go to the draft.
+ */
+export async function readRouting(
+  given: { readonly routes?: Written<typeof ROUTES>; readonly otherwise?: Written<typeof OTHERWISE> },
+  path: KeyPath,
+  handoff: readonly Layer<RawHandoff>[],
+  draft: Draft,
+): Promise<Routing | undefined> {
+  const { routes: raw = [], otherwise = OTHERWISE.default } = given;
+  const routes: Route[] = [];
+  for (const [at, each] of raw.entries()) {
+    if (each !== undefined) routes.push(await readRoute(each, at, [...path, "routes", at], handoff, draft));
+  }
+  checkNames(routes, raw, path, draft);
+  return routes.length === 0 && otherwise === OTHERWISE.default ? undefined : { routes, otherwise };
+}
+
+async function readRoute(
+  raw: RawRoute,
+  at: number,
+  path: KeyPath,
+  handoff: readonly Layer<RawHandoff>[],
+  draft: Draft,
+): Promise<Route> {
+  const { name = `routes[${at}]`, action = ACTION.default, layout } = raw;
+  const own = raw.handoff && [{ raw: raw.handoff, path: [...path, "handoff"] }, ...handoff];
+  return {
+    name,
+    when: readConditions(raw, path, draft),
+    action,
+    ...(layout && { layout: readLayout(layout, [...path, "layout"], draft) }),
+    ...(own && { handoff: await readHandoff(own, draft) }),
+  };
+}
+
+function readConditions(raw: RawRoute, path: KeyPath, draft: Draft): RouteConditions {
+  const sizeOf = (key: "minSize" | "maxSize") => {
+    const given = raw[key];
+    if (given === undefined) return undefined;
+    const bytes = parseSize(String(given));
+    if (bytes === undefined) draft.problems.add([...path, key], `${showValue(given)} is too large`);
+    return bytes;
+  };
+  const [minBytes, maxBytes] = [sizeOf("minSize"), sizeOf("maxSize")];
+  if (minBytes !== undefined && maxBytes !== undefined && minBytes > maxBytes) {
+    draft.problems.add(
+      [...path, "minSize"],
+      `${showValue(raw.minSize)} is more than maxSize: no transfer matches`,
+    );
+  }
+  return {
+    ...withPatterns("sender", raw.sender),
+    ...withPatterns("subject", raw.subject),
+    ...withPatterns("file", raw.file),
+    ...(minBytes !== undefined && { minBytes }),
+    ...(maxBytes !== undefined && { maxBytes }),
+  };
+}
+
+function withPatterns(
+  key: "sender" | "subject" | "file",
+  given: string | readonly (string | undefined)[] | undefined,
+): RouteConditions {
+  if (given === undefined) return {};
+  const all = typeof given === "string" ? [given] : given.filter((each) => each !== undefined);
+  return { [key]: all };
+}
+
+/** Records name the route, so two need different names. */
+function checkNames(
+  routes: readonly Route[],
+  raw: readonly (RawRoute | undefined)[],
+  path: KeyPath,
+  { problems }: Draft,
+): void {
+  const seen = new Set<string>();
+  for (const { name } of routes) {
+    if (seen.has(name)) {
+      const at = raw.findLastIndex((each) => each?.name === name);
+      problems.add([...path, "routes", at, "name"], `${showValue(name)} is already used by another route`);
+    }
+    seen.add(name);
+  }
+  const all = routes.findIndex(({ when }) => Object.keys(when).length === 0);
+  if (all >= 0 && all < routes.length - 1) {
+    problems.add(
+      [...path, "routes", all],
+      "matches every transfer, so the routes after it are never used: give it a condition, or put it last",
+    );
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Where mailboxes start, as files `starts/NAME.json`. Each lists the transfers that were there before its mailbox started
+ * with `since: now`. The first process to create the file decides, for ever.
+ */
+import { hash } from "node:crypto";
+import { join } from "node:path";
+import * as v from "valibot";
+import { type Disk, tryRead } from "../base/disk.ts";
+import { Fault } from "../base/faults.ts";
+import type { OnceFiles } from "../base/once-files.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+import { parseJson } from "./format.ts";
+
+const Shape = v.object({ mailbox: v.string(), at: v.string(), before: v.array(v.string()) });
+
+export class Starts {
+  readonly #disk: Disk;
+  readonly #folder: string;
+  readonly #files: OnceFiles;
+
+  constructor(disk: Disk, folder: string, files: OnceFiles) {
+    this.#disk = disk;
+    this.#folder = folder;
+    this.#files = files;
+  }
+
+  /** The tracking-ids; `undefined` if the mailbox has no start yet. Throws `RECORD_UNREADABLE`. */
+  async read(mailbox: string): Promise<ReadonlySet<string> | undefined> {
+    const path = this.#pathOf(mailbox);
+    const text = await tryRead(this.#disk, path);
+    if (text === undefined) return undefined;
+    const result = v.safeParse(Shape, parseJson(text));
+    if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
+    return new Set(result.output.before);
+  }
+
+  /** Returns the tracking-ids that count: those of another process, if it was first. */
+  async create(mailbox: string, before: Iterable<string>, at: string): Promise<ReadonlySet<string>> {
+    const text = `${JSON.stringify({ mailbox, at, before: [...before] })}\n`;
+    await this.#files.create(this.#pathOf(mailbox), text);
+    return (await this.read(mailbox)) ?? new Set();
+  }
+
+  #pathOf(mailbox: string): string {
+    return join(this.#folder, `${hash("sha256", canonicalAddress(mailbox), "hex").slice(0, 32)}.json`);
+  }
+}

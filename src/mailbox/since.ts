@@ -1,0 +1,62 @@
+/**
+ * Where a mailbox starts (`since`). Earlier transfers are recorded as ignored, and never downloaded unless an operator
+ * retries them. The service does not say when a transfer was sent, so a transfer counts as of the poll that first lists it.
+ */
+import type { Mailbox } from "../model/mailbox.ts";
+import type { ServicePort, VerifiedAddress } from "../service/port.ts";
+import type { MailboxState } from "./state.ts";
+import type { PollTools } from "./tools.ts";
+
+/** Whether a transfer that is not known yet came too early. */
+export type IsTooEarly = (trackingId: string) => boolean;
+
+/**
+ * For `now`, the first poll reads the list once more beforehand, and records which transfers are there: a crash changes
+ * nothing about that.
+ */
+export async function readStart(
+  { ledger, clock }: Pick<PollTools, "ledger" | "clock">,
+  { mailbox, service }: Pick<MailboxState, "mailbox" | "service">,
+  address: VerifiedAddress,
+  signal: AbortSignal,
+): Promise<IsTooEarly> {
+  const { since, name } = mailbox;
+  const readOrCreate = async () => {
+    const known = await ledger.starts.read(name);
+    if (known !== undefined) return known;
+    const listed = await listAll(service, address, signal);
+    return ledger.starts.create(name, listed, new Date(clock.now()).toISOString());
+  };
+  // Our own clock may be wrong, and nothing must be left out because of that.
+  const serviceNowMs = () => clock.now() - (service.clockAheadMs() ?? 0);
+  return isTooEarlyFor(since, readOrCreate, serviceNowMs);
+}
+
+/** `before`: the transfers that were listed when the mailbox started; `undefined`: it starts now, without any. */
+export async function isTooEarlyFor(
+  since: Mailbox["since"],
+  before: () => Promise<ReadonlySet<string> | undefined>,
+  nowMs: () => number,
+): Promise<IsTooEarly> {
+  if (since === undefined) return () => false;
+  if (since !== "now") return () => nowMs() < since;
+  const known = await before();
+  return (trackingId) => known?.has(trackingId) ?? true;
+}
+
+async function listAll(
+  service: ServicePort,
+  address: VerifiedAddress,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  const listed = new Set<string>();
+  const note = (trackingId: string) => {
+    listed.add(trackingId);
+    return true;
+  };
+  const query = { active: true, fields: { trackingId: true } } as const;
+  for await (const page of service.listReceived(address, query, () => {}, signal, note)) {
+    for (const { trackingId } of page) listed.add(trackingId);
+  }
+  return listed;
+}

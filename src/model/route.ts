@@ -1,0 +1,127 @@
+/**
+ * Routes of a mailbox: the first one that a transfer matches decides whether and how it is delivered.
+ *
+ * The list of the service shows the sender, and mostly the subject. File names and sizes are known once the transfer was
+ * opened. Until then, a route that depends on them leaves the decision open, and no later route is considered.
+ */
+import { matchesGlob } from "../base/glob.ts";
+import type { Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
+import { canonicalAddress } from "./transfer.ts";
+
+/** Chosen by the sender. Missing: not known yet. */
+export interface RouteFacts {
+  readonly sender: string;
+  readonly subject: string | undefined;
+  readonly fileNames: readonly string[] | undefined;
+  /** Of all files together. */
+  readonly bytes: number | undefined;
+}
+
+/** The facts about an opened transfer. */
+export function factsOf(
+  { sender, subject = "" }: { readonly sender: string; readonly subject?: string | undefined },
+  files: readonly { readonly name: string; readonly bytes: number }[],
+): RouteFacts {
+  const bytes = files.reduce((sum, each) => sum + each.bytes, 0);
+  return { sender, subject, fileNames: files.map(({ name }) => name), bytes };
+}
+
+type Match = "yes" | "no" | "unknown";
+
+interface Condition {
+  readonly match: Match;
+  /** Such as `the sender anna@supplier.example matches *@supplier.example`. */
+  readonly text: string;
+}
+
+/** How a transfer compares with one route. */
+export interface Comparison {
+  readonly route: Route;
+  readonly match: Match;
+  readonly conditions: readonly Condition[];
+}
+
+export interface RouteDecision {
+  /** `undefined`: no route matches. */
+  readonly route: Route | undefined;
+  readonly action: RouteAction;
+  /** For people: the conditions that it meets. */
+  readonly why: string;
+}
+
+/** `undefined` while it depends on facts that are not known yet. */
+export function decideRoute({ routes, otherwise }: Routing, facts: RouteFacts): RouteDecision | undefined {
+  for (const route of routes) {
+    const { match, conditions } = compareWith(route, facts);
+    if (match === "unknown") return undefined;
+    if (match === "no") continue;
+    const why = conditions.map(({ text }) => text).join(", and ") || "it applies to every transfer";
+    return { route, action: route.action, why };
+  }
+  return { route: undefined, action: otherwise, why: "no route matches" };
+}
+
+export function compareWith(route: Route, facts: RouteFacts): Comparison {
+  const conditions = conditionsOf(route.when, facts);
+  const worst = (["no", "unknown"] as const).find((match) => conditions.some((it) => it.match === match));
+  return { route, match: worst ?? "yes", conditions };
+}
+
+function conditionsOf(
+  { sender, subject, file, minBytes, maxBytes }: RouteConditions,
+  facts: RouteFacts,
+): Condition[] {
+  const subjects = facts.subject === undefined ? undefined : [facts.subject];
+  const { bytes } = facts;
+  return [
+    sender && compareText("sender", [facts.sender], sender, canonicalAddress),
+    subject && compareText("subject", subjects, subject),
+    file && compareText("file", facts.fileNames, file),
+    minBytes === undefined ? undefined : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
+    maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
+  ].filter((condition) => condition !== undefined);
+}
+
+/** One spelling for texts that differ only in case or Unicode form. */
+function fold(text: string): string {
+  return text.normalize("NFC").toLowerCase();
+}
+
+function compareText(
+  what: string,
+  texts: readonly string[] | undefined,
+  globs: readonly string[],
+  canonical: (text: string) => string = fold,
+): Condition {
+  const wanted = globs.join(" or ");
+  if (texts === undefined) return { match: "unknown", text: `the ${what} is not known yet (${wanted})` };
+  for (const text of texts) {
+    const glob = globs.find((each) => matchesGlob(canonical(text), canonical(each)));
+    if (glob !== undefined) return { match: "yes", text: `the ${what} ${quoted(text)} matches ${glob}` };
+  }
+  const [only = ""] = texts;
+  const given = texts.length === 1 ? `the ${what} ${quoted(only)} does not match` : `no ${what} matches`;
+  return { match: "no", text: `${given} ${wanted}` };
+}
+
+function compareBytes(
+  bytes: number | undefined,
+  isWanted: (bytes: number) => boolean,
+  wanted: string,
+): Condition {
+  if (bytes === undefined) return { match: "unknown", text: `the size is not known yet (${wanted} bytes)` };
+  const match = isWanted(bytes) ? "yes" : "no";
+  return { match, text: `its ${bytes} bytes are ${match === "yes" ? "" : "not "}${wanted}` };
+}
+
+const MAX_SHOWN = 80;
+
+/** Untrusted text, cut. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
+}
+
+/** Changes whenever a decision may change. */
+export function fingerprintOf({ routes, otherwise }: Routing): string {
+  return JSON.stringify([routes.map(({ name, when, action }) => [name, when, action]), otherwise]);
+}

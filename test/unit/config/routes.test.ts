@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { handoffOf } from "../../../src/config/settings.ts";
+import { load, problemsOf } from "./stage.ts";
+
+function configOf(mailbox: string, more = ""): string {
+  return `service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+timezone: Europe/Berlin
+${more}
+mailboxes:
+  - email: a@example.com
+${mailbox.replaceAll(/^/gm, "    ")}
+`;
+}
+
+describe("routes", () => {
+  test("are read with their conditions, and with the hand-off of their mailbox beneath their own", async () => {
+    const settings = await load(
+      configOf(
+        `
+handoff: { folderMode: "0770" }
+routes:
+  - { name: invoices, sender: "*@supplier.example", file: ["*.xml", "*.pdf"], minSize: 1KB, maxSize: 2MiB,
+      layout: "invoices/{trackingId}", handoff: { fileMode: "0600" } }
+  - { subject: "*test*", action: ignore }
+otherwise: hold`,
+        'handoff: { fileMode: "0644", folderMode: "0755", marker: READY, keep: { uncollected: 9d } }',
+      ),
+    );
+    const [mailbox] = settings.mailboxes;
+    const { routing } = mailbox ?? {};
+    expect(routing?.otherwise).toBe("hold");
+    expect(routing?.routes).toMatchObject([
+      {
+        name: "invoices",
+        action: "deliver",
+        when: {
+          sender: ["*@supplier.example"],
+          file: ["*.xml", "*.pdf"],
+          minBytes: 1_000,
+          maxBytes: 2 * 2 ** 20,
+        },
+        layout: "invoices/{trackingId}",
+        handoff: { fileMode: 0o600, folderMode: 0o770, marker: "READY" },
+      },
+      { name: "routes[1]", action: "ignore", when: { subject: ["*test*"] } },
+    ]);
+    const handoff = (route?: string) => handoffOf(settings, { mailbox: "a@example.com", route });
+    expect(handoff("invoices")).toBe(routing?.routes[0]?.handoff);
+    expect(handoff("routes[1]")).toBe(mailbox?.handoff);
+    expect(handoff()).toBe(mailbox?.handoff);
+    // The route may have had its own retention: nothing is removed.
+    expect(handoff("removed since")).toEqual({ ...mailbox?.handoff, keep: undefined });
+  });
+
+  test("are missing unless something is treated differently", async () => {
+    for (const text of ["", "routes: []", "otherwise: deliver"]) {
+      expect((await load(configOf(text))).mailboxes[0]?.routing).toBeUndefined();
+    }
+    expect((await load(configOf("otherwise: ignore"))).mailboxes[0]?.routing).toEqual({
+      routes: [],
+      otherwise: "ignore",
+    });
+  });
+
+  test.each([
+    ["routes: [{ sendr: x }]", "sendr: unknown key, did you mean sender?"],
+    ["routes: [{ sender: [] }]", "routes[0].sender"],
+    ["routes: [{ sender: 5 }]", "routes[0].sender"],
+    ["routes: [{ sender: x, action: drop }]", "routes[0].action"],
+    ["routes: [{ minSize: 2MB, maxSize: 1MB }]", "is more than maxSize"],
+    ['routes: [{ sender: x, layout: "/abs/{trackingId}" }]', "must be relative"],
+    ["routes: [{ sender: x, layout: same }]", "must contain {trackingId} or {transferId}"],
+    ["routes: [{ name: r, sender: x }, { name: r, sender: y }]", "is already used by another route"],
+    ["routes: [{ action: hold }, { sender: y }]", "matches every transfer"],
+    ["otherwise: drop", "otherwise"],
+    ["since: 2026-02-30", "is not a date"],
+    ["since: tomorrow", "since"],
+  ])("with a mistake are refused: %s", async (text, problem) => {
+    expect((await problemsOf(configOf(text))).join("\n")).toContain(problem);
+  });
+});
+
+test("since is all by default, now, or a date in the time zone, for one mailbox or all", async () => {
+  const sinceOf = async (text: string, more?: string) =>
+    (await load(configOf(text, more))).mailboxes[0]?.since;
+  expect(await sinceOf("")).toBeUndefined();
+  expect(await sinceOf("since: all", "defaults: { since: now }")).toBeUndefined();
+  expect(await sinceOf("", "defaults: { since: now }")).toBe("now");
+  expect(await sinceOf("since: 2026-12-01")).toBe(Date.parse("2026-12-01T00:00+01:00"));
+  expect(await sinceOf("since: 2026-07-01T06:30")).toBe(Date.parse("2026-07-01T06:30+02:00"));
+});

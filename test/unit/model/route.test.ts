@@ -1,0 +1,133 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { matchesGlob } from "../../../src/base/glob.ts";
+import { ROUTE_ACTIONS, type Route, type Routing } from "../../../src/model/mailbox.ts";
+import {
+  compareWith,
+  decideRoute,
+  factsOf,
+  fingerprintOf,
+  type RouteFacts,
+} from "../../../src/model/route.ts";
+
+const word = fc.stringMatching(/^[abAB]{0,3}$/);
+const pattern = fc.stringMatching(/^[abAB*?]{1,3}$/);
+const patterns = fc.array(pattern, { minLength: 1, maxLength: 2 });
+const size = fc.integer({ min: 0, max: 9 });
+const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined });
+const routes: fc.Arbitrary<Route[]> = fc
+  .array(
+    fc.record({
+      action: fc.constantFrom(...ROUTE_ACTIONS),
+      when: fc.record({
+        sender: optional(patterns),
+        subject: optional(patterns),
+        file: optional(patterns),
+        minBytes: optional(size),
+        maxBytes: optional(size),
+      }),
+    }),
+    { maxLength: 4 },
+  )
+  .map((all) => all.map((each, at) => ({ ...each, name: `routes[${at}]` })));
+const routing: fc.Arbitrary<Routing> = fc.record({ routes, otherwise: fc.constantFrom(...ROUTE_ACTIONS) });
+const files = fc.array(fc.record({ name: word, bytes: size }), { maxLength: 3 });
+const opened = fc.record({ sender: word, subject: word, files });
+
+/** As the configuration page says it: every condition that is set has to be met. */
+function meets(
+  { when }: Route,
+  {
+    sender,
+    subject,
+    files: all,
+  }: { sender: string; subject: string; files: { name: string; bytes: number }[] },
+): boolean {
+  const fits = (text: string, globs: readonly string[] | undefined) =>
+    globs === undefined || globs.some((glob) => matchesGlob(text.toLowerCase(), glob.toLowerCase()));
+  const bytes = all.reduce((sum, file) => sum + file.bytes, 0);
+  return (
+    fits(sender, when.sender) &&
+    fits(subject, when.subject) &&
+    (when.file === undefined || all.some(({ name }) => fits(name, when.file))) &&
+    bytes >= (when.minBytes ?? 0) &&
+    bytes <= (when.maxBytes ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+describe("routes", () => {
+  test("of an opened transfer: the first that it meets decides, else what applies otherwise", () => {
+    fc.assert(
+      fc.property(routing, opened, (given, transfer) => {
+        const first = given.routes.find((route) => meets(route, transfer));
+        const decision = decideRoute(given, factsOf(transfer, transfer.files));
+        expect(decision?.route).toBe(first);
+        expect(decision?.action).toBe(first?.action ?? given.otherwise);
+        expect(decision?.why).not.toBe("");
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("decide before the transfer is open only what no file, size or subject can change", () => {
+    fc.assert(
+      fc.property(routing, opened, fc.boolean(), (given, { sender, subject, files: all }, hasSubject) => {
+        const listed: RouteFacts = {
+          sender,
+          subject: hasSubject ? subject : undefined,
+          fileNames: undefined,
+          bytes: undefined,
+        };
+        const early = decideRoute(given, listed);
+        const late = decideRoute(given, factsOf({ sender, subject }, all));
+        if (early !== undefined) expect(late).toEqual(early);
+        // A route that needs nothing more is never left open.
+        const isListed = ({ when }: Route) =>
+          when.file === undefined && when.minBytes === undefined && when.maxBytes === undefined;
+        if (hasSubject && given.routes.every(isListed)) expect(early).toBeDefined();
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("compare addresses, subjects and names without regard to case and Unicode form", () => {
+    const route: Route = {
+      name: "r",
+      action: "deliver",
+      when: { sender: ["*@Supplier.Example"], subject: ["*größe*"], file: ["*.XML"] },
+    };
+    const transfer = { sender: "Anna@SUPPLIER.example", subject: "Gro\u0308\u00dfe 4" };
+    const facts = factsOf(transfer, [
+      { name: "a.pdf", bytes: 1 },
+      { name: "b.xml", bytes: 1 },
+    ]);
+    expect(compareWith(route, facts).match).toBe("yes");
+    expect(compareWith(route, { ...facts, fileNames: ["b.xml.pdf"] }).match).toBe("no");
+  });
+
+  test("say why, with text of the sender cut and quoted", () => {
+    const route: Route = { name: "r", action: "hold", when: { subject: ["*"], minBytes: 5 } };
+    const facts = factsOf({ sender: "a@b", subject: "x\n".repeat(500) }, []);
+    const texts = compareWith(route, facts).conditions.map(({ text }) => text);
+    expect(texts[0]).toMatch(/^the subject "x\\n.{0,200}…" matches \*$/);
+    expect(texts[1]).toBe("its 0 bytes are not at least 5");
+  });
+
+  test("have a fingerprint that changes with names, conditions, actions and their order", () => {
+    const one: Route = { name: "one", action: "hold", when: { sender: ["a"] } };
+    const two: Route = { name: "two", action: "deliver", when: {} };
+    const base: Routing = { routes: [one, two], otherwise: "deliver" };
+    const others: Routing[] = [
+      { ...base, otherwise: "hold" },
+      { ...base, routes: [two, one] },
+      { ...base, routes: [one] },
+      { ...base, routes: [{ ...one, name: "x" }, two] },
+      { ...base, routes: [{ ...one, action: "ignore" }, two] },
+      { ...base, routes: [{ ...one, when: { sender: ["b"] } }, two] },
+    ];
+    const prints = [base, ...others].map(fingerprintOf);
+    expect(new Set(prints).size).toBe(prints.length);
+    // The layout does not decide whether a transfer is held.
+    expect(fingerprintOf({ ...base, routes: [{ ...one, layout: "x/{trackingId}" }, two] })).toBe(prints[0]);
+  });
+});
