@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
 import type { TransferAct } from "../model/order.ts";
-import type { TransferKey } from "../model/record.ts";
+import { HELD, type TransferKey } from "../model/record.ts";
 import { describeState, type TransferStatus } from "../model/status.ts";
 import { type Html, html, renderTime } from "./html.ts";
 import { renderHidden, type Visitor } from "./layout.ts";
@@ -37,7 +37,7 @@ export const LABELS: Readonly<Record<TransferAct, string>> = {
 /** Actions that are confirmed first, and why. */
 export const WARNINGS: Partial<Readonly<Record<TransferAct, string>>> = {
   release:
-    "It failed verification, or the check refused it. Releasing it delivers the content as it is, on your responsibility.",
+    "It failed verification, the check refused it, or a route holds it. Releasing it delivers it on your responsibility.",
   discard:
     "It will never be delivered, even if the service still lists it. Content in quarantine is removed.",
   redeliver: "It is downloaded and delivered once more: its consumer gets it twice.",
@@ -69,6 +69,7 @@ function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): Transfer
   if (state === "gone") return ["discard"];
   if (reason === "not-picked-up") return ["redeliver"];
   if (reason === "handoff") return ["retry", "redeliver"];
+  if (reason === HELD) return ["release", "discard"];
   if (reason === "password") return [noAttemptsLeft === true ? "grant" : "password", "discard"];
   return ["retry", "discard"];
 }

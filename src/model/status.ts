@@ -172,7 +172,7 @@ export function describeState(transfer: Pick<TransferStatus, "state" | "reason" 
   if (state === "gone") return "gone before it was delivered";
   if (reason === "locked") return "locked by the service";
   if (reason === "disk") return "waits for free disk space";
-  if (reason === HELD) return "held by a route, until you release it";
+  if (reason === HELD) return "held, until you release it";
   if (reason === "large") return "waits for another large transfer to finish";
   if (reason === "slow") return "slow; paused to let others go first";
   if (reason === "check") return "not checked: the check gave no verdict";

@@ -1,5 +1,6 @@
 /** Adds the commands that help a transfer, with the options that reach this daemon. */
 import { type Action, commandFor } from "../model/order.ts";
+import { HELD } from "../model/record.ts";
 import type { DaemonFacts, TransferStatus } from "../model/status.ts";
 
 export interface HelpContext {
@@ -34,6 +35,7 @@ function actionsFor({ state, reason }: TransferStatus): (Action | "password")[] 
   if (state === "quarantined") return ["retry", "release", "discard"];
   if (state === "gone") return ["discard"];
   if (reason === "not-picked-up") return [];
+  if (reason === HELD) return ["release", "discard"];
   if (reason === "password") return ["password"];
   return ["retry"];
 }

@@ -57,6 +57,7 @@ async function ignore(
   const ended = run.endRecord("gone", { reason: IGNORED, message });
   if (!(await ledger.end(ended))) throw new Fault("ROUND_LOST", { detail: ended.trackingId });
   run.noteEnd(ended);
+  if (run.stage !== undefined) await ledger.stages.dropStage(run.stage).catch(() => {});
   passwords.settled(mailbox, ended.trackingId);
 }
 
