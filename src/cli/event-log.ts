@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
-import { hasEnded, QUIET, type TransferRecord } from "../model/record.ts";
+import { hasEnded, isUnwanted, QUIET, type TransferRecord } from "../model/record.ts";
 import type { EventLines } from "../observe/log-limit.ts";
 
 export function logEvents(log: EventLines): Emit {
@@ -161,7 +161,7 @@ function logState(
     const isLogged = fault !== undefined && (isLoggedForAll(fault) || !logged.isNew(record, fault.code));
     log[isLogged ? "debug" : reason === QUIET ? "info" : "warn"](facts, "waiting");
   } else if (state === "quarantined") log.error(facts, "quarantined");
-  else if (state === "gone") log.warn(facts, "gone");
+  else if (state === "gone") log[isUnwanted(record) ? "info" : "warn"](facts, "gone");
   else if (state === "delivered") log.info({ ...factsOf(record), folder }, "delivered");
   else log.debug(factsOf(record), state);
 }
