@@ -1,10 +1,11 @@
 /** I2 once: the daemon is killed with SIGKILL at each of its durable steps, and started again. */
 
-import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
+import { peekLedger } from "../../src/ledger/peek.ts";
 import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
 import { AT_ONCE, PLANS, walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
@@ -13,7 +14,8 @@ import { observeInbox } from "../support/inbox-observer.ts";
 import { childProgram, makeFolder, runCommand } from "../support/program.ts";
 import { accept, openReceiver, type Receiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
-import { openTestSimulator } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 import { oneIn } from "../support/thorough.ts";
 
 const OTHER_USER = 65534;
@@ -85,6 +87,32 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
       expect({ crash, ...life }).toEqual({ crash, ...undisturbed, crashed: 1 });
     }
   });
+
+  test("of a mailbox that starts now: what was there is left out, and what comes later is delivered", async () => {
+    const crashAt = async (crashAt: number) => {
+      const simulator = await openTestSimulator({ transfers: PLANS });
+      const folder = await makeFolder();
+      const { url, clientId } = simulator;
+      const redis = isOnRedis ? (await startRedis()).url : undefined;
+      const task: CrashTask = { url, clientId, folder, redis, fetch: "files", since: "now" };
+      const { exitCode } = await runChild({ ...task, crashAt });
+      const starts = join(folder, "inbox/.inlet/starts");
+      const hasStarted = existsSync(starts) && readdirSync(starts).length > 0;
+      if (hasStarted) simulator.addTransfer(transferPlan({ trackingId: "later" }));
+      await runToItsEnd(task);
+      const tree = Object.keys(await readTree(join(folder, "inbox"))).filter((path) => path.endsWith(".txt"));
+      expect([crashAt, tree]).toEqual([crashAt, hasStarted ? ["orders@example.com/later/a.txt"] : []]);
+      const records = await Promise.all(
+        PLANS.map(({ trackingId = "" }) =>
+          peekLedger(join(folder, "inbox/.inlet")).find({ mailbox: MAILBOX, trackingId }),
+        ),
+      );
+      expect(records.map((record) => record?.reason)).toEqual(["ignored", "ignored"]);
+      return exitCode === null;
+    };
+    const every = oneIn(isOnRedis ? 4 : 2);
+    expect(await walkPoints(crashAt, { every })).toBeGreaterThan(2);
+  }, 600_000);
 
   test("and so does a second crash during recovery from the first", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });

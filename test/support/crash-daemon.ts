@@ -13,6 +13,7 @@ export interface CrashTask {
   readonly folder: string;
   readonly fetch: MailboxSettings["fetch"];
   readonly fileMode?: number;
+  readonly since?: "now";
   readonly handoff?: HandoffTask;
   /** A script for the check, and its arguments. */
   readonly check?: readonly [string, ...string[]];
@@ -28,6 +29,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
+    since: task.since,
     layout: "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
