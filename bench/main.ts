@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildPackage } from "../build.ts";
 import { measureCalls } from "./cases/calls.ts";
+import { measureCommands } from "./cases/commands.ts";
 import { measureDaemon } from "./cases/daemon.ts";
 import { measureFleet } from "./cases/fleet.ts";
 import { measureHistory } from "./cases/history.ts";
@@ -37,6 +38,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   "large-file": measureLargeFile,
   polls: measurePolls,
   daemon: measureDaemon,
+  commands: measureCommands,
   history: measureHistory,
   "slow-link": measureSlowLink,
   fleet: measureFleet,

@@ -11,6 +11,8 @@ const LONGEST_MS = 20 * 60_000;
 /** Dispose it to kill the daemon. */
 export interface LiveDaemon extends AsyncDisposable {
   readonly daemon: RunningDaemon;
+  /** The path of its console's socket. */
+  readonly socket: string;
   /** A figure of `/metrics`, summed over its labels; 0 before it exists. */
   metric(name: string): Promise<number>;
   /** Waits for a condition. Throws if the daemon ends, or if it takes too long. `everyMs`: for conditions that are expensive. */
@@ -37,6 +39,7 @@ export async function startLive(
   };
   const live: LiveDaemon = {
     daemon,
+    socket,
     async metric(name) {
       const lines = (await ask(socket, "/metrics")).split("\n");
       const found = lines.filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
