@@ -178,7 +178,7 @@ async function openAndRun(settings: Settings, options: StartOptions): Promise<Da
     await keepBoardFresh(
       {
         board: monitor.board,
-        work: settings.work,
+        folders: settings,
         clock,
         isShared,
         readUnfinished: async () => [...(await refreshUnfinished()), ...(await listQuarantined())],

@@ -64,6 +64,8 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   SECRET_UNREADABLE: "usage",
   RECORD_UNREADABLE: "attention",
   INBOX_HELD: "usage",
+  INBOX_MISSING: "attention",
+  INBOX_APART: "usage",
   WORK_NOT_OURS: "usage",
   WORK_LOST: "attention",
   WORK_RESTORED: "attention",

@@ -7,7 +7,7 @@ import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import { type Layer, layersWithin, pickFrom } from "./layers.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
-import { group, type SchemaKeys, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import { group, PATH, type SchemaKeys, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
 import { EXPECT, QUIET, readExpect, readQuiet } from "./times.ts";
@@ -77,6 +77,11 @@ export const MAILBOX = {
     ...SHARED_KEYS,
     passwords: PASSWORDS,
     paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
+    inbox: {
+      ...PATH,
+      description:
+        "The inbox of this mailbox, on the same file system and mount as `work`. Default: the common `inbox`. A change applies to later deliveries; earlier ones stay where they are, and are watched there.",
+    },
     expect: EXPECT,
     handoff: group(
       HANDOFF.properties,
@@ -188,6 +193,7 @@ async function readMailbox(
     passwords: await readPasswords(own.passwords ?? [], [...path, "passwords"], draft),
     passwordAttempts: pick("passwordAttempts")?.value ?? keys.passwordAttempts.default,
     paused: own.paused ?? MAILBOX.properties.paused.default,
+    inbox: own.inbox && draft.resolvePath([...path, "inbox"], own.inbox),
     quiet: readQuiet(quiet?.value, quiet?.path ?? [], zone, draft),
     expect: readExpect(own.expect ?? [], [...path, "expect"], zone, draft),
   };

@@ -99,6 +99,19 @@ export function handoffOf({ mailboxes, handoff }: Settings, mailbox: string): Ha
   return others;
 }
 
+/** The inboxes to deliver to, each with the mode that it gets if it has to be created. The common one comes first. */
+export function inboxesOf(settings: Settings): { readonly path: string; readonly mode: number }[] {
+  const { inbox, mailboxes, handoff } = settings;
+  const own = mailboxes.flatMap((mailbox): [string, number][] =>
+    mailbox.inbox === undefined ? [] : [[mailbox.inbox, (mailbox.handoff ?? handoff).folderMode]],
+  );
+  const modes = new Map([...own, [inbox, handoff.folderMode] as const]);
+  return [inbox, ...modes.keys().filter((path) => path !== inbox)].map((path) => ({
+    path,
+    mode: modes.get(path) ?? 0,
+  }));
+}
+
 export interface ServiceSettings {
   readonly baseUrl: URL;
   /** `undefined`: the daemon creates one in the state folder. */

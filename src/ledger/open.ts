@@ -12,7 +12,7 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
 import { LedgerPaths, nameOf, parseNotes, SPREAD } from "./paths.ts";
-import type { Ledger, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
+import type { Ledger, OnDamaged, OnUnrecovered, RetentionRules, Stage, Stages } from "./port.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -20,7 +20,7 @@ import { Watermark } from "./watermark.ts";
 
 export interface LedgerOptions {
   readonly work: string;
-  /** The inbox. */
+  /** The common inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them, as configured now. */
   folderMode(mailbox: string): number;
@@ -146,8 +146,8 @@ class FileLedger implements Ledger {
       reclaim: (stage) => this.#try(this.#reclaim(stage)),
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
-      takeFolder: (folder, mailbox) => this.#try(targets.takeFolder(folder, mailbox)),
-      giveBack: (folder) => targets.giveBack(folder),
+      takeFolder: (folder, mailbox, inbox) => this.#try(targets.takeFolder(folder, mailbox, inbox)),
+      giveBack: (folder, inbox) => targets.giveBack(folder, inbox),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
     };
@@ -317,9 +317,9 @@ class FileLedger implements Ledger {
     }
   }
 
-  async recover(onFailed: (path: string, error: unknown) => void): Promise<TransferRecord[]> {
-    const found = await this.#rounds.recover((entry, error) =>
-      onFailed(join(this.#paths.staging, entry), error),
+  async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
+    const found = await this.#rounds.recover((entry, error, end) =>
+      onFailed(join(this.#paths.staging, entry), error, end),
     );
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {

@@ -20,6 +20,7 @@ import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
+import { Inboxes } from "./inboxes.ts";
 import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { Stage } from "./port.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -53,7 +54,7 @@ interface OwnStage extends Stage {
 export interface RoundsOptions {
   readonly disk: Disk;
   readonly paths: LedgerPaths;
-  /** The inbox. */
+  /** The common inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them. */
   folderMode(mailbox: string): number;
@@ -66,6 +67,7 @@ export class Rounds {
   readonly targets: Targets;
   readonly quarantine: Quarantine;
   readonly #once: OnceFiles;
+  readonly #inboxes: Inboxes;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
   readonly #options: RoundsOptions;
@@ -82,6 +84,7 @@ export class Rounds {
     this.targets = new Targets({ ...options, syncs: this.syncs });
     this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
     this.#once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
+    this.#inboxes = new Inboxes(options.paths, options.root);
   }
 
   /** Throws `RECORD_UNREADABLE`. */
@@ -218,7 +221,7 @@ export class Rounds {
     // An earlier call may have linked the ticket and failed afterwards.
     if (own.isWritten && (await this.readEnd(name, round)) !== undefined) return this.#isOurs(own);
     own.isWritten = true;
-    const text = formatRecord({ ...record, token });
+    const text = formatRecord(this.#inboxes.toStored({ ...record, token }));
     try {
       own.ticket ??= await this.#disk.truncate(this.#paths.ticket(own));
       const { ticket } = own;
@@ -264,7 +267,7 @@ export class Rounds {
     }
     const placed =
       end.state === "delivered"
-        ? await this.targets.move(staged, end.folder ?? "", end.mailbox)
+        ? await this.targets.move(staged, end.folder ?? "", end.mailbox, this.#inboxes.rootOf(end))
         : await this.quarantine.moveIn(staged, id.name, id.round);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);
@@ -293,9 +296,10 @@ export class Rounds {
 
   /**
    * Finishes rounds that other attempts have ended: places the staged folders that end records name, and removes the
-   * others. Leaves open rounds alone. May run beside workers, and twice at the same time.
+   * others. Leaves open rounds alone. May run beside workers, and twice at the same time. `onFailed` gets the end record
+   * of content that cannot be placed.
    */
-  async recover(onFailed: (entry: string, error: unknown) => void): Promise<Recovered[]> {
+  async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<Recovered[]> {
     const ids = new Map<string, StageId>();
     for (const entry of await this.#disk.list(this.#paths.staging)) {
       const found = parseStaged(entry);
@@ -307,13 +311,14 @@ export class Rounds {
       // A worker of this process is using the stage.
       const own = this.#stages.get(`${id.name}~${id.round}`);
       if (own?.token === id.token && own.isInUse) continue;
+      let end: EndRecord | undefined;
       try {
-        const end = await this.readEnd(id.name, id.round);
+        end = await this.readEnd(id.name, id.round);
         if (end === undefined) leftOver.add(`${id.name}~${id.round}`);
         else if (end.token !== id.token) await this.#remove(id);
         else recovered.push(...(await this.#finish(end, id)));
       } catch (error) {
-        onFailed(entry, error);
+        onFailed(entry, error, end?.token === id.token ? end : undefined);
       }
     }
     this.#leftOver = leftOver;
@@ -348,6 +353,6 @@ export class Rounds {
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {
     const text = await tryRead(this.#disk, path);
-    return text === undefined ? undefined : parseRecord(text, path);
+    return text === undefined ? undefined : this.#inboxes.fromStored(parseRecord(text, path), path);
   }
 }

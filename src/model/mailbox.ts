@@ -20,6 +20,8 @@ export interface Mailbox {
   /** How many refused passwords a transfer may cost. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
+  /** An absolute path. Missing: the common inbox. */
+  readonly inbox?: string | undefined;
   /** No download starts during these hours. */
   readonly quiet?: Timetable | undefined;
   /** Missing: the common one. */

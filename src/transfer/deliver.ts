@@ -28,27 +28,29 @@ export async function deliver(
   wanted: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ledger, handoffs, handoff, inbox } = tools;
+  const { ledger, handoffs, handoff } = tools;
   const { stage } = run;
+  const { inbox: own } = source.mailbox;
+  const inbox = own === tools.inbox.root ? undefined : own;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
     const added = await finishStage(tools, run, stage, contents);
     await ledger.stages.seal(stage);
     await checkContent(tools, run, stage, { contents, added }, signal);
     signal.throwIfAborted();
-    const folder = await ledger.stages.takeFolder(wanted, source.mailbox.name);
+    const folder = await ledger.stages.takeFolder(wanted, source.mailbox.name, inbox);
     try {
       const { acknowledgement } = handoff;
-      run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
+      run.enter("delivering", { folder, inbox, verified: verifiedOf(contents), acknowledgement });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);
       const placed = await endWith(tools, run, stage, record);
       await afterPlacing(tools, source, run, placed, { folder });
     } finally {
-      ledger.stages.giveBack(folder);
+      ledger.stages.giveBack(folder, inbox);
     }
   } catch (error) {
-    throw faultOfDisk(error, join(inbox.root, wanted));
+    throw faultOfDisk(error, join(inbox ?? tools.inbox.root, wanted));
   }
 }
 

@@ -76,6 +76,23 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
 
+  test("into the mailbox's own inbox", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const own = { hasInbox: true };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], own);
+    expect(Object.keys(undisturbed.tree).every((path) => path.startsWith("own/orders@example.com/t"))).toBe(
+      true,
+    );
+    const crashAt = async (point: number) => {
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], own);
+      expect({ point, ...life }).toEqual({ point, ...undisturbed });
+      return crashed === 1;
+    };
+    const every = oneIn(isOnRedis ? 6 : 3);
+    const points = await walkPoints(crashAt, { every });
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
+  }, 600_000);
+
   test("also as a user other than root, who cannot write delivered files", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
     const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
@@ -123,6 +140,8 @@ interface RunOptions {
   /** With a command and a webhook. */
   readonly hasHandoff?: boolean;
   readonly hasCheck?: boolean;
+  /** The mailbox has its own inbox. */
+  readonly hasInbox?: boolean;
 }
 
 /** Runs the daemon, kills it at each of the given steps in turn, and runs it to its end. */
@@ -131,15 +150,15 @@ async function runWithCrashes(
   fetch: CrashTask["fetch"],
   takesAway: boolean,
   crashes: readonly number[],
-  { hasHandoff = false, hasCheck = false, ...runAs }: RunOptions = {},
+  { hasHandoff = false, hasCheck = false, hasInbox = false, ...runAs }: RunOptions = {},
 ): Promise<CrashRun> {
   const folder = await makeFolder();
   const note = join(folder, "note");
   const receiver = hasHandoff ? await openReceiver(accept) : undefined;
   if (runAs.user !== undefined) chownSync(folder, runAs.user, runAs.user);
-  const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
+  const [inbox, taken, own] = [join(folder, "inbox"), join(folder, "taken"), join(folder, "own")];
   // Results of a crash stay, so the observer may pause and leave the processor to the daemon.
-  const observer = observeInbox(inbox, 10);
+  const observer = observeInbox(hasInbox ? own : inbox, 10);
   const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
   const { url, clientId } = simulator;
   const task = {
@@ -149,6 +168,7 @@ async function runWithCrashes(
     fetch,
     redis: isOnRedis ? (await startRedis()).url : undefined,
     ...runAs,
+    ...(hasInbox ? { inbox: own } : {}),
     ...(hasCheck ? { check: [CHECK, note, join(inbox, "orders@example.com")] as const } : {}),
     ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
   };
@@ -172,7 +192,7 @@ async function runWithCrashes(
   );
   const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
   return {
-    tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)) }),
+    tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)), ...(await ownTree(own)) }),
     problems: takesAway ? [] : observer.problems,
     deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
     handoffs: hasHandoff
@@ -182,6 +202,11 @@ async function runWithCrashes(
     checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
     crashed,
   };
+}
+
+async function ownTree(own: string): Promise<Record<string, string>> {
+  const files = Object.entries(await readTree(own)).map(([path, text]) => [`own/${path}`, text]);
+  return Object.fromEntries(files);
 }
 
 /** Notes whether the transfer is in the inbox. The files of the folder must be complete. */

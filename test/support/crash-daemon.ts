@@ -12,6 +12,8 @@ export interface CrashTask {
   /** Holds inbox and state. */
   readonly folder: string;
   readonly fetch: MailboxSettings["fetch"];
+  /** The mailbox's own inbox. */
+  readonly inbox?: string | undefined;
   readonly fileMode?: number;
   readonly handoff?: HandoffTask;
   /** A script for the check, and its arguments. */
@@ -28,6 +30,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
+    inbox: task.inbox,
     layout: "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });

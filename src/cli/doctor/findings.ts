@@ -50,6 +50,7 @@ const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "DISK_REFUSED",
   "DISK_UNREADABLE",
   "WORK_NOT_OURS",
+  "INBOX_APART",
   "QUEUE_UNSUITABLE",
   "NO_SUCH_ENDPOINT",
   "MAIL_TLS_REFUSED",

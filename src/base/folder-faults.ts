@@ -1,0 +1,15 @@
+/** Faults of the inboxes that mailboxes have of their own, a part of `FAULT_CODES`. */
+export const FOLDER_FAULTS = {
+  INBOX_MISSING: {
+    verdict: "wait",
+    happened: "The inbox of this delivery is missing",
+    advice:
+      "Nothing was lost: the content is complete in the work folder. Mount the inbox's disk, or create the folder; the delivery then follows by itself.",
+  },
+  INBOX_APART: {
+    verdict: "wait",
+    happened: "This inbox is on another file system or mount than the work folder",
+    advice:
+      "A delivery is one rename, which works only within one mount. Choose a folder on the work folder's file system. Under systemd, name one folder above both in ReadWritePaths=; in a container, mount one volume that holds both.",
+  },
+} as const;
