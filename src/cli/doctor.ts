@@ -15,6 +15,7 @@ import type { Context, Outcome, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
+import { checkGroups } from "./doctor/groups.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
@@ -73,7 +74,10 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
   const folders = await checkFolders(findings, settings);
   if (folders === undefined) findings.skip("file system", "all", "a folder is not usable");
-  else await checkFileSystem(findings, settings, folders, context.stop);
+  else {
+    await checkGroups(findings, settings, folders.work, context.stop);
+    await checkFileSystem(findings, settings, folders, context.stop);
+  }
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
   await checkNotify(findings, settings, context.stop);

@@ -99,6 +99,12 @@ export function handoffOf({ mailboxes, handoff }: Settings, mailbox: string): Ha
   return others;
 }
 
+/** The numbers of the groups of delivered files, as far as they were looked up. */
+export function groupsOf({ handoff, mailboxes }: Settings): number[] {
+  const gids = [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)].flatMap((it) => it?.gid ?? []);
+  return [...new Set(gids)];
+}
+
 /** The inboxes to deliver to, each with the mode that it gets if it has to be created. The common one comes first. */
 export function inboxesOf(settings: Settings): { readonly path: string; readonly mode: number }[] {
   const { inbox, mailboxes, handoff } = settings;

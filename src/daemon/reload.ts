@@ -1,7 +1,7 @@
 /** Applies new settings while the daemon runs: all that can change takes effect, or nothing does. */
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../base/clock.ts";
-import { inboxesOf, type Settings } from "../config/settings.ts";
+import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
@@ -25,6 +25,7 @@ interface ReloadTools extends UnfinishedTools {
 export async function applySettings(tools: ReloadTools, next: Settings): Promise<void> {
   const { live, mailboxes, expected, queue } = tools;
   await tools.inbox.prepare(newInboxes(live.now, next));
+  await tools.inbox.demandGroups(groupsOf(next));
   const applyMailboxes = await mailboxes.prepare(next.mailboxes);
   const applyExpected = await expected.prepare(next.mailboxes);
   const unfinished = await readUnfinished(tools);

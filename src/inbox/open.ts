@@ -5,7 +5,7 @@ import { makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
 import { safeNamesInBatches } from "./names.ts";
 import type { Inbox } from "./port.ts";
-import { prepareInbox } from "./reach.ts";
+import { demandGroup, prepareInbox } from "./reach.ts";
 import { clearAsides, removeDelivered } from "./removal.ts";
 import { Space } from "./space.ts";
 
@@ -43,6 +43,9 @@ export async function openInbox(root: string, staging: string, minFreeBytes: num
         await prepareInbox(inbox, staging);
         await isHere(inbox.path);
       }
+    },
+    async demandGroups(gids) {
+      for (const gid of gids) await demandGroup(gid, staging);
     },
     safeNames: safeNamesInBatches,
     formatLayout,

@@ -40,6 +40,8 @@ export interface Inbox {
    * delivery to it begins. Throws `INBOX_APART`, and the faults of the disk.
    */
   prepare(inboxes: readonly NewInbox[]): Promise<void>;
+  /** Proves that Inlet may give files to these groups. Throws `GROUP_REFUSED`. */
+  demandGroups(gids: readonly number[]): Promise<void>;
   /** A name for each file, by id: safe on every file system, unique, and not reserved. */
   safeNames(
     files: readonly { readonly id: string; readonly name: string }[],

@@ -1,7 +1,8 @@
 /** Proves that a folder can be renamed from the work folder into an inbox. */
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rename, rmdir, stat } from "node:fs/promises";
+import { lchown, mkdir, readdir, rename, rmdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { UNCHANGED } from "../base/disk.ts";
 import { faultOfDisk, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import type { NewInbox } from "./port.ts";
@@ -45,6 +46,36 @@ export async function canReach(from: string, inbox: string, nowMs: number): Prom
   }
   await rmdir(arrived);
   return true;
+}
+
+/**
+ * Tries to give a folder to a group: membership alone does not decide. A user namespace may hide the group, a filter may
+ * forbid the call, and a file system may have no groups. Throws `GROUP_REFUSED`.
+ */
+export async function demandGroup(gid: number, folder: string): Promise<void> {
+  const trial = join(folder, probeName());
+  try {
+    await mkdir(trial, { mode: 0o700 });
+    try {
+      await lchown(trial, UNCHANGED, gid);
+      if ((await stat(trial)).gid !== gid) throw refusedGroup(gid, "the file system ignores it");
+    } catch (error) {
+      const code = systemCode(error);
+      throw ["EPERM", "EINVAL", "ENOTSUP", "ENOSYS"].includes(code) ? refusedGroup(gid, code, error) : error;
+    } finally {
+      await rmdir(trial);
+    }
+  } catch (error) {
+    throw faultOfDisk(error, folder);
+  }
+}
+
+function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
+  const isMember = [process.getegid?.(), ...(process.getgroups?.() ?? [])].includes(gid);
+  const who = isMember
+    ? `user ${process.geteuid?.()} is a member`
+    : `user ${process.geteuid?.()} is no member`;
+  return new Fault("GROUP_REFUSED", { detail: `${gid} (${why}; ${who})`, cause });
 }
 
 /**

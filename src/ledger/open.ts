@@ -24,6 +24,8 @@ export interface LedgerOptions {
   readonly root: string;
   /** The mode of delivered folders and the folders above them, as configured now. */
   folderMode(mailbox: string): number;
+  /** The group of the folders above them, as configured now; missing: left as it is. */
+  folderGroup?(mailbox: string): number | undefined;
   readonly clock: Clock;
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
@@ -129,7 +131,15 @@ class FileLedger implements Ledger {
     this.#clock = clock;
     const isAlone = writer === undefined;
     this.#isAlone = isAlone;
-    this.#rounds = new Rounds({ disk, paths, root, folderMode: options.folderMode, isAlone });
+    const { folderMode, folderGroup } = options;
+    this.#rounds = new Rounds({
+      disk,
+      paths,
+      root,
+      folderMode,
+      ...(folderGroup && { folderGroup }),
+      isAlone,
+    });
     this.#notes = new Notes(disk, paths, isAlone);
     this.#journal = new Journal(paths.journal, writer, clock);
     this.#watermark = new Watermark(options.watermark.path, options.watermark.id);
@@ -319,7 +329,7 @@ class FileLedger implements Ledger {
 
   async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
     const found = await this.#rounds.recover((entry, error, end) =>
-      onFailed(join(this.#paths.staging, entry), error, end),
+      onFailed(this.#paths.inStaging(entry), error, end),
     );
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {

@@ -24,7 +24,7 @@ import { Inboxes } from "./inboxes.ts";
 import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { Stage } from "./port.ts";
 import { Quarantine } from "./quarantine.ts";
-import { Targets } from "./targets.ts";
+import { PARENT, Targets } from "./targets.ts";
 
 /** The last round of a transfer, according to its records. */
 export interface Current {
@@ -58,6 +58,8 @@ export interface RoundsOptions {
   readonly root: string;
   /** The mode of delivered folders and the folders above them. */
   folderMode(mailbox: string): number;
+  /** The group of the folders above them; missing: left as it is. */
+  folderGroup?(mailbox: string): number | undefined;
   /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
@@ -81,7 +83,7 @@ export class Rounds {
     this.#disk = options.disk;
     this.#paths = options.paths;
     this.syncs = new FolderSyncs(options.disk);
-    this.targets = new Targets({ ...options, syncs: this.syncs });
+    this.targets = new Targets({ ...options, staging: options.paths.staging, syncs: this.syncs });
     this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
     this.#once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
     this.#inboxes = new Inboxes(options.paths, options.root);
@@ -303,6 +305,8 @@ export class Rounds {
     const ids = new Map<string, StageId>();
     for (const entry of await this.#disk.list(this.#paths.staging)) {
       const found = parseStaged(entry);
+      // Left by a crash. A process that needs it now makes another one.
+      if (entry.endsWith(PARENT)) await this.#disk.removeFolder(this.#paths.inStaging(entry)).catch(() => {});
       if (found !== undefined) ids.set(`${found.name}~${found.round}~${found.token}`, found);
     }
     const recovered: Recovered[] = [];

@@ -1,6 +1,7 @@
 /**
  * Finds a free folder in an inbox for each delivery, creates the folders above it, and moves the staged folder there.
  */
+import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Disk, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
@@ -10,12 +11,21 @@ export interface TargetsOptions {
   readonly syncs: FolderSyncs;
   /** The common inbox. */
   readonly root: string;
+  /** For folders that get their name only when they are complete. */
+  readonly staging: string;
   /** Of the folders above deliveries that Inlet creates. */
   folderMode(mailbox: string): number;
+  /** Their group; missing: left as it is. */
+  folderGroup?(mailbox: string): number | undefined;
 }
 
 /** Folders that are remembered as synced. Beyond that, all are forgotten. */
 const MAX_DURABLE = 10_000;
+
+/** How the name of a folder in staging ends that becomes a folder above deliveries. */
+export const PARENT = ".parent";
+/** Why a folder cannot get a name. */
+const TAKEN: ReadonlySet<string> = new Set(["EEXIST", "ENOTEMPTY", "ENOTDIR"]);
 
 export class Targets {
   readonly #options: TargetsOptions;
@@ -85,7 +95,7 @@ export class Targets {
   async #isGone(staged: string, root: string, error: unknown): Promise<boolean> {
     const code = systemCode(error);
     // Another delivery may have taken this name, or a consumer may have removed the folder above it.
-    if (["EEXIST", "ENOTEMPTY", "ENOTDIR"].includes(code)) return false;
+    if (TAKEN.has(code)) return false;
     if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
     if (code !== "ENOENT") throw error;
     if ((await this.#disk.kindOf(staged)) === undefined) return true;
@@ -115,15 +125,34 @@ export class Targets {
     }
   }
 
-  /** False if the name is taken. */
+  /** False if the name is taken, or the attempt has to be repeated. */
   async #tryMake(path: string, mailbox: string, root: string): Promise<boolean> {
+    const [mode, gid] = [this.#options.folderMode(mailbox), this.#options.folderGroup?.(mailbox)];
     try {
-      await this.#disk.makeFolder(path, this.#options.folderMode(mailbox));
+      if (gid === undefined) await this.#disk.makeFolder(path, mode);
+      else await this.#makeForGroup(path, mode, gid);
       return true;
     } catch (error) {
-      if (systemCode(error) === "ENOENT") await this.#demandRoot(root);
-      if (systemCode(error) !== "EEXIST") throw error;
+      const code = systemCode(error);
+      if (TAKEN.has(code)) return false;
+      if (code !== "ENOENT") throw error;
+      await this.#demandRoot(root);
+      // Recovery, perhaps in another process, may have removed the folder before it got its name.
+      if (gid === undefined || (await this.#disk.kindOf(dirname(path))) === undefined) throw error;
       return false;
+    }
+  }
+
+  /** The folder appears with its group, by a rename. After a crash, recovery removes the folder in staging. */
+  async #makeForGroup(path: string, mode: number, gid: number): Promise<void> {
+    const made = join(this.#options.staging, `${randomBytes(8).toString("hex")}${PARENT}`);
+    await this.#disk.makeFolder(made, mode);
+    try {
+      await this.#disk.setGroup(made, gid);
+      await this.#disk.rename(made, path);
+    } catch (error) {
+      await this.#disk.removeFolder(made).catch(() => {});
+      throw error;
     }
   }
 

@@ -108,6 +108,10 @@ export interface Handoff {
   /** Permission bits of delivered files and folders. */
   readonly fileMode: number;
   readonly folderMode: number;
+  /** The name or number of their group, and of the folders above them. Missing: the group is left as it is. */
+  readonly group?: string | undefined;
+  /** The number of that group on this system, once it was looked up. */
+  readonly gid?: number | undefined;
   /** The name of an empty file that is written last, before the folder appears. */
   readonly marker: string | undefined;
   /** Runs after each delivery. */

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
-import { faultOfDisk, setFolderMode, writeFinished } from "../base/durable.ts";
+import { faultOfDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
@@ -128,6 +128,7 @@ async function finishStage(
   await forEachLimit(texts, texts.size, ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
+  if (handoff.gid !== undefined) await setGroup(folder, handoff.gid);
   // A new folder has its mode already, unless that mode keeps its owner from writing.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);

@@ -1,6 +1,6 @@
 /** I2 once: the daemon is killed with SIGKILL at each of its durable steps, and started again. */
 
-import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -93,6 +93,21 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
 
+  test("with a group for delivered files, as a user other than root", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const grouped = { user: OTHER_USER, group: "17001" };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], grouped);
+    expect(undisturbed).toMatchObject({ groups: [17_001], staged: [] });
+    const crashAt = async (point: number) => {
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], grouped);
+      expect({ point, ...life }).toEqual({ point, ...undisturbed });
+      return crashed === 1;
+    };
+    const every = oneIn(isOnRedis ? 6 : 3);
+    const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
+  }, 600_000);
+
   test("also as a user other than root, who cannot write delivered files", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
     const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
@@ -121,6 +136,8 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
 interface CrashRun {
   /** All delivered files, by path. */
   readonly tree: Record<string, string>;
+  /** The groups of everything that was delivered. */
+  readonly groups: readonly number[];
   readonly problems: readonly string[];
   /** Lines `delivered` in the journal, by transfer. */
   readonly deliveries: Record<string, number>;
@@ -137,6 +154,8 @@ interface CrashRun {
 interface RunOptions {
   readonly user?: number;
   readonly fileMode?: number;
+  /** The number of the group of delivered files. */
+  readonly group?: string;
   /** With a command and a webhook. */
   readonly hasHandoff?: boolean;
   readonly hasCheck?: boolean;
@@ -193,6 +212,7 @@ async function runWithCrashes(
   const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
   return {
     tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)), ...(await ownTree(own)) }),
+    groups: groupsBelow(inbox),
     problems: takesAway ? [] : observer.problems,
     deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
     handoffs: hasHandoff
@@ -202,6 +222,12 @@ async function runWithCrashes(
     checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
     crashed,
   };
+}
+
+/** Without hidden names. */
+function groupsBelow(inbox: string): number[] {
+  const paths = readdirSync(inbox, { recursive: true, encoding: "utf8" }).filter((it) => !it.startsWith("."));
+  return [...new Set(paths.map((path) => statSync(join(inbox, path)).gid))];
 }
 
 async function ownTree(own: string): Promise<Record<string, string>> {

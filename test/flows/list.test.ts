@@ -13,7 +13,18 @@ import { MAILBOX } from "../support/settings.ts";
 const SENDER = "anna@supplier.example";
 const KEYS = [
   ...["mailbox", "trackingId", "transferId", "sender", "state", "reason", "message", "until", "expires"],
-  ...["folder", "subject", "files", "bytes", "verified", "released", "passwordsSpent", "round", "at"],
+  ...[
+    "folder",
+    "inbox",
+    "subject",
+    "files",
+    "bytes",
+    "verified",
+    "released",
+    "passwordsSpent",
+    "round",
+    "at",
+  ],
 ];
 
 describe("inlet list", () => {

@@ -14,7 +14,7 @@ import { type CrashReport, listNames } from "./crash-report.ts";
 
 const task = JSON.parse(process.argv[2] ?? "{}");
 if (task.user !== undefined) {
-  process.setgroups?.([]);
+  process.setgroups?.(task.group === undefined ? [] : [Number(task.group)]);
   process.setgid?.(task.user);
   process.setuid?.(task.user);
 }

@@ -15,6 +15,8 @@ export interface CrashTask {
   /** The mailbox's own inbox. */
   readonly inbox?: string | undefined;
   readonly fileMode?: number;
+  /** The number of the group of delivered files. */
+  readonly group?: string;
   readonly handoff?: HandoffTask;
   /** A script for the check, and its arguments. */
   readonly check?: readonly [string, ...string[]];
@@ -37,7 +39,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const settings = settingsIn(task.folder, [mailbox], {
     limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
-    handoff: makeHandoff(task.handoff ?? {}, task.fileMode, "READY"),
+    handoff: { ...makeHandoff(task.handoff ?? {}, task.fileMode, "READY"), group: task.group },
   });
   return runDaemon(settings, {
     mode: "once",

@@ -1,0 +1,19 @@
+/** Looks up the groups of delivered files, each time that settings are put in force. */
+import type { Settings } from "../config/settings.ts";
+import { findGroup } from "../host/groups.ts";
+import type { Handoff } from "../model/mailbox.ts";
+
+/** The settings with the number of each group. Throws `GROUP_UNKNOWN` and `STOPPED`. */
+export async function withGroups(settings: Settings, signal: AbortSignal): Promise<Settings> {
+  const withGroup = async (handoff: Handoff): Promise<Handoff> => {
+    const { group } = handoff;
+    return group === undefined ? handoff : { ...handoff, gid: await findGroup(group, signal) };
+  };
+  const handoff = await withGroup(settings.handoff);
+  const mailboxes: Settings["mailboxes"][number][] = [];
+  for (const mailbox of settings.mailboxes) {
+    const { handoff: own } = mailbox;
+    mailboxes.push(own === undefined ? mailbox : { ...mailbox, handoff: await withGroup(own) });
+  }
+  return { ...settings, handoff, mailboxes };
+}
