@@ -65,7 +65,7 @@ describe("the inbox of a mailbox", () => {
     ]);
   });
 
-  test("whatever the paths: no accepted inbox can hold another one, work or state under a delivery's name", async () => {
+  test("I5 no escape: whatever the paths, no accepted inbox can hold another one, work or state under a delivery's name", async () => {
     const segment = fc.constantFrom("a", "b", ".c", "..d");
     const path = fc.array(segment, { minLength: 1, maxLength: 3 }).map((parts) => `/${parts.join("/")}`);
     let [accepted, refused] = [0, 0];
