@@ -9,6 +9,7 @@ import { Outage } from "./base/outage.ts";
 import { Scope } from "./base/scope.ts";
 import type { Settings } from "./config/settings.ts";
 import { keepBoardFresh, openConsole } from "./daemon/console.ts";
+import { withGroups } from "./daemon/groups.ts";
 import { createHandlers, type JobTools } from "./daemon/handlers.ts";
 import { HANDOFF_PATIENCE, openDaemonHandoffs } from "./daemon/handoff.ts";
 import { announce, finishDeliveries, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
@@ -119,8 +120,9 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   }
 }
 
-async function openAndRun(settings: Settings, options: StartOptions): Promise<DaemonOutcome> {
+async function openAndRun(given: Settings, options: StartOptions): Promise<DaemonOutcome> {
   const { mode, stop, clock, patience, events, monitor, notifier, diskFull } = options;
+  const settings = await withGroups(given, stop);
   const { emit } = events;
   await using scope = new Scope();
 
@@ -178,7 +180,7 @@ async function openAndRun(settings: Settings, options: StartOptions): Promise<Da
     await keepBoardFresh(
       {
         board: monitor.board,
-        work: settings.work,
+        folders: settings,
         clock,
         isShared,
         readUnfinished: async () => [...(await refreshUnfinished()), ...(await listQuarantined())],
@@ -219,7 +221,7 @@ async function openAndRun(settings: Settings, options: StartOptions): Promise<Da
     const reload = { live, mailboxes, expected, ledger, inbox, diskFull, queue, clock, emit };
     const follower = await options.follow?.(
       async (next) => {
-        await applySettings(reload, next);
+        await applySettings(reload, await withGroups(next, stop));
         await notifier.apply(next);
       },
       (fault) => emit({ type: "settings-refused", fault }),

@@ -4,7 +4,7 @@
  */
 import { channel } from "node:diagnostics_channel";
 import fs from "node:fs";
-import { chmod, rm } from "node:fs/promises";
+import { chmod, lchown, rm } from "node:fs/promises";
 import { promisify } from "node:util";
 import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
@@ -19,6 +19,9 @@ const [link, rename, unlink, rmdir, readdir] = [
   promisify(fs.readdir),
 ];
 const [lstat, readFile] = [promisify(fs.lstat), promisify(fs.readFile)];
+
+/** As an owner: stays as it is. */
+export const UNCHANGED = -1;
 
 const steps = channel("inlet:durable-step");
 
@@ -46,6 +49,8 @@ export interface Disk {
   unlink(path: string): Promise<void>;
   /** The folder has exactly this mode, whatever the umask is. */
   makeFolder(path: string, mode: number): Promise<void>;
+  /** Gives a folder to a group, and keeps its mode. */
+  setGroup(path: string, gid: number): Promise<void>;
   removeFolder(path: string): Promise<void>;
   /** Removes a folder and its content. A missing one is no error. */
   removeTree(path: string): Promise<void>;
@@ -92,6 +97,10 @@ export const systemDisk: Disk = {
       process.umask(umask);
     }
     durableStep("folder made");
+  },
+  async setGroup(path, gid) {
+    await lchown(path, UNCHANGED, gid);
+    durableStep("group set");
   },
   removeFolder: (path) => rmdir(path),
   async removeTree(path) {

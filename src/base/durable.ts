@@ -7,6 +7,7 @@ import { mkdirSync } from "node:fs";
 import {
   chmod,
   type FileHandle,
+  lchown,
   link,
   lstat,
   mkdir,
@@ -19,7 +20,7 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Descriptor, withDescriptor } from "./descriptor.ts";
-import { durableStep, meansNoLinks, systemDisk } from "./disk.ts";
+import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
 import { Fault, systemCode } from "./faults.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
@@ -220,6 +221,24 @@ async function syncNew(folder: string): Promise<void> {
     throw faultOfDisk(error, folder);
   }
   durableStep("folder made");
+}
+
+/**
+ * Gives a folder and the files in it to a group, and syncs each file that changes. Only for a folder that no other user can
+ * write. May be called twice. The system clears set-ID bits of files, so modes are set afterwards.
+ */
+export async function setGroup(folder: string, gid: number): Promise<void> {
+  const changed: string[] = [];
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    if ((await lstat(path)).gid === gid) continue;
+    await lchown(path, UNCHANGED, gid);
+    changed.push(path);
+  }
+  durableStep("group set");
+  // One after the other: the first sync writes the changes of all, and the others find little left to do.
+  for (const path of changed) await withDescriptor(path, "r", (file) => file.sync());
+  if ((await lstat(folder)).gid !== gid) await lchown(folder, UNCHANGED, gid);
 }
 
 /**

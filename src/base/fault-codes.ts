@@ -1,4 +1,5 @@
 /** Every fault: its code, its verdict, and its message and advice to the operator. */
+import { FOLDER_FAULTS } from "./folder-faults.ts";
 import { HANDOFF_FAULTS } from "./handoff-faults.ts";
 import { NOTIFY_FAULTS } from "./notify-faults.ts";
 
@@ -380,6 +381,7 @@ export const FAULT_CODES = {
   ...SERVICE_FAULTS,
   ...TRANSFER_FAULTS,
   ...LOCAL_FAULTS,
+  ...FOLDER_FAULTS,
   ...HANDOFF_FAULTS,
   ...NOTIFY_FAULTS,
 } as const satisfies Record<string, FaultMeaning>;

@@ -7,14 +7,15 @@ import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
+import { handoffsOf, type Settings } from "../config/settings.ts";
 import { LIMITER } from "../handoff/content-check.ts";
-import type { Handoff, HandoffCommand } from "../model/mailbox.ts";
+import type { HandoffCommand } from "../model/mailbox.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
+import { checkGroups } from "./doctor/groups.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
@@ -73,7 +74,10 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
   const folders = await checkFolders(findings, settings);
   if (folders === undefined) findings.skip("file system", "all", "a folder is not usable");
-  else await checkFileSystem(findings, settings, folders, context.stop);
+  else {
+    await checkGroups(findings, settings, folders.work, context.stop);
+    await checkFileSystem(findings, settings, folders, context.stop);
+  }
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
   await checkNotify(findings, settings, context.stop);
@@ -202,11 +206,6 @@ async function checkProgram(
   }
   const where = program.includes("/") ? "is not an executable program" : "is not in PATH";
   findings.fail(CONFIGURATION, key, "usage", `${program} ${where}`);
-}
-
-/** The common one, and those of mailboxes. */
-function handoffsOf({ handoff, mailboxes }: Pick<Settings, "handoff" | "mailboxes">): Handoff[] {
-  return [handoff, ...mailboxes.flatMap((mailbox) => mailbox.handoff ?? [])];
 }
 
 function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): SecretSource[] {

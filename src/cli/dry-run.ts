@@ -12,7 +12,7 @@ import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import { ListFields } from "../mailbox/list-fields.ts";
 import { isTooEarlyFor } from "../mailbox/since.ts";
 import { Tokens } from "../mailbox/tokens.ts";
-import { HELD, hasEnded, type TransferRecord } from "../model/record.ts";
+import { HELD, hasEnded, shownFolder, type TransferRecord } from "../model/record.ts";
 import { decideRoute, type RouteDecision } from "../model/route.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import { forecastPassword } from "../passwords/forecast.ts";
@@ -33,7 +33,7 @@ interface PlannedTransfer {
   readonly plan: Plan;
   /** Why, for people. */
   readonly because: string | undefined;
-  /** Relative to the inbox; `undefined` if nothing would be delivered. */
+  /** As `shownFolder`; `undefined` if nothing would be delivered. */
   readonly folder: string | undefined;
   /** Where the password would come from; `undefined` if it is missing, or not needed now. */
   readonly password: string | undefined;
@@ -113,7 +113,7 @@ async function* planMailbox(
   signal: AbortSignal,
 ): AsyncGenerator<PlannedTransfer | undefined, void, undefined> {
   const listed = await asOwnerOf(settings.state, () => readList(settings, mailbox, signal));
-  const peek = peekLedger(settings.work);
+  const peek = peekLedger(settings);
   const isTooEarly = await isTooEarlyFor(
     mailbox.since,
     () => peek.start(mailbox.name),
@@ -214,7 +214,7 @@ function folderOf(
   decision: RouteDecision | undefined,
 ): string | undefined {
   if (decision === undefined) return undefined;
-  return formatLayout(decision.route?.layout ?? mailbox.layout, {
+  const folder = formatLayout(decision.route?.layout ?? mailbox.layout, {
     mailbox: mailbox.name,
     sender,
     trackingId,
@@ -222,4 +222,5 @@ function folderOf(
     subject: subject ?? known?.subject ?? "(subject)",
     discovered: new Date(known?.at.discovered ?? systemClock.now()),
   });
+  return shownFolder({ inbox: decision.route?.inbox ?? mailbox.inbox, folder });
 }

@@ -154,7 +154,7 @@ function logState(
   record: TransferRecord,
   fault: Fault | undefined,
 ): void {
-  const { state, reason, message, until, folder } = record;
+  const { state, reason, message, until, folder, inbox } = record;
   const facts = { ...factsOf(record), reason, until, message };
   if (hasEnded(record)) logged.forget(record);
   if (state === "waiting") {
@@ -162,7 +162,7 @@ function logState(
     log[isLogged ? "debug" : reason === QUIET ? "info" : "warn"](facts, "waiting");
   } else if (state === "quarantined") log.error(facts, "quarantined");
   else if (state === "gone") log[isUnwanted(record) ? "info" : "warn"](facts, "gone");
-  else if (state === "delivered") log.info({ ...factsOf(record), folder }, "delivered");
+  else if (state === "delivered") log.info({ ...factsOf(record), folder, inbox }, "delivered");
   else log.debug(factsOf(record), state);
 }
 
@@ -208,6 +208,6 @@ function inSeconds(ms: number): number {
   return Math.round(ms / 1000);
 }
 
-function deliveryFacts({ mailbox, trackingId, sender, folder }: Delivered) {
-  return { mailbox, trackingId, sender, folder };
+function deliveryFacts({ mailbox, trackingId, sender, folder, inbox }: Delivered) {
+  return { mailbox, trackingId, sender, folder, inbox };
 }

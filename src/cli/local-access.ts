@@ -59,7 +59,7 @@ export class LocalAccess implements Access {
   constructor(context: Context, settings: Settings) {
     this.#context = context;
     this.#settings = settings;
-    this.#peek = peekLedger(settings.work);
+    this.#peek = peekLedger(settings);
   }
 
   async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
@@ -91,14 +91,13 @@ export class LocalAccess implements Access {
   }
 
   list(filter: TransferFilter, page: PageRequest): Promise<TransferList> {
-    const { work, mailboxes } = this.#settings;
     const select = (onDamaged: OnDamaged) =>
       selectTransfers(this.#peek, filter, onDamaged, this.#context.stop);
-    return listTransfers(work, mailboxes, select, page);
+    return listTransfers(this.#settings, this.#settings.mailboxes, select, page);
   }
 
   story(key: TransferKey): Promise<Story | undefined> {
-    return readStory(this.#settings.work, key, this.#settings.mailboxes);
+    return readStory(this.#settings, key, this.#settings.mailboxes);
   }
 
   async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
@@ -215,9 +214,9 @@ export class LocalAccess implements Access {
 
   /** Passwords go to the state folder of the running daemon. */
   async #tools(): Promise<ActTools> {
-    const { work, state, mailboxes } = await withDaemonsState(this.#settings);
+    const { work, inbox, state, mailboxes } = await withDaemonsState(this.#settings);
     const asOwner: ActTools["asOwner"] = (folder, write) => this.#writes.run(() => asOwnerOf(folder, write));
-    return { work, state, mailboxes, asOwner };
+    return { work, inbox, state, mailboxes, asOwner };
   }
 }
 

@@ -111,13 +111,14 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   if (options.json) {
     printJson(
       context,
-      ended.map(({ mailbox, trackingId, sender, state, reason, folder, until }) => ({
+      ended.map(({ mailbox, trackingId, sender, state, reason, folder, inbox, until }) => ({
         mailbox,
         trackingId,
         sender,
         state,
         reason,
         folder,
+        inbox,
         until,
       })),
     );

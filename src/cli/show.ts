@@ -7,7 +7,7 @@ import { loadSettings } from "../config/load.ts";
 import { describeDaemon } from "../daemon/facts.ts";
 import { commandsFor } from "../daemon/story.ts";
 import { timeOf } from "../daemon/transfers.ts";
-import { isDelivered, STATES } from "../model/record.ts";
+import { isDelivered, STATES, shownFolder } from "../model/record.ts";
 import type { ActEntry, RoundView, Story } from "../model/views.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -91,9 +91,9 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
     ["Message", story.message],
     ["Waits until", until && time(until)],
     ["Expires", expires && time(expires)],
-    ["Folder", isInInbox ? folder && join(inbox, folder) : undefined],
     ["Route", story.route && `${story.route}, because ${story.routedBecause}`],
     ["Allowed", story.allowedBy && `by ${story.allowedBy}, whatever the routes say`],
+    ["Folder", isInInbox ? folder && join(story.inbox ?? inbox, folder) : undefined],
     ["Verified", story.verified],
     ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
     ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts spent` : undefined],
@@ -119,11 +119,13 @@ function formatRound({ round, begun, ended }: RoundView, time: (at: string) => s
   const order = begun === undefined ? "" : `, ${begun.why} by ${begun.by}, ${time(begun.at)}`;
   const lines = [`${round}${order}`];
   if (ended === undefined) return [...lines, "   open"];
-  const { outcome, at, reason, message, folder, verified, released, isPlaced, handoff } = ended;
+  const { outcome, at, reason, message, folder, inbox, verified, released, isPlaced, handoff } = ended;
   const why = reason === undefined ? "" : ` (${reason})`;
   lines.push(`   ${outcome}${why}${at === undefined ? "" : `, ${time(at)}`}`);
   if (message !== undefined) lines.push(`   ${message}`);
-  if (folder !== undefined && outcome === "delivered") lines.push(`   folder ${folder}`);
+  if (folder !== undefined && outcome === "delivered") {
+    lines.push(`   folder ${shownFolder({ folder, inbox })}`);
+  }
   if (verified !== undefined) lines.push(`   verified: ${verified}`);
   if (released !== undefined) lines.push(`   released by ${released.by}`);
   if (!isPlaced) lines.push("   its content has not been moved yet");

@@ -1,6 +1,7 @@
 /** Formats the status for a terminal or a pipe. */
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
+import { shownFolder } from "../model/record.ts";
 import {
   describeState,
   headlineOf,
@@ -88,8 +89,8 @@ function sectionsOf(status: Status, stream: Stream): Section[] {
       mailboxes.length,
       (mailbox) => [formatMailbox(mailbox, nowMs, stream)],
     ),
-    section("Recently delivered", recent, recent.length, ({ at, folder }) => [
-      `${formatWhen(at, nowMs)}: ${printable(folder)}`,
+    section("Recently delivered", recent, recent.length, (delivery) => [
+      `${formatWhen(delivery.at, nowMs)}: ${printable(shownFolder(delivery))}`,
     ]),
   ].filter(({ items }) => items.length > 0);
 }

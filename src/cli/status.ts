@@ -156,10 +156,10 @@ function outcomeOf({ live, troubles, totals }: Status): Outcome {
 export async function peekStatus(settings: Settings): Promise<Status> {
   const { work, mailboxes } = settings;
   const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
-  const ledger = peekLedger(work);
+  const ledger = peekLedger(settings);
   const open = await Array.fromAsync(ledger.open());
   board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
-  board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
+  board.recall(await readDeliveries(work), await readGone(settings, systemClock.now()));
   const readEnd = (name: string, round: number) => ledger.readEnd(name, round);
   const summary = await peekHandoffs(work, (delivery) => handoffOf(settings, delivery), readEnd);
   board.listener({ type: "outbox-scanned", summary });
@@ -300,6 +300,7 @@ const StatusShape = v.looseObject({
       trackingId: v.string(),
       sender: v.string(),
       folder: v.string(),
+      inbox: Text,
       at: Time,
       tookSeconds: v.optional(v.number()),
     }),

@@ -1,6 +1,7 @@
 /** Shared by the commands about transfers: table columns, and the daemon's state folder. */
 import type { Settings } from "../config/settings.ts";
 import { findDaemonState } from "../inbox/members.ts";
+import { shownFolder } from "../model/record.ts";
 import type { Context } from "./context.ts";
 import { type Column, formatTime } from "./printing.ts";
 
@@ -11,6 +12,7 @@ interface TransferRow {
   readonly trackingId: string;
   readonly reason?: string | null | undefined;
   readonly folder?: string | null | undefined;
+  readonly inbox?: string | null | undefined;
 }
 
 /** Columns of a table of transfers. `timeOf`: the time in the first column. */
@@ -25,7 +27,7 @@ export function transferColumns<Row extends TransferRow>(
     { title: "SENDER", value: ({ sender }) => sender },
     { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
     { title: "REASON", value: ({ reason }) => reason ?? "" },
-    { title: "FOLDER", value: ({ folder }) => folder ?? "" },
+    { title: "FOLDER", value: ({ folder, inbox }) => (folder ? shownFolder({ folder, inbox }) : "") },
   ];
 }
 

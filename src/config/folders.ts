@@ -1,13 +1,14 @@
 /** `inbox`, `work` and `state`: the folders for finished transfers, unfinished transfers, and our own secrets. */
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
-import { type Draft, type Environment, showValue } from "./draft.ts";
+import { type Draft, type Environment, type KeyPath, showValue } from "./draft.ts";
 import { PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
 
 export const FOLDERS = {
   inbox: {
     ...PATH,
-    description: "The folder in which finished transfers appear. Consumers watch this folder.",
+    description:
+      "The folder in which finished transfers appear, for every mailbox without its own. Consumers watch this folder.",
   },
   work: {
     ...PATH,
@@ -46,16 +47,64 @@ export function readFolders(
   return { inbox, work, state, isStateNamed: rawState !== undefined };
 }
 
-/** Our folders must not collide with a delivery. Names of delivered folders never begin with a dot. */
+/** Our folders must not collide with a delivery. */
 function checkApart(key: "work" | "state", folder: string, inbox: string, { problems }: Draft): void {
-  const inside = relative(inbox, folder);
-  if (inside === "") problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
-  const isOutside = inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside);
-  if (inside === "" || isOutside || inside.startsWith(".")) return;
-  problems.add(
-    [key],
-    `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot`,
-  );
+  if (folder === inbox) {
+    problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
+  } else if (mayCollide(folder, inbox)) {
+    problems.add(
+      [key],
+      `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot`,
+    );
+  }
+}
+
+/** The inbox of a mailbox, and its key. */
+export interface OwnInbox {
+  readonly path: KeyPath;
+  readonly folder: string;
+}
+
+/**
+ * Checks the inboxes of mailboxes. Several may be the same folder. None may be inside another one, because a sender could
+ * choose a name that leads there. Problems go to the draft.
+ */
+export function checkInboxes(
+  own: readonly OwnInbox[],
+  { inbox, work, state }: Folders,
+  { problems }: Draft,
+): void {
+  const inboxes = new Set([inbox, ...own.map(({ folder }) => folder)].filter((folder) => folder !== ""));
+  for (const { path, folder } of own) {
+    const refuse = (why: string) => problems.add(path, `${showValue(folder)} ${why}`);
+    for (const [name, ours] of Object.entries({ work, state })) {
+      if (isWithin(folder, ours)) {
+        refuse(`is inside the ${name} folder, which only Inlet may use: choose another folder`);
+      } else if (mayCollide(ours, folder)) {
+        refuse(`contains the ${name} folder, with which a delivery could collide: choose another folder`);
+      }
+    }
+    for (const other of inboxes) {
+      if (other !== folder && mayCollide(folder, other)) {
+        refuse(
+          `is inside the inbox ${showValue(other)}, where a delivery could collide with it: choose a folder outside of it`,
+        );
+      }
+    }
+    if (inbox !== folder && mayCollide(inbox, folder)) {
+      refuse("contains the common inbox, with which a delivery could collide: choose another folder");
+    }
+  }
+}
+
+/** Whether a delivery to the inbox could get the path of the folder. Names of delivered folders never begin with a dot. */
+function mayCollide(folder: string, inbox: string): boolean {
+  return isWithin(folder, inbox) && !relative(inbox, folder).startsWith(".");
+}
+
+function isWithin(folder: string, above: string): boolean {
+  const inside = relative(above, folder);
+  return !(inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside));
 }
 
 function defaultState(env: Environment, uid: number | undefined): string {

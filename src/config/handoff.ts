@@ -25,6 +25,16 @@ const FILE_NAME = {
   default: "none",
 } as const satisfies SchemaNode;
 
+/** Names of directory services may hold spaces and backslashes. */
+const GROUP = {
+  type: ["string", "integer"],
+  title: "none, or the name or number of a group",
+  pattern: "^[^-:\\u0000-\\u001f][^:\\u0000-\\u001f]*$",
+  maxLength: 256,
+  minimum: 0,
+  maximum: 4_294_967_294,
+} as const satisfies SchemaNode;
+
 const KEEP_FOR = { ...LONG_DURATION, default: "forever" } as const satisfies SchemaNode;
 
 export const WEBHOOK = {
@@ -81,6 +91,12 @@ export const HANDOFF = group(
       description:
         "Permissions of delivered folders, and of parent folders below the inbox that Inlet creates. The umask does not apply.",
     },
+    group: {
+      ...GROUP,
+      default: "none",
+      description:
+        "The group of delivered files and folders, and of parent folders below the inbox that Inlet creates: its name or number, or `none` to leave the group as it is. Inlet must be a member of it, or run as root. The inbox itself keeps its group.",
+    },
     marker: {
       ...FILE_NAME,
       description:
@@ -134,6 +150,7 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
   return {
     fileMode: readMode("fileMode", pick, draft)?.value ?? 0,
     folderMode: readFolderMode(pick, draft),
+    group: readGroup(pick),
     marker,
     command: readCommand(pick, draft),
     webhook: webhook && (await readWebhook(webhook.value, webhook.path, draft)),
@@ -204,6 +221,11 @@ function readFolderMode(pick: PickKey<RawHandoff>, draft: Draft): number {
     draft.problems.add(mode.path, `${shown} must let the owner read, write and enter: begin it with 07`);
   }
   return mode.value;
+}
+
+function readGroup(pick: PickKey<RawHandoff>): string | undefined {
+  const group = String(pick("group")?.value ?? KEYS.group.default);
+  return group === KEYS.group.default ? undefined : group;
 }
 
 function readName(

@@ -1,7 +1,7 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath } from "./draft.ts";
-import { type Folders, readFolders } from "./folders.ts";
+import { checkInboxes, type Folders, type OwnInbox, readFolders } from "./folders.ts";
 import { readAddedNames, readHandoff } from "./handoff.ts";
 import { readHttp } from "./http.ts";
 import { type Layer, layersWithin } from "./layers.ts";
@@ -9,7 +9,7 @@ import { readKeep, readLimits } from "./limits.ts";
 import { describeUnknownMailbox, findMailbox, readMailboxes, serviceLayers } from "./mailboxes.ts";
 import { readNotify } from "./notify.ts";
 import { readQueue } from "./queue.ts";
-import { SCHEMA } from "./schema.ts";
+import { type RawSettings, SCHEMA } from "./schema.ts";
 import { type RawService, readService } from "./service.ts";
 import type { HttpSettings, ServiceSettings, Settings } from "./settings.ts";
 import { readSource, type Source, type SourceOptions } from "./source.ts";
@@ -30,10 +30,12 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const { uid = process.getuid?.() } = options;
   const { raw, draft, digest } = await readSource(options, SCHEMA.required);
   const zone = readTimezone(raw, draft);
+  const folders = readFolders(raw, draft, uid);
+  checkInboxes(ownInboxes(raw, draft), folders, draft);
   const settings = {
     source: draft.file ?? "the environment",
     digest,
-    ...readFolders(raw, draft, uid),
+    ...folders,
     queue: await readQueue(raw, draft),
     mailboxes: await readMailboxes(raw, zone, draft),
     limits: readLimits(raw.limits, zone, draft),
@@ -45,6 +47,16 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   };
   draft.problems.throwIfAny();
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
+}
+
+function ownInboxes({ mailboxes = [] }: RawSettings, draft: Draft): OwnInbox[] {
+  return mailboxes.flatMap((mailbox, at) => {
+    const routes = (mailbox?.routes ?? []).map((route, number) => ({ raw: route, more: ["routes", number] }));
+    return [{ raw: mailbox, more: [] }, ...routes].flatMap(({ raw, more }) => {
+      const path = ["mailboxes", at, ...more, "inbox"];
+      return raw?.inbox === undefined ? [] : [{ path, folder: draft.resolvePath(path, raw.inbox) }];
+    });
+  });
 }
 
 /** The folders only, for commands that read them. Needs no secret. Throws `CONFIG_INVALID`. */

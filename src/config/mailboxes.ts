@@ -8,7 +8,7 @@ import { type Layer, layersWithin, pickFrom } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
 import { OTHERWISE, ROUTES, readRouting } from "./routes.ts";
-import { group, type SchemaKeys, type SchemaNode, SWITCH, type Written } from "./schema-nodes.ts";
+import { group, PATH, type SchemaKeys, type SchemaNode, SWITCH, type Written } from "./schema-nodes.ts";
 import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
 import { EXPECT, QUIET, readExpect, readQuiet, readSince, SINCE } from "./times.ts";
@@ -77,6 +77,11 @@ export const MAILBOX = {
     ...SHARED_KEYS,
     passwords: PASSWORDS,
     paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
+    inbox: {
+      ...PATH,
+      description:
+        "The inbox of this mailbox, on the same file system and mount as `work`. Default: the common `inbox`. A change applies to later deliveries; earlier ones stay where they are, and are watched there.",
+    },
     expect: EXPECT,
     routes: ROUTES,
     otherwise: OTHERWISE,
@@ -192,6 +197,7 @@ async function readMailbox(
     passwordAttempts: pick("passwordAttempts")?.value ?? keys.passwordAttempts.default,
     paused: own.paused ?? MAILBOX.properties.paused.default,
     since: readSince(since?.value ?? keys.since.default, since?.path ?? [], zone, draft),
+    inbox: own.inbox && draft.resolvePath([...path, "inbox"], own.inbox),
     quiet: readQuiet(quiet?.value, quiet?.path ?? [], zone, draft),
     expect: readExpect(own.expect ?? [], [...path, "expect"], zone, draft),
   };

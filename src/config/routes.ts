@@ -4,7 +4,7 @@ import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import type { Layer } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
-import { group, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { group, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 import { parseSize, SIZE } from "./units.ts";
 
 const MAX_PATTERN = 254;
@@ -55,6 +55,7 @@ const ROUTE = {
       description:
         "`deliver`; `hold`: wait until you release or discard it; `ignore`: do not download it, until you retry it. Use only `sender` and `subject` if a transfer must be held or ignored before Inlet opens it with a password.",
     },
+    inbox: { ...PATH, description: "Replaces the `inbox` of the mailbox." },
     layout: { ...LAYOUT, description: "Replaces the `layout` of the mailbox." },
     handoff: group(
       HANDOFF.properties,
@@ -105,12 +106,13 @@ async function readRoute(
   handoff: readonly Layer<RawHandoff>[],
   draft: Draft,
 ): Promise<Route> {
-  const { name = `routes[${at}]`, action = ACTION.default, layout } = raw;
+  const { name = `routes[${at}]`, action = ACTION.default, inbox, layout } = raw;
   const own = raw.handoff && [{ raw: raw.handoff, path: [...path, "handoff"] }, ...handoff];
   return {
     name,
     when: readConditions(raw, path, draft),
     action,
+    ...(inbox && { inbox: draft.resolvePath([...path, "inbox"], inbox) }),
     ...(layout && { layout: readLayout(layout, [...path, "layout"], draft) }),
     ...(own && { handoff: await readHandoff(own, draft) }),
   };

@@ -102,6 +102,38 @@ export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, r
   return others;
 }
 
+/** Every hand-off: the common one, and those of mailboxes and routes. */
+export function handoffsOf({ handoff, mailboxes }: Pick<Settings, "handoff" | "mailboxes">): Handoff[] {
+  const own = mailboxes.flatMap(({ handoff: it, routing }) => [
+    it,
+    ...(routing?.routes ?? []).map((route) => route.handoff),
+  ]);
+  return [handoff, ...own.filter((it) => it !== undefined)];
+}
+
+/** The numbers of the groups of delivered files, as far as they were looked up. */
+export function groupsOf(settings: Settings): number[] {
+  return [...new Set(handoffsOf(settings).flatMap(({ gid }) => gid ?? []))];
+}
+
+/** The inboxes to deliver to, each with the mode that it gets if it has to be created. The common one comes first. */
+export function inboxesOf(settings: Settings): { readonly path: string; readonly mode: number }[] {
+  const { inbox, mailboxes, handoff } = settings;
+  const own = mailboxes.flatMap((mailbox): [string, number][] => {
+    const ofMailbox = mailbox.handoff ?? handoff;
+    const routes = mailbox.routing?.routes ?? [];
+    const all = [{ inbox: mailbox.inbox, handoff: ofMailbox }, ...routes];
+    return all.flatMap((it) =>
+      it.inbox === undefined ? [] : [[it.inbox, (it.handoff ?? ofMailbox).folderMode]],
+    );
+  });
+  const modes = new Map([...own, [inbox, handoff.folderMode] as const]);
+  return [inbox, ...modes.keys().filter((path) => path !== inbox)].map((path) => ({
+    path,
+    mode: modes.get(path) ?? 0,
+  }));
+}
+
 export interface ServiceSettings {
   readonly baseUrl: URL;
   /** `undefined`: the daemon creates one in the state folder. */

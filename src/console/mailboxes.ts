@@ -1,4 +1,6 @@
 /** The pages of all mailboxes, and of one. */
+
+import { shownFolder } from "../model/record.ts";
 import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
 import type { HistoryEntry } from "../model/views.ts";
 import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
@@ -105,9 +107,9 @@ export function renderEntries(entries: readonly HistoryEntry[], nowMs: number): 
   return renderTable("Past transfers", columns, entries);
 }
 
-function renderSubject({ subject, folder }: HistoryEntry): Html | undefined {
+function renderSubject({ subject, folder, inbox }: HistoryEntry): Html | undefined {
   if (folder === undefined) return subject === undefined ? undefined : html`${subject}`;
-  return html`${subject}${subject === undefined ? undefined : html`<br>`}<span class="path">${folder}</span>`;
+  return html`${subject}${subject === undefined ? undefined : html`<br>`}<span class="path">${shownFolder({ folder, inbox })}</span>`;
 }
 
 function formatDuration(seconds: number): string {

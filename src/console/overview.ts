@@ -1,4 +1,6 @@
 /** The overview: problems, transfers that need attention by cause, downloads, mailboxes, and the last day. */
+
+import { shownFolder } from "../model/record.ts";
 import {
   type Cause,
   causeKeyOf,
@@ -114,6 +116,6 @@ function renderRecent({ recent }: Status, nowMs: number): Html {
     .slice(0, MAX_RECENT)
     .map(
       (delivery) =>
-        html`<li><span class="when">${renderTime(delivery.at, nowMs)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${delivery.folder}</span></li>`,
+        html`<li><span class="when">${renderTime(delivery.at, nowMs)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${shownFolder(delivery)}</span></li>`,
     )}</ul><p><a href="history?state=delivered">All deliveries</a></p>`;
 }

@@ -1,5 +1,5 @@
 /** The page of one transfer: everything that is known about it, and the actions that apply. */
-import { STATES } from "../model/record.ts";
+import { STATES, shownFolder } from "../model/record.ts";
 import type { RoundView, Story } from "../model/views.ts";
 import { renderActs } from "./history.ts";
 import { type Html, html, renderTime } from "./html.ts";
@@ -24,7 +24,7 @@ ${story.commands.length === 0 ? html`<p class="facts">No command applies in this
 }
 
 function factsOf(story: Story, nowMs: number): (readonly [string, Html | string | undefined])[] {
-  const { mailbox, sender, transferId, state, reason, message, until, expires, folder } = story;
+  const { mailbox, sender, transferId, state, reason, message, until, expires, folder, inbox } = story;
   const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject, files, bytes } = story;
   const { route, routedBecause, allowedBy } = story;
   const size = sizeOf({ files: files ?? undefined, bytes: bytes ?? undefined });
@@ -42,9 +42,12 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Content", size],
     ["Next try", renderTime(until ?? undefined, nowMs)],
     ["Expires", renderTime(expires ?? undefined, nowMs)],
-    ["Folder", folder === null ? undefined : html`<span class="path">${folder}</span>`],
     ["Route", route === null ? undefined : `${route}, because ${routedBecause}`],
     ["Allowed", allowedBy === null ? undefined : `by ${allowedBy}, whatever the routes say`],
+    [
+      "Folder",
+      folder === null ? undefined : html`<span class="path">${shownFolder({ folder, inbox })}</span>`,
+    ],
     ["Verified", verified ?? undefined],
     ["Kept in", kept === null ? undefined : html`<span class="path">${kept}</span>`],
     ["Passwords", spent],
@@ -58,6 +61,6 @@ function renderRound({ round, begun, ended }: RoundView, nowMs: number): Html {
       ? html`It was discovered.`
       : html`${renderTime(begun.at, nowMs)}: begun by ${begun.by} (${begun.why}).`;
   if (ended === undefined) return html`<li value="${round}">${began} It is open.</li>`;
-  const { outcome, at, reason, message, folder, released, handoff } = ended;
-  return html`<li value="${round}">${began} ${renderTime(at, nowMs)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${folder}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, nowMs)}.`}</li>`;
+  const { outcome, at, reason, message, folder, inbox, released, handoff } = ended;
+  return html`<li value="${round}">${began} ${renderTime(at, nowMs)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${shownFolder({ folder, inbox })}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, nowMs)}.`}</li>`;
 }

@@ -22,6 +22,8 @@ import { selectTransfers } from "./transfers.ts";
 
 export interface ActTools {
   readonly work: string;
+  /** The common inbox. */
+  readonly inbox: string;
   readonly state: string;
   readonly mailboxes: readonly MailboxSettings[];
   /** Writes with the rights of the folder's owner. */
@@ -92,7 +94,7 @@ export async function* selectActable(
 ): AsyncGenerator<TransferRecord, void, undefined> {
   const isForPassword = act === "password" || act === "grant";
   const wanted = isForPassword ? { ...filter, state: filter.state ?? "waiting" } : filter;
-  for await (const record of selectTransfers(peekLedger(tools.work), wanted, onDamaged, signal)) {
+  for await (const record of selectTransfers(peekLedger(tools), wanted, onDamaged, signal)) {
     // Delivered transfers may be very many: a retry skips them unless the filter names a state.
     if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
     if (act === "password" && record.reason !== "password") continue;
@@ -138,7 +140,7 @@ export async function submitAct(
  * for every mailbox that received the transfer. The order comes first: the journal lists every password that is used.
  */
 export async function supplyPassword(
-  { work, state, asOwner }: ActTools,
+  { work, inbox, state, asOwner }: ActTools,
   records: readonly TransferRecord[],
   by: Actor,
   password: Secret,
@@ -152,7 +154,7 @@ export async function supplyPassword(
   const { trackingId, mailbox } = first;
   const target = { trackingId, mailbox: isCommon ? undefined : mailbox };
   const dropped = await asOwner(state, () => dropPassword(state, target, password));
-  const peek = peekLedger(work);
+  const peek = peekLedger({ work, inbox });
   return records.map((before) => {
     const isTried = async () => {
       const now = await peek.find(before);
@@ -181,7 +183,7 @@ export async function awaitAct(
   onLook?: (record: TransferRecord | undefined) => void,
 ): Promise<Outcome> {
   const { act, before } = submitted;
-  const peek = peekLedger(tools.work);
+  const peek = peekLedger(tools);
   const find = (key: TransferKey) => peek.find(key);
   const isCarriedOut = () => submitted.isCarriedOut();
   if (act === "grant") return awaitGrant(submitted, find, signal);
@@ -246,7 +248,7 @@ export function describeWithdrawn(trackingId: string): string {
 
 /** The number of attempts beyond the budget, after one more is granted. */
 async function nextGrant(
-  tools: Pick<ActTools, "work" | "mailboxes">,
+  tools: Pick<ActTools, "work" | "inbox" | "mailboxes">,
   record: TransferRecord,
 ): Promise<number> {
   const budget = mailboxOf(tools.mailboxes, record)?.passwordAttempts ?? 0;
@@ -254,13 +256,13 @@ async function nextGrant(
 }
 
 function spentOn(
-  { work, mailboxes }: Pick<ActTools, "work" | "mailboxes">,
+  tools: Pick<ActTools, "work" | "inbox" | "mailboxes">,
   record: TransferRecord,
 ): Promise<SpentAttempts> {
   const { trackingId } = record;
-  const mailbox = mailboxOf(mailboxes, record);
+  const mailbox = mailboxOf(tools.mailboxes, record);
   const serviceId = mailbox === undefined ? "" : serviceIdOf(mailbox.service.baseUrl);
-  return peekLedger(work).attempts.spent(
+  return peekLedger(tools).attempts.spent(
     { serviceId, trackingId },
     nameOf(record),
     mailbox?.passwordAttempts ?? 0,

@@ -29,7 +29,7 @@ export async function openActions(
 ): Promise<ConsoleActions | undefined> {
   const { http, work, inbox } = live.now;
   if (http?.actions !== true) return undefined;
-  const ledger = peekLedger(work);
+  const ledger = peekLedger({ work, inbox });
   const daemon = JSON.stringify([hostname(), http.listen, inbox]);
   const cookie = createHash("sha256").update(daemon).digest("hex").slice(0, 12);
   const needsToken = !("path" in http.listen) || http.tokens.size > 0;
@@ -66,8 +66,8 @@ export async function openActions(
 }
 
 /** The daemon owns the folders. */
-export function actToolsOf({ now: { work, state, mailboxes } }: LiveSettings): ActTools {
-  return { work, state, mailboxes, asOwner: (_folder, write) => write() };
+export function actToolsOf({ now: { work, inbox, state, mailboxes } }: LiveSettings): ActTools {
+  return { work, inbox, state, mailboxes, asOwner: (_folder, write) => write() };
 }
 
 async function readTokens(sources: ReadonlyMap<string, SecretSource>, stop: AbortSignal): Promise<Tokens> {

@@ -4,7 +4,7 @@ import type { Scope } from "../base/scope.ts";
 import type { ConsolePort } from "../console/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import { readActs, tallyHistory } from "../ledger/history.ts";
-import { peekLedger } from "../ledger/peek.ts";
+import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
@@ -38,7 +38,8 @@ interface ConsoleTools {
 export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<void> {
   const { live, monitor, inbox, queue, clock, emit, stop, runOrders } = tools;
   const { board, pulse, metrics } = monitor;
-  const { http, work } = live.now;
+  const { http, work, inbox: root } = live.now;
+  const folders = { work, inbox: root };
   if (http === undefined) return;
   // Loaded only here: most commands need no server.
   const { createConsole } = await import("../console/server.ts");
@@ -63,13 +64,13 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
       const { act } = query;
       const select = (onDamaged: OnDamaged) =>
         act === undefined
-          ? selectTransfers(peekLedger(work), query, onDamaged, signal)
+          ? selectTransfers(peekLedger(folders), query, onDamaged, signal)
           : selectActable(actToolsOf(live), query, act, onDamaged, signal);
-      return listTransfers(work, live.now.mailboxes, select, query);
+      return listTransfers(folders, live.now.mailboxes, select, query);
     },
     objection: async (act, key) =>
-      (await objectionToAct(actToolsOf(live), act, await peekLedger(work).find(key)))?.detail,
-    story: (key) => readStory(work, key, live.now.mailboxes, { config: describeDaemon(live.now).config }),
+      (await objectionToAct(actToolsOf(live), act, await peekLedger(folders).find(key)))?.detail,
+    story: (key) => readStory(folders, key, live.now.mailboxes, { config: describeDaemon(live.now).config }),
     actions: await openActions(live, clock, stop, runOrders),
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
@@ -79,7 +80,7 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
 
 interface RefreshTools {
   readonly board: Board;
-  readonly work: string;
+  readonly folders: PeekedFolders;
   readonly clock: Clock;
   /** Other processes change transfers, and their events are not known here. */
   readonly isShared: boolean;
@@ -90,16 +91,16 @@ interface RefreshTools {
 
 /** Fills the board from the disk, and keeps it up to date until the scope ends. Failures are retried. */
 export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
-  const { board, work, clock, isShared, readUnfinished, learnArrivals } = tools;
+  const { board, folders, clock, isShared, readUnfinished, learnArrivals } = tools;
   let isFilled = false;
   const refresh = async () => {
     if (isShared || !isFilled) board.learn(await readUnfinished());
     isFilled = true;
     await learnArrivals();
   };
-  board.recall(await readDeliveries(work).catch(() => []), []);
+  board.recall(await readDeliveries(folders.work).catch(() => []), []);
   // Not awaited: a day of the journal may be long.
-  void readGone(work, clock.now())
+  void readGone(folders, clock.now())
     .catch(() => [])
     .then((gone) => board.recall([], gone));
   await refresh().catch(() => {});

@@ -5,7 +5,7 @@ import { readVersion } from "../base/version.ts";
 import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
 import { readActs, readHistory } from "../ledger/history.ts";
 import { nameOf } from "../ledger/paths.ts";
-import { peekLedger } from "../ledger/peek.ts";
+import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
@@ -63,11 +63,12 @@ export async function readJournalPage(
 
 export async function readDeliveries(work: string): Promise<Delivery[]> {
   return (await readPast(work, { state: "delivered" })).map(
-    ({ mailbox, trackingId, sender, folder = "", at, seconds, subject, files, bytes }) => ({
+    ({ mailbox, trackingId, sender, folder = "", inbox, at, seconds, subject, files, bytes }) => ({
       mailbox,
       trackingId,
       sender,
       folder,
+      inbox,
       at,
       tookSeconds: seconds,
       subject,
@@ -78,9 +79,9 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
 }
 
 /** Transfers that ended as `gone` within the last day and still are: the status shows them also after a restart. */
-export async function readGone(work: string, nowMs: number): Promise<TransferRecord[]> {
-  const ledger = peekLedger(work);
-  const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MAX_GONE });
+export async function readGone(folders: PeekedFolders, nowMs: number): Promise<TransferRecord[]> {
+  const ledger = peekLedger(folders);
+  const past = await readPast(folders.work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MAX_GONE });
   const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }

@@ -1,7 +1,7 @@
 /** Applies new settings while the daemon runs: all that can change takes effect, or nothing does. */
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../base/clock.ts";
-import type { Settings } from "../config/settings.ts";
+import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
@@ -24,6 +24,8 @@ interface ReloadTools extends UnfinishedTools {
 /** Steps that can fail come first. Throws their faults, and then nothing has changed. */
 export async function applySettings(tools: ReloadTools, next: Settings): Promise<void> {
   const { live, mailboxes, expected, queue } = tools;
+  await tools.inbox.prepare(newInboxes(live.now, next));
+  await tools.inbox.demandGroups(groupsOf(next));
   const applyMailboxes = await mailboxes.prepare(next.mailboxes);
   const applyExpected = await expected.prepare(next.mailboxes);
   const unfinished = await readUnfinished(tools);
@@ -39,6 +41,13 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   const held = unfinished.records.filter((record) => wasHeldByQuietHours(tools, before, record));
   runAllNow(tools, held).catch(() => {});
   await written;
+}
+
+/** Inboxes that are already in use are not created again: their disk may not be mounted. */
+function newInboxes(now: Settings, next: Settings): ReturnType<typeof inboxesOf> {
+  const known = new Set(inboxesOf(now).map(({ path }) => path));
+  // The common inbox changes only with a restart.
+  return inboxesOf({ ...next, inbox: now.inbox }).filter(({ path }) => !known.has(path));
 }
 
 export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise<void> {

@@ -1,6 +1,6 @@
 /** The story of one transfer from the work folder: all that `inlet show` and its page in the console say. */
 import { readActs } from "../ledger/history.ts";
-import { peekLedger, type TransferDescription } from "../ledger/peek.ts";
+import { type PeekedFolders, peekLedger, type TransferDescription } from "../ledger/peek.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { ACTIONS, commandFor, type TransferAct } from "../model/order.ts";
@@ -17,7 +17,7 @@ interface StoryOptions {
 
 /** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */
 export async function readStory(
-  work: string,
+  folders: PeekedFolders,
   key: TransferKey,
   mailboxes: readonly MailboxFacts[],
   options: StoryOptions = {},
@@ -27,8 +27,9 @@ export async function readStory(
     serviceId: serviceIdOf(mailbox.service.baseUrl),
     passwordAttempts: mailbox.passwordAttempts,
   };
-  const description = await peekLedger(work).describe(key, service);
-  return description && formatStory(description, mailbox, options, await actsOn(work, description.record));
+  const description = await peekLedger(folders).describe(key, service);
+  if (description === undefined) return undefined;
+  return formatStory(description, mailbox, options, await actsOn(folders.work, description.record));
 }
 
 /** Of more acts, only the newest are shown. */

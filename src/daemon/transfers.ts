@@ -3,10 +3,10 @@ import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { makeMatcher } from "../ledger/history.ts";
-import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
+import { type LedgerPeek, type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import type { State, TransferRecord } from "../model/record.ts";
+import { type State, shownFolder, type TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import type { PageRequest, TransferFilter, TransferList, TransferView } from "../model/views.ts";
 
@@ -24,7 +24,7 @@ const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "wa
 
 /** A page beyond the last one is empty. Throws the faults of `select`. */
 export async function listTransfers(
-  work: string,
+  folders: PeekedFolders,
   mailboxes: readonly MailboxFacts[],
   select: (onDamaged: OnDamaged) => AsyncIterable<TransferRecord>,
   { page, size, sort = "newest" }: PageRequest,
@@ -32,7 +32,7 @@ export async function listTransfers(
   const damaged = new Set<string>();
   const onDamaged = (path: string) => void (damaged.size < MAX_DAMAGED && damaged.add(path));
   const { first, total } = await takeFirst(select(onDamaged), page * size, sort);
-  const format = await makeFormatter(peekLedger(work), mailboxes);
+  const format = await makeFormatter(peekLedger(folders), mailboxes);
   const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
   const pages = Math.max(1, Math.ceil(total / size));
   return { total, page, pages, size, transfers, damaged: [...damaged] };
@@ -67,8 +67,15 @@ function makeFilter(filter: TransferFilter): (record: TransferRecord) => boolean
     (text === "" || textsOf(record).some((field) => fold(field).includes(text)));
 }
 
-function textsOf({ trackingId, sender, mailbox, message = "", folder = "" }: TransferRecord): string[] {
-  return [trackingId, sender, mailbox, message, folder];
+function textsOf({
+  trackingId,
+  sender,
+  mailbox,
+  message = "",
+  inbox,
+  folder = "",
+}: TransferRecord): string[] {
+  return [trackingId, sender, mailbox, message, shownFolder({ inbox, folder })];
 }
 
 function fold(text: string): string {
@@ -137,6 +144,7 @@ export function formatTransfer(record: TransferRecord, passwordsSpent: number | 
     until: record.until ?? null,
     expires: record.expires ?? null,
     folder: record.folder ?? null,
+    inbox: record.inbox ?? null,
     route: record.route ?? null,
     subject: record.subject ?? null,
     files: record.files ?? null,

@@ -13,7 +13,7 @@ import { Fault } from "../base/faults.ts";
 import { nameIn } from "../base/process.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
-import { handoffOf } from "../config/settings.ts";
+import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
 import { demandKnownFormat, demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
@@ -32,7 +32,7 @@ const DROP_FOLDER = "the drop folder";
 const MAX_RECORDED = 10_000;
 
 /**
- * Throws `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` if the
+ * Throws `INBOX_APART` if nothing can be renamed into an inbox, `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` if the
  * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used it, and the faults
  * of the disk.
  */
@@ -61,12 +61,16 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
     clock,
     writer: isAlone ? undefined : await readWriter(state),
     folderMode: (record) => handoffOf(live.now, record).folderMode,
+    folderGroup: (record) => handoffOf(live.now, record).gid,
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
   scope.use(ledger, (it) => it.close());
+  const inbox = await openInbox(root, staging, limits.minFreeBytes);
+  await inbox.prepare(inboxesOf(settings));
+  await inbox.demandGroups(groupsOf(settings));
   return {
     ledger,
-    inbox: await openInbox(root, staging, limits.minFreeBytes),
+    inbox,
     passwords: await openPasswords({
       state,
       clock,

@@ -20,7 +20,7 @@ export interface CommandEnd {
   readonly output: string;
 }
 
-/** Runs the command after a delivery, in the inbox. */
+/** Runs the command after a delivery, in the inbox of the delivery. */
 export async function runCommand(
   command: HandoffCommand,
   delivery: Delivery,

@@ -26,7 +26,8 @@ export function parseKey(key: string): { readonly name: string; readonly round: 
 
 /** `folder`: the real one, where it differs from that of the end record. */
 export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
-  const { mailbox, route, trackingId, transferId, sender, verified = "none", acknowledgement, at } = end;
+  const { mailbox, route, trackingId, transferId, sender, inbox } = end;
+  const { verified = "none", acknowledgement, at } = end;
   const { name, round } = parseKey(key);
   return {
     id: deliveryId(name, round),
@@ -37,6 +38,7 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
     transferId,
     sender,
     folder,
+    inbox,
     verified,
     acknowledgement,
     deliveredAt: at.delivered ?? "",
@@ -45,6 +47,6 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
 
 /** The facts of a delivery that events carry. */
 export function eventFactsOf(delivery: Delivered): Delivered {
-  const { mailbox, trackingId, round, sender, folder, deliveredAt } = delivery;
-  return { mailbox, trackingId, round, sender, folder, deliveredAt };
+  const { mailbox, trackingId, round, sender, folder, inbox, deliveredAt } = delivery;
+  return { mailbox, trackingId, round, sender, folder, inbox, deliveredAt };
 }

@@ -218,7 +218,7 @@ class FolderLifecycle {
   async #remove(isGone: boolean): Promise<boolean> {
     const { clock, inbox, emit } = this.#tools;
     const delivered = this.#delivered;
-    const { id, folder } = this.#opened.delivery;
+    const { id, folder, inbox: own } = this.#opened.delivery;
     const isPickedUp = this.#entry.pickedUpAt !== undefined;
     if (!isPickedUp && !isGone) {
       // Otherwise a folder that is gone after a crash would count as picked up.
@@ -226,7 +226,7 @@ class FolderLifecycle {
       await this.#save();
     }
     // Called even if the folder is gone: a crash may have interrupted an earlier removal.
-    const result = await inbox.removeDelivered({ id, folder });
+    const result = await inbox.removeDelivered({ id, folder, inbox: own });
     if (result === "foreign" && !isGone) {
       this.#events.push(() => emit({ type: "folder-left", delivered }));
       this.#entry = { ...this.#entry, isRemoving: false, isForeign: true };

@@ -61,11 +61,11 @@ export async function openOutboxDelivery(
 /** Finds the folder by its name alone. A missing folder counts as gone only while the inbox is mounted. */
 export async function findByName(
   inbox: HandoffTools["inbox"],
-  { folder, acknowledgement }: Delivery,
+  { folder, inbox: own, acknowledgement }: Delivery,
 ): Promise<FolderStatus> {
-  const path = join(inbox.root, folder);
+  const path = join(own ?? inbox.root, folder);
   const isThere = await isFound(path);
-  if (isThere === false) return (await inbox.isHere()) ? "gone" : "unknown";
+  if (isThere === false) return (await inbox.isHere(own)) ? "gone" : "unknown";
   if (isThere === undefined) return "unknown";
   if (acknowledgement === undefined) return "there";
   const isAcknowledged = await isFound(join(path, acknowledgement));
@@ -83,13 +83,14 @@ export async function locate(
   // Checked first: the folder may be placed at any moment.
   if (!(await ledger.isPlaced(end))) return undefined;
   const { folder, id } = delivery;
+  const root = delivery.inbox ?? inbox.root;
   const status = await findByName(inbox, delivery);
-  const foundId = status === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
+  const foundId = status === "gone" ? undefined : await readDeliveryId(join(root, folder));
   // A folder whose manifest cannot be read counts as the right one.
   if (status !== "gone" && (foundId ?? id) === id) return { folder, status };
   // If the entry names the folder, its name is certain.
   const other =
-    stored.entry.folder === undefined ? await findNumbered(inbox.root, end.folder ?? "", id) : undefined;
+    stored.entry.folder === undefined ? await findNumbered(root, end.folder ?? "", id) : undefined;
   if (other === undefined) return { folder, status: "gone" };
   return { folder: other, status: await findByName(inbox, { ...delivery, folder: other }) };
 }

@@ -119,7 +119,8 @@ export class Steps {
     const { signal } = this.#stop;
     try {
       if (step === "command" && command !== undefined) {
-        return await runCommand(command, delivery, inbox.root, patience.killMs, signal);
+        const root = delivery.inbox ?? inbox.root;
+        return await runCommand(command, delivery, root, patience.killMs, signal);
       }
       if (step === "webhook" && webhook !== undefined) await callWebhook(webhook, delivery, clock, signal);
       return { fault: undefined, output: "" };

@@ -26,13 +26,18 @@ export interface HandoffTools {
   /** Where a finished entry goes. The folder of that path exists. */
   finishedPath(name: string, round: number): string;
   readonly inbox: {
+    /** The common inbox. */
     readonly root: string;
-    /** Whether the inbox is still the folder that was opened, and not the empty mount point of an unmounted disk. */
-    isHere(): Promise<boolean>;
+    /**
+     * Whether the inbox, by default the common one, is still the folder that was opened, and not the empty mount point of
+     * an unmounted disk.
+     */
+    isHere(inbox?: string): Promise<boolean>;
     /** `foreign`: the folder is another one now, or was changed; it is left alone. */
     removeDelivered(delivery: {
       readonly id: string;
       readonly folder: string;
+      readonly inbox: string | undefined;
     }): Promise<"removed" | "foreign">;
   };
   readonly clock: Clock;

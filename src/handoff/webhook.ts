@@ -18,7 +18,7 @@ export function callWebhook(
 
 /** Receivers rely on these keys; docs/consuming.md explains them. */
 export function formatBody(delivery: Delivery): string {
-  const { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified } = delivery;
-  const facts = { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified };
+  const { id, mailbox, sender, trackingId, transferId, folder, inbox, deliveredAt, verified } = delivery;
+  const facts = { id, mailbox, sender, trackingId, transferId, folder, inbox, deliveredAt, verified };
   return JSON.stringify({ version: BODY_VERSION, event: "delivered", ...facts });
 }

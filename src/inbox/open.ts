@@ -1,31 +1,60 @@
-/** Opens an inbox: its folders, its names and its room. */
+/** Opens the inboxes: their folders, names and room. */
 import { stat } from "node:fs/promises";
 
 import { makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
 import { safeNamesInBatches } from "./names.ts";
 import type { Inbox } from "./port.ts";
+import { demandGroup, prepareInbox } from "./reach.ts";
 import { clearAsides, removeDelivered } from "./removal.ts";
 import { Space } from "./space.ts";
 
-/** `staging`: where staged folders are, on the same file system. */
+/** Inboxes whose identity is remembered. Beyond that, all but the common one are forgotten. */
+const MAX_SEEN = 1_000;
+
+interface Identity {
+  readonly dev: bigint;
+  readonly ino: bigint;
+}
+
+/** `root`: the common inbox. `staging`: where staged folders are, on the same file system. Both must exist. */
 export async function openInbox(root: string, staging: string, minFreeBytes: number): Promise<Inbox> {
   await makeFolderDurably(staging, 0o700);
-  const opened = await stat(root, { bigint: true });
+  // All inboxes are on the disk of the staged folders.
   const space = new Space(staging, minFreeBytes);
+  const opened = await stat(root, { bigint: true });
+  const { dev } = await stat(staging, { bigint: true });
+  const seen = new Map<string, Identity>();
+  const isHere = async (inbox = root) => {
+    const now = await stat(inbox, { bigint: true }).catch(() => undefined);
+    if (now === undefined) return false;
+    const known = inbox === root ? opened : seen.get(inbox);
+    if (known !== undefined) return now.dev === known.dev && now.ino === known.ino;
+    // On another file system, it is the mount point of a disk that is not mounted.
+    if (now.dev !== dev) return false;
+    if (seen.size >= MAX_SEEN) seen.clear();
+    seen.set(inbox, { dev: now.dev, ino: now.ino });
+    return true;
+  };
   return {
     root,
+    async prepare(inboxes) {
+      for (const inbox of inboxes) {
+        await prepareInbox(inbox, staging);
+        await isHere(inbox.path);
+      }
+    },
+    async demandGroups(gids) {
+      for (const gid of gids) await demandGroup(gid, staging);
+    },
     safeNames: safeNamesInBatches,
     formatLayout,
     reserve: (key, bytes, files) => space.reserve(key, bytes, files),
     hasRoom: (key) => space.hasRoom(key),
     freeBytes: () => space.freeBytes(),
     forget: (key) => space.forget(key),
-    async isHere() {
-      const now = await stat(root, { bigint: true }).catch(() => undefined);
-      return now?.dev === opened.dev && now.ino === opened.ino;
-    },
-    removeDelivered: (delivery) => removeDelivered(root, staging, delivery),
+    isHere,
+    removeDelivered: (delivery) => removeDelivered(delivery.inbox ?? root, staging, delivery),
     clearAsides: (onFailed) => clearAsides(staging, onFailed),
   };
 }

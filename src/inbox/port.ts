@@ -1,4 +1,9 @@
-/** The inbox: names and folders for deliveries, room on its disk, and the removal of delivered folders. */
+/**
+ * The inboxes: names and folders for deliveries, room on their disk, and the removal of delivered folders.
+ *
+ * Mailboxes may have inboxes of their own beside the common one. All of them are on the file system of the work folder,
+ * because a delivery is one rename.
+ */
 
 /** The values of a layout's placeholders. */
 export interface LayoutValues {
@@ -20,9 +25,23 @@ export interface Reservation {
   ranShort(): void;
 }
 
+/** An inbox that deliveries may go to. */
+export interface NewInbox {
+  readonly path: string;
+  /** Of the folder, if it has to be created. */
+  readonly mode: number;
+}
+
 export interface Inbox {
-  /** An absolute path. */
+  /** The common inbox: an absolute path. */
   readonly root: string;
+  /**
+   * Creates each folder that is missing, and proves that the work folder's content can be renamed into it. Called before a
+   * delivery to it begins. Throws `INBOX_APART`, and the faults of the disk.
+   */
+  prepare(inboxes: readonly NewInbox[]): Promise<void>;
+  /** Proves that Inlet may give files to these groups. Throws `GROUP_REFUSED`. */
+  demandGroups(gids: readonly number[]): Promise<void>;
   /** A name for each file, by id: safe on every file system, unique, and not reserved. */
   safeNames(
     files: readonly { readonly id: string; readonly name: string }[],
@@ -34,10 +53,13 @@ export interface Inbox {
   reserve(key: string, bytes: number, files: number): Promise<Reservation>;
   /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */
   hasRoom(key: string): Promise<boolean>;
-  /** On the inbox's disk, now. */
+  /** On the disk of the inboxes, now. */
   freeBytes(): Promise<number>;
-  /** Whether the inbox is still the folder that was opened: an unmounted disk leaves an empty one. */
-  isHere(): Promise<boolean>;
+  /**
+   * Whether an inbox, by default the common one, is still the folder that was opened or first seen: an unmounted disk
+   * leaves an empty one.
+   */
+  isHere(inbox?: string): Promise<boolean>;
   /**
    * Removes a delivered folder, in one step for readers. A missing folder counts as removed. `foreign`: the folder is
    * another one now, or holds a folder that Inlet did not make; it is left alone. May be called twice. Throws
@@ -47,6 +69,8 @@ export interface Inbox {
     /** The id in its manifest. */
     readonly id: string;
     readonly folder: string;
+    /** Missing: the common inbox. */
+    readonly inbox?: string | undefined;
   }): Promise<"removed" | "foreign">;
   /** Finishes removals that a crash cut short. `onFailed` gets the error of each folder that cannot be removed. */
   clearAsides(onFailed: (error: unknown) => void): Promise<void>;

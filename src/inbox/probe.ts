@@ -1,16 +1,16 @@
 /**
  * Finds out how the file system below a folder behaves, by trying each operation that a delivery rests on. The probe
- * works in a new folder of its own, removes it afterwards, and changes nothing else.
+ * works in a new folder of its own, and removes it afterwards. In the inbox, it only renames an empty folder.
  */
 import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
-import { dirname, extname, join } from "node:path";
+import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { tryLock } from "../base/kernel-lock.ts";
+import { canReach, PROBE, PROBE_ABANDONED_MS, probeName } from "./reach.ts";
 
 /** `undefined` if the operation works, else why it does not: the system's code, or a few words. */
 export type Trial = string | undefined;
@@ -37,9 +37,6 @@ export interface ProbeFacts {
   /** In bytes; up to 255 are tried. */
   readonly longestName: number;
 }
-
-const NAME = /^\.inlet-probe-[0-9a-f]{12}$/;
-const ABANDONED_MS = 60 * 60_000;
 
 const RENAME_TRIALS = 6;
 const FILES_PER_TRIAL = 12;
@@ -78,7 +75,7 @@ export async function tryMaking(folder: string): Promise<void> {
 }
 
 function newFolder(folder: string): string {
-  return join(folder, `.inlet-probe-${randomBytes(6).toString("hex")}`);
+  return join(folder, probeName());
 }
 
 async function probe(folder: string, inbox: string, signal: AbortSignal): Promise<ProbeFacts> {
@@ -90,7 +87,7 @@ async function probe(folder: string, inbox: string, signal: AbortSignal): Promis
   return {
     fileSync: await attempt(() => trySync(at("file"))),
     folderSync: await attempt(() => systemDisk.syncFolder(folder).then(() => undefined)),
-    reachesInbox: await canReach(at("traveller"), inbox),
+    reachesInbox: await canReach(folder, inbox, Date.now()),
     rename: await attempt(() => tryRename(at)),
     keepsFull: await attempt(() => tryFull(at)),
     replacesEmpty: (await attempt(() => tryEmpty(at))) === undefined,
@@ -107,18 +104,6 @@ async function trySync(path: string): Promise<Trial> {
   await writeFile(path, "probe");
   await syncFile(path, 0o600);
   return undefined;
-}
-
-/**
- * Leaves no trace in the inbox: the new name is too long for any file system, but the kernel refuses to leave the mount
- * before it looks at the name. Parts of one mount can still be separate, as subvolumes are.
- */
-async function canReach(folder: string, inbox: string): Promise<boolean> {
-  await mkdir(folder);
-  const impossible = join(inbox, "n".repeat(LONGEST_TRIED * 4));
-  const code = await rename(folder, impossible).then(() => undefined, systemCode);
-  if (code === undefined) await rmdir(impossible);
-  return code !== "EXDEV" && (await stat(inbox)).dev === (await stat(dirname(folder))).dev;
 }
 
 /** Some file systems move a folder by copying one file after the other: a reader may see a part of it. */
@@ -235,9 +220,9 @@ async function canHold(path: string): Promise<boolean> {
 /** Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. */
 async function clearAbandoned(folder: string, nowMs: number): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
-    if (!NAME.test(name)) continue;
+    if (!PROBE.test(name)) continue;
     const found = await lstat(join(folder, name)).catch(() => undefined);
-    if (found === undefined || nowMs - found.mtimeMs <= ABANDONED_MS) continue;
+    if (found === undefined || nowMs - found.mtimeMs <= PROBE_ABANDONED_MS) continue;
     // Only a folder that this user made, and no other user could write: its content would be removed with it.
     const isOurs = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
     if (!isOurs) continue;

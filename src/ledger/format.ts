@@ -28,6 +28,7 @@ const KEYS = {
   hasNoPassword: v.optional(v.boolean()),
   hasMessage: v.optional(v.boolean()),
   folder: Text,
+  inbox: Text,
   subject: Text,
   files: v.optional(v.number()),
   bytes: v.optional(v.number()),

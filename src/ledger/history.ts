@@ -10,7 +10,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { hasEnded, shownFolder, type TransferRecord } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
 import { JOURNAL_FILE } from "./journal.ts";
 import { JournalFile, unreadable } from "./lines.ts";
@@ -161,7 +161,7 @@ function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
   const [isSender, isMailbox] = [makeMatcher(query.sender), makeMatcher(query.mailbox)];
   const wanted = fold(query.search ?? "");
   return (entry) => {
-    const { at, sender, mailbox, trackingId, folder = "" } = entry;
+    const { at, sender, mailbox, trackingId, inbox, folder = "" } = entry;
     const atMs = Date.parse(at);
     return (
       atMs >= sinceMs &&
@@ -169,7 +169,8 @@ function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
       (state === undefined || state === entry.state) &&
       isSender(sender) &&
       isMailbox(mailbox) &&
-      (wanted === "" || [trackingId, sender, folder].some((text) => fold(text).includes(wanted)))
+      (wanted === "" ||
+        [trackingId, sender, shownFolder({ inbox, folder })].some((text) => fold(text).includes(wanted)))
     );
   };
 }

@@ -44,9 +44,10 @@ export class Journal {
 
   /** Written soon, together with others. */
   add(record: TransferRecord, onWritten: () => void = () => {}): void {
-    const { mailbox, trackingId, sender, state, round, reason, folder } = record;
+    const { mailbox, trackingId, sender, state, round, reason, folder, inbox } = record;
     const content = state === "delivered" ? contentOf(record, this.#clock.now()) : {};
-    this.#append({ mailbox, trackingId, sender, state, round, reason, folder, ...content }, onWritten);
+    const facts = { mailbox, trackingId, sender, state, round, reason, folder, inbox, ...content };
+    this.#append(facts, onWritten);
   }
 
   /** Written soon, together with others. */

@@ -12,7 +12,7 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
 import { LedgerPaths, nameOf, parseNotes, SPREAD } from "./paths.ts";
-import type { Ledger, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
+import type { Ledger, OnDamaged, OnUnrecovered, RetentionRules, Stage, Stages } from "./port.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -21,10 +21,12 @@ import { Watermark } from "./watermark.ts";
 
 export interface LedgerOptions {
   readonly work: string;
-  /** The inbox. */
+  /** The common inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them, as configured now. */
   folderMode(transfer: Routed): number;
+  /** The group of the folders above them, as configured now; missing: left as it is. */
+  folderGroup?(transfer: Routed): number | undefined;
   readonly clock: Clock;
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
@@ -135,7 +137,15 @@ class FileLedger implements Ledger {
     this.#clock = clock;
     const isAlone = writer === undefined;
     this.#isAlone = isAlone;
-    this.#rounds = new Rounds({ disk, paths, root, folderMode: options.folderMode, isAlone });
+    const { folderMode, folderGroup } = options;
+    this.#rounds = new Rounds({
+      disk,
+      paths,
+      root,
+      folderMode,
+      ...(folderGroup && { folderGroup }),
+      isAlone,
+    });
     this.#notes = new Notes(disk, paths, isAlone);
     this.#journal = new Journal(paths.journal, writer, clock);
     this.#watermark = new Watermark(options.watermark.path, options.watermark.id);
@@ -157,8 +167,8 @@ class FileLedger implements Ledger {
       reclaim: (stage) => this.#try(this.#reclaim(stage)),
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
-      takeFolder: (folder, transfer) => this.#try(targets.takeFolder(folder, transfer)),
-      giveBack: (folder) => targets.giveBack(folder),
+      takeFolder: (folder, transfer, inbox) => this.#try(targets.takeFolder(folder, transfer, inbox)),
+      giveBack: (folder, inbox) => targets.giveBack(folder, inbox),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
     };
@@ -328,9 +338,9 @@ class FileLedger implements Ledger {
     }
   }
 
-  async recover(onFailed: (path: string, error: unknown) => void): Promise<TransferRecord[]> {
-    const found = await this.#rounds.recover((entry, error) =>
-      onFailed(join(this.#paths.staging, entry), error),
+  async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
+    const found = await this.#rounds.recover((entry, error, end) =>
+      onFailed(this.#paths.inStaging(entry), error, end),
     );
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {

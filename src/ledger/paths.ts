@@ -84,6 +84,10 @@ export class LedgerPaths {
     return join(this.staging, `${name}~${round}~${token}`);
   }
 
+  inStaging(entry: string): string {
+    return join(this.staging, entry);
+  }
+
   ticket(id: StageId): string {
     return `${this.staged(id)}.ticket`;
   }

@@ -29,8 +29,14 @@ import type { OnDamaged, TransferKey } from "./port.ts";
 import { Rounds } from "./rounds.ts";
 import { Starts } from "./starts.ts";
 
-export function peekLedger(work: string): LedgerPeek {
-  return new LedgerPeek(work);
+export interface PeekedFolders {
+  readonly work: string;
+  /** The common inbox. Nothing in it is read. */
+  readonly inbox: string;
+}
+
+export function peekLedger(folders: PeekedFolders): LedgerPeek {
+  return new LedgerPeek(folders);
 }
 
 interface AttemptBudget {
@@ -88,11 +94,11 @@ export class LedgerPeek {
   readonly #rounds: Rounds;
   readonly #starts: Starts;
 
-  constructor(work: string) {
+  constructor({ work, inbox }: PeekedFolders) {
     this.#paths = new LedgerPaths(work);
-    // Neither the inbox nor a mode is needed for reading, and a reader makes nothing durable.
+    // No mode is needed for reading, and a reader makes nothing durable.
     const disk = { ...systemDisk, syncFolder: async () => {} };
-    this.#rounds = new Rounds({ disk, paths: this.#paths, root: "", folderMode: () => 0 });
+    this.#rounds = new Rounds({ disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
     this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
     this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
   }
@@ -282,11 +288,11 @@ export class LedgerPeek {
     const begun = text === undefined ? undefined : parseRecord(text, path).begun;
     const end = await this.#rounds.readEnd(name, round);
     if (end === undefined) return { round, begun, ended: undefined };
-    const { state: outcome, at, reason, message, verified, released } = end;
+    const { state: outcome, at, reason, message, inbox, verified, released } = end;
     const handoff = outcome === "delivered" ? await this.#readHandoff(name, round) : undefined;
     const isPlaced = await this.#isPlaced(name, end);
     const folder = handoff?.folder ?? end.folder;
-    const facts = { outcome, at: at[outcome], reason, message, folder, verified, released };
+    const facts = { outcome, at: at[outcome], reason, message, folder, inbox, verified, released };
     return { round, begun, ended: { ...facts, isPlaced, handoff } };
   }
 

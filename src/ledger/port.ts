@@ -56,7 +56,7 @@ export interface Ledger {
    * Finishes rounds that a crash cut short: moves the staged folders that end records name, and removes the other
    * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds, with their folders.
    */
-  recover(onFailed: (path: string, error: unknown) => void): Promise<TransferRecord[]>;
+  recover(onFailed: OnUnrecovered): Promise<TransferRecord[]>;
   /** The content of the round before, if it is in quarantine and complete. */
   findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined>;
   /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
@@ -89,6 +89,8 @@ export interface RetentionRules {
 }
 
 export type OnDamaged = (path: string, reason: string) => void;
+/** `end`: the record of a round whose content cannot be moved to the inbox or the quarantine. */
+export type OnUnrecovered = (path: string, error: unknown, end?: TransferRecord) => void;
 
 export interface Stages {
   /** This process's stage for a round: its earlier one, or a new one. */
@@ -108,11 +110,12 @@ export interface Stages {
   /** Syncs every file in the stage, adds the reason, and seals the stage. */
   sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void>;
   /**
-   * Reserves a folder in the inbox until `giveBack`: `folder` itself, or the first free one of `FOLDER-2`, `FOLDER-3`
-   * …. Throws `TARGET_UNSAFE` if a folder on the way is a link.
+   * Reserves a folder in an inbox until `giveBack`: `folder` itself, or the first free one of `FOLDER-2`, `FOLDER-3`
+   * …. Without `inbox`, in the common one. Throws `TARGET_UNSAFE` if a folder on the way is a link, and
+   * `INBOX_MISSING`.
    */
-  takeFolder(folder: string, transfer: Routed): Promise<string>;
-  giveBack(folder: string): void;
+  takeFolder(folder: string, transfer: Routed, inbox?: string): Promise<string>;
+  giveBack(folder: string, inbox?: string): void;
   /**
    * Ends the round with a sealed stage: `delivered` or `quarantined`. False if the round has ended before, or this
    * attempt was revoked. After true, the end is durable, and `place` must follow.
@@ -121,7 +124,7 @@ export interface Stages {
   /**
    * Moves the staged folder of an ended round to the inbox or the quarantine, and removes content that earlier rounds
    * left in quarantine. Returns the record with its actual folder; `undefined` if the folder was moved before.
-   * `stage`: the stage that has just ended the round.
+   * `stage`: the stage that has just ended the round. Throws `INBOX_MISSING` and `INBOX_APART`.
    */
   place(record: TransferRecord, stage?: Stage): Promise<TransferRecord | undefined>;
 }

@@ -20,10 +20,11 @@ import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
 import type { Routed, TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
+import { Inboxes } from "./inboxes.ts";
 import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { Stage } from "./port.ts";
 import { Quarantine } from "./quarantine.ts";
-import { Targets } from "./targets.ts";
+import { PARENT, Targets } from "./targets.ts";
 
 /** The last round of a transfer, according to its records. */
 export interface Current {
@@ -53,10 +54,12 @@ interface OwnStage extends Stage {
 export interface RoundsOptions {
   readonly disk: Disk;
   readonly paths: LedgerPaths;
-  /** The inbox. */
+  /** The common inbox. */
   readonly root: string;
   /** The mode of delivered folders and the folders above them. */
   folderMode(transfer: Routed): number;
+  /** The group of the folders above them; missing: left as it is. */
+  folderGroup?(transfer: Routed): number | undefined;
   /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
@@ -66,6 +69,7 @@ export class Rounds {
   readonly targets: Targets;
   readonly quarantine: Quarantine;
   readonly once: OnceFiles;
+  readonly #inboxes: Inboxes;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
   readonly #options: RoundsOptions;
@@ -79,9 +83,10 @@ export class Rounds {
     this.#disk = options.disk;
     this.#paths = options.paths;
     this.syncs = new FolderSyncs(options.disk);
-    this.targets = new Targets({ ...options, syncs: this.syncs });
+    this.targets = new Targets({ ...options, staging: options.paths.staging, syncs: this.syncs });
     this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
     this.once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
+    this.#inboxes = new Inboxes(options.paths, options.root);
   }
 
   /** Throws `RECORD_UNREADABLE`. */
@@ -218,7 +223,7 @@ export class Rounds {
     // An earlier call may have linked the ticket and failed afterwards.
     if (own.isWritten && (await this.readEnd(name, round)) !== undefined) return this.#isOurs(own);
     own.isWritten = true;
-    const text = formatRecord({ ...record, token });
+    const text = formatRecord(this.#inboxes.toStored({ ...record, token }));
     try {
       own.ticket ??= await this.#disk.truncate(this.#paths.ticket(own));
       const { ticket } = own;
@@ -264,7 +269,7 @@ export class Rounds {
     }
     const placed =
       end.state === "delivered"
-        ? await this.targets.move(staged, end.folder ?? "", end)
+        ? await this.targets.move(staged, end.folder ?? "", end, this.#inboxes.rootOf(end))
         : await this.quarantine.moveIn(staged, id.name, id.round);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);
@@ -293,12 +298,15 @@ export class Rounds {
 
   /**
    * Finishes rounds that other attempts have ended: places the staged folders that end records name, and removes the
-   * others. Leaves open rounds alone. May run beside workers, and twice at the same time.
+   * others. Leaves open rounds alone. May run beside workers, and twice at the same time. `onFailed` gets the end record
+   * of content that cannot be placed.
    */
-  async recover(onFailed: (entry: string, error: unknown) => void): Promise<Recovered[]> {
+  async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<Recovered[]> {
     const ids = new Map<string, StageId>();
     for (const entry of await this.#disk.list(this.#paths.staging)) {
       const found = parseStaged(entry);
+      // Left by a crash. A process that needs it now makes another one.
+      if (entry.endsWith(PARENT)) await this.#disk.removeFolder(this.#paths.inStaging(entry)).catch(() => {});
       if (found !== undefined) ids.set(`${found.name}~${found.round}~${found.token}`, found);
     }
     const recovered: Recovered[] = [];
@@ -307,13 +315,14 @@ export class Rounds {
       // A worker of this process is using the stage.
       const own = this.#stages.get(`${id.name}~${id.round}`);
       if (own?.token === id.token && own.isInUse) continue;
+      let end: EndRecord | undefined;
       try {
-        const end = await this.readEnd(id.name, id.round);
+        end = await this.readEnd(id.name, id.round);
         if (end === undefined) leftOver.add(`${id.name}~${id.round}`);
         else if (end.token !== id.token) await this.#remove(id);
         else recovered.push(...(await this.#finish(end, id)));
       } catch (error) {
-        onFailed(entry, error);
+        onFailed(entry, error, end?.token === id.token ? end : undefined);
       }
     }
     this.#leftOver = leftOver;
@@ -348,6 +357,6 @@ export class Rounds {
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {
     const text = await tryRead(this.#disk, path);
-    return text === undefined ? undefined : parseRecord(text, path);
+    return text === undefined ? undefined : this.#inboxes.fromStored(parseRecord(text, path), path);
   }
 }

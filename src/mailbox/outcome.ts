@@ -9,6 +9,7 @@ import {
   hasEnded,
   isDelivered,
   type State,
+  shownFolder,
   type TransferKey,
   type TransferRecord,
 } from "../model/record.ts";
@@ -172,10 +173,10 @@ function describeStep({ step, state, error = `The ${step} failed` }: WatchedStep
   return `${error.replace(/\.$/, "")}.${next}`;
 }
 
-function describeDelivery({ trackingId, folder = "", state, released }: TransferRecord): string {
+function describeDelivery({ trackingId, inbox, folder = "", state, released }: TransferRecord): string {
   const how = released === undefined ? "" : " on your responsibility";
   const next = state === "picked-up" ? ", and picked up" : "";
-  return `${trackingId} was delivered${how} to ${folder}${next}.`;
+  return `${trackingId} was delivered${how} to ${shownFolder({ inbox, folder })}${next}.`;
 }
 
 const WAITS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** Transfers that earlier runs, or other processes, have begun and not finished. */
-import { asFault } from "../base/faults.ts";
+import { asFault, describeFault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger, OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
@@ -40,7 +40,13 @@ export async function recoverFromCrash(
 ): Promise<TransferRecord[]> {
   const failed = (error: unknown) => emit({ type: "recovery-failed", fault: asFault(error) });
   const onDamaged: OnDamaged = (path, reason) => emit({ type: "record-damaged", path, reason });
-  const placed = await ledger.recover((_path, error) => failed(error));
+  const placed = await ledger.recover((_path, error, end) => {
+    if (end === undefined) return failed(error);
+    // The next attempts to place it are silent.
+    const fault = asFault(error);
+    const why = { reason: "disk", message: describeFault(fault), code: fault.code, needsPerson: true };
+    emit({ type: "transfer-changed", record: { ...end, ...why, state: "waiting" }, fault });
+  });
   await inbox.clearAsides(failed);
   noteUnfinished(await Array.fromAsync(ledger.open(onDamaged)), mailboxes);
   await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(failed);

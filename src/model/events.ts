@@ -143,7 +143,7 @@ type ProcessEvent =
   | { readonly type: "record-damaged"; readonly path: string; readonly reason: string }
   /** Other users may write this folder: they could replace the work folder, or files in it. */
   | { readonly type: "work-exposed"; readonly folder: string }
-  /** An unneeded staged folder cannot be removed, or a decided delivery cannot be placed. */
+  /** An unneeded staged folder cannot be removed. */
   | { readonly type: "recovery-failed"; readonly fault: Fault }
   /** Intake pauses. Not repeated until `disk-has-room`. */
   | { readonly type: "disk-full"; readonly fault: Fault }

@@ -13,6 +13,8 @@ export interface Delivered {
   readonly sender: string;
   /** Relative to the inbox. */
   readonly folder: string;
+  /** An absolute path. Missing: the common inbox. */
+  readonly inbox?: string | undefined;
   /** ISO 8601. */
   readonly deliveredAt: string;
 }

@@ -20,6 +20,8 @@ export interface Mailbox {
   /** How many refused passwords a transfer may cost. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
+  /** An absolute path. Missing: the common inbox. */
+  readonly inbox?: string | undefined;
   /** Transfers that were listed before are left out: before then, or before the first poll (`now`). Missing: none. */
   readonly since?: number | "now" | undefined;
   /** No download starts during these hours. */
@@ -43,7 +45,8 @@ export interface Route {
   readonly name: string;
   readonly when: RouteConditions;
   readonly action: RouteAction;
-  /** Missing: that of the mailbox. */
+  /** Missing: those of the mailbox. */
+  readonly inbox?: string | undefined;
   readonly layout?: string | undefined;
   readonly handoff?: Handoff | undefined;
 }
@@ -142,6 +145,10 @@ export interface Handoff {
   /** Permission bits of delivered files and folders. */
   readonly fileMode: number;
   readonly folderMode: number;
+  /** The name or number of their group, and of the folders above them. Missing: the group is left as it is. */
+  readonly group?: string | undefined;
+  /** The number of that group on this system, once it was looked up. */
+  readonly gid?: number | undefined;
   /** The name of an empty file that is written last, before the folder appears. */
   readonly marker: string | undefined;
   /** Runs after each delivery. */

@@ -8,6 +8,7 @@
  * A *round* takes a transfer to one end, and ends once, for ever. The next round begins by an operator's order, or when
  * the service lists the transfer again.
  */
+import { join } from "node:path";
 import * as v from "valibot";
 
 export const RECORD_VERSION = 2;
@@ -82,6 +83,8 @@ export interface TransferRecord extends TransferKey {
   readonly hasMessage?: boolean | undefined;
   /** The delivery's folder, planned or done, relative to the inbox. */
   readonly folder: string | undefined;
+  /** The inbox of that folder: an absolute path. Missing: the common inbox. */
+  readonly inbox?: string | undefined;
   /** The sender's words, and how much was sent. Known once the transfer was opened, the subject earlier where the list shows it. Untrusted text. */
   readonly subject?: string | undefined;
   readonly files?: number | undefined;
@@ -156,6 +159,17 @@ export function isUnwanted({ state, reason }: Pick<TransferRecord, "state" | "re
 
 export function isHeld({ state, reason }: Pick<TransferRecord, "state" | "reason">): boolean {
   return state === "waiting" && reason === HELD;
+}
+
+/** The folder of a delivery for people: relative to the common inbox, or in another inbox its whole path. */
+export function shownFolder({
+  inbox,
+  folder,
+}: {
+  readonly inbox?: string | null | undefined;
+  readonly folder: string;
+}): string {
+  return inbox ? join(inbox, folder) : folder;
 }
 
 export function hasEnded({ state }: Pick<TransferRecord, "state">): boolean {

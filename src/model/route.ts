@@ -5,7 +5,7 @@
  * opened. Until then, a route that depends on them leaves the decision open, and no later route is considered.
  */
 import { matchesGlob } from "../base/glob.ts";
-import type { Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
+import type { Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
 import { canonicalAddress } from "./transfer.ts";
 
 /** Chosen by the sender. Missing: not known yet. */
@@ -47,6 +47,14 @@ export interface RouteDecision {
   readonly action: RouteAction;
   /** For people: the conditions that it meets. */
   readonly why: string;
+}
+
+/** The route that a record names, unless it is no longer configured. */
+export function routeOf(
+  { routing }: Pick<Mailbox, "routing">,
+  { route }: { readonly route?: string | undefined },
+): Route | undefined {
+  return routing?.routes.find(({ name }) => name === route);
 }
 
 /** `undefined` while it depends on facts that are not known yet. */

@@ -195,6 +195,8 @@ export interface Delivery {
   readonly sender: string;
   /** Relative to the inbox. */
   readonly folder: string;
+  /** An absolute path. Missing: the common inbox. */
+  readonly inbox?: string | undefined;
   readonly at: string;
   /** Since its discovery, if known. */
   readonly tookSeconds: number | undefined;

@@ -24,6 +24,8 @@ const TransferShape = v.object({
   until: TextOrNull,
   expires: TextOrNull,
   folder: TextOrNull,
+  /** The inbox of that folder: an absolute path. Null: the common inbox. */
+  inbox: TextOrNull,
   /** The route that it matches. */
   route: TextOrNull,
   subject: TextOrNull,
@@ -93,6 +95,8 @@ export const HistoryEntryShape = v.object({
   reason: Text,
   /** From the inbox's root. */
   folder: Text,
+  /** Missing: the common inbox. */
+  inbox: Text,
   /** Of a delivery. */
   subject: Text,
   files: Count,
@@ -202,6 +206,8 @@ const RoundShape = v.object({
       reason: Text,
       message: Text,
       folder: Text,
+      /** Missing: the common inbox. */
+      inbox: Text,
       verified: v.optional(v.picklist(VERIFIED)),
       released: v.optional(ReleaseShape),
       /** False until the content is moved to the inbox or the quarantine. */

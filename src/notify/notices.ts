@@ -5,7 +5,7 @@ import type { Fault } from "../base/faults.ts";
 import { type DaemonEvent, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
-import { isHeld, isUnwanted, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { isHeld, isUnwanted, shownFolder, type TransferKey, type TransferRecord } from "../model/record.ts";
 
 export const NoticeShape = v.object({
   kind: v.picklist(NOTICE_KINDS),
@@ -159,13 +159,13 @@ function ofTransfer(kind: NoticeKind, record: TransferRecord, atMs: number): Not
 }
 
 function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notice {
-  const { mailbox, trackingId, sender, folder, deliveredAt } = delivered;
+  const { mailbox, trackingId, sender, deliveredAt } = delivered;
   return {
     ...noticeOf(kind, keyOf(kind, delivered), atMs),
     mailbox: cut(mailbox, MAX_NAME),
     trackingId: cut(trackingId, MAX_NAME),
     sender: cut(sender, MAX_NAME),
-    text: cut(`Its folder ${folder} was delivered at ${deliveredAt}.`),
+    text: cut(`Its folder ${shownFolder(delivered)} was delivered at ${deliveredAt}.`),
   };
 }
 

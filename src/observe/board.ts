@@ -167,7 +167,7 @@ export class Board {
   }
 
   #delivered(record: TransferRecord): void {
-    const { mailbox, trackingId, sender, folder = "", at, subject, files, bytes } = record;
+    const { mailbox, trackingId, sender, folder = "", inbox, at, subject, files, bytes } = record;
     const nowMs = this.#clock.now();
     const tookSeconds =
       at.discovered === undefined ? undefined : Math.max(0, (nowMs - Date.parse(at.discovered)) / 1000);
@@ -177,6 +177,7 @@ export class Board {
       trackingId,
       sender,
       folder,
+      inbox,
       at: deliveredAt,
       tookSeconds,
       subject,

@@ -1,6 +1,7 @@
 /** Problems after a delivery: a command or webhook fails, or no consumer picks the folder up. */
 import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import { commandFor } from "../model/order.ts";
+import { shownFolder } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
 
 /** More are only counted. */
@@ -55,14 +56,15 @@ export class HandoffBoard {
   }
 }
 
-function describe({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOverdue }: HandoffTrouble) {
+function describe(trouble: HandoffTrouble) {
+  const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue } = trouble;
   const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) =>
     willRetry
       ? `${message}. Inlet will try it again; ${retry} tries it at once.`
       : `${message}. It was given up; ${retry} tries it again.`,
   );
-  const waits = isOverdue ? [`${folder} was not picked up yet.`] : [];
+  const waits = isOverdue ? [`${shownFolder(trouble)} was not picked up yet.`] : [];
   return {
     mailbox,
     trackingId,

@@ -5,11 +5,12 @@
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
-import { faultOfDisk, setFolderMode, writeFinished } from "../base/durable.ts";
+import { faultOfDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
 import type { TransferRecord } from "../model/record.ts";
+import { routeOf } from "../model/route.ts";
 import { checkContent } from "./check.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
@@ -28,27 +29,29 @@ export async function deliver(
   wanted: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ledger, handoffs, inbox } = tools;
+  const { ledger, handoffs } = tools;
   const { stage } = run;
+  const own = routeOf(source.mailbox, run.record)?.inbox ?? source.mailbox.inbox;
+  const inbox = own === tools.inbox.root ? undefined : own;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
     const added = await finishStage(tools, run, stage, contents);
     await ledger.stages.seal(stage);
     await checkContent(tools, run, stage, { contents, added }, signal);
     signal.throwIfAborted();
-    const folder = await ledger.stages.takeFolder(wanted, run.record);
+    const folder = await ledger.stages.takeFolder(wanted, run.record, inbox);
     try {
       const { acknowledgement } = run.handoff;
-      run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
+      run.enter("delivering", { folder, inbox, verified: verifiedOf(contents), acknowledgement });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);
       const placed = await endWith(tools, run, stage, record);
       await afterPlacing(tools, source, run, placed, { folder });
     } finally {
-      ledger.stages.giveBack(folder);
+      ledger.stages.giveBack(folder, inbox);
     }
   } catch (error) {
-    throw faultOfDisk(error, join(inbox.root, wanted));
+    throw faultOfDisk(error, join(inbox ?? tools.inbox.root, wanted));
   }
 }
 
@@ -126,6 +129,7 @@ async function finishStage(
   await forEachLimit(texts, texts.size, ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
+  if (handoff.gid !== undefined) await setGroup(folder, handoff.gid);
   // A new folder has its mode already, unless that mode keeps its owner from writing, or the route was not known then.
   const hasMode = isNew && record.route === undefined && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);

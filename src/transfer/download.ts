@@ -13,7 +13,7 @@ import {
   type TransferRecord,
   waitLeftMs,
 } from "../model/record.ts";
-import { factsOf } from "../model/route.ts";
+import { factsOf, routeOf } from "../model/route.ts";
 import { takeComplete, takeQuarantined } from "./complete.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
@@ -277,8 +277,7 @@ function folderOf(
   record: TransferRecord,
   subject: OpenedTransfer["subject"],
 ): string {
-  const route = mailbox.routing?.routes.find(({ name }) => name === record.route);
-  return inbox.formatLayout(route?.layout ?? mailbox.layout, {
+  return inbox.formatLayout(routeOf(mailbox, record)?.layout ?? mailbox.layout, {
     mailbox: mailbox.name,
     sender: record.sender,
     trackingId: record.trackingId,

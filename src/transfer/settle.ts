@@ -20,6 +20,14 @@ const SERVICE_TROUBLE: ReadonlySet<FaultCode> = new Set([
   "BAD_ANSWER",
 ]);
 
+/** Faults after which a transfer waits for the disk of its inbox. */
+const DISK_TROUBLE: ReadonlySet<FaultCode> = new Set([
+  "DISK_FULL",
+  "DISK_REFUSED",
+  "INBOX_MISSING",
+  "INBOX_APART",
+]);
+
 export async function settleFault(
   tools: TransferTools,
   source: Source,
@@ -101,7 +109,7 @@ async function settle(
     await quarantine(tools, source, run, fault);
     return DONE;
   }
-  if (fault.code === "DISK_FULL" || fault.code === "DISK_REFUSED") {
+  if (DISK_TROUBLE.has(fault.code)) {
     return wait(tools, run, "disk", fault, patience.diskMs);
   }
   if (fault.code === "ONE_AT_A_TIME") return wait(tools, run, "large", fault, patience.slowMs);

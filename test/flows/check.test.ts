@@ -348,7 +348,7 @@ async function prepare(check: (note: string, go: string) => Check | undefined, m
 async function settled(daemon: TestDaemon, settings: Settings, round: number): Promise<void> {
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   await expect
-    .poll(async () => (await peekLedger(settings.work).find({ mailbox: MAILBOX, trackingId: "t1" }))?.round)
+    .poll(async () => (await peekLedger(settings).find({ mailbox: MAILBOX, trackingId: "t1" }))?.round)
     .toBe(round);
 }
 

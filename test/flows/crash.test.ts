@@ -1,6 +1,6 @@
 /** I2 once: the daemon is killed with SIGKILL at each of its durable steps, and started again. */
 
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -78,6 +78,38 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
 
+  test("into the mailbox's own inbox", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const own = { hasInbox: true };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], own);
+    expect(Object.keys(undisturbed.tree).every((path) => path.startsWith("own/orders@example.com/t"))).toBe(
+      true,
+    );
+    const crashAt = async (point: number) => {
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], own);
+      expect({ point, ...life }).toEqual({ point, ...undisturbed });
+      return crashed === 1;
+    };
+    const every = oneIn(isOnRedis ? 6 : 3);
+    const points = await walkPoints(crashAt, { every });
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
+  }, 600_000);
+
+  test("with a group for delivered files, as a user other than root", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const grouped = { user: OTHER_USER, group: "17001" };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], grouped);
+    expect(undisturbed).toMatchObject({ groups: [17_001], staged: [] });
+    const crashAt = async (point: number) => {
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], grouped);
+      expect({ point, ...life }).toEqual({ point, ...undisturbed });
+      return crashed === 1;
+    };
+    const every = oneIn(isOnRedis ? 6 : 3);
+    const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
+  }, 600_000);
+
   test("also as a user other than root, who cannot write delivered files", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
     const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
@@ -104,7 +136,10 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
       expect([crashAt, tree]).toEqual([crashAt, hasStarted ? ["orders@example.com/later/a.txt"] : []]);
       const records = await Promise.all(
         PLANS.map(({ trackingId = "" }) =>
-          peekLedger(join(folder, "inbox/.inlet")).find({ mailbox: MAILBOX, trackingId }),
+          peekLedger({ work: join(folder, "inbox/.inlet"), inbox: join(folder, "inbox") }).find({
+            mailbox: MAILBOX,
+            trackingId,
+          }),
         ),
       );
       expect(records.map((record) => record?.reason)).toEqual(["ignored", "ignored"]);
@@ -132,6 +167,8 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
 interface CrashRun {
   /** All delivered files, by path. */
   readonly tree: Record<string, string>;
+  /** The groups of everything that was delivered. */
+  readonly groups: readonly number[];
   readonly problems: readonly string[];
   /** Lines `delivered` in the journal, by transfer. */
   readonly deliveries: Record<string, number>;
@@ -148,9 +185,13 @@ interface CrashRun {
 interface RunOptions {
   readonly user?: number;
   readonly fileMode?: number;
+  /** The number of the group of delivered files. */
+  readonly group?: string;
   /** With a command and a webhook. */
   readonly hasHandoff?: boolean;
   readonly hasCheck?: boolean;
+  /** The mailbox has its own inbox. */
+  readonly hasInbox?: boolean;
 }
 
 /** Runs the daemon, kills it at each of the given steps in turn, and runs it to its end. */
@@ -159,15 +200,15 @@ async function runWithCrashes(
   fetch: CrashTask["fetch"],
   takesAway: boolean,
   crashes: readonly number[],
-  { hasHandoff = false, hasCheck = false, ...runAs }: RunOptions = {},
+  { hasHandoff = false, hasCheck = false, hasInbox = false, ...runAs }: RunOptions = {},
 ): Promise<CrashRun> {
   const folder = await makeFolder();
   const note = join(folder, "note");
   const receiver = hasHandoff ? await openReceiver(accept) : undefined;
   if (runAs.user !== undefined) chownSync(folder, runAs.user, runAs.user);
-  const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
+  const [inbox, taken, own] = [join(folder, "inbox"), join(folder, "taken"), join(folder, "own")];
   // Results of a crash stay, so the observer may pause and leave the processor to the daemon.
-  const observer = observeInbox(inbox, 10);
+  const observer = observeInbox(hasInbox ? own : inbox, 10);
   const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
   const { url, clientId } = simulator;
   const task = {
@@ -177,6 +218,7 @@ async function runWithCrashes(
     fetch,
     redis: isOnRedis ? (await startRedis()).url : undefined,
     ...runAs,
+    ...(hasInbox ? { inbox: own } : {}),
     ...(hasCheck ? { check: [CHECK, note, join(inbox, "orders@example.com")] as const } : {}),
     ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
   };
@@ -200,7 +242,8 @@ async function runWithCrashes(
   );
   const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
   return {
-    tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)) }),
+    tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)), ...(await ownTree(own)) }),
+    groups: groupsBelow(inbox),
     problems: takesAway ? [] : observer.problems,
     deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
     handoffs: hasHandoff
@@ -210,6 +253,17 @@ async function runWithCrashes(
     checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
     crashed,
   };
+}
+
+/** Without hidden names. */
+function groupsBelow(inbox: string): number[] {
+  const paths = readdirSync(inbox, { recursive: true, encoding: "utf8" }).filter((it) => !it.startsWith("."));
+  return [...new Set(paths.map((path) => statSync(join(inbox, path)).gid))];
+}
+
+async function ownTree(own: string): Promise<Record<string, string>> {
+  const files = Object.entries(await readTree(own)).map(([path, text]) => [`own/${path}`, text]);
+  return Object.fromEntries(files);
 }
 
 /** Notes whether the transfer is in the inbox. The files of the folder must be complete. */

@@ -235,6 +235,25 @@ describe("folders", () => {
     expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "ok" });
   });
 
+  test("of mailboxes are checked each, and fail on another mount, even on one file system", async () => {
+    const { config, folder, rewrite } = await install();
+    const [sales, hr] = [join(folder, "sales"), join(folder, "hr")];
+    const keysOf = (email: string, inbox: string) => ({ ...mailboxKeys(email), inbox });
+    await rewrite({ mailboxes: [keysOf(MAILBOX, sales), keysOf("hr@example.com", hr)] });
+    for (const name of ["inbox", "sales"]) await mkdir(join(folder, name), { mode: 0o700 });
+    const { findings, exitCode } = await examineMounted(config, `mount --bind ${sales} ${sales}`);
+    expect(exitCode).toBe(2);
+    expect(find(findings, "folders", `inbox of ${MAILBOX}`).detail).toBe(`${sales} exists and is writable`);
+    expect(find(findings, "folders", "inbox of hr@example.com").detail).toContain(`${hr} does not exist yet`);
+    expect(find(findings, "file system", "same mount").status).toBe("ok");
+    expect(find(findings, "file system", `same mount, inbox of ${MAILBOX}`)).toMatchObject({
+      status: "failed",
+      advice: expect.stringContaining("mount one volume that holds both"),
+    });
+    expect(find(findings, "file system", "same mount, inbox of hr@example.com").status).toBe("ok");
+    expect(await readdir(sales)).toEqual([]);
+  });
+
   test("on two mounts fail, even on one file system, and nothing is left in either", async () => {
     const { config, folder, inbox } = await install(undefined, { work: "work" });
     for (const name of ["inbox", "work", "state"]) await mkdir(join(folder, name), { mode: 0o700 });

@@ -470,8 +470,8 @@ function notes(path: string): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }
 
-function recordOf({ work }: Settings, trackingId = "t1") {
-  return peekLedger(work).find({ mailbox: MAILBOX, trackingId });
+function recordOf(settings: Settings, trackingId = "t1") {
+  return peekLedger(settings).find({ mailbox: MAILBOX, trackingId });
 }
 
 function handoffsOf({ work }: Settings): string[] {

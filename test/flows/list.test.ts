@@ -15,6 +15,7 @@ const KEYS = [
   ...["mailbox", "trackingId", "transferId", "sender", "state", "reason", "message", "until", "expires"],
   ...[
     "folder",
+    "inbox",
     "route",
     "subject",
     "files",

@@ -51,7 +51,7 @@ async function setUp(routes: readonly Route[], otherwise: RouteAction = "deliver
   const settings = await daemonSettings([
     mailboxSettings(simulator, { layout: "rest/{trackingId}", routing: { routes, otherwise } }),
   ]);
-  const peek = peekLedger(settings.work);
+  const peek = peekLedger(settings);
   const find = (trackingId: string) => peek.find({ mailbox: MAILBOX, trackingId });
   const order = async (action: Action, trackingId: string) => {
     const round = (await find(trackingId))?.round ?? 1;
@@ -102,6 +102,15 @@ describe("routes", () => {
     expect(found).toEqual(["700", "600", "750"]);
     expect(await readFile(note, "utf8")).toBe("t-xml\n");
     expect(await find("t-xml")).toMatchObject({ route: "invoices" });
+  });
+
+  test("have an inbox of their own", async () => {
+    const inbox = await makeFolder();
+    const { settings, find } = await setUp([{ ...INVOICES, inbox }]);
+    await runOnce(settings);
+    expect(await readdir(join(inbox, "invoices"))).toEqual(["t-xml"]);
+    expect(await find("t-xml")).toMatchObject({ inbox, folder: "invoices/t-xml" });
+    expect(await find("t-pdf")).toMatchObject({ folder: "rest/t-pdf", inbox: undefined });
   });
 
   test("that hold a transfer until it is released deliver it then, with their layout", async () => {
@@ -167,7 +176,7 @@ describe("since", () => {
   const start = async (since: number | "now", transfers = SCENARIO.transfers) => {
     const simulator = await openTestSimulator({ transfers: transfers ?? [] });
     const settings = await daemonSettings([mailboxSettings(simulator, { layout: "{trackingId}", since })]);
-    const peek = peekLedger(settings.work);
+    const peek = peekLedger(settings);
     const states = async () => {
       const all = ["t-xml", "t-pdf", "t-news", "t-bob", "later"];
       const found = await Promise.all(all.map((trackingId) => peek.find({ mailbox: MAILBOX, trackingId })));

@@ -13,7 +13,7 @@ import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { FilePlan } from "../../simulator/scenario.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
-import { type Installation, install } from "../support/installation.ts";
+import { type Installation, install, mailboxKeys } from "../support/installation.ts";
 import { readRecords } from "../support/ledger.ts";
 import { compilePreload } from "../support/preload.ts";
 import { runProgram, startProgram } from "../support/program.ts";
@@ -59,6 +59,22 @@ test("without locks, a consumer that takes folders at once gets each transfer on
   expect(contested).toBeGreaterThanOrEqual(MIN_CONTESTED);
 });
 
+test("without locks, two daemons with different inboxes of a mailbox deliver each transfer to one of them", async () => {
+  const { sent, installation, env } = await setUp();
+  const inboxes = ["one", "two"].map((name) => join(installation.folder, name)) as [string, string];
+  const keysFor = (inbox: string) => ({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox }] });
+  await installation.rewrite(keysFor(inboxes[0]));
+  const below = inboxes.map((inbox) => join(inbox, MAILBOX, SENDER));
+  const count = () => below.reduce((sum, parent) => sum + listNames(parent).length, 0);
+  const contested = await runBoth(installation, env, count, keysFor(inboxes[1]));
+  await expectNothingLeft(installation);
+
+  expect(below.flatMap(listNames).toSorted()).toEqual(NAMES);
+  expect(Object.assign({}, ...below.map(readDeliveries))).toEqual(sent);
+  expect(contested).toBeGreaterThanOrEqual(MIN_CONTESTED);
+  expect(listNames(join(installation.inbox, MAILBOX))).toEqual([]);
+});
+
 async function setUp() {
   const sent = Object.fromEntries(NAMES.map((name) => [name, makeFiles(name)]));
   const installation = await install({
@@ -86,9 +102,10 @@ async function runBoth(
   { folder, inbox, config, text }: Installation,
   env: Record<string, string>,
   countDelivered: () => number,
+  otherKeys: Readonly<Record<string, unknown>> = {},
 ): Promise<number> {
   const other = join(folder, "other.yaml");
-  await writeFile(other, text({ state: join(folder, "other-state") }), { mode: 0o600 });
+  await writeFile(other, text({ ...otherKeys, state: join(folder, "other-state") }), { mode: 0o600 });
   const staging = join(inbox, ".inlet/staging");
   const first = startDaemon(config, env);
   // The other one starts during downloads, so that its recovery finds their stages.

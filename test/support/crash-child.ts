@@ -1,5 +1,6 @@
 /**
- * A daemon in its own process that polls once, and kills itself with SIGKILL at one of its durable steps. With `unplug` it
+ * A daemon in its own process that polls once, and kills itself with SIGKILL at one of its durable steps, which `crashAt`
+ * gives as a number or by its name. With `unplug` it
  * first prints a `CrashReport` and runs that command, which cuts the disk off.
  * Argument: a JSON of a `CrashTask` with { crashAt }, and optionally { user, unplug }.
  */
@@ -13,7 +14,7 @@ import { type CrashReport, listNames } from "./crash-report.ts";
 
 const task = JSON.parse(process.argv[2] ?? "{}");
 if (task.user !== undefined) {
-  process.setgroups?.([]);
+  process.setgroups?.(task.group === undefined ? [] : [Number(task.group)]);
   process.setgid?.(task.user);
   process.setuid?.(task.user);
 }
@@ -24,7 +25,7 @@ const note = ({ record }: { readonly record: TransferRecord }): void => {
 let steps = 0;
 subscribe("inlet:durable-step", (step) => {
   steps++;
-  if (steps !== task.crashAt) return;
+  if (steps !== task.crashAt && step !== task.crashAt) return;
   if (task.unplug !== undefined) unplug(String(step), task.unplug);
   process.kill(process.pid, "SIGKILL");
 });

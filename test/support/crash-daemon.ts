@@ -12,7 +12,11 @@ export interface CrashTask {
   /** Holds inbox and state. */
   readonly folder: string;
   readonly fetch: MailboxSettings["fetch"];
+  /** The mailbox's own inbox. */
+  readonly inbox?: string | undefined;
   readonly fileMode?: number;
+  /** The number of the group of delivered files. */
+  readonly group?: string;
   readonly since?: "now";
   readonly handoff?: HandoffTask;
   /** A script for the check, and its arguments. */
@@ -29,6 +33,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
+    inbox: task.inbox,
     since: task.since,
     layout: "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
@@ -36,7 +41,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const settings = settingsIn(task.folder, [mailbox], {
     limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
-    handoff: makeHandoff(task.handoff ?? {}, task.fileMode, "READY"),
+    handoff: { ...makeHandoff(task.handoff ?? {}, task.fileMode, "READY"), group: task.group },
   });
   return runDaemon(settings, {
     mode: "once",

@@ -239,6 +239,10 @@ export class ModelDisk implements Disk {
     this.#remove(this.#locate(path, "unlink"));
   }
 
+  async setGroup(path: string, _gid: number): Promise<void> {
+    this.#needFolder(path, "chown");
+  }
+
   async makeFolder(path: string, _mode: number): Promise<void> {
     const location = this.#locate(path, "mkdir");
     if (location.folder.entries.has(location.name)) throw systemError("EEXIST", "mkdir", path);

@@ -464,6 +464,8 @@ export class GatedDisk implements Disk {
   unlink = (path: string) => this.#change(`unlink ${path}`, () => this.#disk.unlink(path));
   makeFolder = (path: string, mode: number) =>
     this.#change(`make folder ${path}`, () => this.#disk.makeFolder(path, mode));
+  setGroup = (path: string, gid: number) =>
+    this.#gate(`set group of ${path}`, () => this.#disk.setGroup(path, gid));
   removeFolder = (path: string) => this.#change(`remove folder ${path}`, () => this.#disk.removeFolder(path));
 
   /** Does not cover changes that this process makes during the sync. */

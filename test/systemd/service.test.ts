@@ -85,6 +85,48 @@ describe("inlet.service", () => {
     expect((await asInlet(machine, pid, "touch", "/srv/inbox/x")).exitCode).toBe(0);
   });
 
+  test("gives files to a group, and delivers to a mailbox's own inbox, with the drop-ins of the page", async () => {
+    const machine = await bootInlet();
+    const dropIn = (lines: string) =>
+      machine.write("/etc/systemd/system/inlet.service.d/own.conf", `[Service]\n${lines}\n`);
+    await machine.sh("install -d -o inlet -g inlet /srv/all /srv/all/inbox /srv/all/own");
+    const keys = settings()
+      .replace("inbox: /srv/inbox", "inbox: /srv/all/inbox\nwork: /srv/all/.inlet\nhandoff: { group: games }")
+      .replace(`email: ${MAILBOX}`, `email: ${MAILBOX}\n    inbox: /srv/all/own`);
+    await machine.write("/etc/inlet/inlet.yaml", keys);
+    // Each path is a mount of its own, and the group is hidden.
+    await dropIn("ReadWritePaths=/srv/all/inbox /srv/all/own /srv/all/.inlet");
+    await machine.sh("install -d -o inlet -g inlet -m 700 /srv/all/.inlet; systemctl daemon-reload");
+    const refused = await machine.attempt("bash", "-c", blockOf("systemd-doctor"));
+    expect(refused.stdout).toContain("failed\tfolders\tgroup games");
+    expect(refused.stdout).toContain(`failed\tfile system\tsame mount, inbox of ${MAILBOX}`);
+    expect((await machine.attempt("systemctl", "start", "inlet")).exitCode).not.toBe(0);
+    expect(await logOf(machine)).toContain("INBOX_APART");
+    await dropIn("ReadWritePaths=/srv/all");
+    await machine.sh("systemctl daemon-reload; systemctl reset-failed inlet");
+    expect((await machine.attempt("systemctl", "start", "inlet")).exitCode).not.toBe(0);
+    expect(await logOf(machine)).toContain("GROUP_REFUSED");
+    await dropIn(
+      "ReadWritePaths=/srv/all\nSupplementaryGroups=games\nPrivateUsers=no\nSystemCallFilter=@chown",
+    );
+    await machine.sh("systemctl daemon-reload; systemctl reset-failed inlet");
+    const examined = await machine.sh(blockOf("systemd-doctor"));
+    expect(examined).toContain("ok\tfolders\tgroup games");
+    expect(examined).not.toContain("failed\t");
+    await machine.run("systemctl", "start", "inlet");
+    const delivered = `/srv/all/own/${MAILBOX}/anna@supplier.example/t1`;
+    await expect.poll(() => machine.attempt("test", "-e", delivered).then((it) => it.exitCode)).toBe(0);
+    const owners = await machine.run(
+      "stat",
+      "-c",
+      "%U:%G",
+      `${delivered}/..`,
+      delivered,
+      `${delivered}/a.txt`,
+    );
+    expect(new Set(owners.trim().split("\n"))).toEqual(new Set(["inlet:games"]));
+  });
+
   test("delivers only what ClamAV accepts, by the recipe of docs/consuming.md", async () => {
     await installProgram("clamd", "clamav-daemon");
     await installProgram("clamdscan", "clamdscan");

@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { asFault, systemCode } from "../../base/faults.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
@@ -10,16 +11,20 @@ import type { Settings } from "../../config/settings.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { MAX_NAME_BYTES } from "../../inbox/names.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
+import { canReach } from "../../inbox/reach.ts";
 import { demandWork, findExposed, isExposed } from "../../inbox/work-folder.ts";
 import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
+const INBOX = "inbox";
 
 /** Each folder, or its nearest existing parent. */
 export interface CheckedFolders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
+  /** Inboxes of mailboxes, by the name of their check. */
+  readonly own: ReadonlyMap<string, string>;
 }
 
 /** `undefined` if a folder is not usable. */
@@ -28,13 +33,32 @@ export async function checkFolders(
   settings: Settings,
 ): Promise<CheckedFolders | undefined> {
   await checkOwner(findings, settings);
-  const inbox = await checkFolder(findings, "inbox", settings.inbox);
+  const inbox = await checkFolder(findings, INBOX, settings.inbox);
+  const own = new Map<string, string>();
+  let isUsable = true;
+  for (const [path, name] of ownInboxes(settings)) {
+    const check = `${INBOX} of ${name}`;
+    const existing = await checkFolder(findings, check, path);
+    if (existing === undefined) isUsable = false;
+    else own.set(check, existing);
+  }
   const work = await checkFolder(findings, "work", settings.work);
   const state = await checkFolder(findings, "state", settings.state);
   if (state === settings.state) await checkPrivate(findings, state);
   const isSound = await checkWork(findings, settings);
-  if (!isSound || inbox === undefined || work === undefined || state === undefined) return undefined;
-  return { inbox, work, state };
+  if (!isSound || !isUsable || inbox === undefined || work === undefined || state === undefined) {
+    return undefined;
+  }
+  return { inbox, work, state, own };
+}
+
+/** Each inbox beside the common one, with the first mailbox that has it. */
+function ownInboxes({ inbox, mailboxes }: Settings): ReadonlyMap<string, string> {
+  const named = mailboxes.toReversed().flatMap((mailbox): [string, string][] => {
+    const { inbox: own, name } = mailbox;
+    return own === undefined || own === inbox ? [] : [[own, name]];
+  });
+  return new Map(named);
 }
 
 /** A user who may write the folders for tokens and passwords can have passwords sent, or replace the client id. */
@@ -134,7 +158,7 @@ export async function checkFolder(
     }
     await access(existing, constants.R_OK | constants.W_OK | constants.X_OK);
     // Consumers watch the inbox, so nothing is created in it.
-    if (!isThere || check !== "inbox") await asOwnerOf(existing, () => tryMaking(existing));
+    if (!isThere || !check.startsWith(INBOX)) await asOwnerOf(existing, () => tryMaking(existing));
     findings.ok(
       FOLDERS,
       check,
@@ -202,6 +226,10 @@ export async function checkFileSystem(
     );
     reportBehaviour(findings, facts);
     reportNames(findings, facts);
+    for (const [check, inbox] of folders.own) {
+      const isNear = await asOwnerOf(folders.work, () => canReach(folders.work, inbox, Date.now()));
+      reportReach(findings, `same mount, ${check}`, isNear);
+    }
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;
@@ -243,17 +271,12 @@ async function checkRoom(findings: Findings, folder: string, minFreeBytes: numbe
 }
 
 function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
-  if (facts.reachesInbox)
-    findings.ok(FILE_SYSTEM, "same mount", "a finished folder can be renamed into the inbox");
-  else {
-    findings.fail(
-      FILE_SYSTEM,
-      "same mount",
-      "usage",
-      "inbox and work are on different file systems or mounts: a finished folder cannot be renamed into the inbox",
-      "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.",
-    );
-  }
+  reportReach(
+    findings,
+    "same mount",
+    facts.reachesInbox,
+    "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.",
+  );
   const empty = facts.replacesEmpty ? "it replaces an empty one" : "nor an empty one";
   reportTrial(
     findings,
@@ -277,6 +300,24 @@ function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
     );
   }
   reportTrial(findings, "locks", facts.lock, "kernel locks exclude a second process");
+}
+
+function reportReach(
+  findings: Findings,
+  check: string,
+  isNear: boolean,
+  advice: string = FAULT_CODES.INBOX_APART.advice,
+): void {
+  if (isNear) findings.ok(FILE_SYSTEM, check, "a finished folder can be renamed into the inbox");
+  else {
+    findings.fail(
+      FILE_SYSTEM,
+      check,
+      "usage",
+      "inbox and work are on different file systems or mounts: a finished folder cannot be renamed into the inbox",
+      advice,
+    );
+  }
 }
 
 function reportTrial(findings: Findings, check: string, trial: Trial, fine: string): void {

@@ -159,7 +159,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     inbox: {
       root,
       isHere: async () => true,
-      removeDelivered: (delivery) => removeDelivered(root, staging, delivery),
+      removeDelivered: (delivery) => removeDelivered(delivery.inbox ?? root, staging, delivery),
     },
     clock: { now: () => machine.nowMs },
     uptimeMs: () => machine.upMs,
@@ -192,7 +192,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   async function deliver(trackingId: string, facts: Partial<TransferRecord> = {}) {
     const record = await note(trackingId, facts);
     ledger.end(record);
-    return { record, folder: await writeDelivery(root, record) };
+    return { record, folder: await writeDelivery(record.inbox ?? root, record) };
   }
 
   return bench;

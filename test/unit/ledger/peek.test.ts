@@ -18,7 +18,7 @@ const DELIVERED = { state: "delivered", folder: "m/t1", token: TOKEN } as const;
 describe("a look at the ledger", () => {
   test("finds nothing, and creates nothing, where there is no work folder yet", async () => {
     const work = join(await makeFolder(), "work");
-    const peek = peekLedger(work);
+    const peek = peekLedger({ work, inbox: join(work, "..") });
     expect([await peek.find(KEY), await peek.describe(KEY)]).toEqual([undefined, undefined]);
     expect(await listAll(peek)).toEqual([]);
     expect(await states(peek.quarantined())).toEqual([]);
@@ -253,7 +253,7 @@ async function setUp() {
   return {
     work,
     paths,
-    peek: peekLedger(work),
+    peek: peekLedger({ work, inbox: join(work, "..") }),
     async note(facts: Partial<TransferRecord>): Promise<void> {
       const record = recordOf(facts);
       await put(paths.note(nameOf(record)), formatRecord(record));

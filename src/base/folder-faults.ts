@@ -1,0 +1,26 @@
+/** Faults of inboxes and of the group of delivered files, a part of `FAULT_CODES`. */
+export const FOLDER_FAULTS = {
+  INBOX_MISSING: {
+    verdict: "wait",
+    happened: "The inbox of this delivery is missing",
+    advice:
+      "Nothing was lost: the content is complete in the work folder. Mount the inbox's disk, or create the folder; the delivery then follows by itself.",
+  },
+  INBOX_APART: {
+    verdict: "wait",
+    happened: "This inbox is on another file system or mount than the work folder",
+    advice:
+      "A delivery is one rename, which works only within one mount. Choose a folder on the work folder's file system. Under systemd, name one folder above both in ReadWritePaths=; in a container, mount one volume that holds both.",
+  },
+  GROUP_UNKNOWN: {
+    verdict: "wait",
+    happened: "This system has no group of this name",
+    advice: "Create the group, or correct handoff.group. In a container, give the group's number.",
+  },
+  GROUP_REFUSED: {
+    verdict: "wait",
+    happened: "Inlet may not give files to the group in handoff.group",
+    advice:
+      "Make Inlet a member of the group. Under systemd, add SupplementaryGroups=GROUP, PrivateUsers=no and SystemCallFilter=@chown to the unit; for a container, use --group-add, group_add or supplementalGroups.",
+  },
+} as const;

@@ -1,0 +1,95 @@
+/** Proves that a folder can be renamed from the work folder into an inbox. */
+import { randomBytes } from "node:crypto";
+import { lchown, mkdir, readdir, rename, rmdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { UNCHANGED } from "../base/disk.ts";
+import { faultOfDisk, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
+import { Fault, systemCode } from "../base/faults.ts";
+import type { NewInbox } from "./port.ts";
+
+/** No delivery has a name that begins with a dot, and consumers skip such names. */
+export const PROBE = /^\.inlet-probe-[0-9a-f]{12}$/;
+export const PROBE_ABANDONED_MS = 60 * 60_000;
+
+export function probeName(): string {
+  return `.inlet-probe-${randomBytes(6).toString("hex")}`;
+}
+
+/** Creates an inbox if it is missing. `from`: a folder in the work folder. Throws `INBOX_APART`. */
+export async function prepareInbox({ path, mode }: NewInbox, from: string): Promise<void> {
+  await makeFolderDurably(dirname(path), mode);
+  await makeSharedFolderDurably(path, mode);
+  let isNear: boolean;
+  try {
+    isNear = await canReach(from, path, Date.now());
+  } catch (error) {
+    throw faultOfDisk(error, path);
+  }
+  if (!isNear) throw new Fault("INBOX_APART", { detail: path });
+}
+
+/**
+ * Renames an empty folder into the inbox, under a hidden name, and removes it there. Only a real rename tells: parts of
+ * one file system are apart if they are separate mounts, subvolumes or quota projects. A refusal for another reason, such
+ * as a missing permission, does not count.
+ */
+export async function canReach(from: string, inbox: string, nowMs: number): Promise<boolean> {
+  for (const folder of [from, inbox]) await clearEmpty(folder, nowMs);
+  const [traveller, arrived] = [join(from, probeName()), join(inbox, probeName())];
+  await mkdir(traveller, { mode: 0o700 });
+  try {
+    await rename(traveller, arrived);
+  } catch (error) {
+    await rmdir(traveller);
+    if (systemCode(error) === "EXDEV") return false;
+    return (await stat(inbox)).dev === (await stat(from)).dev;
+  }
+  await rmdir(arrived);
+  return true;
+}
+
+/**
+ * Tries to give a folder to a group: membership alone does not decide. A user namespace may hide the group, a filter may
+ * forbid the call, and a file system may have no groups. Throws `GROUP_REFUSED`.
+ */
+export async function demandGroup(gid: number, folder: string): Promise<void> {
+  const trial = join(folder, probeName());
+  try {
+    await mkdir(trial, { mode: 0o700 });
+    try {
+      await lchown(trial, UNCHANGED, gid);
+      if ((await stat(trial)).gid !== gid) throw refusedGroup(gid, "the file system ignores it");
+    } catch (error) {
+      const code = systemCode(error);
+      throw ["EPERM", "EINVAL", "ENOTSUP", "ENOSYS"].includes(code) ? refusedGroup(gid, code, error) : error;
+    } finally {
+      await rmdir(trial);
+    }
+  } catch (error) {
+    throw faultOfDisk(error, folder);
+  }
+}
+
+function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
+  const isMember = [process.getegid?.(), ...(process.getgroups?.() ?? [])].includes(gid);
+  const who = isMember
+    ? `user ${process.geteuid?.()} is a member`
+    : `user ${process.geteuid?.()} is no member`;
+  return new Fault("GROUP_REFUSED", { detail: `${gid} (${why}; ${who})`, cause });
+}
+
+/**
+ * Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. Removes only empty
+ * folders, because other users may have renamed a folder of ours in the inbox.
+ */
+async function clearEmpty(folder: string, nowMs: number): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    if (!PROBE.test(name)) continue;
+    const modifiedMs = await stat(join(folder, name)).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => nowMs,
+    );
+    // A folder that cannot be removed does not prevent the probe.
+    if (nowMs - modifiedMs > PROBE_ABANDONED_MS) await rmdir(join(folder, name)).catch(() => {});
+  }
+}

@@ -1,0 +1,286 @@
+/** Mailboxes with inboxes of their own: I1, I2 and I5 hold in each of them, and after changes of the configuration. */
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
+import { runDaemon } from "../../src/daemon.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
+import { peekLedger } from "../../src/ledger/peek.ts";
+import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { makeHandoff } from "../support/handoff.ts";
+import { observeInbox } from "../support/inbox-observer.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
+import { childProgram, runCommand, runProgram, startProgram } from "../support/program.ts";
+import { accept, openReceiver } from "../support/receiver.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
+
+const [SALES, HR] = ["sales@example.com", "hr@example.com"];
+const SENDER = "anna@supplier.example";
+
+describe("two mailboxes with two inboxes", () => {
+  test("get their transfers in their own inbox, and the hand-off names the right folder", async () => {
+    const receiver = await openReceiver(accept);
+    const { settings, sales, hr } = await setUp([SALES, HR, MAILBOX]);
+    const notes = join(settings.state, "..", "notes");
+    const handoff = makeHandoff({
+      command: ["sh", "-c", 'echo "$INLET_TRACKING_ID $INLET_FOLDER $(pwd)" >> "$0"', notes],
+      webhook: receiver.url,
+    });
+    const observers = [sales, hr].map((inbox) => observeInbox(inbox));
+    const daemon = await runOnce({ ...settings, handoff });
+    for (const observer of observers) observer.close();
+    expect(observers.flatMap(({ problems }) => problems)).toEqual([]);
+    expect(await foldersIn(sales)).toEqual([`${SALES}/${SENDER}/t0`]);
+    expect(await foldersIn(hr)).toEqual([`${HR}/${SENDER}/t1`]);
+    expect(await foldersIn(settings.inbox)).toEqual([`${MAILBOX}/${SENDER}/t2`]);
+    const expected = [
+      [`t0 ${sales}/${SALES}/${SENDER}/t0`, sales],
+      [`t1 ${hr}/${HR}/${SENDER}/t1`, hr],
+      [`t2 ${settings.inbox}/${MAILBOX}/${SENDER}/t2`, settings.inbox],
+    ].map((parts) => parts.join(" "));
+    expect((await readFile(notes, "utf8")).trim().split("\n").toSorted()).toEqual(expected);
+    const bodies = receiver.calls.map(({ body }) => JSON.parse(body));
+    expect(
+      Object.fromEntries(bodies.map(({ trackingId, inbox, folder }) => [trackingId, [inbox, folder]])),
+    ).toEqual({
+      t0: [sales, `${SALES}/${SENDER}/t0`],
+      t1: [hr, `${HR}/${SENDER}/t1`],
+      t2: [undefined, `${MAILBOX}/${SENDER}/t2`],
+    });
+    expect(daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(3);
+    const views = await Array.fromAsync(peekLedger(settings).all());
+    expect(Object.fromEntries(views.map(({ trackingId, inbox }) => [trackingId, inbox]))).toEqual({
+      t0: sales,
+      t1: hr,
+      t2: undefined,
+    });
+  });
+
+  test("one folder may be the inbox of both, and a name that is taken gets a number", async () => {
+    const { settings, sales } = await setUp([SALES, HR], (sales) => ({
+      inbox: sales,
+      layout: "all/{trackingId}",
+    }));
+    const both = {
+      ...settings,
+      mailboxes: settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox: sales })),
+    };
+    await mkdir(join(sales, "all", "t0"), { recursive: true });
+    await runOnce(both);
+    expect(await foldersIn(sales)).toEqual(["all/t0-2", "all/t1"]);
+  });
+
+  test("pick-up, acknowledgement and removal are seen in the mailbox's own inbox", async () => {
+    const { settings, sales, hr, simulator } = await setUp([SALES, HR]);
+    const handoff = makeHandoff({ acknowledgement: "done", keep: { pickedUpMs: 1 } });
+    const daemon = startDaemon({ ...settings, handoff });
+    await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await rename(join(sales, SALES, SENDER, "t0"), join(sales, "..", "mine"));
+    await writeFile(join(hr, HR, SENDER, "t1", "done"), "");
+    await expect.poll(() => daemon.handoffs).toContain("t0: taken");
+    await expect.poll(() => daemon.handoffs).toContain("t1: acknowledged");
+    await expect.poll(() => daemon.handoffs, { timeout: 20_000 }).toContain("t1: removed after picked-up");
+    expect(await readTree(hr)).toEqual({});
+    // The other inbox is renamed: nothing in it counts as picked up.
+    simulator.addTransfer(transferPlan({ trackingId: "t3", to: [SALES] }));
+    await expect.poll(() => daemon.stateOf("t3")).toBe("delivered");
+    await rename(sales, `${sales}-away`);
+    simulator.addTransfer(transferPlan({ trackingId: "t4", to: [HR] }));
+    await expect.poll(() => daemon.stateOf("t4")).toBe("delivered");
+    await writeFile(join(hr, HR, SENDER, "t4", "done"), "");
+    await expect.poll(() => daemon.handoffs).toContain("t4: acknowledged");
+    expect(daemon.handoffs).not.toContain("t3: taken");
+    await rename(`${sales}-away`, sales);
+  });
+
+  test("a transfer whose inbox is missing waits, delays no other, and follows when the inbox is back", async () => {
+    const { settings, sales, hr, simulator } = await setUp([SALES, HR]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
+    await rename(sales, `${sales}-away`);
+    for (const [trackingId, to] of [
+      ["t3", SALES],
+      ["t4", HR],
+    ] as const) {
+      simulator.addTransfer(transferPlan({ trackingId, to: [to] }));
+    }
+    await expect.poll(() => daemon.stateOf("t4")).toBe("delivered");
+    await expect.poll(() => daemon.stateOf("t3")).toBe("waiting");
+    expect(daemon.changes.findLast(({ state }) => state === "waiting")).toMatchObject({
+      reason: "disk",
+      code: "INBOX_MISSING",
+      message: expect.stringContaining(sales),
+    });
+    expect(await readdir(join(sales, ".."))).not.toContain("sales");
+    await rename(`${sales}-away`, sales);
+    await expect.poll(() => daemon.stateOf("t3")).toBe("delivered");
+    expect(await foldersIn(sales)).toEqual([`${SALES}/${SENDER}/t0`, `${SALES}/${SENDER}/t3`]);
+    expect(await foldersIn(hr)).toEqual([`${HR}/${SENDER}/t1`, `${HR}/${SENDER}/t4`]);
+  });
+});
+
+describe("an inbox on another file system", () => {
+  test("refuses the start, with the path and what to do, and nothing is downloaded", async () => {
+    const { settings, simulator } = await setUp([SALES]);
+    const elsewhere = await mkdtemp("/dev/shm/inlet-inbox-");
+    onTestFinished(() => rm(elsewhere, { recursive: true }));
+    const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox: elsewhere }));
+    const options = { mode: "run", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
+    await expect(runDaemon({ ...settings, mailboxes }, options)).rejects.toMatchObject({
+      code: "INBOX_APART",
+      message: expect.stringContaining(elsewhere),
+      advice: expect.stringContaining("ReadWritePaths="),
+    });
+    expect([await readdir(elsewhere), simulator.totals().file ?? 0]).toEqual([[], 0]);
+  });
+
+  test("is refused by a reload, and the old settings stay in force", async () => {
+    const { config, rewrite, folder, simulator } = await install({ transfers: [] });
+    const elsewhere = await mkdtemp("/dev/shm/inlet-inbox-");
+    onTestFinished(() => rm(elsewhere, { recursive: true }));
+    const daemon = startProgram(["run", "--config", config]);
+    let log = "";
+    daemon.stdout?.on("data", (chunk) => {
+      log += chunk;
+    });
+    await expect.poll(() => simulator.totals().received ?? 0).toBeGreaterThan(0);
+    await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: elsewhere }] });
+    await expect.poll(() => log).toContain("INBOX_APART");
+    const own = join(folder, "own");
+    await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: own }] });
+    await expect.poll(() => log).toContain("the configuration was reloaded");
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => foldersIn(own)).toEqual([`${MAILBOX}/${SENDER}/t1`]);
+    const { stdout } = await runProgram(["list", "--config", config, "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ inbox: own, folder: `${MAILBOX}/${SENDER}/t1` });
+    const shown = await runProgram(["show", "t1", "--config", config]);
+    expect(shown.stdout).toContain(join(own, MAILBOX, SENDER, "t1"));
+  });
+});
+
+describe("I2 once: a delivery whose round has ended, and whose folder is not placed yet", () => {
+  test.each([
+    ["has another inbox", (settings: Settings) => withInbox(settings, join(settings.inbox, "../other"))],
+    ["has no inbox of its own", (settings: Settings) => withInbox(settings, undefined)],
+    ["is no longer configured", (settings: Settings) => ({ ...settings, mailboxes: [] })],
+    [
+      "stays, and the common inbox is another one",
+      (settings: Settings) => withInbox({ ...settings, inbox: join(settings.inbox, "../common") }, undefined),
+    ],
+  ])("is placed once, in the inbox of its record, although its mailbox now %s", async (_what, change) => {
+    const { settings, own } = await crashBeforePlacing();
+    const changed = change(settings);
+    for (const _ of [1, 2]) await runOnce(changed);
+    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
+    for (const name of ["inbox", "other", "common"]) {
+      expect(await foldersIn(join(own, "..", name))).toEqual([]);
+    }
+    const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
+    expect(record).toMatchObject({ state: "delivered", inbox: own, folder: `${MAILBOX}/t1` });
+    // It is still watched there.
+    await rename(join(own, MAILBOX, "t1"), join(own, "..", "mine"));
+    const last = await runOnce(changed);
+    expect(last.handoffs).toEqual(["t1: taken"]);
+  });
+
+  test("is placed in the inbox that was the common one", async () => {
+    const { settings, folder } = await crashBeforePlacing("inbox");
+    const changed = { ...settings, inbox: join(folder, "common") };
+    for (const _ of [1, 2]) await runOnce(changed);
+    expect(await foldersIn(settings.inbox)).toEqual([`${MAILBOX}/t1`]);
+    expect(await foldersIn(changed.inbox)).toEqual([]);
+    await rename(join(settings.inbox, MAILBOX, "t1"), join(folder, "mine"));
+    expect((await runOnce(changed)).handoffs).toEqual(["t1: taken"]);
+  });
+
+  test("waits while that inbox is missing, and never creates it", async () => {
+    const { settings, own } = await crashBeforePlacing();
+    const changed = withInbox(settings, undefined);
+    await rm(own, { recursive: true });
+    const daemon = await runOnce(changed);
+    expect(daemon.changes).toMatchObject([
+      {
+        trackingId: "t1",
+        state: "waiting",
+        needsPerson: true,
+        message: expect.stringContaining(`The inbox of this delivery is missing: ${own}`),
+      },
+    ]);
+    expect((await daemon.outcome).unsettled).toBe(1);
+    const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
+    expect(record).toMatchObject({ state: "delivering", inbox: own });
+    expect(await foldersIn(settings.inbox)).toEqual([]);
+    await mkdir(own);
+    expect((await (await runOnce(changed)).outcome).unsettled).toBe(0);
+    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
+  });
+
+  test("a redelivery goes to the inbox that is configured now", async () => {
+    const { settings, own, folder } = await crashBeforePlacing();
+    await runOnce(settings);
+    const other = join(folder, "other");
+    const daemon = startDaemon(withInbox(settings, other));
+    const order = {
+      action: "redeliver",
+      mailbox: MAILBOX,
+      trackingId: "t1",
+      round: 1,
+      by: OPERATOR,
+    } as const;
+    await giveOrder(settings.work, order);
+    await expect.poll(() => foldersIn(other)).toEqual([`${MAILBOX}/t1`]);
+    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
+    await daemon.stop();
+  });
+});
+
+function withInbox(settings: Settings, inbox: string | undefined): Settings {
+  return { ...settings, mailboxes: settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox })) };
+}
+
+/** Mailboxes with one transfer each: `t0`, `t1` …. The first two have inboxes of their own. */
+async function setUp(
+  names: readonly string[],
+  keys: (sales: string, hr: string) => { inbox?: string; layout?: string } = () => ({}),
+) {
+  const plans = names.map((to, at) => transferPlan({ trackingId: `t${at}`, to: [to] }));
+  const simulator = await openTestSimulator({ transfers: plans });
+  const settings = await daemonSettings(
+    names.map((name) => mailboxSettings(simulator, { name, email: name })),
+  );
+  const [sales, hr] = [join(settings.inbox, "../sales"), join(settings.inbox, "../hr")];
+  const mailboxes = settings.mailboxes.map((mailbox, at) => ({
+    ...mailbox,
+    ...(at < 2 ? { inbox: [sales, hr][at] } : {}),
+    ...keys(sales, hr),
+  }));
+  return { simulator, settings: { ...settings, mailboxes }, sales, hr };
+}
+
+/** A daemon is killed right after the end record of `t1`, for a mailbox with this inbox. */
+async function crashBeforePlacing(name = "own") {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const { url, clientId } = simulator;
+  const settings = await daemonSettings([mailboxSettings(simulator, { layout: "{mailbox}/{trackingId}" })], {
+    queue: "embedded",
+  });
+  const folder = join(settings.inbox, "..");
+  const own = join(folder, name);
+  const task = { url, clientId, folder, fetch: "files", inbox: own, crashAt: "round ended" };
+  const { exitCode } = await runCommand(process.execPath, [
+    childProgram("crash-child"),
+    JSON.stringify(task),
+  ]);
+  expect([exitCode, await foldersIn(own)]).toEqual([null, []]);
+  return { settings: withInbox(settings, name === "inbox" ? undefined : own), own, folder, simulator };
+}
+
+/** Delivered folders below an inbox, relative to it. */
+async function foldersIn(inbox: string): Promise<string[]> {
+  const files = Object.keys(await readTree(inbox));
+  return files
+    .filter((path) => path.endsWith("/transfer.json"))
+    .map((path) => path.slice(0, -"/transfer.json".length));
+}
