@@ -7,6 +7,7 @@ import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import { type Layer, layersWithin, pickFrom } from "./layers.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
+import { describeWrongPlaceholders } from "./placeholders.ts";
 import { group, type SchemaKeys, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
@@ -40,7 +41,7 @@ const SHARED_KEYS = {
     maxLength: 1000,
     default: "{mailbox}/{sender}/{trackingId}",
     description:
-      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`.",
+      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`, unless `handoff.deliver` is `files`: transfers may then share the folder.",
   },
   passwordAttempts: {
     type: "integer",
@@ -128,7 +129,8 @@ export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft):
       { raw: own, path },
       { raw, path: [] },
     ];
-    const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, draft);
+    const deliversFiles = pickFrom(layersWithin(layers, "handoff"))("deliver")?.value === "files";
+    const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, deliversFiles, draft);
     const groups = {
       check: readCheck(layersWithin(layers, "check"), draft),
       ...(own.handoff && { handoff: await readHandoff(layersWithin(layers, "handoff"), draft) }),
@@ -165,6 +167,7 @@ async function readMailbox(
   defaults: Written<typeof DEFAULTS>,
   path: KeyPath,
   zone: string,
+  deliversFiles: boolean,
   draft: Draft,
 ) {
   const pick = pickFrom<Written<typeof DEFAULTS>>([
@@ -173,7 +176,7 @@ async function readMailbox(
   ]);
   const keys = SHARED_KEYS;
   const layout = pick("layout") ?? { value: keys.layout.default, path: [] };
-  const wrong = describeWrongLayout(layout.value);
+  const wrong = describeWrongLayout(layout.value, deliversFiles);
   if (wrong !== undefined) draft.problems.add(layout.path, `${showValue(layout.value)} ${wrong}`);
   const poll = pick("poll") ?? { value: keys.poll.default, path: [] };
   const quiet = pick("quiet");
@@ -232,10 +235,8 @@ export function describeUnknownMailbox(mailboxes: readonly (Named | undefined)[]
   return `there is no mailbox ${showValue(wanted)}, ${known}`;
 }
 
-const PLACEHOLDER_NAMES: readonly string[] = PLACEHOLDERS;
-
-/** Layouts are relative, use known placeholders, and give each transfer its own folder. */
-function describeWrongLayout(layout: string): string | undefined {
+/** Layouts are relative, use known placeholders, and give each transfer its own folder. `isShared`: transfers share it. */
+function describeWrongLayout(layout: string, isShared: boolean): string | undefined {
   if (layout.startsWith("/")) return "must be relative: it begins inside the inbox";
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
   if (/[\\\u0000-\u001f]/.test(layout)) return "must not contain backslashes or control characters";
@@ -245,19 +246,10 @@ function describeWrongLayout(layout: string): string | undefined {
   if (segments.some((segment) => segment.trim().startsWith("."))) {
     return "must not contain a part that begins with a dot";
   }
-  const unknown = layout
-    .match(/\{[^{}]*\}/g)
-    ?.find((found) => !PLACEHOLDER_NAMES.includes(found.slice(1, -1)));
-  if (unknown !== undefined) return describeUnknownPlaceholder(unknown);
-  if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "contains an unmatched { or }";
-  if (!/\{(trackingId|transferId)\}/.test(layout)) {
+  const wrong = describeWrongPlaceholders(layout, PLACEHOLDERS);
+  if (wrong !== undefined) return wrong;
+  if (!isShared && !/\{(trackingId|transferId)\}/.test(layout)) {
     return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
   }
   return undefined;
-}
-
-function describeUnknownPlaceholder(found: string): string {
-  const nearest = nearestName(found.slice(1, -1), PLACEHOLDER_NAMES);
-  const known = PLACEHOLDER_NAMES.map((name) => `{${name}}`).join(" ");
-  return `contains the unknown placeholder ${found}, ${nearest === undefined ? `known: ${known}` : `did you mean {${nearest}}?`}`;
 }

@@ -34,6 +34,7 @@ const KEYS = {
   verified: v.optional(v.picklist(VERIFIED)),
   complete: Text,
   acknowledgement: Text,
+  placement: v.optional(v.picklist(["folder", "files"])),
   released: v.optional(ReleaseShape),
   acknowledged: v.optional(v.boolean()),
   password: v.optional(v.object({ spent: v.number(), isExhausted: v.boolean(), isUnusable: v.boolean() })),

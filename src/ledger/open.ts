@@ -1,6 +1,6 @@
 /** Opens the ledger of an inbox. */
 import { mkdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type Disk, meansNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
@@ -12,7 +12,7 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
 import { LedgerPaths, nameOf, parseNotes, SPREAD } from "./paths.ts";
-import type { Ledger, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
+import type { Ledger, OnDamaged, Placements, RetentionRules, Stage, Stages } from "./port.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -106,6 +106,7 @@ async function removeTorn(paths: LedgerPaths): Promise<void> {
 class FileLedger implements Ledger {
   readonly attempts: FileAttempts;
   readonly stages: Stages;
+  readonly placements: Placements;
   readonly #paths: LedgerPaths;
   readonly #disk: Disk;
   readonly #clock: Clock;
@@ -136,7 +137,7 @@ class FileLedger implements Ledger {
     const watermark = this.#watermark;
     this.#retention = new Retention({ disk, paths, rounds: this.#rounds, watermark });
     this.attempts = new FileAttempts(disk, paths, this.#rounds);
-    const { targets } = this.#rounds;
+    const { targets, placing } = this.#rounds;
     this.stages = {
       openStage: (record) => this.#try(this.#rounds.openStage(record)),
       closeStage: (stage) => this.#try(this.#rounds.closeStage(stage)),
@@ -148,8 +149,17 @@ class FileLedger implements Ledger {
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
       takeFolder: (folder, mailbox) => this.#try(targets.takeFolder(folder, mailbox)),
       giveBack: (folder) => targets.giveBack(folder),
+      claim: (stage, paths, mailbox) => this.#try(placing.claim(stage, paths, mailbox)),
+      writePlacement: (stage, ...placement) => this.#try(placing.write(stage, ...placement)),
+      placementOf: (folder) => join(paths.placements, basename(folder)),
+      dropPlacement: (stage) => this.#try(placing.drop(stage)),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
+    };
+    this.placements = {
+      find: (end) => this.#try(placing.find(end)),
+      folderOf: (end) => placing.folderOf(end),
+      forget: (end) => this.#try(placing.forget(end)),
     };
   }
 

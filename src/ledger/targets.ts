@@ -35,7 +35,7 @@ export class Targets {
    * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
   async takeFolder(folder: string, mailbox: string): Promise<string> {
-    await this.#prepareParents(folder, mailbox);
+    await this.prepareParents(folder, mailbox);
     for (let number = 1; ; number++) {
       const candidate = numbered(folder, number);
       if (this.#taken.has(candidate)) continue;
@@ -57,7 +57,7 @@ export class Targets {
     for (let [number, isFree] = [1, this.#taken.has(wanted)]; ; isFree = false) {
       const folder = numbered(wanted, number);
       if (!isFree) {
-        await this.#prepareParents(folder, mailbox);
+        await this.prepareParents(folder, mailbox);
         if ((await this.#kindInInbox(folder)) !== undefined) {
           number++;
           continue;
@@ -81,8 +81,8 @@ export class Targets {
     }
   }
 
-  /** Creates each missing folder above the target, from the inbox's root on. */
-  async #prepareParents(folder: string, mailbox: string): Promise<void> {
+  /** Creates each missing folder above the target, from the inbox's root on. Throws `TARGET_UNSAFE`. */
+  async prepareParents(folder: string, mailbox: string): Promise<void> {
     const segments = folder.split("/").slice(0, -1);
     for (let depth = 1; depth <= segments.length; depth++) {
       const above = segments.slice(0, depth).join("/");

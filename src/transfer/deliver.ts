@@ -11,6 +11,7 @@ import type { Stage } from "../ledger/port.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { checkContent } from "./check.ts";
+import { needsPlacement, planDelivery, writeDelivery } from "./placement.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
@@ -32,14 +33,25 @@ export async function deliver(
   const { stage } = run;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
+    const planned = needsPlacement(handoff)
+      ? await planDelivery(tools, source, run, stage, contents, wanted)
+      : undefined;
     const added = await finishStage(tools, run, stage, contents);
+    if (planned !== undefined) await writeDelivery(tools, stage, planned);
+    else if (!stage.isNew) await ledger.stages.dropPlacement(stage);
     await ledger.stages.seal(stage);
-    await checkContent(tools, run, stage, { contents, added }, signal);
+    const isChecked = await checkContent(tools, run, stage, { contents, added }, signal);
+    // The check may have changed these files, which are not in the folder.
+    if (isChecked && planned !== undefined) {
+      await writeDelivery(tools, stage, planned);
+      await ledger.stages.seal(stage);
+    }
     signal.throwIfAborted();
-    const folder = await ledger.stages.takeFolder(wanted, source.mailbox.name);
+    const folder = planned?.folder ?? (await ledger.stages.takeFolder(wanted, source.mailbox.name));
     try {
       const { acknowledgement } = handoff;
-      run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
+      const facts = { folder, placement: planned?.deliver, acknowledgement };
+      run.enter("delivering", { verified: verifiedOf(contents), ...facts });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);
       const placed = await endWith(tools, run, stage, record);
@@ -110,7 +122,7 @@ async function afterPlacing(
   passwords.settled(mailbox, record.trackingId);
 }
 
-/** Adds manifest, sums and marker, each of them synced. Returns their texts by name. */
+/** Adds manifest, sums and marker, where the folder gets them, each of them synced. Returns their texts by name. */
 async function finishStage(
   { handoff, ledger }: TransferTools,
   run: Run,
@@ -118,12 +130,13 @@ async function finishStage(
   contents: Contents,
 ): Promise<ReadonlyMap<string, string>> {
   const { record } = run;
-  const texts = new Map([
-    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
-    [SUMS, formatSums(contents)],
-  ]);
-  if (handoff.marker !== undefined) texts.set(handoff.marker, "");
-  await forEachLimit(texts, texts.size, ([name, text]) =>
+  const texts = new Map<string, string>();
+  if ((handoff.manifest ?? "inside") === "inside") {
+    texts.set(MANIFEST, formatManifest(record, ledger.nameOf(record), contents));
+    texts.set(SUMS, formatSums(contents));
+  }
+  if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, "");
+  await forEachLimit(texts, Math.max(texts.size, 1), ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
   // A new folder has its mode already, unless that mode keeps its owner from writing.

@@ -18,6 +18,7 @@ import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
 import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./open.ts";
+import { layoutValues } from "./placement.ts";
 import { planTransfer } from "./plan.ts";
 import { quietUntil } from "./quiet.ts";
 import { Run } from "./run.ts";
@@ -266,12 +267,5 @@ function layoutOf(
   record: TransferRecord,
   subject: OpenedTransfer["subject"],
 ): string {
-  return inbox.formatLayout(mailbox.layout, {
-    mailbox: mailbox.name,
-    sender: record.sender,
-    trackingId: record.trackingId,
-    transferId: record.transferId,
-    subject: subject ?? "",
-    discovered: new Date(record.at.discovered ?? 0),
-  });
+  return inbox.formatLayout(mailbox.layout, layoutValues(mailbox, record, subject));
 }

@@ -28,7 +28,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
-    layout: "{mailbox}/{trackingId}",
+    layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
   const settings = settingsIn(task.folder, [mailbox], {

@@ -120,7 +120,7 @@ describe("unknown variables", () => {
     expect(ofVault).toMatchObject({ INLET_SENDER: "s", INLET_SUBJECT: "x" });
     for (const env of [
       ofVault,
-      { ...factsOf("delivered", facts, "/srv"), INLET_MANIFEST: "x", INLET_DELIVERED_AT: "x" },
+      { ...factsOf("delivered", facts, "/srv", "/srv/x"), INLET_DELIVERED_AT: "x" },
     ])
       expect(readOverrides(env)).toEqual({ overrides: [], problems: [] });
   });

@@ -10,13 +10,14 @@ import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { formatBody } from "../../../src/handoff/webhook.ts";
 import { formatManifest } from "../../../src/model/manifest.ts";
 import { findProgram } from "../../support/debian.ts";
+import { announced } from "../../support/handoff.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { ROOT } from "../../support/root.ts";
 
 const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const SECRET = "Quiet+River%17 ä";
-const delivery = deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" }));
+const delivery = announced(deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" })));
 const body = formatBody(delivery);
 const signature = signBody(new Secret(SECRET), body, Date.now());
 const old = signBody(new Secret(SECRET), body, Date.now() - 3_600_000);
