@@ -37,6 +37,8 @@ describe("variables", () => {
     [{ INLET_LIMITS__MINFREESPACE: "1000" }, { limits: { minFreeSpace: "1000" } }],
     [{ INLET_SERVICE__TIMEOUT: "5" }, { service: { timeout: "5" } }],
     [{ INLET_HANDOFF__FILEMODE: "0640" }, { handoff: { fileMode: "0640" } }],
+    [{ INLET_HANDOFF__DONE: "true" }, { handoff: { done: true } }],
+    [{ INLET_HANDOFF__DONE: ".ok" }, { handoff: { done: ".ok" } }],
     [{ INLET_MAILBOXES: '[{"email":"a@b"}]' }, { mailboxes: [{ email: "a@b" }] }],
     [{ INLET_SERVICE: '{"baseUrl":"https://a"}' }, { service: { baseUrl: "https://a" } }],
     [{ INLET_SERVICE__CLIENTID: "{ not JSON" }, {}],
