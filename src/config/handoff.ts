@@ -123,6 +123,13 @@ export const HANDOFF = group(
       description:
         "Whether an empty file follows each delivered folder, or each single file, with the same name and this end; `true` means `.done`. It appears after the folder or the file.",
     },
+    unpack: {
+      type: "string",
+      enum: ["none", "beside", "instead"],
+      default: "none",
+      description:
+        "Whether received ZIP files are unpacked: `none`; `beside` the archive; or `instead` of it. `data.zip` with `docs/a.txt` gives `data_docs_a.txt`. An archive that cannot be unpacked safely is delivered as it is, and `transfer.json` says why. `limits.maxFiles` and `limits.maxTransferSize` include unpacked files.",
+    },
     command: {
       type: "array",
       title: "a list of a program and its arguments",
@@ -178,6 +185,7 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
     deliver,
     names: readNames(pick, draft),
     manifest: pick("manifest")?.value ?? (deliver === "files" ? "none" : "inside"),
+    unpack: pick("unpack")?.value ?? KEYS.unpack.default,
     done: done === true ? DONE_END : done === false ? undefined : done,
     command: readCommand(pick, draft),
     webhook: webhook && (await readWebhook(webhook.value, webhook.path, draft)),

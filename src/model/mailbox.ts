@@ -114,6 +114,8 @@ export interface Handoff {
   readonly names?: string;
   /** Where manifest and sums are: in the folder (the default), beside the folder or the files, or nowhere. */
   readonly manifest?: "inside" | "beside" | "none";
+  /** Received ZIP files are not unpacked (the default), unpacked beside the archive, or delivered unpacked instead of it. */
+  readonly unpack?: "none" | "beside" | "instead";
   /** The end of the name of the empty file that follows each delivered folder or file. */
   readonly done?: string | undefined;
   /** Runs after each delivery. */

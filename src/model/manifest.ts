@@ -34,11 +34,26 @@ const FILE = {
   sha256: v.string(),
   /** Every checksum of the sender matches, and there is at least one. */
   verified: v.boolean(),
+  /** The name of the archive that it was unpacked from; its `originalName` is the path there. */
+  from: v.optional(v.string()),
 };
 
 const FileShape = v.object(FILE);
 
 const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
+
+const ArchiveShape = v.object({
+  name: v.string(),
+  originalName: v.string(),
+  size: v.number(),
+  sha256: v.string(),
+  /** It is among the delivered files. */
+  isDelivered: v.boolean(),
+  /** How many files were unpacked from it. */
+  files: v.number(),
+  /** Why it was not unpacked. */
+  refused: v.optional(v.string()),
+});
 
 const CONTENTS = {
   subject: v.optional(v.string()),
@@ -46,6 +61,8 @@ const CONTENTS = {
   message: v.picklist(["present", "none", "refused"]),
   messageFile: v.optional(MessageShape),
   files: v.pipe(v.array(FileShape), v.readonly()),
+  /** Received archives; missing if none was to be unpacked. */
+  unpacked: v.optional(v.array(ArchiveShape)),
 };
 
 /** Everything that a complete transfer consists of. */

@@ -14,6 +14,7 @@ import { checkContent } from "./check.ts";
 import { needsPlacement, planDelivery, writeDelivery } from "./placement.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
+import { unpackArchives } from "./unpack-archives.ts";
 
 const OWNER_BITS = 0o700;
 
@@ -25,7 +26,7 @@ export async function deliver(
   tools: TransferTools,
   source: Source,
   run: Run,
-  contents: Contents,
+  sent: Contents,
   wanted: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -33,6 +34,7 @@ export async function deliver(
   const { stage } = run;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
+    const contents = await unpackArchives(tools, run, stage, sent, signal);
     const planned = needsPlacement(handoff)
       ? await planDelivery(tools, source, run, stage, contents, wanted)
       : undefined;

@@ -114,6 +114,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ["handoff", "{ marker: sha256sums }", '"sha256sums" cannot be used: Inlet writes SHA256SUMS itself'],
     ["handoff", "{ marker: reason.json }", '"reason.json" cannot be used: Inlet writes reason.json itself'],
     ["handoff", "{ marker: message.eml }", '"message.eml" cannot be used: Inlet writes message.eml itself'],
+    ["handoff", "{ unpack: true }", "handoff.unpack: true is not one of none, beside, instead"],
     ["handoff", "{ deliver: file }", 'handoff.deliver: "file" is not one of folder, files'],
     ["handoff", "{ manifest: outside }", 'handoff.manifest: "outside" is not one of inside, beside, none'],
     [

@@ -68,7 +68,8 @@ test("every key of the manifest is explained", () => {
   const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
   const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
   const messageFile = { name: "message.eml", size: 1, sha256: "0" } as const;
-  const contents = { subject: "Order", message: "present", messageFile, files: [] } as const;
+  const sent = { subject: "Order", message: "present", messageFile, files: [] } as const;
+  const contents = { ...sent, unpacked: [] };
   const manifest = formatManifest(record, "NAME", contents);
   const table = page.slice(page.indexOf("## The manifest"), page.indexOf("`message.eml` contains"));
   const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);

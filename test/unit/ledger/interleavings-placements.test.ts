@@ -64,12 +64,22 @@ class Process {
 
   /** Prepares a delivery, and returns its end: the end record, and the placing. */
   async prepare(record: TransferRecord, kind: Kind): Promise<() => Promise<void>> {
+    return (await this.download(record, kind))();
+  }
+
+  /** Fills a stage. Returns the rest of the preparation, which begins with the claims. */
+  async download(record: TransferRecord, kind: Kind): Promise<() => Promise<() => Promise<void>>> {
     const { round, end } = await this.rounds.current(nameOf(record));
-    if (end !== undefined) return async () => {};
+    if (end !== undefined) return async () => async () => {};
     const stage = await this.rounds.openStage({ ...record, round });
     const files = kind === "files" ? FILES : ["one"];
-    const deliver = kind === "folder" ? "folder" : "files";
     for (const file of files) await this.#write(join(stage.folder, file), stage, file);
+    return () => this.#prepare(record, stage, kind);
+  }
+
+  async #prepare(record: TransferRecord, stage: Stage, kind: Kind): Promise<() => Promise<void>> {
+    const { round } = stage;
+    const deliver = kind === "folder" ? "folder" : "files";
     const placement = await this.#plan(stage, record, kind);
     await this.disk.makeFolder(stage.beside, 0o700);
     for (const { from, name } of placement.phases.flat()) {
@@ -227,9 +237,10 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
     isLong: true,
     async workers(spawn) {
       const [a, b] = [spawn(), spawn()];
+      const [first, second] = [await a.download(M1, "few"), await b.download(M2, "few")];
       return [
-        ["a", a, () => a.deliver(M1, "few")],
-        ["b", b, () => b.deliver(M2, "few")],
+        ["a", a, async () => (await first())()],
+        ["b", b, async () => (await second())()],
       ];
     },
   },
@@ -240,17 +251,12 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
     async workers(spawn) {
       const [a, b] = [spawn(), spawn()];
       await endOnly(a, T1, "few");
+      const { end } = await b.rounds.current(nameOf(T1));
+      if (end !== undefined) await b.rounds.begin(nextRound(end));
+      const second = await b.download(T1, "few");
       return [
         ["a", a, recovery(a)],
-        [
-          "b",
-          b,
-          async () => {
-            const { end } = await b.rounds.current(nameOf(T1));
-            if (end !== undefined) await b.rounds.begin(nextRound(end));
-            await b.deliver(T1, "few");
-          },
-        ],
+        ["b", b, async () => (await second())()],
       ];
     },
   },
