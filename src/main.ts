@@ -88,6 +88,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   MAIL_REFUSED: "usage",
   NOTIFY_WEBHOOK_FAILED: "unreachable",
   ROUND_LOST: "failed",
+  TARGET_TAKEN: "attention",
   TARGET_UNSAFE: "attention",
   UNEXPECTED: "failed",
   STOPPED: "interrupted",

@@ -365,6 +365,11 @@ const LOCAL_FAULTS = {
     advice:
       "Nothing was delivered. Replace the link or file with a folder: consumers must not put links where Inlet delivers.",
   },
+  TARGET_TAKEN: {
+    verdict: "wait",
+    happened: "A file or folder that is not part of the delivery has the name that the delivery needs",
+    advice: "Move it away: Inlet replaces no file. The delivery then continues by itself.",
+  },
   UNEXPECTED: {
     verdict: "retry",
     happened: "Unexpected error",

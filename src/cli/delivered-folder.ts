@@ -1,8 +1,10 @@
-/** Delivered folders: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
-import { lstat, open, opendir } from "node:fs/promises";
-import { join } from "node:path";
+/** Deliveries: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
+import type { Dirent } from "node:fs";
+import { lstat, open, opendir, readdir, readFile } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
 import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { Fault } from "../base/faults.ts";
+import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {
   DamagedFolder,
@@ -13,6 +15,7 @@ import {
   readSums,
   SUMS,
 } from "../model/manifest.ts";
+import { contentOf, parsePlacement, pathOf } from "../model/placement.ts";
 
 interface CheckedFile {
   readonly name: string;
@@ -30,25 +33,49 @@ export interface CheckedFolder {
   readonly files: readonly CheckedFile[];
 }
 
+/** The path of a file, in two parts. */
+interface FileAt {
+  readonly folder: string;
+  readonly file: string;
+}
+
+/** A delivery, and where its manifest is. */
+export interface FoundDelivery {
+  /** The folder with its files. */
+  readonly folder: string;
+  readonly manifest: FileAt;
+  /** `undefined`: it has none. */
+  readonly sums: FileAt | undefined;
+  /** Other deliveries, and files of consumers, may be in the folder too. */
+  readonly isShared?: boolean;
+}
+
 const CHUNK_BYTES = 256 * 1024;
+
+/** A delivered folder with its manifest inside. */
+export function manifestInside(folder: string): FoundDelivery {
+  return { folder, manifest: { folder, file: MANIFEST }, sums: { folder, file: SUMS } };
+}
 
 /** `allowed`: names that may be there beside the manifest's, such as a marker's. */
 export async function checkFolder(
-  folder: string,
+  delivery: FoundDelivery,
   allowed: ReadonlySet<string>,
   onBytes: (bytes: number) => void,
   signal: AbortSignal,
 ): Promise<CheckedFolder> {
+  const { folder } = delivery;
   let bytes = 0;
   const count = (more: number) => {
     bytes += more;
     onBytes(more);
   };
   try {
-    const expected = await readExpected(folder);
+    const expected = await readExpected(delivery);
     const files: CheckedFile[] = [];
     for (const file of expected) files.push(await checkFile(folder, file, count, signal));
-    files.push(...(await findExtra(folder, new Set([...expected.map(({ name }) => name), ...allowed]))));
+    const known = new Set([...expected.map(({ name }) => name), ...allowed]);
+    if (!delivery.isShared) files.push(...(await findExtra(folder, known)));
     const isFine = files.every(({ status }) => status === "ok");
     return { folder, status: isFine ? "ok" : "differs", bytes, files };
   } catch (error) {
@@ -127,19 +154,29 @@ interface Expected {
 }
 
 /** Throws `DamagedFolder`. */
-async function readExpected(folder: string): Promise<Expected[]> {
-  const manifest = await readManifest(folder);
-  const sums = await readSums(folder);
+async function readExpected(delivery: FoundDelivery): Promise<Expected[]> {
+  const manifest = await readManifest(delivery.manifest.folder, delivery.manifest.file);
+  const sums = delivery.sums && (await readSums(delivery.sums.folder, delivery.sums.file));
   const senderChecksums = new Map(manifest.files.map((file) => [file.name, checksumsOf(file)]));
+  const names = namesIn(manifest);
   const expected: Expected[] = filesIn(manifest).map(({ name, size, sha256 }) => {
-    const sum = sums.get(name);
-    const conflict = sum === sha256 ? undefined : describeConflict(sum);
-    return { name, size, sha256, checksums: senderChecksums.get(name) ?? [], conflict };
+    const sum = sums?.get(name);
+    const conflict = sums === undefined || sum === sha256 ? undefined : describeConflict(sum);
+    const checksums = senderChecksums.get(name) ?? [];
+    return { name: names.get(name) ?? name, size, sha256, checksums, conflict };
   });
   const named = new Set(expected.map(({ name }) => name));
   if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
-  const others = [...sums].filter(([name]) => !named.has(name));
+  const others = [...(sums ?? [])].filter(([name]) => !named.has(name));
   return [...expected, ...others.map(([name, sha256]) => expectedByItsSum(name, sha256))];
+}
+
+/** The names of files that were delivered by themselves, by their names in the manifest. */
+function namesIn({ files, messageFile }: Manifest): ReadonlyMap<string, string> {
+  const all = messageFile === undefined ? files : [...files, messageFile];
+  return new Map(
+    all.flatMap(({ name, deliveredAs }) => (deliveredAs === undefined ? [] : [[name, deliveredAs]])),
+  );
 }
 
 /** The sender's checksum, where it can be computed here. */
@@ -157,25 +194,73 @@ function expectedByItsSum(name: string, sha256: string): Expected {
 }
 
 /**
- * The folder itself and every folder below it that hold a manifest. Follows no link, and skips names that begin with a dot:
- * no delivery has one. `onUnreadable` gets folders that cannot be read.
+ * The deliveries in the folder itself and in every folder below it: folders with a manifest inside or beside them, and
+ * single files with a manifest. Follows no link, and skips names that begin with a dot: no delivery has one. `onUnreadable`
+ * gets folders that cannot be read.
  */
 export async function* findDelivered(
   folder: string,
   onUnreadable: (folder: string, code: string) => void,
   signal: AbortSignal,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<FoundDelivery, void, undefined> {
   if (signal.aborted) throw new Fault("STOPPED");
-  if (await isDelivered(folder)) yield folder;
+  if (await isDelivered(folder)) yield manifestInside(folder);
   try {
     for await (const entry of await opendir(folder)) {
-      if (!entry.isDirectory() || entry.name.startsWith(".")) continue;
+      if (entry.name.startsWith(".")) continue;
+      if (entry.isFile()) yield* findBeside(folder, entry);
+      if (!entry.isDirectory()) continue;
       yield* findDelivered(join(folder, entry.name), onUnreadable, signal);
     }
   } catch (error) {
     if (error instanceof Fault || !(error instanceof Error && "syscall" in error && "code" in error))
       throw error;
     onUnreadable(folder, String(error.code));
+  }
+}
+
+/** The delivery whose manifest this file is, if it is one. */
+async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerator<FoundDelivery> {
+  if (!MANIFEST_BESIDE.test(file) || file === MANIFEST) return;
+  const manifest = { folder, file };
+  const name = file.endsWith(`.${MANIFEST}`) ? file.slice(0, -MANIFEST.length - 1) : undefined;
+  const facts = name === undefined ? undefined : await lstat(join(folder, name)).catch(() => undefined);
+  if (name !== undefined && facts?.isDirectory()) {
+    yield { folder: join(folder, name), manifest, sums: { folder, file: `${name}.${SUMS}` } };
+    return;
+  }
+  const found = await readManifest(folder, file).catch(() => undefined);
+  if (found !== undefined && namesIn(found).size > 0)
+    yield { folder, manifest, sums: undefined, isShared: true };
+}
+
+/** The delivered folder itself, if its manifest is beside it. */
+export async function* findItsManifest(folder: string): AsyncGenerator<FoundDelivery> {
+  const [parent, name] = [dirname(folder), basename(folder)];
+  const manifest = { folder: parent, file: `${name}.${MANIFEST}` };
+  const facts = await lstat(join(parent, manifest.file)).catch(() => undefined);
+  if (facts?.isFile()) yield { folder, manifest, sums: { folder: parent, file: `${name}.${SUMS}` } };
+}
+
+/** Beside a folder, `NAME.transfer.json`. Beside single files, as the configuration names it, perhaps with a number. */
+const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
+
+/** Deliveries below a folder of which only the work folder has a manifest, because consumers get none. */
+export async function* findWithoutManifest(
+  root: string,
+  { inbox, work }: { readonly inbox: string; readonly work: string },
+): AsyncGenerator<FoundDelivery> {
+  const { placements } = new LedgerPaths(work);
+  for (const entry of await readdir(placements).catch(() => [])) {
+    const folder = join(placements, entry);
+    const text = await readFile(join(folder, PLACEMENT), "utf8").catch(() => "");
+    const placement = parsePlacement(text);
+    if (placement === undefined || placement.manifest !== undefined || placement.isManifestInside) continue;
+    const isShared = placement.deliver === "files";
+    const content = contentOf(placement)[0]?.as ?? "";
+    const place = join(inbox, isShared ? placement.parent : pathOf(placement, content));
+    if (relative(root, place).startsWith("..")) continue;
+    yield { folder: place, manifest: { folder, file: MANIFEST }, sums: undefined, isShared };
   }
 }
 

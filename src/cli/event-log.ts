@@ -33,6 +33,8 @@ function logTransfers(log: EventLines) {
     "password-refused": ({ record }) => log.debug(factsOf(record), "a password was refused"),
     "message-refused": ({ record, fault }) =>
       log.warn({ ...factsOf(record), fault }, "delivering without the confidential message"),
+    "archive-left": ({ record, archive, fault }) =>
+      log.warn({ ...factsOf(record), archive, fault }, "delivering an archive that was not unpacked"),
   } satisfies Partial<AllListeners>;
 }
 

@@ -1,12 +1,19 @@
 /** `verify`: hashes delivered folders again, and compares them with their manifests and sums. */
 import { stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { formatBytes, formatCount } from "../base/phrases.ts";
-import { loadAddedNames } from "../config/load.ts";
+import { loadAddedNames, loadFolders } from "../config/load.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { type CheckedFolder, checkFolder, findDelivered } from "./delivered-folder.ts";
+import {
+  type CheckedFolder,
+  checkFolder,
+  type FoundDelivery,
+  findDelivered,
+  findItsManifest,
+  findWithoutManifest,
+} from "./delivered-folder.ts";
 import { gather, invalid } from "./options.ts";
 import { formatJson, type Progress, printable, say, startProgress, writeOut } from "./printing.ts";
 
@@ -17,8 +24,10 @@ interface VerifyOptions {
 }
 
 const HELP = `
-Each FOLDER is a delivered one, or a tree in which every folder with a transfer.json is verified. Every file is read
-again: its SHA-256 must be the one in transfer.json and in SHA256SUMS, and the sender's own checksum must match.
+Each FOLDER is a delivered one, or a tree in which every delivery is verified: folders with a transfer.json inside or
+beside them, and single files with one. Every file is read again: its SHA-256 must be the one in transfer.json and in
+SHA256SUMS, and the sender's own checksum must match. Deliveries without a transfer.json are found by the configuration,
+until they are picked up.
 
   ok          as it was delivered
   changed     other content, another size, or no longer a plain file
@@ -58,6 +67,7 @@ async function verifyFolders(
 ): Promise<Outcome> {
   for (const folder of folders) await demandFolder(folder);
   const allowed = new Set([...(options.allow ?? []), ...(await allowedByConfiguration(context, options))]);
+  const known = await foldersByConfiguration(context, options);
   const print = options.json ? printerAsJson(context) : printerAsLines(context);
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {
@@ -66,9 +76,14 @@ async function verifyFolders(
       tally.troubles++;
       say(context, `inlet: ${folder} ${why}.`);
     };
+    const deliveriesIn = async function* (below: string) {
+      yield* findItsManifest(resolve(below));
+      yield* findDelivered(below, onUnreadable, context.stop);
+      if (known !== undefined) yield* findWithoutManifest(resolve(below), known);
+    };
     const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
-    for await (const folder of findDelivered(root, onUnreadable, context.stop)) {
-      const checked = await checkWithProgress(context, folder, allowed);
+    for await (const delivery of deliveriesIn(root)) {
+      const checked = await checkWithProgress(context, delivery, allowed);
       tally.folders++;
       tally.files += checked.files.length;
       tally.bytes += checked.bytes;
@@ -88,12 +103,12 @@ const NOTHING = "holds no delivered folder: none in it has a transfer.json";
 
 async function checkWithProgress(
   context: Context,
-  folder: string,
+  delivery: FoundDelivery,
   allowed: ReadonlySet<string>,
 ): Promise<CheckedFolder> {
-  const progress: Progress = startProgress(context, folder, undefined);
+  const progress: Progress = startProgress(context, delivery.folder, undefined);
   try {
-    return await checkFolder(folder, allowed, (bytes) => progress.advance(bytes), context.stop);
+    return await checkFolder(delivery, allowed, (bytes) => progress.advance(bytes), context.stop);
   } finally {
     progress.end();
   }
@@ -115,6 +130,19 @@ async function allowedByConfiguration({ env }: Context, { config: path }: Verify
   } catch (error) {
     if (path !== undefined) throw error;
     return [];
+  }
+}
+
+/** Inbox and work folder; `undefined` without a configuration. */
+async function foldersByConfiguration(
+  { env }: Context,
+  { config: path }: VerifyOptions,
+): Promise<{ readonly inbox: string; readonly work: string } | undefined> {
+  try {
+    return await loadFolders({ env, path });
+  } catch (error) {
+    if (path !== undefined) throw error;
+    return undefined;
   }
 }
 

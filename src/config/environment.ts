@@ -144,9 +144,10 @@ function parseValue(
   text: string,
 ): { readonly value: unknown } | { readonly problem: string } {
   const types = typesOf(node);
+  const isSwitch = types.includes("boolean") && ["true", "false"].includes(text);
   const looksLikeGroup = types.includes("object") && text.trimStart().startsWith("{");
   const looksLikeList = types.includes("array") && text.trimStart().startsWith("[");
-  if (types.includes("string") && !looksLikeGroup && !looksLikeList) return { value: text };
+  if (types.includes("string") && !isSwitch && !looksLikeGroup && !looksLikeList) return { value: text };
   try {
     return { value: JSON.parse(text) };
   } catch (error) {

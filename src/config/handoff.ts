@@ -1,10 +1,11 @@
 /** The `handoff` group: permissions, acknowledgement and retention of delivered folders, and how deliveries are announced. */
 import type { Receiver } from "../base/signed-post.ts";
-import type { Handoff, HandoffCommand, HandoffKeep } from "../model/mailbox.ts";
+import { type Handoff, type HandoffCommand, type HandoffKeep, PLACEHOLDERS } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
 import { type Draft, formatPath, type Given, type KeyPath, showValue } from "./draft.ts";
 import { type Layer, layersWithin, type PickKey, pickFrom } from "./layers.ts";
+import { describeWrongPlaceholders } from "./placeholders.ts";
 import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import {
@@ -34,6 +35,16 @@ const GROUP = {
   minimum: 0,
   maximum: 4_294_967_294,
 } as const satisfies SchemaNode;
+
+const DONE = {
+  type: ["boolean", "string"],
+  title: "true, false or the end of a name such as .done",
+  pattern: "^[._-][A-Za-z0-9._-]{0,8}[A-Za-z0-9_-]$",
+  default: false,
+} as const satisfies SchemaNode;
+
+/** The end of names of done-markers, if the configuration only says `true`. */
+const DONE_END = ".done";
 
 const KEEP_FOR = { ...LONG_DURATION, default: "forever" } as const satisfies SchemaNode;
 
@@ -102,6 +113,39 @@ export const HANDOFF = group(
       description:
         "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. With or without it, a folder appears only when it is complete.",
     },
+    deliver: {
+      type: "string",
+      enum: ["folder", "files"],
+      default: "folder",
+      description:
+        "How consumers get a transfer: as one `folder`, which appears at once, or as single `files`, in a folder that transfers share. `layout` then names the shared folder. See docs/consuming.md for what single files give up.",
+    },
+    names: {
+      ...TEXT,
+      title: "a file name with placeholders",
+      maxLength: 200,
+      default: "{trackingId}_{name}",
+      description:
+        "The names of single files. Placeholders: `{name}`, and those of `layout`. It must contain `{name}`, and `{trackingId}` or `{transferId}`. If a name is taken, the file gets a number: `NAME-2`.",
+    },
+    manifest: {
+      type: "string",
+      enum: ["inside", "beside", "none"],
+      description:
+        "Where `transfer.json` and `SHA256SUMS` are: `inside` the folder; `beside` it, as `NAME.transfer.json` and `NAME.SHA256SUMS`; or `none`. Beside single files, `names` gives their names, and `transfer.json` comes last. Default: `inside`; with single files, `none`.",
+    },
+    done: {
+      ...DONE,
+      description:
+        "Whether an empty file follows each delivered folder, or each single file, with the same name and this end; `true` means `.done`. It appears after the folder or the file.",
+    },
+    unpack: {
+      type: "string",
+      enum: ["none", "beside", "instead"],
+      default: "none",
+      description:
+        "Whether received ZIP files are unpacked: `none`; `beside` the archive; or `instead` of it. `data.zip` with `docs/a.txt` gives `data_docs_a.txt`. An archive that cannot be unpacked safely is delivered as it is, and `transfer.json` says why. `limits.maxFiles` and `limits.maxTransferSize` include unpacked files.",
+    },
     command: {
       type: "array",
       title: "a list of a program and its arguments",
@@ -147,17 +191,57 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
   const webhook = pick("webhook");
   const marker = readName("marker", pick, draft);
   const acknowledgement = readAcknowledgement(pick, marker, draft);
+  const deliver = pick("deliver")?.value ?? KEYS.deliver.default;
+  if (deliver === "files") refuseWithFiles(pick, draft);
+  const done = pick("done")?.value ?? KEYS.done.default;
   return {
     fileMode: readMode("fileMode", pick, draft)?.value ?? 0,
     folderMode: readFolderMode(pick, draft),
     group: readGroup(pick),
     marker,
+    deliver,
+    names: readNames(pick, draft),
+    manifest: pick("manifest")?.value ?? (deliver === "files" ? "none" : "inside"),
+    unpack: pick("unpack")?.value ?? KEYS.unpack.default,
+    done: done === true ? DONE_END : done === false ? undefined : done,
     command: readCommand(pick, draft),
     webhook: webhook && (await readWebhook(webhook.value, webhook.path, draft)),
     acknowledgement,
     expectWithinMs: expectWithin && readLongDuration(expectWithin.value, expectWithin.path, draft),
     keep: readKeep(pickFrom(layersWithin(layers, "keep")), acknowledgement, draft),
   };
+}
+
+/** Keys that need a delivered folder. */
+function refuseWithFiles(pick: PickKey<RawHandoff>, { problems }: Draft): void {
+  const refuse = (key: "marker" | "acknowledgement" | "manifest", instead: string) => {
+    const given = pick(key);
+    const isUsed = given !== undefined && !["none", "beside"].includes(given.value);
+    if (isUsed)
+      problems.add(given.path, `${showValue(given.value)} cannot be used with deliver: files, ${instead}`);
+  };
+  refuse("marker", "because no folder is delivered: set done instead");
+  refuse("acknowledgement", "because no folder is delivered: consumers remove the files instead");
+  refuse("manifest", "because no folder is delivered: set it to beside or none");
+}
+
+function readNames(pick: PickKey<RawHandoff>, { problems }: Draft): string {
+  const { value: names, path } = pick("names") ?? { value: KEYS.names.default, path: [] };
+  const wrong = describeWrongNames(names);
+  if (wrong !== undefined) problems.add(path, `${showValue(names)} ${wrong}`);
+  return names;
+}
+
+/** Names are plain, use known placeholders, and differ between files and between transfers. */
+function describeWrongNames(names: string): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
+  if (/[/\\\u0000-\u001f]/.test(names)) return "must not contain slashes or control characters";
+  if (names.trim().startsWith(".")) return "must not begin with a dot";
+  const wrong = describeWrongPlaceholders(names, ["name", ...PLACEHOLDERS]);
+  if (wrong !== undefined) return wrong;
+  if (names.split("{name}").length !== 2) return "must contain {name} once";
+  if (/\{(trackingId|transferId)\}/.test(names)) return undefined;
+  return "must contain {trackingId} or {transferId}: otherwise files of two transfers could have the same name";
 }
 
 /** Names of files that hand-offs add to delivered folders, of all mailboxes. Problems go to the draft. */
@@ -296,4 +380,9 @@ function readKeep(
     if (!draft.warnings.includes(warning)) draft.warnings.push(warning);
   }
   return { pickedUpMs, notPickedUpMs: read("uncollected") };
+}
+
+/** Whether files are delivered one by one, so that transfers share a folder. */
+export function deliversFiles(layers: readonly Layer<RawHandoff>[]): boolean {
+  return pickFrom(layers)("deliver")?.value === "files";
 }

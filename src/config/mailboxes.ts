@@ -3,7 +3,7 @@ import { nearestName } from "../base/nearest.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { CHECK_KEYS, type RawCheck, readCheck } from "./check.ts";
 import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
-import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
+import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import { type Layer, layersWithin, pickFrom } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
@@ -39,7 +39,7 @@ const SHARED_KEYS = {
     ...LAYOUT,
     default: "{mailbox}/{sender}/{trackingId}",
     description:
-      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`.",
+      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`, unless `handoff.deliver` is `files`: transfers may then share the folder.",
   },
   passwordAttempts: {
     type: "integer",
@@ -135,8 +135,8 @@ export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft):
       { raw: own, path },
       { raw, path: [] },
     ];
-    const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, draft);
     const handoffs = layersWithin(layers, "handoff");
+    const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, deliversFiles(handoffs), draft);
     const groups = {
       check: readCheck(layersWithin(layers, "check"), draft),
       ...(own.handoff && { handoff: await readHandoff(handoffs, draft) }),
@@ -174,6 +174,7 @@ async function readMailbox(
   defaults: Written<typeof DEFAULTS>,
   path: KeyPath,
   zone: string,
+  isShared: boolean,
   draft: Draft,
 ) {
   const pick = pickFrom<Written<typeof DEFAULTS>>([
@@ -192,7 +193,7 @@ async function readMailbox(
     pollMs: readDuration(poll.value, poll.path, draft),
     fetch: pick("fetch")?.value ?? keys.fetch.default,
     verify: pick("verify")?.value ?? keys.verify.default,
-    layout: readLayout(layout.value, layout.path, draft),
+    layout: readLayout(layout.value, layout.path, isShared, draft),
     passwords: await readPasswords(own.passwords ?? [], [...path, "passwords"], draft),
     passwordAttempts: pick("passwordAttempts")?.value ?? keys.passwordAttempts.default,
     paused: own.paused ?? MAILBOX.properties.paused.default,

@@ -1,7 +1,7 @@
 /** The `routes` of a mailbox: which transfers go where, which are held, and which are left out. */
 import { ROUTE_ACTIONS, type Route, type RouteConditions, type Routing } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
+import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import type { Layer } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
 import { group, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
@@ -108,12 +108,13 @@ async function readRoute(
 ): Promise<Route> {
   const { name = `routes[${at}]`, action = ACTION.default, inbox, layout } = raw;
   const own = raw.handoff && [{ raw: raw.handoff, path: [...path, "handoff"] }, ...handoff];
+  const isShared = deliversFiles(own ?? handoff);
   return {
     name,
     when: readConditions(raw, path, draft),
     action,
     ...(inbox && { inbox: draft.resolvePath([...path, "inbox"], inbox) }),
-    ...(layout && { layout: readLayout(layout, [...path, "layout"], draft) }),
+    ...(layout && { layout: readLayout(layout, [...path, "layout"], isShared, draft) }),
     ...(own && { handoff: await readHandoff(own, draft) }),
   };
 }

@@ -6,6 +6,7 @@ import { Fault } from "../base/faults.ts";
 import { describeStartFailure, signalGroup, variableText } from "../base/process.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
+import type { Announced } from "./outbox-delivery.ts";
 
 /** How many bytes are kept of the start of an output, and of its end. */
 const OUTPUT_BYTES = 2_048;
@@ -23,7 +24,7 @@ export interface CommandEnd {
 /** Runs the command after a delivery, in the inbox of the delivery. */
 export async function runCommand(
   command: HandoffCommand,
-  delivery: Delivery,
+  delivery: Announced,
   inbox: string,
   killMs: number,
   signal: AbortSignal,
@@ -128,21 +129,24 @@ async function endInTime(
   return signal.aborted ? "it was stopped" : `it took longer than ${timeoutMs / 1000} s`;
 }
 
-export function environmentOf(delivery: Delivery, inbox: string): Record<string, string> {
-  const { folder, deliveredAt } = delivery;
-  return { ...factsOf("delivered", delivery, join(inbox, folder)), INLET_DELIVERED_AT: deliveredAt };
+export function environmentOf(delivery: Announced, inbox: string): Record<string, string> {
+  const { folder, manifestPath, deliveredAt } = delivery;
+  const facts = factsOf("delivered", delivery, join(inbox, folder), manifestPath);
+  return { ...facts, INLET_DELIVERED_AT: deliveredAt };
 }
 
-/** Senders choose some of these values, so control characters are replaced. `folder`: its absolute path. */
+/** Senders choose some of these values, so control characters are replaced. `folder` and `manifest`: absolute paths. */
 export function factsOf(
   event: CommandEvent,
   { id, mailbox, sender, trackingId, transferId, verified }: DeliveryFacts,
   folder: string,
+  manifest: string,
 ): Record<string, string> {
   return {
     INLET_EVENT: event,
     INLET_ID: id,
     INLET_FOLDER: folder,
+    INLET_MANIFEST: manifest,
     INLET_MAILBOX: variableText(mailbox),
     INLET_SENDER: variableText(sender),
     INLET_TRACKING_ID: variableText(trackingId),

@@ -2,11 +2,9 @@
  * Runs the administrator's check command on a transfer before its delivery. The exit code decides: 0 accepts, 1 refuses,
  * and anything else is no verdict.
  */
-import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { scrub } from "../base/secret.ts";
 import type { Check } from "../model/mailbox.ts";
-import { MANIFEST } from "../model/manifest.ts";
 import { factsOf, runProgram } from "./command.ts";
 import { Orphans } from "./orphans.ts";
 import type { CheckedTransfer, Checker, HandoffPatience } from "./port.ts";
@@ -25,8 +23,8 @@ export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs
         signal.throwIfAborted();
         throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
       }
-      const { folder } = transfer;
-      const facts = { ...factsOf("check", transfer, folder), INLET_MANIFEST: join(folder, MANIFEST) };
+      const { folder, manifest } = transfer;
+      const facts = factsOf("check", transfer, folder, manifest);
       const program = { argv: argvOf(check), env: { ...check.env, ...facts }, timeoutMs: check.timeoutMs };
       const end = await runProgram({ ...program, cwd: folder, endsGroup: true }, patience.killMs, signal);
       signal.throwIfAborted();

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { type FailedStep, type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import { LONGEST_WAIT_MS } from "../model/record.ts";
+import { LONGEST_WAIT_MS, type TransferRecord } from "../model/record.ts";
 
 const ENTRY_VERSION = 1;
 
@@ -59,9 +59,13 @@ export const KINDS = ["kept", "wait", "json"] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** Whether losing the entry would lose more than the notice of a pick-up. */
-export function needsDurability(handoff: Handoff, acknowledgement: string | undefined): boolean {
+export function needsDurability(
+  handoff: Handoff,
+  { acknowledgement, placement }: Pick<TransferRecord, "acknowledgement" | "placement">,
+): boolean {
   const { command, webhook, expectWithinMs, keep } = handoff;
-  const reasons = [command, webhook, expectWithinMs, keep?.pickedUpMs, keep?.notPickedUpMs, acknowledgement];
+  const kept = [keep?.pickedUpMs, keep?.notPickedUpMs];
+  const reasons = [command, webhook, expectWithinMs, ...kept, acknowledgement, placement];
   return reasons.some((reason) => reason !== undefined);
 }
 

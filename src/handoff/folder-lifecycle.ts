@@ -141,7 +141,7 @@ export async function isUpToDate(
   const handoff = tools.handoffOf(end);
   if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
   const { folder, deliveredAt } = delivery;
-  const byName = async () => ({ folder, status: await findByName(tools.inbox, delivery) });
+  const byName = async () => ({ folder, status: await findByName(tools, item) });
   const located = await (isThorough ? locate(tools, item) : byName());
   // The folder is still staged: nothing can be due.
   if (located === undefined) return true;
@@ -216,7 +216,7 @@ class FolderLifecycle {
   }
 
   async #remove(isGone: boolean): Promise<boolean> {
-    const { clock, inbox, emit } = this.#tools;
+    const { clock, inbox, ledger, emit } = this.#tools;
     const delivered = this.#delivered;
     const { id, folder, inbox: own } = this.#opened.delivery;
     const isPickedUp = this.#entry.pickedUpAt !== undefined;
@@ -226,7 +226,8 @@ class FolderLifecycle {
       await this.#save();
     }
     // Called even if the folder is gone: a crash may have interrupted an earlier removal.
-    const result = await inbox.removeDelivered({ id, folder, inbox: own });
+    const placement = await ledger.placements.find(this.#opened.end);
+    const result = await inbox.removeDelivered({ id, folder, inbox: own, placement });
     if (result === "foreign" && !isGone) {
       this.#events.push(() => emit({ type: "folder-left", delivered }));
       this.#entry = { ...this.#entry, isRemoving: false, isForeign: true };
@@ -247,6 +248,8 @@ class FolderLifecycle {
   }
 
   async #finish(): Promise<true> {
+    // First: without its placement, the delivery counts as picked up if a crash comes between.
+    await this.#tools.ledger.placements.forget(this.#opened.end);
     if (this.stored !== undefined) await this.#outbox.finish(this.#opened.key, this.stored, this.#entry);
     this.stored = undefined;
     this.#emit();

@@ -74,7 +74,7 @@ class FileHandoffs implements OpenHandoffs {
   async prepare(record: TransferRecord): Promise<void> {
     const handoff = this.#tools.handoffOf(record);
     const key = keyOf(this.#tools.ledger.nameOf(record), record.round);
-    await this.#outbox.create(key, newEntry(handoff), needsDurability(handoff, record.acknowledgement));
+    await this.#outbox.create(key, newEntry(handoff), needsDurability(handoff, record));
     if (handoff.command !== undefined) this.#steps.noteNoOrphans(key);
   }
 

@@ -1,7 +1,8 @@
 /** Reads a delivery from its outbox entry and its end record, and finds its folder. */
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
-import { readDeliveryId } from "../model/manifest.ts";
+import { MANIFEST, readDeliveryId } from "../model/manifest.ts";
+import { contentOf, type Placement } from "../model/placement.ts";
 import { isDelivered, type TransferRecord } from "../model/record.ts";
 import { type Delivery, deliveryOf, parseKey } from "./delivery.ts";
 import type { Outbox, Stored } from "./outbox.ts";
@@ -58,8 +59,30 @@ export async function openOutboxDelivery(
   return { ...found, stored: moved, delivery: { ...found.delivery, folder }, status };
 }
 
-/** Finds the folder by its name alone. A missing folder counts as gone only while the inbox is mounted. */
+/** Finds the folder, or the files, by name alone. */
 export async function findByName(
+  { inbox, ledger }: HandoffTools,
+  { end, delivery }: Pick<OutboxDelivery, "end" | "delivery">,
+): Promise<FolderStatus> {
+  if (end.placement === "files") return findFiles(inbox, delivery, await ledger.placements.find(end));
+  return findFolder(inbox, delivery);
+}
+
+/** There while one of the files is there. Without its placement, a delivery was picked up before. */
+async function findFiles(
+  inbox: HandoffTools["inbox"],
+  { inbox: own }: Delivery,
+  placement: Placement | undefined,
+): Promise<FolderStatus> {
+  for (const { as } of placement === undefined ? [] : contentOf(placement)) {
+    const isThere = await isFound(join(own ?? inbox.root, placement?.parent ?? "", as));
+    if (isThere !== false) return isThere ? "there" : "unknown";
+  }
+  return (await inbox.isHere(own)) ? "gone" : "unknown";
+}
+
+/** A missing folder counts as gone only while the inbox is mounted. */
+async function findFolder(
   inbox: HandoffTools["inbox"],
   { folder, inbox: own, acknowledgement }: Delivery,
 ): Promise<FolderStatus> {
@@ -77,14 +100,17 @@ export async function findByName(
  * the folder is still staged.
  */
 export async function locate(
-  { inbox, ledger }: HandoffTools,
+  tools: HandoffTools,
   { end, stored, delivery }: OutboxDelivery,
 ): Promise<{ readonly folder: string; readonly status: FolderStatus } | undefined> {
   // Checked first: the folder may be placed at any moment.
+  const { inbox, ledger } = tools;
   if (!(await ledger.isPlaced(end))) return undefined;
   const { folder, id } = delivery;
+  const status = await findByName(tools, { end, delivery });
+  // A delivery with a placement has the very names that it claimed.
+  if (end.placement !== undefined) return { folder, status };
   const root = delivery.inbox ?? inbox.root;
-  const status = await findByName(inbox, delivery);
   const foundId = status === "gone" ? undefined : await readDeliveryId(join(root, folder));
   // A folder whose manifest cannot be read counts as the right one.
   if (status !== "gone" && (foundId ?? id) === id) return { folder, status };
@@ -92,7 +118,36 @@ export async function locate(
   const other =
     stored.entry.folder === undefined ? await findNumbered(root, end.folder ?? "", id) : undefined;
   if (other === undefined) return { folder, status: "gone" };
-  return { folder: other, status: await findByName(inbox, { ...delivery, folder: other }) };
+  return { folder: other, status: await findFolder(inbox, { ...delivery, folder: other }) };
+}
+
+/** What consumers get of a delivery, and where it is. */
+export interface Announced extends Delivery {
+  /** The absolute path of the manifest: in the folder, beside it, or of the copy in the work folder. */
+  readonly manifestPath: string;
+  /** The manifest's path from the inbox's root; missing if consumers get none. */
+  readonly manifest: string | undefined;
+  /** The names of files that were delivered by themselves; missing for a folder. */
+  readonly files: readonly string[] | undefined;
+}
+
+export async function announcedOf(
+  { inbox, ledger }: HandoffTools,
+  { end, delivery }: OutboxDelivery,
+): Promise<Announced> {
+  const root = delivery.inbox ?? inbox.root;
+  const inRoot = (manifest: string) => ({ manifest, manifestPath: join(root, manifest) });
+  const inside = { ...delivery, ...inRoot(join(delivery.folder, MANIFEST)), files: undefined };
+  const placement = await ledger.placements.find(end);
+  if (placement === undefined) return inside;
+  const files = placement.deliver === "files" ? contentOf(placement).map(({ as }) => as) : undefined;
+  if (placement.manifest !== undefined) {
+    return { ...delivery, ...inRoot(join(placement.parent, placement.manifest)), files };
+  }
+  const isInside = placement.isManifestInside === true;
+  if (isInside) return { ...inside, files };
+  const copy = join(ledger.placements.folderOf(end) ?? "", MANIFEST);
+  return { ...delivery, manifest: undefined, manifestPath: copy, files };
 }
 
 /** Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. */

@@ -55,6 +55,8 @@ export interface CheckedTransfer extends TransferKey {
   readonly verified: Verified;
   /** The complete folder: its absolute path. */
   readonly folder: string;
+  /** The absolute path of its manifest. */
+  readonly manifest: string;
   /** Must not appear in the reason. */
   readonly secrets: readonly Secret[];
 }

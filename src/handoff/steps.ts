@@ -13,7 +13,7 @@ import { type Delivery, eventFactsOf } from "./delivery.ts";
 import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
 import { Orphans } from "./orphans.ts";
 import type { Outbox } from "./outbox.ts";
-import { openOutboxDelivery } from "./outbox-delivery.ts";
+import { type Announced, announcedOf, openOutboxDelivery } from "./outbox-delivery.ts";
 import type { HandoffPatience } from "./port.ts";
 import type { HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
@@ -101,7 +101,8 @@ export class Steps {
     const handoff = this.#tools.handoffOf(opened.delivery);
     if (!dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
     if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
-    const attempt = await this.#attempt(opened.delivery, step, handoff);
+    const announced = await announcedOf(this.#tools, opened);
+    const attempt = await this.#attempt(announced, step, handoff);
     if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
     await this.#record(key, step, opened.delivery, attempt);
   }
@@ -114,7 +115,7 @@ export class Steps {
     return true;
   }
 
-  async #attempt(delivery: Delivery, step: HandoffStep, { command, webhook }: Handoff): Promise<Attempt> {
+  async #attempt(delivery: Announced, step: HandoffStep, { command, webhook }: Handoff): Promise<Attempt> {
     const { inbox, patience, clock } = this.#tools;
     const { signal } = this.#stop;
     try {

@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Emit } from "../model/events.ts";
 import type { Handoff } from "../model/mailbox.ts";
+import type { Placement } from "../model/placement.ts";
 import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
 import type { HandoffPatience } from "./port.ts";
 
@@ -20,6 +21,15 @@ export interface HandoffTools {
      * Whether the staged folder that this end record names has left `staging/`. Until then it is not in the inbox.
      */
     isPlaced(end: TransferRecord): Promise<boolean>;
+    /** Of deliveries that are more than one folder with its manifest inside. */
+    readonly placements: {
+      /** `undefined` for a delivery without one, and after `forget`. Throws `RECORD_UNREADABLE`. */
+      find(end: TransferRecord): Promise<Placement | undefined>;
+      /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
+      folderOf(end: TransferRecord): string | undefined;
+      /** The delivery was picked up. */
+      forget(end: TransferRecord): Promise<void>;
+    };
     /** `record`: the end record, with the folder that the delivery really got. */
     pickedUp(record: TransferRecord, at: string): void;
   };
@@ -38,6 +48,7 @@ export interface HandoffTools {
       readonly id: string;
       readonly folder: string;
       readonly inbox: string | undefined;
+      readonly placement?: Placement | undefined;
     }): Promise<"removed" | "foreign">;
   };
   readonly clock: Clock;

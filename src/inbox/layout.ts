@@ -20,6 +20,13 @@ export function formatLayout(layout: string, values: LayoutValues): string {
     .join("/");
 }
 
+/** A name for a file that is delivered by itself, from a pattern such as `{trackingId}_{name}`. Not safe yet. */
+export function formatName(pattern: string, values: LayoutValues, name: string): string {
+  // Split first, so that no value can hold the placeholder.
+  const pieces = pattern.split("{name}").map((piece) => fillIn(pattern, piece, values));
+  return pieces.join(name);
+}
+
 const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
   mailbox: ({ mailbox }) => mailbox,
   sender: ({ sender }) => sender,

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
+import { foldName, IGNORED } from "../base/fold-name.ts";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
 export const MAX_NAME_BYTES = 240;
@@ -39,6 +40,19 @@ export function safeSegment(text: string): string {
   if (text === "") return "_";
   const portable = toPortable(text);
   return portable.isOriginal ? portable.text : addMark(portable.text, markOf([text], MARKS[0].digits));
+}
+
+/** A name of at most this many bytes: a longer one is cut, and gets a mark. */
+export function shortened(name: string, maxBytes: number): string {
+  if (Buffer.byteLength(name) <= maxBytes) return name;
+  return addMark(name, markOf([name], MARKS[0].digits), maxBytes);
+}
+
+/** `report.pdf`, then `report-2.pdf`, `report-3.pdf` … */
+export function numberedName(name: string, number: number): string {
+  if (number === 1) return name;
+  const [extension = ""] = EXTENSION.exec(name) ?? [];
+  return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
 }
 
 const BATCH = 1_000;
@@ -151,34 +165,17 @@ function toPortable(original: string): PortableName {
 }
 
 /** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened if it would be too long. */
-function addMark(text: string, mark: string): string {
+function addMark(text: string, mark: string, maxBytes: number = MAX_NAME_BYTES): string {
   const [extension = ""] = EXTENSION.exec(text) ?? [];
   const stem = text.slice(0, text.length - extension.length);
   const ending = `~${mark}${extension}`;
-  return cutToBytes(stem, MAX_NAME_BYTES - Buffer.byteLength(ending)) + ending;
+  return cutToBytes(stem, maxBytes - Buffer.byteLength(ending)) + ending;
 }
 
 /** The first hexadecimal digits of a hash over texts, which may hold any code units. */
 function markOf(texts: readonly string[], digits: number): string {
   return createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, digits);
 }
-
-/**
- * The part of a name that every file system distinguishes. Lower case comes first and last: `ẞ` becomes `ss` only by
- * way of `ß`.
- */
-function foldName(name: string): string {
-  return name
-    .replace(IGNORED, "")
-    .normalize("NFD")
-    .toLowerCase()
-    .toUpperCase()
-    .toLowerCase()
-    .normalize("NFD");
-}
-
-/** Invisible: zero-width, direction marks, variation selectors, annotation anchors. */
-const IGNORED = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 
 /**
  * Control characters, lone surrogates, line separators and noncharacters; the characters that SMB clients substitute

@@ -2,8 +2,8 @@
 import { stat } from "node:fs/promises";
 
 import { makeFolderDurably } from "../base/durable.ts";
-import { formatLayout } from "./layout.ts";
-import { safeNamesInBatches } from "./names.ts";
+import { formatLayout, formatName } from "./layout.ts";
+import { numberedName, safeNamesInBatches, shortened } from "./names.ts";
 import type { Inbox } from "./port.ts";
 import { demandGroup, prepareInbox } from "./reach.ts";
 import { clearAsides, removeDelivered } from "./removal.ts";
@@ -49,6 +49,9 @@ export async function openInbox(root: string, staging: string, minFreeBytes: num
     },
     safeNames: safeNamesInBatches,
     formatLayout,
+    formatName,
+    shortened,
+    numberedName,
     reserve: (key, bytes, files) => space.reserve(key, bytes, files),
     hasRoom: (key) => space.hasRoom(key),
     freeBytes: () => space.freeBytes(),

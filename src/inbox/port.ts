@@ -5,6 +5,8 @@
  * because a delivery is one rename.
  */
 
+import type { Placement } from "../model/placement.ts";
+
 /** The values of a layout's placeholders. */
 export interface LayoutValues {
   readonly mailbox: string;
@@ -49,6 +51,12 @@ export interface Inbox {
   ): Promise<ReadonlyMap<string, string>>;
   /** A path from the inbox's root. */
   formatLayout(layout: string, values: LayoutValues): string;
+  /** A name from a pattern such as `{trackingId}_{name}`. `safeNames` makes it safe. */
+  formatName(pattern: string, values: LayoutValues, name: string): string;
+  /** A name of at most this many bytes: a longer one is cut, and gets a mark. */
+  shortened(name: string, maxBytes: number): string;
+  /** `report.pdf`, then `report-2.pdf`, `report-3.pdf` … */
+  numberedName(name: string, number: number): string;
   /** Reserves room for a transfer beside the room that is reserved for others. Throws `DISK_FULL`. */
   reserve(key: string, bytes: number, files: number): Promise<Reservation>;
   /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */
@@ -61,7 +69,7 @@ export interface Inbox {
    */
   isHere(inbox?: string): Promise<boolean>;
   /**
-   * Removes a delivered folder, in one step for readers. A missing folder counts as removed. `foreign`: the folder is
+   * Removes a delivered folder, in one step for readers, or delivered files. Missing ones count as removed. `foreign`: the folder is
    * another one now, or holds a folder that Inlet did not make; it is left alone. May be called twice. Throws
    * `DISK_REFUSED`.
    */
@@ -71,6 +79,8 @@ export interface Inbox {
     readonly folder: string;
     /** Missing: the common inbox. */
     readonly inbox?: string | undefined;
+    /** Identifies its parts, if it has one: its manifest may be elsewhere. */
+    readonly placement?: Placement | undefined;
   }): Promise<"removed" | "foreign">;
   /** Finishes removals that a crash cut short. `onFailed` gets the error of each folder that cannot be removed. */
   clearAsides(onFailed: (error: unknown) => void): Promise<void>;

@@ -1,5 +1,6 @@
 /**
- * Removes a delivered folder from the inbox: moves it aside, so that no reader sees a part of it, and deletes it then.
+ * Removes a delivered folder from the inbox: moves it aside, so that no reader sees a part of it, and deletes it then. Files
+ * that were delivered by themselves, or beside the folder, are deleted one by one.
  *
  * A consumer that works inside the folder still reaches it after the move. So the folder is closed to all other users
  * before anything is deleted, and only its direct entries are deleted, by name: no link is followed, and no folder is
@@ -11,6 +12,7 @@ import { durableStep } from "../base/disk.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { readDeliveryId } from "../model/manifest.ts";
+import { contentOf, type Part, partsOf, pathOf } from "../model/placement.ts";
 import type { Inbox } from "./port.ts";
 
 type Delivery = Parameters<Inbox["removeDelivered"]>[0];
@@ -20,6 +22,45 @@ const MODE_BITS = 0o7777;
 
 /** A crash leaves at most a folder in `staging` that `clearAsides` removes. */
 export async function removeDelivered(
+  root: string,
+  staging: string,
+  delivery: Delivery,
+): Promise<"removed" | "foreign"> {
+  const { placement } = delivery;
+  if (placement === undefined) return removeFolder(root, staging, delivery);
+  const isWhole = placement.deliver === "folder";
+  if (isWhole && (await removeFolder(root, staging, delivery)) === "foreign") return "foreign";
+  // The signs that a delivery is there go first.
+  const files = partsOf(placement).filter(({ from }) => from !== "folder");
+  let isForeign = false;
+  for (const part of files.toReversed()) {
+    const result = await removeFile(root, staging, join(root, pathOf(placement, part.as)), part);
+    if (result === "foreign" && part.from === "file") isForeign = true;
+  }
+  return isForeign ? "foreign" : "removed";
+}
+
+/** A missing file counts as removed. */
+async function removeFile(
+  root: string,
+  staging: string,
+  path: string,
+  { inode }: Part,
+): Promise<"removed" | "foreign"> {
+  try {
+    if (!(await exists(path))) return "removed";
+    const { ino, uid } = await lstat(path, { bigint: true });
+    const isOurs = String(ino) === inode && uid === (await lstat(staging, { bigint: true })).uid;
+    if (!isOurs || !(await hasNoLinkAbove(root, path))) return "foreign";
+    await unlink(path).catch(unlessGone);
+    durableStep("file removed");
+    return "removed";
+  } catch (error) {
+    throw faultOfDisk(error, path);
+  }
+}
+
+async function removeFolder(
   root: string,
   staging: string,
   delivery: Delivery,
@@ -98,6 +139,9 @@ async function hasNoLinkAbove(root: string, folder: string): Promise<boolean> {
   return join(realRoot, dirname(folder).slice(root.length)) === realParent;
 }
 
-async function isDelivery(folder: string, { id }: Delivery): Promise<boolean> {
-  return (await lstat(folder)).isDirectory() && (await readDeliveryId(folder)) === id;
+async function isDelivery(folder: string, { id, placement }: Delivery): Promise<boolean> {
+  const facts = await lstat(folder, { bigint: true });
+  if (!facts.isDirectory()) return false;
+  if (placement !== undefined) return contentOf(placement)[0]?.inode === String(facts.ino);
+  return (await readDeliveryId(folder)) === id;
 }

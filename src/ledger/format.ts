@@ -35,6 +35,7 @@ const KEYS = {
   verified: v.optional(v.picklist(VERIFIED)),
   complete: Text,
   acknowledgement: Text,
+  placement: v.optional(v.picklist(["folder", "files"])),
   released: v.optional(ReleaseShape),
   route: Text,
   routedBecause: Text,

@@ -1,6 +1,6 @@
 /** Opens the ledger of an inbox. */
 import { mkdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type Disk, meansNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
@@ -12,7 +12,7 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
 import { LedgerPaths, nameOf, parseNotes, SPREAD } from "./paths.ts";
-import type { Ledger, OnDamaged, OnUnrecovered, RetentionRules, Stage, Stages } from "./port.ts";
+import type { Ledger, OnDamaged, OnUnrecovered, Placements, RetentionRules, Stage, Stages } from "./port.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -114,6 +114,7 @@ class FileLedger implements Ledger {
   readonly attempts: FileAttempts;
   readonly starts: Ledger["starts"];
   readonly stages: Stages;
+  readonly placements: Placements;
   readonly #paths: LedgerPaths;
   readonly #disk: Disk;
   readonly #clock: Clock;
@@ -157,7 +158,7 @@ class FileLedger implements Ledger {
       read: (mailbox) => this.#try(starts.read(mailbox)),
       create: (mailbox, before, at) => this.#try(starts.create(mailbox, before, at)),
     };
-    const { targets } = this.#rounds;
+    const { targets, placing } = this.#rounds;
     this.stages = {
       openStage: (record) => this.#try(this.#rounds.openStage(record)),
       closeStage: (stage) => this.#try(this.#rounds.closeStage(stage)),
@@ -169,8 +170,17 @@ class FileLedger implements Ledger {
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
       takeFolder: (folder, transfer, inbox) => this.#try(targets.takeFolder(folder, transfer, inbox)),
       giveBack: (folder, inbox) => targets.giveBack(folder, inbox),
+      claim: (stage, names, transfer, inbox) => this.#try(placing.claim(stage, names, transfer, inbox)),
+      writePlacement: (stage, ...placement) => this.#try(placing.write(stage, ...placement)),
+      placementOf: (folder) => join(paths.placements, basename(folder)),
+      dropPlacement: (stage) => this.#try(placing.drop(stage)),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
+    };
+    this.placements = {
+      find: (end) => this.#try(placing.find(end)),
+      folderOf: (end) => placing.folderOf(end),
+      forget: (end) => this.#try(placing.forget(end)),
     };
   }
 

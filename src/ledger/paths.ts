@@ -21,10 +21,13 @@ export interface RecordFile {
   readonly round: number;
 }
 
+/** The file in the folder of a placement that holds it. A copy of the manifest is beside it. */
+export const PLACEMENT = "placement.json";
+
 /** How an outbox entry's name ends. A late worker may leave an empty `wait` beside the true entry: it comes last. */
 export const OUTBOX_KINDS = ["kept", "json", "wait"] as const;
 
-const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip)?$/;
+const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip|\.beside)?$/;
 const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const NOTE = /^(.+)\.json$/;
 
@@ -40,6 +43,10 @@ export class LedgerPaths {
   readonly outbox: string;
   /** For files that have no name yet. */
   readonly temporary: string;
+  /** The placements of deliveries that are not picked up yet. */
+  readonly placements: string;
+  /** Names in the inbox that deliveries have claimed. */
+  readonly names: string;
 
   constructor(work: string) {
     this.work = work;
@@ -51,12 +58,15 @@ export class LedgerPaths {
     this.starts = join(work, "starts");
     this.outbox = join(work, "outbox");
     this.temporary = join(work, "new");
+    this.placements = join(work, "placements");
+    this.names = join(work, "names");
   }
 
   /** Created by the ledger. */
   folders(): readonly string[] {
-    const { ledger, attempts, staging, notes, journal, starts, temporary } = this;
-    return [ledger, attempts, staging, notes, journal, starts, temporary, new Quarantine(this.work).folder];
+    const { ledger, attempts, staging, notes, journal, starts, temporary, placements, names } = this;
+    const quarantine = new Quarantine(this.work).folder;
+    return [ledger, attempts, staging, notes, journal, starts, temporary, placements, names, quarantine];
   }
 
   ledgerFolder(name: string): string {
@@ -94,6 +104,16 @@ export class LedgerPaths {
 
   zip(id: StageId): string {
     return `${this.staged(id)}.zip`;
+  }
+
+  /** Files that are placed beside the delivered folder, or after the delivered files. */
+  beside(id: StageId): string {
+    return `${this.staged(id)}.beside`;
+  }
+
+  /** The folder of a stage's placement, with a copy of its manifest. */
+  placement({ name, round, token }: StageId): string {
+    return join(this.placements, `${name}~${round}~${token}`);
   }
 
   outboxEntry(name: string, round: number, kind: (typeof OUTBOX_KINDS)[number]): string {
@@ -144,7 +164,7 @@ export function parseNotes(files: readonly string[]): string[] {
   return files.flatMap((file) => NOTE.exec(file)?.[1] ?? []);
 }
 
-/** `suffix`: `.ticket`, `.zip`, or empty for the staged folder itself. */
+/** `suffix`: `.ticket`, `.zip`, `.beside`, or empty for the staged folder itself. */
 export function parseStaged(entry: string): (StageId & { readonly suffix: string }) | undefined {
   const [, name, round, token, suffix = ""] = STAGED.exec(entry) ?? [];
   if (name === undefined || token === undefined) return undefined;

@@ -260,7 +260,10 @@ export class LedgerPeek {
 
   async #isPlaced(name: string, end: EndRecord, listing?: Listing): Promise<boolean> {
     if (end.token === undefined || listing === undefined) return this.#rounds.isPlaced(end);
-    return !listing.staged.has(basename(this.#paths.staged({ name, round: end.round, token: end.token })));
+    const id = { name, round: end.round, token: end.token };
+    return ![this.#paths.staged(id), this.#paths.beside(id)].some((path) =>
+      listing.staged.has(basename(path)),
+    );
   }
 
   /** The record of a finished hand-off takes precedence over entries that a late worker left in the outbox. */

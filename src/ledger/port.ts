@@ -6,6 +6,7 @@
  */
 import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
 import type { RecordedAct } from "../model/order.ts";
+import type { Placement } from "../model/placement.ts";
 import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
 import type { Occasion } from "./format.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
@@ -22,6 +23,10 @@ export interface Stage {
   readonly folder: string;
   /** The path for a ZIP until it is unpacked. */
   readonly zip: string;
+  /** The folder for files that are placed beside the delivered folder. Created by the attempt if it is needed. */
+  readonly beside: string;
+  /** The folder for the placement, and a copy of the manifest. */
+  readonly placement: string;
   /** The folder is still empty. */
   readonly isNew: boolean;
 }
@@ -45,6 +50,7 @@ export interface Ledger {
   /** Ends a round without content: `gone`. False if it has ended before. Durable. */
   end(record: TransferRecord): Promise<boolean>;
   readonly stages: Stages;
+  readonly placements: Placements;
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
   readonly starts: Pick<Starts, "read" | "create">;
@@ -75,6 +81,16 @@ export interface Ledger {
   flush(): Promise<void>;
   /** Flushes, and closes the open folders. */
   close(): Promise<void>;
+}
+
+/** The placements of deliveries that are not picked up yet. */
+export interface Placements {
+  /** `undefined` for a delivery without one, and after `forget`. Throws `RECORD_UNREADABLE`. */
+  find(end: TransferRecord): Promise<Placement | undefined>;
+  /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
+  folderOf(end: TransferRecord): string | undefined;
+  /** The delivery was picked up. */
+  forget(end: TransferRecord): Promise<void>;
 }
 
 export interface RetentionRules {
@@ -117,14 +133,26 @@ export interface Stages {
   takeFolder(folder: string, transfer: Routed, inbox?: string): Promise<string>;
   giveBack(folder: string, inbox?: string): void;
   /**
+   * Claims names for a delivery with a placement: paths from the inbox's root. False, without a claim, if another delivery or
+   * any file has one of them. The names stay claimed until the delivery is placed. Throws `TARGET_UNSAFE`.
+   */
+  claim(stage: Stage, paths: readonly string[], transfer: Routed, inbox?: string): Promise<boolean>;
+  /** Stores the placement of a stage, with a copy of its manifest, and syncs both. Must precede `seal`. */
+  writePlacement(stage: Stage, placement: Placement, manifest: string): Promise<void>;
+  /** The folder with the placement of a staged folder, and a copy of its manifest. It may be missing. */
+  placementOf(folder: string): string;
+  /** Removes a placement that an earlier attempt with this stage has stored. */
+  dropPlacement(stage: Stage): Promise<void>;
+  /**
    * Ends the round with a sealed stage: `delivered` or `quarantined`. False if the round has ended before, or this
    * attempt was revoked. After true, the end is durable, and `place` must follow.
    */
   endWith(stage: Stage, record: TransferRecord): Promise<boolean>;
   /**
-   * Moves the staged folder of an ended round to the inbox or the quarantine, and removes content that earlier rounds
-   * left in quarantine. Returns the record with its actual folder; `undefined` if the folder was moved before.
-   * `stage`: the stage that has just ended the round. Throws `INBOX_MISSING` and `INBOX_APART`.
+   * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox,
+   * and removes content that earlier rounds left in quarantine. Returns the record with its actual folder; `undefined`
+   * if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`.
+   * `stage`: the stage that has just ended the round.
    */
   place(record: TransferRecord, stage?: Stage): Promise<TransferRecord | undefined>;
 }

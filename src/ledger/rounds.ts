@@ -7,7 +7,8 @@
  * Each attempt at a round has a random token, a ticket (`staging/NAME~R~TOKEN.ticket`) and a staged folder. To deliver:
  *   1. the staged folder is complete, and the folder and `staging/` are synced;
  *   2. the end record is written to the ticket, synced, and linked to its name, and the folder of the record is synced;
- *   3. the staged folder that the end record names is renamed to its target, and the target's parent is synced.
+ *   3. the staged folder that the end record names is renamed to its target, and the target's parent is synced; a delivery
+ *      with a placement is placed part by part instead.
  * Any process may do step 3, at any time and any number of times. A missing staged folder means that step 3 was done.
  *
  * The attempt itself may remove its staged folder. Other processes may do so once the round has ended with another
@@ -22,6 +23,7 @@ import type { Routed, TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
 import { Inboxes } from "./inboxes.ts";
 import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
+import { Placing } from "./placing.ts";
 import type { Stage } from "./port.ts";
 import { Quarantine } from "./quarantine.ts";
 import { PARENT, Targets } from "./targets.ts";
@@ -70,6 +72,7 @@ export class Rounds {
   readonly quarantine: Quarantine;
   readonly once: OnceFiles;
   readonly #inboxes: Inboxes;
+  readonly placing: Placing;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
   readonly #options: RoundsOptions;
@@ -87,6 +90,7 @@ export class Rounds {
     this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
     this.once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
     this.#inboxes = new Inboxes(options.paths, options.root);
+    this.placing = new Placing({ ...options, syncs: this.syncs, targets: this.targets });
   }
 
   /** Throws `RECORD_UNREADABLE`. */
@@ -138,6 +142,8 @@ export class Rounds {
       ...id,
       folder,
       zip: this.#paths.zip(id),
+      beside: this.#paths.beside(id),
+      placement: this.#paths.placement(id),
       isNew: true,
       ticket,
       isWritten: false,
@@ -167,6 +173,7 @@ export class Rounds {
     const own = stage as OwnStage;
     await this.#forget(own);
     if ((await this.endedBy(own)) === "this") return;
+    await this.placing.drop(own);
     await this.#disk.removeTree(own.folder);
     await tryUnlink(this.#disk, own.zip);
   }
@@ -261,16 +268,12 @@ export class Rounds {
   async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
     if (end.token === undefined) return undefined;
     const id: StageId = { name: nameOf(end), round: end.round, token: end.token };
-    const staged = this.#paths.staged(id);
     // The record's creator may have stopped before the sync: after a power cut, the round would be open again.
     if (!isDurable) {
-      if ((await this.#disk.kindOf(staged)) === undefined) return undefined;
+      if (await this.isPlaced(end)) return undefined;
       await this.syncs.sync(this.#paths.ledgerFolder(id.name));
     }
-    const placed =
-      end.state === "delivered"
-        ? await this.targets.move(staged, end.folder ?? "", end, this.#inboxes.rootOf(end))
-        : await this.quarantine.moveIn(staged, id.name, id.round);
+    const placed = await this.#placeContent(end, id);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);
     // The round has ended: the stages of other attempts are of no use.
@@ -278,6 +281,19 @@ export class Rounds {
       for (const other of await this.#listStages(id)) await this.#remove(other);
     }
     return placed;
+  }
+
+  async #placeContent(end: EndRecord, id: StageId): Promise<string | undefined> {
+    const staged = this.#paths.staged(id);
+    if (end.state !== "delivered") {
+      // An earlier attempt with this stage may have prepared a delivery.
+      await this.placing.drop(id);
+      return this.quarantine.moveIn(staged, id.name, id.round);
+    }
+    const root = this.#inboxes.rootOf(end);
+    if (end.placement === undefined) return this.targets.move(staged, end.folder ?? "", end, root);
+    await this.placing.place(id, end, root);
+    return end.folder;
   }
 
   /** Removes the ticket of a settled round, so that recovery does not return the round again. */
@@ -293,6 +309,7 @@ export class Rounds {
   async isPlaced(end: EndRecord): Promise<boolean> {
     if (end.token === undefined) return true;
     const id = { name: nameOf(end), round: end.round, token: end.token };
+    if (end.placement !== undefined) return !(await this.placing.isOpen(id));
     return (await this.#disk.kindOf(this.#paths.staged(id))) === undefined;
   }
 
@@ -302,6 +319,9 @@ export class Rounds {
    * of content that cannot be placed.
    */
   async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<Recovered[]> {
+    await this.placing.claims
+      .clear((owner) => this.#isOver(owner))
+      .catch((error: unknown) => onFailed("", error));
     const ids = new Map<string, StageId>();
     for (const entry of await this.#disk.list(this.#paths.staging)) {
       const found = parseStaged(entry);
@@ -329,6 +349,14 @@ export class Rounds {
     return recovered;
   }
 
+  /** Whether a round, named by `NAME~R`, has ended and its content is placed. */
+  async #isOver(owner: string): Promise<boolean> {
+    const at = owner.lastIndexOf("~");
+    // A damaged record is reported elsewhere.
+    const end = await this.readEnd(owner.slice(0, at), Number(owner.slice(at + 1))).catch(() => undefined);
+    return end !== undefined && (await this.isPlaced(end));
+  }
+
   async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
     const folder = await this.place(end);
     if (this.#options.isAlone) {
@@ -342,6 +370,7 @@ export class Rounds {
 
   async #remove(id: StageId): Promise<void> {
     await tryUnlink(this.#disk, this.#paths.ticket(id));
+    await this.placing.drop(id);
     await this.#disk.removeTree(this.#paths.staged(id));
     await tryUnlink(this.#disk, this.#paths.zip(id));
     const own = this.#stages.get(`${id.name}~${id.round}`);

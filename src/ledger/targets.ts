@@ -47,7 +47,7 @@ export class Targets {
    * `INBOX_MISSING`.
    */
   async takeFolder(folder: string, transfer: Routed, root = this.#options.root): Promise<string> {
-    await this.#prepareParents(root, folder, transfer);
+    await this.prepareParents(root, folder, transfer);
     for (let number = 1; ; number++) {
       const candidate = numbered(folder, number);
       const path = join(root, candidate);
@@ -72,7 +72,7 @@ export class Targets {
     for (let [number, isFree] = [1, this.#taken.has(join(root, wanted))]; ; isFree = false) {
       const folder = numbered(wanted, number);
       if (!isFree) {
-        await this.#prepareParents(root, folder, transfer);
+        await this.prepareParents(root, folder, transfer);
         if ((await this.#disk.kindOf(join(root, folder))) !== undefined) {
           number++;
           continue;
@@ -104,8 +104,8 @@ export class Targets {
     return false;
   }
 
-  /** Creates each missing folder above the target, from the inbox's root on. The root itself must exist. */
-  async #prepareParents(root: string, folder: string, transfer: Routed): Promise<void> {
+  /** Creates each missing folder above the target, from the inbox's root on. The root itself must exist. Throws `TARGET_UNSAFE`. */
+  async prepareParents(root: string, folder: string, transfer: Routed): Promise<void> {
     const segments = folder.split("/").slice(0, -1);
     for (let depth = 1; depth <= segments.length; depth++) {
       const path = join(root, ...segments.slice(0, depth));

@@ -29,7 +29,14 @@ type TransferEvent =
   | { readonly type: "transfer-expiring"; readonly record: TransferRecord }
   | { readonly type: "password-refused"; readonly record: TransferRecord }
   /** The transfer is delivered without its confidential message, because the service refuses the message. */
-  | { readonly type: "message-refused"; readonly record: TransferRecord; readonly fault: Fault };
+  | { readonly type: "message-refused"; readonly record: TransferRecord; readonly fault: Fault }
+  /** A received archive is delivered without being unpacked. */
+  | {
+      readonly type: "archive-left";
+      readonly record: TransferRecord;
+      readonly archive: string;
+      readonly fault: Fault;
+    };
 
 type MailboxEvent =
   /** `unusable`: how many entries of the list cannot be used. */

@@ -151,6 +151,16 @@ export interface Handoff {
   readonly gid?: number | undefined;
   /** The name of an empty file that is written last, before the folder appears. */
   readonly marker: string | undefined;
+  /** Each transfer is one folder (the default), or each file comes by itself into a folder that transfers share. */
+  readonly deliver?: "folder" | "files";
+  /** The names of files that are delivered by themselves, such as `{trackingId}_{name}`. */
+  readonly names?: string;
+  /** Where manifest and sums are: in the folder (the default), beside the folder or the files, or nowhere. */
+  readonly manifest?: "inside" | "beside" | "none";
+  /** Received ZIP files are not unpacked (the default), unpacked beside the archive, or delivered unpacked instead of it. */
+  readonly unpack?: "none" | "beside" | "instead";
+  /** The end of the name of the empty file that follows each delivered folder or file. */
+  readonly done?: string | undefined;
   /** Runs after each delivery. */
   readonly command?: HandoffCommand | undefined;
   /** Called after each delivery. */

@@ -23,7 +23,7 @@ const MANIFEST_VERSION = 2;
 /** More than the largest transfer needs, and small enough for memory. */
 const MAX_BYTES = 512 * 1024 * 1024;
 
-const FileShape = v.object({
+const FILE = {
   /** Safe on every file system, and unique in the folder. */
   name: v.string(),
   originalName: v.string(),
@@ -34,9 +34,26 @@ const FileShape = v.object({
   sha256: v.string(),
   /** Every checksum of the sender matches, and there is at least one. */
   verified: v.boolean(),
-});
+  /** The name of the archive that it was unpacked from; its `originalName` is the path there. */
+  from: v.optional(v.string()),
+};
+
+const FileShape = v.object(FILE);
 
 const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
+
+const ArchiveShape = v.object({
+  name: v.string(),
+  originalName: v.string(),
+  size: v.number(),
+  sha256: v.string(),
+  /** It is among the delivered files. */
+  isDelivered: v.boolean(),
+  /** How many files were unpacked from it. */
+  files: v.number(),
+  /** Why it was not unpacked. */
+  refused: v.optional(v.string()),
+});
 
 const CONTENTS = {
   subject: v.optional(v.string()),
@@ -44,10 +61,15 @@ const CONTENTS = {
   message: v.picklist(["present", "none", "refused"]),
   messageFile: v.optional(MessageShape),
   files: v.pipe(v.array(FileShape), v.readonly()),
+  /** Received archives; missing if none was to be unpacked. */
+  unpacked: v.optional(v.array(ArchiveShape)),
 };
 
 /** Everything that a complete transfer consists of. */
 export const ContentsShape = v.object(CONTENTS);
+
+/** The name of a file that was delivered by itself; missing for a file in a delivered folder. */
+const DELIVERED_AS = { deliveredAs: v.optional(v.string()) };
 
 /** Consumers rely on these keys. */
 const ManifestShape = v.object({
@@ -62,6 +84,8 @@ const ManifestShape = v.object({
   verified: v.picklist(VERIFIED),
   released: v.optional(ReleaseShape),
   ...CONTENTS,
+  messageFile: v.optional(v.object({ ...MessageShape.entries, ...DELIVERED_AS })),
+  files: v.pipe(v.array(v.object({ ...FILE, ...DELIVERED_AS })), v.readonly()),
 });
 
 type AnyFile = Readonly<Pick<v.InferOutput<typeof FileShape>, "name" | "size" | "sha256">>;
@@ -79,7 +103,12 @@ export function deliveryId(name: string, round: number): string {
 
 /** Two contents with the same digest are the same, whatever the order of their keys. */
 export function digestOf(contents: Contents): string {
-  return hash("sha256", JSON.stringify(v.parse(ContentsShape, contents)), "hex");
+  return hash("sha256", JSON.stringify(withoutNames(contents)), "hex");
+}
+
+/** The contents of a manifest, without the names of its delivery. */
+export function withoutNames(contents: Contents): Contents {
+  return v.parse(ContentsShape, contents);
 }
 
 /** `none` for a transfer without files: no checksum proved anything. */
@@ -99,8 +128,16 @@ export function filesIn({ files, messageFile }: Contents): readonly AnyFile[] {
   return messageFile === undefined ? files : [...files, messageFile];
 }
 
+/** The names of files that are delivered by themselves, by their names in the contents. */
+export type DeliveredNames = ReadonlyMap<string, string>;
+
 /** `name`: the ledger's name of the transfer. */
-export function formatManifest(record: TransferRecord, name: string, contents: Contents): string {
+export function formatManifest(
+  record: TransferRecord,
+  name: string,
+  contents: Contents,
+  names: DeliveredNames = new Map(),
+): string {
   const { mailbox, sender, trackingId, transferId, expires, round, released, at } = record;
   const manifest: Manifest = {
     version: MANIFEST_VERSION,
@@ -114,14 +151,20 @@ export function formatManifest(record: TransferRecord, name: string, contents: C
     verified: verifiedOf(contents),
     released,
     ...contents,
+    messageFile: contents.messageFile && withName(contents.messageFile, names),
+    files: contents.files.map((file) => withName(file, names)),
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;
 }
 
+function withName<File extends { readonly name: string }>(file: File, names: DeliveredNames) {
+  return { ...file, deliveredAs: names.get(file.name) };
+}
+
 /** Safe names need none of the escapes that `sha256sum` knows. */
-export function formatSums(contents: Contents): string {
+export function formatSums(contents: Contents, names: DeliveredNames = new Map()): string {
   return filesIn(contents)
-    .map(({ name, sha256 }) => `${sha256}  ${name}\n`)
+    .map(({ name, sha256 }) => `${sha256}  ${names.get(name) ?? name}\n`)
     .join("");
 }
 
@@ -131,20 +174,24 @@ export class DamagedFolder extends Error {
 }
 
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
-export async function readManifest(folder: string): Promise<Manifest> {
-  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, MANIFEST)));
+export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
+  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file)));
   if (!result.success) {
     const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
-    throw new DamagedFolder(`${MANIFEST} is not one of ours: look at ${key ?? "its beginning"}`);
+    throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);
   }
-  for (const { name } of result.output.files) demandPlainName(name, MANIFEST);
+  const { files, messageFile } = result.output;
+  for (const { name, deliveredAs = name } of messageFile === undefined ? files : [...files, messageFile]) {
+    demandPlainName(name, file);
+    demandPlainName(deliveredAs, file);
+  }
   return result.output;
 }
 
 /** The SHA-256 of each file by its name. Throws `DamagedFolder`. */
-export async function readSums(folder: string): Promise<Map<string, string>> {
+export async function readSums(folder: string, file: string = SUMS): Promise<Map<string, string>> {
   const sums = new Map<string, string>();
-  for (const [index, line] of (await readText(folder, SUMS)).split("\n").entries()) {
+  for (const [index, line] of (await readText(folder, file)).split("\n").entries()) {
     if (line === "") continue;
     const [, sum, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
     if (sum === undefined || name === undefined) {

@@ -98,6 +98,8 @@ export interface TransferRecord extends TransferKey {
   readonly complete?: string | undefined;
   /** The file name reserved in the folder for the consumer's acknowledgement. */
   readonly acknowledgement?: string | undefined;
+  /** It has a placement, which says where its parts go. Missing: it is one folder with its manifest inside. */
+  readonly placement?: "folder" | "files" | undefined;
   readonly released?: Release | undefined;
   /** The route that it matches, and the conditions that it meets, for people. Missing if it matches none. */
   readonly route?: string | undefined;

@@ -9,7 +9,7 @@ import { setFolderMode } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import { type Contents, deliveryId, digestOf, filesIn, verifiedOf } from "../model/manifest.ts";
+import { type Contents, deliveryId, digestOf, filesIn, MANIFEST, verifiedOf } from "../model/manifest.ts";
 import { clearStage } from "./adopt.ts";
 import { isProven, setFileModes } from "./complete.ts";
 import type { Run } from "./run.ts";
@@ -24,7 +24,7 @@ interface StagedFiles {
 }
 
 /**
- * Does nothing if no check is configured. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a
+ * Does nothing if no check is configured. Returns whether the check ran. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a
  * stop the next attempt runs the check again.
  */
 export async function checkContent(
@@ -33,12 +33,12 @@ export async function checkContent(
   stage: Stage,
   staged: StagedFiles,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { checker, ledger } = tools;
   const { record, key, password, handoff } = run;
   const check = tools.check();
   // An operator has released the transfer although the check refused it.
-  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return;
+  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return false;
   const { contents } = staged;
   const { folder } = stage;
   if (record.state !== "checking") run.enter("checking", { complete: digestOf(contents) });
@@ -46,11 +46,12 @@ export async function checkContent(
   const { mailbox, trackingId, transferId, sender, round } = record;
   const facts = { id: deliveryId(key, round), mailbox, trackingId, transferId, sender };
   const secrets = password === undefined ? [] : [password];
+  const manifest = join(staged.added.has(MANIFEST) ? folder : stage.placement, MANIFEST);
   await forbidWriting(folder, handoff);
   durableStep("folder read-only");
   const before = await snapshot(folder);
   const fault = await checker
-    .run(check, { ...facts, verified: verifiedOf(contents), folder, secrets }, signal)
+    .run(check, { ...facts, verified: verifiedOf(contents), folder, manifest, secrets }, signal)
     .then(() => undefined)
     .catch((error: unknown) => error);
   signal.throwIfAborted();
@@ -66,6 +67,7 @@ export async function checkContent(
   await setFileModes(folder, await readdir(folder), handoff.fileMode);
   await setFolderMode(folder, handoff.folderMode);
   await ledger.stages.seal(stage);
+  return true;
 }
 
 async function forbidWriting(

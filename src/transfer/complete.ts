@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { withDescriptor } from "../base/descriptor.ts";
 import { finishFile } from "../base/durable.ts";
-import { bytesOf, type Contents, digestOf, filesIn, readManifest } from "../model/manifest.ts";
+import { bytesOf, type Contents, digestOf, filesIn, readManifest, withoutNames } from "../model/manifest.ts";
 import { clearStage, copyComplete } from "./adopt.ts";
 import { hashFile } from "./fetch.ts";
 import { MANY_FILES } from "./large.ts";
@@ -33,7 +33,8 @@ export async function takeComplete(
   run.stage = stage;
   const folders = [...(stage.isNew ? [] : [stage.folder]), ...(await stages.otherContent(stage))];
   for (const folder of folders) {
-    const contents = await readContents(folder, complete);
+    const contents =
+      (await readContents(folder, complete)) ?? (await readContents(stages.placementOf(folder), complete));
     if (contents === undefined) continue;
     const names = new Set(filesIn(contents).map(({ name }) => name));
     if (folder === stage.folder) await clearStage(stage, (name) => names.has(name));
@@ -95,11 +96,7 @@ export async function isProven(folder: string, contents: Contents, signal: Abort
 /** `undefined` if the folder has no manifest, or one of other contents. */
 async function readContents(folder: string, digest: string): Promise<Contents | undefined> {
   const contents = await readManifest(folder).catch(() => undefined);
-  return contents !== undefined && digestOf(contents) === digest ? contentsOf(contents) : undefined;
-}
-
-function contentsOf({ subject, message, messageFile, files }: Contents): Contents {
-  return { subject, message, messageFile, files };
+  return contents !== undefined && digestOf(contents) === digest ? withoutNames(contents) : undefined;
 }
 
 async function copyInto(

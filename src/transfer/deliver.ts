@@ -12,8 +12,10 @@ import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf }
 import type { TransferRecord } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
 import { checkContent } from "./check.ts";
+import { needsPlacement, planDelivery, writeDelivery } from "./placement.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
+import { unpackArchives } from "./unpack-archives.ts";
 
 const OWNER_BITS = 0o700;
 
@@ -25,24 +27,36 @@ export async function deliver(
   tools: TransferTools,
   source: Source,
   run: Run,
-  contents: Contents,
+  sent: Contents,
   wanted: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { ledger, handoffs } = tools;
-  const { stage } = run;
+  const { stage, handoff } = run;
   const own = routeOf(source.mailbox, run.record)?.inbox ?? source.mailbox.inbox;
   const inbox = own === tools.inbox.root ? undefined : own;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
+    const contents = await unpackArchives(tools, run, stage, sent, signal);
+    const planned = needsPlacement(handoff)
+      ? await planDelivery(tools, source, run, stage, contents, { wanted, inbox })
+      : undefined;
     const added = await finishStage(tools, run, stage, contents);
+    if (planned !== undefined) await writeDelivery(tools, run, stage, planned);
+    else if (!stage.isNew) await ledger.stages.dropPlacement(stage);
     await ledger.stages.seal(stage);
-    await checkContent(tools, run, stage, { contents, added }, signal);
+    const isChecked = await checkContent(tools, run, stage, { contents, added }, signal);
+    // The check may have changed these files, which are not in the folder.
+    if (isChecked && planned !== undefined) {
+      await writeDelivery(tools, run, stage, planned);
+      await ledger.stages.seal(stage);
+    }
     signal.throwIfAborted();
-    const folder = await ledger.stages.takeFolder(wanted, run.record, inbox);
+    const folder = planned?.folder ?? (await ledger.stages.takeFolder(wanted, run.record, inbox));
     try {
-      const { acknowledgement } = run.handoff;
-      run.enter("delivering", { folder, inbox, verified: verifiedOf(contents), acknowledgement });
+      const { acknowledgement } = handoff;
+      const facts = { folder, inbox, placement: planned?.deliver, acknowledgement };
+      run.enter("delivering", { verified: verifiedOf(contents), ...facts });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);
       const placed = await endWith(tools, run, stage, record);
@@ -113,7 +127,7 @@ async function afterPlacing(
   passwords.settled(mailbox, record.trackingId);
 }
 
-/** Adds manifest, sums and marker, each of them synced. Returns their texts by name. */
+/** Adds manifest, sums and marker, where the folder gets them, each of them synced. Returns their texts by name. */
 async function finishStage(
   { ledger }: TransferTools,
   run: Run,
@@ -121,12 +135,13 @@ async function finishStage(
   contents: Contents,
 ): Promise<ReadonlyMap<string, string>> {
   const { record, handoff } = run;
-  const texts = new Map([
-    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
-    [SUMS, formatSums(contents)],
-  ]);
-  if (handoff.marker !== undefined) texts.set(handoff.marker, "");
-  await forEachLimit(texts, texts.size, ([name, text]) =>
+  const texts = new Map<string, string>();
+  if ((handoff.manifest ?? "inside") === "inside") {
+    texts.set(MANIFEST, formatManifest(record, ledger.nameOf(record), contents));
+    texts.set(SUMS, formatSums(contents));
+  }
+  if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, "");
+  await forEachLimit(texts, Math.max(texts.size, 1), ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
   if (handoff.gid !== undefined) await setGroup(folder, handoff.gid);

@@ -19,6 +19,7 @@ import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
 import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./open.ts";
+import { layoutValues } from "./placement.ts";
 import { planTransfer } from "./plan.ts";
 import { quietUntil } from "./quiet.ts";
 import { followRoutes, isStillHeld, listedFacts } from "./route.ts";
@@ -277,12 +278,6 @@ function folderOf(
   record: TransferRecord,
   subject: OpenedTransfer["subject"],
 ): string {
-  return inbox.formatLayout(routeOf(mailbox, record)?.layout ?? mailbox.layout, {
-    mailbox: mailbox.name,
-    sender: record.sender,
-    trackingId: record.trackingId,
-    transferId: record.transferId,
-    subject: subject ?? "",
-    discovered: new Date(record.at.discovered ?? 0),
-  });
+  const layout = routeOf(mailbox, record)?.layout ?? mailbox.layout;
+  return inbox.formatLayout(layout, layoutValues(mailbox, record, subject));
 }

@@ -18,6 +18,15 @@ export interface DirectoryLimits {
   readonly maxEntries: number;
   /** Allows and skips one entry that was not announced: the service's own list of checksums. */
   readonly allowExtra?: boolean;
+  /** Skips entries that are folders. Otherwise the archive is refused. */
+  readonly skipsFolders?: boolean;
+}
+
+/** A file in an archive of unknown content. */
+export interface ListedEntry {
+  /** As the archive spells it. */
+  readonly path: string;
+  readonly bytes: number;
 }
 
 export interface MatchedEntry {
@@ -27,6 +36,36 @@ export interface MatchedEntry {
 
 const STORED = 0;
 export const DEFLATED = 8;
+
+/** All files of an archive. Throws `ARCHIVE_WRONG` if one is encrypted, special or outside of the archive's own folder. */
+export async function listDirectory(
+  archive: ZipFile,
+  { maxEntries }: DirectoryLimits,
+  signal: AbortSignal,
+): Promise<ListedEntry[]> {
+  const listed = new Map<string, ListedEntry>();
+  const entries: Entry[] = [];
+  for await (const found of archive.eachEntry()) {
+    signal.throwIfAborted();
+    if (archive.entriesRead > maxEntries) throw wrong(`it has more than ${maxEntries} entries`);
+    const readings = readName(found);
+    if (isFolder(found, readings)) continue;
+    refuseSpecial(found, readings);
+    const [path] = readings;
+    refuseOutside(path);
+    if (listed.has(path)) throw wrong(`${quoted(path)} is there twice`);
+    listed.set(path, { path, bytes: found.uncompressedSize });
+    entries.push(withoutTexts(found));
+  }
+  refuseOverlaps(entries, archive.fileSize);
+  return [...listed.values()];
+}
+
+/** Inlet gives files its own names, but an archive with such paths is no honest one. */
+function refuseOutside(path: string): void {
+  const isOutside = /^[/\\]|^[A-Za-z]:/.test(path) || path.split(/[/\\]/).includes("..");
+  if (isOutside) throw wrong(`${quoted(path)} leads out of its folder`);
+}
 
 /** Every wanted file with its entry, in the order of the ZIP. Throws `ARCHIVE_WRONG` or `SIZE_MISMATCH`. */
 export async function matchDirectory(
@@ -41,6 +80,7 @@ export async function matchDirectory(
   for await (const found of archive.eachEntry()) {
     signal.throwIfAborted();
     const readings = readName(found);
+    if (limits.skipsFolders === true && isFolder(found, readings)) continue;
     refuseSpecial(found, readings);
     const entry = withoutTexts(found);
     const match = unmatched.take(readings, entry.uncompressedSize);
@@ -138,11 +178,13 @@ function readName(entry: Entry): readonly [string, string] {
 const FILE_TYPE = { mask: 0o170000, none: 0, plain: 0o100000 };
 const DOS_FOLDER = 0x10;
 
+function isFolder({ externalFileAttributes }: Entry, [name]: readonly [string, ...string[]]): boolean {
+  return name.endsWith("/") || (externalFileAttributes & DOS_FOLDER) !== 0;
+}
+
 function refuseSpecial(entry: Entry, [name]: readonly [string, string]): void {
   const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE.mask;
-  if (name.endsWith("/") || (entry.externalFileAttributes & DOS_FOLDER) !== 0) {
-    throw wrong(`${quoted(name)} is a folder`);
-  }
+  if (isFolder(entry, [name])) throw wrong(`${quoted(name)} is a folder`);
   if (type !== FILE_TYPE.none && type !== FILE_TYPE.plain) throw wrong(`${quoted(name)} is not a plain file`);
   if (entry.isEncrypted()) throw wrong(`${quoted(name)} is encrypted`);
   if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED) {

@@ -13,6 +13,8 @@ import { startVerification } from "../model/checksum.ts";
 import {
   DEFLATED,
   type DirectoryLimits,
+  type ListedEntry,
+  listDirectory,
   type MatchedEntry,
   matchDirectory,
   quoted,
@@ -88,6 +90,21 @@ export async function unpackZip(
     throw faultOf(error, deadline.signal, folder);
   } finally {
     deadline.clear();
+  }
+}
+
+/** The files of a ZIP whose content is not known before. Throws `ARCHIVE_WRONG`, `DISK_REFUSED` or `STOPPED`. */
+export async function listZip(
+  zipPath: string,
+  limits: DirectoryLimits,
+  signal: AbortSignal,
+): Promise<ListedEntry[]> {
+  try {
+    await using zip = await open(zipPath, "r");
+    const archive = await openArchive(new ZipReader(zip, (await zip.stat()).size));
+    return await listDirectory(archive, limits, signal);
+  } catch (error) {
+    throw faultOf(error, signal, zipPath);
   }
 }
 

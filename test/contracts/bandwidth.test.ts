@@ -68,7 +68,8 @@ describe("a limit", () => {
       pairs.map(async ({ service, access }, at) => {
         const plan = await planFor(service, access);
         const folder = await makeFolder();
-        const stage = { name: "t", round: 1, token: "", folder, zip: `${folder}.zip`, isNew: true };
+        const paths = { folder, zip: `${folder}.zip`, beside: "", placement: "" };
+        const stage = { name: "t", round: 1, token: "", ...paths, isNew: true };
         const received = { bytes: 0 };
         const context = {
           service,

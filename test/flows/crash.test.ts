@@ -10,6 +10,7 @@ import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
 import { AT_ONCE, PLANS, walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { isOnRedis } from "../support/engine.ts";
+import type { HandoffTask } from "../support/handoff.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { childProgram, makeFolder, runCommand } from "../support/program.ts";
 import { accept, openReceiver, type Receiver } from "../support/receiver.ts";
@@ -62,6 +63,31 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
+
+  test.each<[string, HandoffTask]>([
+    [
+      "single files, with done-markers and a manifest",
+      { deliver: "files", manifest: "beside", done: ".done" },
+    ],
+    ["folders with manifest and done-marker beside them", { manifest: "beside", done: ".done" }],
+  ])(
+    "with %s, while a consumer takes everything at once",
+    async (name, handoff) => {
+      const simulator = await openTestSimulator({ transfers: PLANS });
+      const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", true, [], { handoff });
+      expect(Object.keys(undisturbed.tree).filter((path) => path.endsWith(".done"))).not.toEqual([]);
+      const crashAt = async (point: number) => {
+        const { crashed, ...life } = await runWithCrashes(simulator, "files", true, [point], { handoff });
+        expect({ point, ...life }).toEqual({ point, ...undisturbed });
+        return crashed === 1;
+      };
+      const every = oneIn(isOnRedis ? 6 : 3);
+      const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
+      expect(points * every).toBeGreaterThan(MIN_STEPS);
+      process.stdout.write(`crash points, ${name}: ${points}, one of ${every}\n`);
+    },
+    600_000,
+  );
 
   test("with a check, which sees each transfer before it appears, as a user other than root", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
@@ -176,7 +202,7 @@ interface CrashRun {
   readonly handoffs: readonly string[];
   /** Each transfer, and whether it was checked before or after its delivery; repeated checks count once. */
   readonly checks: readonly string[];
-  /** Staged folders that are left. */
+  /** Staged folders and claimed names that are left. */
   readonly staged: readonly string[];
   /** How often it was killed before its end. */
   readonly crashed: number;
@@ -192,6 +218,7 @@ interface RunOptions {
   readonly hasCheck?: boolean;
   /** The mailbox has its own inbox. */
   readonly hasInbox?: boolean;
+  readonly handoff?: HandoffTask;
 }
 
 /** Runs the daemon, kills it at each of the given steps in turn, and runs it to its end. */
@@ -200,7 +227,7 @@ async function runWithCrashes(
   fetch: CrashTask["fetch"],
   takesAway: boolean,
   crashes: readonly number[],
-  { hasHandoff = false, hasCheck = false, hasInbox = false, ...runAs }: RunOptions = {},
+  { hasHandoff = false, hasCheck = false, hasInbox = false, handoff, ...runAs }: RunOptions = {},
 ): Promise<CrashRun> {
   const folder = await makeFolder();
   const note = join(folder, "note");
@@ -220,6 +247,7 @@ async function runWithCrashes(
     ...runAs,
     ...(hasInbox ? { inbox: own } : {}),
     ...(hasCheck ? { check: [CHECK, note, join(inbox, "orders@example.com")] as const } : {}),
+    ...(handoff === undefined ? {} : { handoff }),
     ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
   };
   let crashed = 0;
@@ -249,7 +277,7 @@ async function runWithCrashes(
     handoffs: hasHandoff
       ? [...receivedBy("command", notesIn(note)), ...receivedBy("webhook", callsOf(receiver))]
       : [],
-    staged: readdirSync(join(inbox, ".inlet/staging")),
+    staged: ["staging", "names"].flatMap((name) => readdirSync(join(inbox, ".inlet", name))),
     checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
     crashed,
   };
@@ -313,7 +341,10 @@ function startConsumer(inbox: string, taken: string): { stop(): Promise<void> } 
     } catch {
       return;
     }
-    for (const name of names) renameSync(join(inbox, mailbox, name), join(taken, mailbox, name));
+    for (const name of names) {
+      if (existsSync(join(taken, mailbox, name))) throw new Error(`${name} appears twice`);
+      renameSync(join(inbox, mailbox, name), join(taken, mailbox, name));
+    }
   };
   const work = (async () => {
     while (open) {

@@ -39,6 +39,30 @@ test("exits with 3 if something differs, and names it for people and programs", 
   expect(terminal.stdout).toContain("1 folder differs from what was delivered.");
 });
 
+test.each([
+  ["beside the folder", { manifest: "beside", done: true }, "{trackingId}"],
+  ["nowhere but in the work folder", { manifest: "none" }, "{trackingId}"],
+  ["beside single files", { deliver: "files", manifest: "beside", done: true }, "flat"],
+  ["nowhere, for single files", { deliver: "files" }, "flat"],
+])("finds deliveries whose manifest is %s, and their changes", async (_, handoff, layout) => {
+  const { inbox, config } = await delivered({ handoff, defaults: { layout } });
+  const fine = await runProgram(["verify", inbox, "--config", config]);
+  expect([fine.exitCode, fine.stderr]).toEqual([0, expect.stringMatching(/^2 folders, 5 files, /)]);
+  const changed = join(inbox, layout === "flat" ? "flat/t1_a.txt" : "t1/a.txt");
+  await writeFile(changed, "HELLO");
+  const { exitCode, stdout } = await runProgram(["verify", inbox, "--config", config]);
+  expect([exitCode, stdout]).toEqual([3, expect.stringContaining(`changed\t${changed}\thas other content`)]);
+});
+
+test("verifies a folder by the manifest beside it", async () => {
+  const { inbox } = await delivered({
+    handoff: { manifest: "beside" },
+    defaults: { layout: "{trackingId}" },
+  });
+  const { exitCode, stderr } = await runProgram(["verify", join(inbox, "t1")]);
+  expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^1 folder, 2 files, /)]);
+});
+
 test("refuses folders that cannot be verified, with the reason", async () => {
   const folder = await makeFolder();
   await expect(callCommand(["verify", folder])).rejects.toThrow("holds no delivered folder");

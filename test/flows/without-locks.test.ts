@@ -75,12 +75,40 @@ test("without locks, two daemons with different inboxes of a mailbox deliver eac
   expect(listNames(join(installation.inbox, MAILBOX))).toEqual([]);
 });
 
-async function setUp() {
+test("without locks, a consumer that takes single files at once gets each file once and complete", async () => {
+  const keys = {
+    handoff: { deliver: "files", manifest: "beside", done: true },
+    defaults: { layout: "flat" },
+  };
+  const { sent, inbox, installation, env } = await setUp(keys);
+  const taken = join(installation.folder, "taken");
+  const consumer = startConsumer(join(inbox, "flat"), taken, (name, count) => `${count}~${name}`);
+  const countDelivered = () => listNames(taken).filter((name) => name.endsWith("_transfer.json")).length;
+  const contested = await runBoth(installation, env, countDelivered, keys);
+  await expectNothingLeft(installation);
+  await consumer.stop();
+
+  const files = Object.entries(sent).flatMap(([trackingId, all]) =>
+    Object.entries(all).map(([name, bytes]) => [`${trackingId}_${name}`, bytes] as const),
+  );
+  const expected = files.flatMap(([name]) => [name, `${name}.done`]);
+  for (const trackingId of NAMES) expected.push(`${trackingId}_SHA256SUMS`, `${trackingId}_transfer.json`);
+  const found = new Map(
+    listNames(taken).map((name) => [name.slice(name.indexOf("~") + 1), join(taken, name)]),
+  );
+  expect(listNames(taken)).toHaveLength(expected.length);
+  expect([...found.keys()].toSorted()).toEqual(expected.toSorted());
+  for (const [name, bytes] of files)
+    expect(readFileSync(found.get(name) ?? "").equals(bytes), name).toBe(true);
+  expect(listNames(join(inbox, ".inlet/names"))).toEqual([]);
+  expect(contested).toBeGreaterThanOrEqual(MIN_CONTESTED);
+});
+
+async function setUp(keys: Record<string, unknown> = {}) {
   const sent = Object.fromEntries(NAMES.map((name) => [name, makeFiles(name)]));
-  const installation = await install({
-    transfers: NAMES.map((trackingId) => transferPlan({ trackingId, files: planOf(sent[trackingId]) })),
-    faults: [{ on: "file", times: "always", does: SLOWLY }],
-  });
+  const transfers = NAMES.map((trackingId) => transferPlan({ trackingId, files: planOf(sent[trackingId]) }));
+  const faults = [{ on: "file", times: "always", does: SLOWLY } as const];
+  const installation = await install({ transfers, faults }, keys);
   const env = await compilePreload("grant-locks");
   return { sent, inbox: installation.inbox, installation, env };
 }
@@ -151,13 +179,17 @@ function readDeliveries(parent: string): Record<string, Files> {
   return found;
 }
 
-/** Moves every new folder to `taken`, each under a new name. */
-function startConsumer(parent: string, taken: string): { stop(): Promise<void> } {
+/** Moves every new folder or file to `taken`, each under a new name. */
+function startConsumer(
+  parent: string,
+  taken: string,
+  nameFor: (name: string, count: number) => string = (_, count) => String(count),
+): { stop(): Promise<void> } {
   mkdirSync(taken);
   let isOpen = true;
   let count = 0;
   const take = () => {
-    for (const name of listNames(parent)) renameSync(join(parent, name), join(taken, String(count++)));
+    for (const name of listNames(parent)) renameSync(join(parent, name), join(taken, nameFor(name, count++)));
   };
   const work = (async () => {
     while (isOpen) {

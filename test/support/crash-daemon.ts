@@ -35,7 +35,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
     fetch: task.fetch,
     inbox: task.inbox,
     since: task.since,
-    layout: "{mailbox}/{trackingId}",
+    layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
   const settings = settingsIn(task.folder, [mailbox], {

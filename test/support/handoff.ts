@@ -1,4 +1,6 @@
 /** Hand-off settings for tests. This file needs no test runner. */
+import type { Delivery } from "../../src/handoff/delivery.ts";
+import type { Announced } from "../../src/handoff/outbox-delivery.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import type { Check, Handoff } from "../../src/model/mailbox.ts";
 import { plainSecret } from "./settings.ts";
@@ -21,7 +23,16 @@ export interface HandoffTask {
   readonly webhookTimeoutMs?: number;
   readonly acknowledgement?: string;
   readonly expectWithinMs?: number;
+  readonly deliver?: Handoff["deliver"];
+  readonly manifest?: Handoff["manifest"];
+  readonly done?: string;
   readonly keep?: { readonly pickedUpMs?: number; readonly notPickedUpMs?: number };
+}
+
+/** A delivered folder with its manifest inside. */
+export function announced(delivery: Delivery): Announced {
+  const manifest = `${delivery.folder}/transfer.json`;
+  return { ...delivery, manifest, manifestPath: `/srv/inbox/${manifest}`, files: undefined };
 }
 
 /** A shell script that runs in the folder; `$0`, `$1` … are the arguments. */
@@ -36,12 +47,16 @@ export function checkWith(script: string, args: readonly string[] = [], more: Pa
 }
 
 export function makeHandoff(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {
-  const { command, webhook, keep = {} } = task;
+  const { command, webhook, keep = {}, deliver = "folder" } = task;
+  const { manifest = deliver === "files" ? "none" : "inside", done } = task;
   const env = { PATH: process.env["PATH"] ?? "" };
   return {
     fileMode,
     folderMode: 0o750,
     marker,
+    deliver,
+    manifest,
+    done,
     command:
       command === undefined ? undefined : { argv: command, env, timeoutMs: task.commandTimeoutMs ?? 60_000 },
     webhook:

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { checkFolder, findDelivered } from "../../../src/cli/delivered-folder.ts";
+import { checkFolder, findDelivered, manifestInside } from "../../../src/cli/delivered-folder.ts";
 import { type Contents, formatManifest, formatSums } from "../../../src/model/manifest.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -100,7 +100,7 @@ describe("a delivered folder", () => {
       await alter(folder, (manifest) => {
         manifest.files[0].name = name;
       });
-      const { status, problem } = await checkFolder(folder, new Set(), failOnBytes, SIGNAL);
+      const { status, problem } = await checkFolder(manifestInside(folder), new Set(), failOnBytes, SIGNAL);
       expect([status, problem]).toEqual(["damaged", expect.stringContaining("is not a name in the folder")]);
     },
   );
@@ -108,7 +108,7 @@ describe("a delivered folder", () => {
   test("whose sums name something elsewhere is not read at all", async () => {
     const folder = await deliver();
     await writeFile(join(folder, "SHA256SUMS"), `${"0".repeat(64)}  ../secret\n`);
-    const { status, problem } = await checkFolder(folder, new Set(), failOnBytes, SIGNAL);
+    const { status, problem } = await checkFolder(manifestInside(folder), new Set(), failOnBytes, SIGNAL);
     expect([status, problem]).toEqual(["damaged", expect.stringContaining('names "../secret"')]);
   });
 
@@ -125,7 +125,7 @@ describe("a delivered folder", () => {
     ]);
     await rm(join(folder, "transfer.json"));
     await symlink("/etc/passwd", join(folder, "transfer.json"));
-    expect(await checkFolder(folder, new Set(), failOnBytes, SIGNAL)).toMatchObject({
+    expect(await checkFolder(manifestInside(folder), new Set(), failOnBytes, SIGNAL)).toMatchObject({
       status: "damaged",
       problem: "transfer.json is a link",
     });
@@ -134,7 +134,7 @@ describe("a delivered folder", () => {
   test("says which key of its manifest is wrong", async () => {
     const folder = await deliver();
     await alter(folder, (manifest) => void delete manifest.files[0].size);
-    expect(await checkFolder(folder, new Set(), failOnBytes, SIGNAL)).toMatchObject({
+    expect(await checkFolder(manifestInside(folder), new Set(), failOnBytes, SIGNAL)).toMatchObject({
       status: "damaged",
       problem: expect.stringContaining("look at files.0.size"),
     });
@@ -148,7 +148,7 @@ describe("a delivered folder", () => {
   ])("says what is wrong with a %s of %j", async (name, text, why) => {
     const folder = await deliver();
     await (text === undefined ? rm(join(folder, name)) : writeFile(join(folder, name), text));
-    const { status, problem } = await checkFolder(folder, new Set(), failOnBytes, SIGNAL);
+    const { status, problem } = await checkFolder(manifestInside(folder), new Set(), failOnBytes, SIGNAL);
     expect([status, problem]).toEqual(["damaged", expect.stringContaining(why)]);
   });
 });
@@ -163,7 +163,11 @@ describe("a tree", () => {
     await mkdir(join(tree, "empty"));
     await symlink(join(tree, "m"), join(tree, "again"));
     const found = await Array.fromAsync(findDelivered(tree, () => {}, SIGNAL));
-    expect(found.map((path) => path.slice(tree.length + 1)).toSorted()).toEqual(["m/s/t1", "m/s/t2", "t3"]);
+    expect(found.map(({ folder }) => folder.slice(tree.length + 1)).toSorted()).toEqual([
+      "m/s/t1",
+      "m/s/t2",
+      "t3",
+    ]);
   });
 
   test("reports a folder that cannot be read, and goes on", async () => {
@@ -214,7 +218,7 @@ async function check(
   folder: string,
   allowed: readonly string[] = [],
 ): Promise<[string, Record<string, string>]> {
-  const { status, files } = await checkFolder(folder, new Set(allowed), () => {}, SIGNAL);
+  const { status, files } = await checkFolder(manifestInside(folder), new Set(allowed), () => {}, SIGNAL);
   const told = files.map((file) => [file.name, file.detail ? `${file.status}: ${file.detail}` : file.status]);
   return [status, Object.fromEntries(told)];
 }

@@ -37,6 +37,8 @@ describe("variables", () => {
     [{ INLET_LIMITS__MINFREESPACE: "1000" }, { limits: { minFreeSpace: "1000" } }],
     [{ INLET_SERVICE__TIMEOUT: "5" }, { service: { timeout: "5" } }],
     [{ INLET_HANDOFF__FILEMODE: "0640" }, { handoff: { fileMode: "0640" } }],
+    [{ INLET_HANDOFF__DONE: "true" }, { handoff: { done: true } }],
+    [{ INLET_HANDOFF__DONE: ".ok" }, { handoff: { done: ".ok" } }],
     [{ INLET_MAILBOXES: '[{"email":"a@b"}]' }, { mailboxes: [{ email: "a@b" }] }],
     [{ INLET_SERVICE: '{"baseUrl":"https://a"}' }, { service: { baseUrl: "https://a" } }],
     [{ INLET_SERVICE__CLIENTID: "{ not JSON" }, {}],
@@ -120,7 +122,7 @@ describe("unknown variables", () => {
     expect(ofVault).toMatchObject({ INLET_SENDER: "s", INLET_SUBJECT: "x" });
     for (const env of [
       ofVault,
-      { ...factsOf("delivered", facts, "/srv"), INLET_MANIFEST: "x", INLET_DELIVERED_AT: "x" },
+      { ...factsOf("delivered", facts, "/srv", "/srv/x"), INLET_DELIVERED_AT: "x" },
     ])
       expect(readOverrides(env)).toEqual({ overrides: [], problems: [] });
   });

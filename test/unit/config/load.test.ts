@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
 import { handoffOf } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
-import { CLIENT_ID, faultMessage, load, NOWHERE, SMALLEST, writeConfig } from "./stage.ts";
+import { CLIENT_ID, faultMessage, load, NOWHERE, problemsOf, SMALLEST, writeConfig } from "./stage.ts";
 
 describe("the smallest configuration", () => {
   test("gets sensible defaults", async () => {
@@ -208,6 +208,28 @@ mailboxes:
       keep: { pickedUpMs: day, notPickedUpMs: 9 * day },
     });
     expect(c).toEqual({ ...handoff, command: undefined, acknowledgement: undefined });
+  });
+
+  test("how consumers get a transfer is set for each mailbox, and single files may share a folder", async () => {
+    const { handoff, mailboxes } = await load(
+      `service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+defaults: { layout: "{mailbox}/{trackingId}" }
+handoff: { done: true, marker: READY }
+mailboxes:
+  - { email: a@example.com, layout: flat, handoff: { deliver: files, done: .ok, marker: none } }
+  - { email: b@example.com, handoff: { manifest: beside, done: false } }
+`,
+      {},
+    );
+    const pick = (it: typeof handoff | undefined) => [it?.deliver, it?.names, it?.manifest, it?.done];
+    expect(pick(handoff)).toEqual(["folder", "{trackingId}_{name}", "inside", ".done"]);
+    expect(pick(mailboxes[0]?.handoff)).toEqual(["files", "{trackingId}_{name}", "none", ".ok"]);
+    expect(pick(mailboxes[1]?.handoff)).toEqual(["folder", "{trackingId}_{name}", "beside", undefined]);
+    const shared = await problemsOf(
+      "service: { baseUrl: https://a.example }\ninbox: /srv/inbox\nmailboxes: [{ email: a@example.com, layout: flat }]",
+    );
+    expect(shared).toEqual([expect.stringContaining("must contain {trackingId} or {transferId}")]);
   });
 
   test("include a warning about keep.collected without an acknowledgement", async () => {

@@ -10,13 +10,14 @@ import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { formatBody } from "../../../src/handoff/webhook.ts";
 import { formatManifest } from "../../../src/model/manifest.ts";
 import { findProgram } from "../../support/debian.ts";
+import { announced } from "../../support/handoff.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { ROOT } from "../../support/root.ts";
 
 const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const SECRET = "Quiet+River%17 ä";
-const delivery = deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" }));
+const delivery = announced(deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" })));
 const body = formatBody(delivery);
 const signature = signBody(new Secret(SECRET), body, Date.now());
 const old = signBody(new Secret(SECRET), body, Date.now() - 3_600_000);
@@ -67,7 +68,8 @@ test("every key of the manifest is explained", () => {
   const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
   const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
   const messageFile = { name: "message.eml", size: 1, sha256: "0" } as const;
-  const contents = { subject: "Order", message: "present", messageFile, files: [] } as const;
+  const sent = { subject: "Order", message: "present", messageFile, files: [] } as const;
+  const contents = { ...sent, unpacked: [] };
   const manifest = formatManifest(record, "NAME", contents);
   const table = page.slice(page.indexOf("## The manifest"), page.indexOf("`message.eml` contains"));
   const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);

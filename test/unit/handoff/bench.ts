@@ -11,6 +11,7 @@ import { removeDelivered } from "../../../src/inbox/removal.ts";
 import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type Emit, type Listeners, listenTo } from "../../../src/model/events.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
+import type { Placement } from "../../../src/model/placement.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { HANDOFF_PATIENCE, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -35,10 +36,17 @@ class Ledger {
   readonly ends = new Map<string, TransferRecord>();
   readonly staged = new Set<string>();
   readonly journal: string[] = [];
+  /** Placements by `NAME~R`. */
+  readonly placed = new Map<string, Placement>();
 
   nameOf = nameOf;
   readEnd = async (name: string, round: number) => this.ends.get(`${name}~${round}`);
   isPlaced = async (end: TransferRecord) => !this.staged.has(keyOf(end));
+  placements = {
+    find: async (end: TransferRecord) => this.placed.get(keyOf(end)),
+    folderOf: (end: TransferRecord) => (end.placement === undefined ? undefined : `/work/${keyOf(end)}`),
+    forget: async (end: TransferRecord) => void this.placed.delete(keyOf(end)),
+  };
   pickedUp = ({ trackingId, folder }: TransferRecord) =>
     void this.journal.push(`${trackingId}: picked up from ${folder}`);
 

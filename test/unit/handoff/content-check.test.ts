@@ -56,7 +56,9 @@ async function verdictOf(check: Check): Promise<string | undefined> {
     sender: "a@b.example",
   };
   const secrets = [new Secret("pass+word")];
-  const transfer = { ...facts, verified: "all", folder: await makeFolder(), secrets } as const;
+  const folder = await makeFolder();
+  const manifest = `${folder}/transfer.json`;
+  const transfer = { ...facts, verified: "all", folder, manifest, secrets } as const;
   try {
     await createChecker(PATIENCE).run(check, transfer, SIGNAL);
     return undefined;

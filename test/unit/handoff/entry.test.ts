@@ -75,7 +75,13 @@ describe("an outbox entry", () => {
     [{ keep: { pickedUpMs: 1 } }, undefined, true],
     [{ keep: { notPickedUpMs: 1 } }, undefined, true],
   ])("with %j and acknowledgement %j survives a power cut: %j", (task, acknowledgement, isNeeded) => {
-    expect(needsDurability(makeHandoff(task), acknowledgement)).toBe(isNeeded);
+    const record = { acknowledgement, placement: undefined };
+    expect(needsDurability(makeHandoff(task), record)).toBe(isNeeded);
+  });
+
+  test("of a delivery with a placement survives a power cut: it leads to the placement", () => {
+    const record = { acknowledgement: undefined, placement: "files" } as const;
+    expect(needsDurability(makeHandoff({}), record)).toBe(true);
   });
 });
 

@@ -9,7 +9,7 @@ import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import type { StepState } from "../../../src/handoff/entry.ts";
 import { afterAttempt } from "../../../src/handoff/steps.ts";
 import { formatBody } from "../../../src/handoff/webhook.ts";
-import { makeHandoff } from "../../support/handoff.ts";
+import { announced, makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { openBench, recordOf } from "./bench.ts";
 
@@ -46,13 +46,15 @@ describe("an attempt", () => {
   });
 });
 
-const delivery = deliveryOf(
-  "t1.ab~1",
-  recordOf(`t\u2028${"x".repeat(9_000)}\ud800`, {
-    sender: "a\nINLET_VERIFIED=all\0@example.org",
-    folder: "m/t1",
-    verified: "some",
-  }),
+const delivery = announced(
+  deliveryOf(
+    "t1.ab~1",
+    recordOf(`t\u2028${"x".repeat(9_000)}\ud800`, {
+      sender: "a\nINLET_VERIFIED=all\0@example.org",
+      folder: "m/t1",
+      verified: "some",
+    }),
+  ),
 );
 
 test("a sender's text cannot become another variable for the command, nor keep the command from running", () => {

@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { callWebhook } from "../../../src/handoff/webhook.ts";
-import { makeHandoff } from "../../support/handoff.ts";
+import { announced, makeHandoff } from "../../support/handoff.ts";
 import { accept, hang, openReceiver, refuse } from "../../support/receiver.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { recordOf } from "./bench.ts";
 
-const delivery = deliveryOf("t1.ab~1", recordOf("t1"));
+const delivery = announced(deliveryOf("t1.ab~1", recordOf("t1")));
 
 test("a call is accepted by any status of success, however long the body is that comes with it", async () => {
   const receiver = await openReceiver(accept, (response) => {

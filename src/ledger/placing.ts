@@ -1,0 +1,222 @@
+/**
+ * Places a delivery that is more than one folder, after its round has ended: moves each part to its name with one rename,
+ * in the order of its placement.
+ *
+ * A part that is no longer in the stage was placed, so any process may do this, at any time and any number of times, and no
+ * part is placed twice. No part replaces a file: its name is claimed among all deliveries, and a foreign entry of that name
+ * stops the placing until it is moved away. When the staged folder and the folder beside it are gone, everything is placed.
+ */
+import { dirname, join, relative } from "node:path";
+import { type Disk, type FolderSyncs, tryRead } from "../base/disk.ts";
+import { Fault, systemCode } from "../base/faults.ts";
+import { foldName } from "../base/fold-name.ts";
+import { MANIFEST } from "../model/manifest.ts";
+import {
+  formatPlacement,
+  type Part,
+  type Placement,
+  parsePlacement,
+  partsOf,
+  pathOf,
+} from "../model/placement.ts";
+import type { Routed } from "../model/record.ts";
+import { Claims } from "./claims.ts";
+import type { EndRecord } from "./format.ts";
+import { type LedgerPaths, nameOf, PLACEMENT, type StageId } from "./paths.ts";
+import type { Targets } from "./targets.ts";
+
+interface PlacingOptions {
+  readonly disk: Disk;
+  readonly syncs: FolderSyncs;
+  readonly paths: LedgerPaths;
+  /** The common inbox. */
+  readonly root: string;
+  readonly targets: Targets;
+}
+
+export class Placing {
+  readonly claims: Claims;
+  readonly #options: PlacingOptions;
+  readonly #disk: Disk;
+  readonly #paths: LedgerPaths;
+
+  constructor(options: PlacingOptions) {
+    this.#options = options;
+    this.#disk = options.disk;
+    this.#paths = options.paths;
+    this.claims = new Claims(options.disk, options.paths);
+  }
+
+  /**
+   * Claims names for a delivery, from the inbox's root. False, without a claim, if another delivery or any file has one of
+   * them. Creates the folders above them.
+   */
+  async claim(
+    id: Pick<StageId, "name" | "round">,
+    paths: readonly string[],
+    transfer: Routed,
+    root = this.#options.root,
+  ): Promise<boolean> {
+    const { targets } = this.#options;
+    for (const path of new Set(paths.map(dirname))) {
+      await targets.prepareParents(root, join(path, "x"), transfer);
+    }
+    const names = paths.map((path) => this.#claimed(root, path));
+    if (!(await this.claims.take(ownerOf(id), names))) return false;
+    const kinds = await Promise.all(paths.map((path) => this.#disk.kindOf(join(root, path))));
+    if (kinds.every((kind) => kind === undefined)) return true;
+    await this.claims.release(ownerOf(id), names);
+    return false;
+  }
+
+  /** Stores the placement of a stage, with a copy of its manifest. Syncs both, and the folder beside the stage. */
+  async write(id: StageId, placement: Placement, manifest: string): Promise<void> {
+    const folder = this.#paths.placement(id);
+    await this.#disk.makeFolder(folder, 0o700).catch((error: unknown) => {
+      if (systemCode(error) !== "EEXIST") throw error;
+    });
+    await this.#write(join(folder, MANIFEST), manifest);
+    await this.#write(join(folder, PLACEMENT), formatPlacement(placement));
+    const { syncs } = this.#options;
+    await syncs.sync(folder);
+    await syncs.sync(this.#paths.placements);
+    if ((await this.#disk.kindOf(this.#paths.beside(id))) !== undefined) {
+      await syncs.sync(this.#paths.beside(id));
+    }
+  }
+
+  /** The placement of a delivery; `undefined` without one. Throws `RECORD_UNREADABLE`. */
+  async find(end: EndRecord): Promise<Placement | undefined> {
+    const id = stageOf(end);
+    return id && this.#read(id);
+  }
+
+  /** The folder of a delivery's placement; `undefined` without one. */
+  folderOf(end: EndRecord): string | undefined {
+    const id = stageOf(end);
+    return id && this.#paths.placement(id);
+  }
+
+  /** Removes the placement of a delivery that was picked up. */
+  async forget(end: EndRecord): Promise<void> {
+    const folder = this.folderOf(end);
+    if (folder !== undefined) await this.#disk.removeTree(folder);
+  }
+
+  async #read(id: StageId): Promise<Placement | undefined> {
+    const path = join(this.#paths.placement(id), PLACEMENT);
+    const text = await tryRead(this.#disk, path);
+    const placement = text === undefined ? undefined : parsePlacement(text);
+    if (text !== undefined && placement === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
+    return placement;
+  }
+
+  /** Whether a part may still have to be placed. */
+  async isOpen(id: StageId): Promise<boolean> {
+    const kinds = [this.#paths.staged(id), this.#paths.beside(id)].map((path) => this.#disk.kindOf(path));
+    return (await Promise.all(kinds)).some((kind) => kind !== undefined);
+  }
+
+  /** Places all parts that are left. `root`: its inbox. Throws `TARGET_TAKEN`, and the system's errors. */
+  async place(id: StageId, transfer: Routed, root: string): Promise<void> {
+    const placement = await this.#read(id);
+    // It was placed and picked up: a power cut has brought back the empty folders only.
+    if (placement === undefined) return this.#removeStage(id);
+    for (const parts of placement.phases) {
+      for (const part of parts) await this.#placePart(id, placement, part, transfer, root);
+      // A process that placed these parts may have stopped before the sync, so it is done in any case.
+      await this.#syncParent(root, placement);
+    }
+    await this.#removeStage(id);
+    await this.claims.release(
+      ownerOf(id),
+      partsOf(placement).map(({ as }) => this.#claimed(root, pathOf(placement, as))),
+    );
+  }
+
+  /** Removes the placement, and what is beside a stage that is of no use. */
+  async drop(id: StageId): Promise<void> {
+    await this.#disk.removeTree(this.#paths.placement(id));
+    await this.#disk.removeTree(this.#paths.beside(id));
+  }
+
+  async #placePart(
+    id: StageId,
+    placement: Placement,
+    part: Part,
+    transfer: Routed,
+    root: string,
+  ): Promise<void> {
+    const source = this.#source(id, part);
+    const path = pathOf(placement, part.as);
+    const target = join(root, path);
+    while ((await this.#disk.kindOf(source)) !== undefined) {
+      const isOurs = await this.claims.take(ownerOf(id), [this.#claimed(root, path)]);
+      const isTaken = !isOurs || (await this.#disk.kindOf(target)) !== undefined;
+      if (isTaken) {
+        // Another process may have placed the part meanwhile.
+        if ((await this.#disk.kindOf(source)) === undefined) return;
+        throw new Fault("TARGET_TAKEN", { detail: target });
+      }
+      try {
+        return await this.#disk.rename(source, target);
+      } catch (error) {
+        const code = systemCode(error);
+        if (["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"].includes(code)) continue;
+        if (code !== "ENOENT") throw error;
+        // The part was placed meanwhile, or a consumer has removed the folder that it goes to.
+        await this.#options.targets.prepareParents(root, path, transfer);
+      }
+    }
+  }
+
+  #source(id: StageId, { from, name }: Part): string {
+    if (from === "beside") return join(this.#paths.beside(id), name);
+    return from === "folder" ? this.#paths.staged(id) : join(this.#paths.staged(id), name);
+  }
+
+  /** A name among all deliveries: from the work folder, because inboxes may be mounted elsewhere on other machines. */
+  #claimed(root: string, path: string): string {
+    return foldName(relative(this.#paths.work, join(root, path)));
+  }
+
+  async #syncParent(root: string, { parent }: Placement): Promise<void> {
+    await this.#options.syncs.sync(join(root, parent)).catch((error: unknown) => {
+      // A consumer has already taken everything, and removed the folder.
+      if (systemCode(error) !== "ENOENT") throw error;
+    });
+  }
+
+  /** Its folders are empty, because every part was moved. */
+  async #removeStage(id: StageId): Promise<void> {
+    for (const folder of [this.#paths.staged(id), this.#paths.beside(id)]) {
+      await this.#disk.removeFolder(folder).catch((error: unknown) => {
+        if (systemCode(error) !== "ENOENT") throw error;
+      });
+    }
+  }
+
+  /** Over a leftover of an earlier attempt with this stage. */
+  async #write(path: string, text: string): Promise<void> {
+    const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
+      if (systemCode(error) !== "EEXIST") throw error;
+      return this.#disk.truncate(path);
+    });
+    try {
+      await file.write(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+function ownerOf({ name, round }: Pick<StageId, "name" | "round">): string {
+  return `${name}~${round}`;
+}
+
+/** The stage of a delivery that has a placement. */
+function stageOf(end: EndRecord): StageId | undefined {
+  const { placement, token, round } = end;
+  return placement === undefined || token === undefined ? undefined : { name: nameOf(end), round, token };
+}

@@ -1,0 +1,83 @@
+/**
+ * Where the parts of a delivery go, and in which order: for deliveries that are more than one folder with its manifest
+ * inside. A placement is stored in the work folder before the round ends, and stays until the delivery is picked up.
+ */
+import * as v from "valibot";
+
+const PLACEMENT_VERSION = 1;
+
+const PartShape = v.object({
+  /** `folder`: the staged folder itself. `file`: a file in it. `beside`: a file in the folder beside it. */
+  from: v.picklist(["folder", "file", "beside"]),
+  /** In its folder; empty for the staged folder itself. */
+  name: v.string(),
+  /** In the folder that all parts go to. */
+  as: v.string(),
+  /** Identifies the part after it was moved. */
+  inode: v.string(),
+});
+
+const PlacementShape = v.object({
+  version: v.literal(PLACEMENT_VERSION),
+  deliver: v.picklist(["folder", "files"]),
+  /** The folder that all parts go to, from the inbox's root. Empty: the inbox itself. */
+  parent: v.string(),
+  /** In this order. The parts of a phase are visible and synced before the next phase begins. */
+  phases: v.array(v.array(PartShape)),
+  /** The phase with the content: the delivery is picked up when its parts are gone. */
+  content: v.number(),
+  /** The manifest's name beside the content, as in `as`. */
+  manifest: v.optional(v.string()),
+  /** The manifest is in the delivered folder. */
+  isManifestInside: v.optional(v.boolean()),
+});
+
+export type Part = Readonly<v.InferOutput<typeof PartShape>>;
+export type Placement = Readonly<v.InferOutput<typeof PlacementShape>>;
+
+/** `content`: what consumers take. `before` and `after`: phases that are placed earlier and later; empty ones are left out. */
+export function makePlacement(
+  facts: Pick<Placement, "deliver" | "parent" | "manifest" | "isManifestInside">,
+  phases: Readonly<Record<"before" | "after", readonly (readonly Part[])[]>> & {
+    readonly content: readonly Part[];
+  },
+): Placement {
+  const before = phases.before.filter((parts) => parts.length > 0);
+  const after = phases.after.filter((parts) => parts.length > 0);
+  const all = [...before, phases.content, ...after].map((parts) => [...parts]);
+  return { version: PLACEMENT_VERSION, ...facts, phases: all, content: before.length };
+}
+
+/** Names in the parent folder: of the delivered folder, or of all delivered files. */
+export function contentOf({ phases, content }: Placement): readonly Part[] {
+  return phases[content] ?? [];
+}
+
+export function partsOf({ phases }: Placement): readonly Part[] {
+  return phases.flat();
+}
+
+/** The path of a part, or of another name in the same folder, from the inbox's root. */
+export function pathOf({ parent }: Placement, name: string): string {
+  return parent === "" ? name : `${parent}/${name}`;
+}
+
+export function formatPlacement(placement: Placement): string {
+  return `${JSON.stringify(placement)}\n`;
+}
+
+/** `undefined` if the text is damaged, of another version, or names a path outside of its folders. */
+export function parsePlacement(text: string): Placement | undefined {
+  try {
+    const placement = v.parse(PlacementShape, JSON.parse(text));
+    return partsOf(placement).every(({ as, name }) => isPlain(as) && (name === "" || isPlain(name)))
+      ? placement
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isPlain(name: string): boolean {
+  return !["", ".", ".."].includes(name) && !/[/\0]/.test(name);
+}

@@ -1,0 +1,134 @@
+/** Received ZIP files are unpacked before the delivery, or delivered as they are with the reason. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { callCommand } from "../support/command.ts";
+import { install } from "../support/installation.ts";
+import { runCommand, runProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { writeZip, type ZipEntry } from "../support/zip-writer.ts";
+
+const GOOD = [
+  { name: "a.txt", content: "first" },
+  { name: "docs/", content: "" },
+  { name: "docs/a.txt", content: "second" },
+  { name: "docs/inner.zip", content: writeZip([{ name: "deep.txt", content: "deep" }]) },
+];
+
+describe("a received archive", () => {
+  test("is unpacked beside it, and every file is in manifest and sums", async () => {
+    const { folder, manifest, config, inbox } = await deliver({ unpack: "beside" }, GOOD);
+    expect(list(folder)).toEqual([
+      "SHA256SUMS",
+      "data.zip",
+      "data_a.txt",
+      "data_docs_a.txt",
+      "data_docs_inner.zip",
+      "note.txt",
+      "transfer.json",
+    ]);
+    expect(readFileSync(join(folder, "data_docs_a.txt"), "utf8")).toBe("second");
+    const unpacked = manifest.files.filter(({ from }) => from !== undefined);
+    expect(unpacked.map(({ name, originalName, from }) => [name, originalName, from])).toEqual([
+      ["data_a.txt", "a.txt", "data.zip"],
+      ["data_docs_a.txt", "docs/a.txt", "data.zip"],
+      ["data_docs_inner.zip", "docs/inner.zip", "data.zip"],
+    ]);
+    expect(manifest.unpacked).toMatchObject([{ name: "data.zip", isDelivered: true, files: 3 }]);
+    expect(await runCommand("sha256sum", ["--quiet", "-c", "SHA256SUMS"], { cwd: folder })).toMatchObject({
+      exitCode: 0,
+    });
+    expect((await runProgram(["verify", inbox, "--config", config])).exitCode).toBe(0);
+  });
+
+  test("is replaced by its files if the operator wants that, before the check", async () => {
+    const check = { command: ["sh", "-c", "test -e data_a.txt && ! test -e data.zip"] };
+    const { folder, manifest } = await deliver({ unpack: "instead" }, GOOD, { check });
+    expect(list(folder)).not.toContain("data.zip");
+    expect(manifest.unpacked).toMatchObject([{ originalName: "data.zip", isDelivered: false, files: 3 }]);
+  });
+
+  test("is unpacked into single files", async () => {
+    const { inbox } = await deliver({ unpack: "instead", deliver: "files" }, GOOD, {
+      defaults: { layout: "flat" },
+    });
+    expect(list(join(inbox, "flat"))).toEqual([
+      "t1_data_a.txt",
+      "t1_data_docs_a.txt",
+      "t1_data_docs_inner.zip",
+      "t1_note.txt",
+    ]);
+  });
+
+  test("is left alone unless unpacking is configured", async () => {
+    const { folder, manifest } = await deliver({}, GOOD);
+    expect(list(folder)).toEqual(["SHA256SUMS", "data.zip", "note.txt", "transfer.json"]);
+    expect(manifest.unpacked).toBeUndefined();
+  });
+
+  const SYMLINK = 0o120777 * 2 ** 16;
+  test.each<[string, readonly ZipEntry[] | Buffer, RegExp, Record<string, unknown>?]>([
+    ["leads out of its folder", [{ name: "../a.txt", content: "x" }], /leads out of its folder/],
+    ["has an absolute path", [{ name: "/etc/passwd", content: "x" }], /leads out of its folder/],
+    ["holds a link", [{ name: "link", content: "/etc/passwd", attributes: SYMLINK }], /not a plain file/],
+    ["is encrypted", [{ name: "a.txt", content: "x", flags: 1 }], /is encrypted/],
+    ["names a file twice", [1, 2].map((n) => ({ name: "a.txt", content: `${n}` })), /is there twice/],
+    ["is no archive", Buffer.from("not a ZIP at all"), /./],
+    [
+      "is made to fill the disk",
+      [{ name: "zero", method: 8, content: Buffer.alloc(20 * 1024 ** 2) }],
+      /would become/,
+    ],
+    [
+      "has too many files",
+      Array.from({ length: 30 }, (_, at) => ({ name: `${at}`, content: "x" })),
+      /more than 18 entries/,
+      { limits: { maxFiles: 20, minFreeSpace: "1KiB" } },
+    ],
+    [
+      "is too large when unpacked",
+      [{ name: "zero", method: 8, content: Buffer.alloc(2 * 1024 ** 2) }],
+      /bytes when unpacked/,
+      { limits: { maxTransferSize: "1MiB", minFreeSpace: "1KiB" } },
+    ],
+  ])("that %s is delivered as it is, with the reason", async (_, zip, reason, keys = {}) => {
+    const { folder, manifest, log } = await deliver({ unpack: "instead" }, zip, keys);
+    expect(list(folder)).toEqual(["SHA256SUMS", "data.zip", "note.txt", "transfer.json"]);
+    expect(manifest.unpacked).toMatchObject([
+      { name: "data.zip", isDelivered: true, files: 0, refused: expect.stringMatching(reason) },
+    ]);
+    expect(log).toContain("delivering an archive that was not unpacked");
+  });
+});
+
+interface UnpackedManifest {
+  readonly files: readonly { name: string; originalName: string; from?: string }[];
+  readonly unpacked?: readonly unknown[];
+}
+
+async function deliver(
+  handoff: Record<string, unknown>,
+  zip: readonly ZipEntry[] | Buffer,
+  keys: Record<string, unknown> = {},
+) {
+  const bytes = Buffer.isBuffer(zip) ? zip : writeZip(zip as readonly ZipEntry[]);
+  const files = [
+    { name: "data.zip", base64: bytes.toString("base64") },
+    { name: "note.txt", text: "hello" },
+  ];
+  const { config, inbox } = await install(
+    { transfers: [transferPlan({ trackingId: "t1", files })] },
+    { handoff, defaults: { layout: "{trackingId}" }, ...keys },
+  );
+  const { outcome, stdout, stderr } = await callCommand(["once", "--config", config]);
+  expect(outcome).toBe("fine");
+  const folder = join(inbox, "t1");
+  const manifest = (
+    handoff["deliver"] === "files" ? {} : JSON.parse(readFileSync(join(folder, "transfer.json"), "utf8"))
+  ) as UnpackedManifest;
+  return { folder, inbox, config, manifest, log: stdout + stderr };
+}
+
+function list(folder: string): string[] {
+  return readdirSync(folder).toSorted();
+}
