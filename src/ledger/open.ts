@@ -1,18 +1,19 @@
 /** Opens the ledger of an inbox. */
-import { mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { type Disk, meansNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
-import { Fault, messageOf } from "../base/faults.ts";
+import { type Disk, OpenFolders, systemDisk } from "../base/disk.ts";
+import { faultOfDisk } from "../base/durable.ts";
+import { messageOf } from "../base/faults.ts";
 import type { RecordedAct } from "../model/order.ts";
 import { hasEnded, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, parseNotes, SPREAD } from "./paths.ts";
+import { LedgerPaths, nameOf, SPREAD } from "./paths.ts";
 import type { Ledger, OnDamaged, OnUnrecovered, Placements, RetentionRules, Stage, Stages } from "./port.ts";
+import { prepareFolders } from "./prepare.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -47,67 +48,10 @@ const IDLE_MS = 10 * 60_000;
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const paths = new LedgerPaths(options.work);
-  const isAlone = options.writer === undefined;
-  for (const folder of paths.folders()) await makeFolderDurably(folder, 0o700);
-  await makeSpread(paths);
-  // Left by a crash. Beside other processes, only files that are too old to be in use.
-  await clearTemporaries(paths.temporary, isAlone ? Number.POSITIVE_INFINITY : options.clock.now());
-  if (!(await hasHardLinks(paths))) {
-    if (!isAlone) throw new Fault("LINKS_MISSING", { detail: options.work });
-    await removeTorn(paths);
-  }
+  await prepareFolders(paths, options.writer === undefined, options.clock.now());
   const ledger = new FileLedger(paths, options);
   await ledger.demandWatermark();
   return ledger;
-}
-
-/** Creates all folders of records now, so that no folder has to be created and synced together with a record. */
-async function makeSpread({ ledger }: LedgerPaths): Promise<void> {
-  try {
-    const known = new Set(await systemDisk.list(ledger));
-    const missing = SPREAD.filter((name) => !known.has(name));
-    for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
-    // Another process may have created some without a sync.
-    await systemDisk.syncFolder(ledger);
-  } catch (error) {
-    throw faultOfDisk(error, ledger);
-  }
-}
-
-async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> {
-  const names = [1, 2].map(() => join(temporary, temporaryName()));
-  const [from = "", to = ""] = names;
-  try {
-    await (await systemDisk.create(from, 0o600)).close();
-    await systemDisk.link(from, to);
-    return true;
-  } catch (error) {
-    if (meansNoLinks(error)) return false;
-    throw faultOfDisk(error, work);
-  } finally {
-    for (const name of names) await tryUnlink(systemDisk, name);
-  }
-}
-
-/** Without hard links, records are written in place: a record without its line end was never completed. */
-async function removeTorn(paths: LedgerPaths): Promise<void> {
-  const rounds = new Rounds({ disk: systemDisk, paths, root: "", folderMode: () => 0 });
-  for (const name of parseNotes(await systemDisk.list(paths.notes))) {
-    const isTorn = await rounds.current(name).then(
-      () => false,
-      () => true,
-    );
-    if (!isTorn) continue;
-    for (const record of await systemDisk.list(paths.ledgerFolder(name))) {
-      const path = join(paths.ledgerFolder(name), record);
-      if (!record.startsWith(`${name}.`) || (await systemDisk.read(path)).endsWith("\n")) continue;
-      await systemDisk.unlink(path);
-    }
-  }
-  for (const name of await systemDisk.list(paths.starts)) {
-    const path = join(paths.starts, name);
-    if (!(await systemDisk.read(path)).endsWith("\n")) await systemDisk.unlink(path);
-  }
 }
 
 class FileLedger implements Ledger {

@@ -108,7 +108,7 @@ async function unpackOne(
   const deadlineMs = DEADLINE_MS.whole + (bytes / 1024 ** 2) * DEADLINE_MS.perMebibyte;
   const reservation = await inbox.reserve(run.key, bytes, entries.length);
   try {
-    const { fileMode } = handoff;
+    const { fileMode } = run.handoff;
     const unpackLimits = { maxEntries, maxBytes: bytes, fileMode, deadlineMs, skipsFolders: true };
     await unpackZip(path, wanted, stage.folder, unpackLimits, signal);
   } finally {

@@ -1,0 +1,68 @@
+/** Prepares the folders of the ledger at a start. */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
+import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { type LedgerPaths, parseNotes, SPREAD } from "./paths.ts";
+import { Rounds } from "./rounds.ts";
+
+/** Creates what is missing, and removes what a crash has left. Throws `LINKS_MISSING`. */
+export async function prepareFolders(paths: LedgerPaths, isAlone: boolean, nowMs: number): Promise<void> {
+  for (const folder of paths.folders()) await makeFolderDurably(folder, 0o700);
+  await makeSpread(paths);
+  // Left by a crash. Beside other processes, only files that are too old to be in use.
+  await clearTemporaries(paths.temporary, isAlone ? Number.POSITIVE_INFINITY : nowMs);
+  if (await hasHardLinks(paths)) return;
+  if (!isAlone) throw new Fault("LINKS_MISSING", { detail: paths.work });
+  await removeTorn(paths);
+}
+
+/** Creates all folders of records now, so that no folder has to be created and synced together with a record. */
+async function makeSpread({ ledger }: LedgerPaths): Promise<void> {
+  try {
+    const known = new Set(await systemDisk.list(ledger));
+    const missing = SPREAD.filter((name) => !known.has(name));
+    for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
+    // Another process may have created some without a sync.
+    await systemDisk.syncFolder(ledger);
+  } catch (error) {
+    throw faultOfDisk(error, ledger);
+  }
+}
+
+async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> {
+  const names = [1, 2].map(() => join(temporary, temporaryName()));
+  const [from = "", to = ""] = names;
+  try {
+    await (await systemDisk.create(from, 0o600)).close();
+    await systemDisk.link(from, to);
+    return true;
+  } catch (error) {
+    if (meansNoLinks(error)) return false;
+    throw faultOfDisk(error, work);
+  } finally {
+    for (const name of names) await tryUnlink(systemDisk, name);
+  }
+}
+
+/** Without hard links, records are written in place: a record without its line end was never completed. */
+async function removeTorn(paths: LedgerPaths): Promise<void> {
+  const rounds = new Rounds({ disk: systemDisk, paths, root: "", folderMode: () => 0 });
+  for (const name of parseNotes(await systemDisk.list(paths.notes))) {
+    const isTorn = await rounds.current(name).then(
+      () => false,
+      () => true,
+    );
+    if (!isTorn) continue;
+    for (const record of await systemDisk.list(paths.ledgerFolder(name))) {
+      const path = join(paths.ledgerFolder(name), record);
+      if (!record.startsWith(`${name}.`) || (await systemDisk.read(path)).endsWith("\n")) continue;
+      await systemDisk.unlink(path);
+    }
+  }
+  for (const name of await systemDisk.list(paths.starts)) {
+    const path = join(paths.starts, name);
+    if (!(await systemDisk.read(path)).endsWith("\n")) await systemDisk.unlink(path);
+  }
+}
