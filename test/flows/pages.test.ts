@@ -34,7 +34,6 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
   },
   "docs/consuming.md": {
-    "inbox=${INBOX:-/srv/inbox} taken=${TAKEN:-/srv/taken}": "test/flows/consumers.test.ts runs it",
     "seconds=$(printf %s \"$SIGNATURE\" | sed -n 's/^t=\\([0-9]*\\),v1=[0-9a-f]*$/\\1/p')":
       "test/unit/docs/consuming.test.ts runs it",
   },

@@ -25,7 +25,6 @@ const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
   yaml: () => true,
   mermaid: () => true,
   python: (page) => page === "docs/consuming.md",
-  powershell: (page) => page === "docs/consuming.md",
 };
 
 const blocks = PAGES.flatMap(blocksOf);
