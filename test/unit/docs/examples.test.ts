@@ -24,6 +24,8 @@ const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
   bash: (page) => page === "docs/configuring.md",
   yaml: () => true,
   mermaid: () => true,
+  // Used by samba.test.ts.
+  ini: (page) => page === "docs/samba.md",
   python: (page) => page === "docs/consuming.md",
 };
 
