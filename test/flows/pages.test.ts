@@ -66,6 +66,10 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "journalctl -u inlet -p warning":
       "it needs systemd: test/systemd/service.test.ts reads the log like this",
   },
+  "docs/recipes.md": {
+    "install -m 755 examples/consumers/upload-transfer /usr/local/bin/":
+      "it installs a script: test/flows/upload-transfer.test.ts runs it, with a configuration of its own",
+  },
 };
 
 const TWO_WRONG_ID = "20260301-080700-twowrong";
