@@ -129,7 +129,8 @@ async function placeDocuments(root: string, epoch: number): Promise<void> {
     await placeZipped(root, `usr/share/man/man${name.at(-1)}/${name}.gz`, text);
   }
   await cp(join(ROOT, "docs"), join(root, DOCUMENTS), { recursive: true });
-  await symlink("../../../lib/inlet/config", join(root, DOCUMENTS, "examples"));
+  await cp(join(ROOT, "examples"), join(root, DOCUMENTS, "examples"), { recursive: true });
+  await symlink("../../../../lib/inlet/config", join(root, DOCUMENTS, "examples/config"));
   await placeZipped(root, `${DOCUMENTS}/changelog.gz`, await readFile(join(ROOT, "CHANGELOG.md"), "utf8"));
   const rfcDate = date.toUTCString().replace("GMT", "+0000");
   await placeZipped(

@@ -162,13 +162,20 @@ async function tryExclusive(path: string): Promise<Trial> {
 /** Needs another process: within one, SQLite itself keeps the second lock out. */
 async function tryOtherProcess(path: string, signal: AbortSignal): Promise<Trial> {
   const lock = await tryLock(path, "alone");
+  if (lock === undefined) {
+    return "no lock can be taken, not even on a new file (a CIFS share needs the mount option nobrl)";
+  }
   try {
     const argv = [LOCK_TRIAL, path];
     const options = { timeout: LOCK_TIMEOUT_MS, signal };
     const { stdout } = await promisify(execFile)(process.execPath, argv, options);
-    return lock !== undefined && stdout === "held" ? undefined : "it lets others in";
+    return stdout === "held" ? undefined : "it lets others in";
+  } catch (error) {
+    // A timeout has no code.
+    if (!(error instanceof Error && "killed" in error && error.killed === true)) throw error;
+    return `a second process did not get an answer within ${LOCK_TIMEOUT_MS / 1_000} seconds`;
   } finally {
-    lock?.release();
+    lock.release();
   }
 }
 

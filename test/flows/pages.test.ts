@@ -34,7 +34,6 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
   },
   "docs/consuming.md": {
-    "inbox=${INBOX:-/srv/inbox} taken=${TAKEN:-/srv/taken}": "test/flows/consumers.test.ts runs it",
     "seconds=$(printf %s \"$SIGNATURE\" | sed -n 's/^t=\\([0-9]*\\),v1=[0-9a-f]*$/\\1/p')":
       "test/unit/docs/consuming.test.ts runs it",
   },
@@ -66,6 +65,10 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "systemctl reload inlet": "it needs systemd: test/systemd/service.test.ts does it",
     "journalctl -u inlet -p warning":
       "it needs systemd: test/systemd/service.test.ts reads the log like this",
+  },
+  "docs/recipes.md": {
+    "install -m 755 examples/consumers/upload-transfer /usr/local/bin/":
+      "it installs a script: test/flows/upload-transfer.test.ts runs it, with a configuration of its own",
   },
 };
 

@@ -66,11 +66,11 @@ export async function waitFor(machine: Machine, trackingId: string): Promise<voi
     .toBe(0);
 }
 
-/** Commands of docs/installing.md. */
+/** Commands of docs/installing.md and docs/recipes.md. */
 export function blocksOf(name: string): string[] {
-  const page = readFileSync(join(ROOT, "docs/installing.md"), "utf8");
+  const pages = ["installing", "recipes"].map((it) => readFileSync(join(ROOT, `docs/${it}.md`), "utf8"));
   const marked = new RegExp(`<!-- run: ${name} -->\\n\`\`\`sh\\n([\\s\\S]*?)\`\`\``, "g");
-  return [...page.matchAll(marked)].map(([, script]) => script ?? "");
+  return [...pages.join("\n").matchAll(marked)].map(([, script]) => script ?? "");
 }
 
 export function blockOf(name: string): string {

@@ -167,6 +167,60 @@ describe("inlet.service", () => {
     expect((await machine.attempt("test", "-e", `${INBOX}/t2`)).exitCode).not.toBe(0);
   });
 
+  test("starts a consumer after each delivery, by the units of docs/recipes.md", async () => {
+    await installProgram("jq", "jq");
+    const machine = await bootInlet();
+    const page = readFileSync(join(ROOT, "docs/recipes.md"), "utf8");
+    const [, recipe = ""] = /<!-- arrived -->\n```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+    await machine.write("/etc/inlet/inlet.yaml", `${settings()}${recipe}`);
+    const here = "cd /opt/inlet/lib/node_modules/inletd;";
+    await machine.sh(`useradd --system consumer; ${here} ${blockOf("take-transfers-install")}`);
+    await machine.write("/usr/local/bin/import-transfer", IMPORT);
+    await machine.run("chmod", "755", "/usr/local/bin/import-transfer");
+    await machine.sh(`${here} ${blockOf("take-transfers-units")}`);
+    const units = ["service", "path", "timer"].map((kind) => `take-transfers.${kind}`);
+    const verify = ["systemd-analyze", "verify", "--recursive-errors=no", "--man=no"];
+    expect((await machine.attempt(...verify, ...units)).stderr).toBe("");
+    const imported = async () => (await machine.sh("cat /srv/taken/imported || true")).trim().split("\n");
+
+    await machine.run("systemctl", "start", "inlet");
+    await expect.poll(imported).toEqual(["t1"]);
+    expect((await machine.attempt("test", "-e", `${INBOX}/t1`)).exitCode).not.toBe(0);
+    // A transfer that arrives while the consumer works is taken by the next run.
+    await machine.run("touch", "/srv/taken/wait");
+    await addTransfer(machine, "t2");
+    await expect.poll(imported).toEqual(["t1", "t2"]);
+    await addTransfer(machine, "t3");
+    await waitFor(machine, "t3");
+    await expect
+      .poll(() => machine.attempt("test", "-e", "/srv/inbox/.arrived").then((it) => it.exitCode))
+      .toBe(0);
+    await machine.run("rm", "/srv/taken/wait");
+    await expect.poll(imported).toEqual(["t1", "t2", "t3"]);
+
+    // A killed run leaves a claimed folder; a lost event and a failed run are repeated by the timer.
+    await machine.run("touch", "/srv/taken/wait");
+    await addTransfer(machine, "t4");
+    await expect.poll(imported).toEqual(["t1", "t2", "t3", "t4"]);
+    await machine.run("systemctl", "kill", "--signal=KILL", "take-transfers.service");
+    await expect.poll(() => property(machine, "Result", "take-transfers")).toBe("signal");
+    await machine.run("rm", "/srv/taken/wait");
+    const soon = "[Timer]\nOnActiveSec=\nOnUnitInactiveSec=\nOnActiveSec=1s\nAccuracySec=100ms\n";
+    await machine.write("/etc/systemd/system/take-transfers.timer.d/soon.conf", soon);
+    await machine.sh("systemctl daemon-reload; systemctl restart take-transfers.timer");
+    await expect.poll(() => machine.sh("ls /srv/taken/done | wc -l")).toBe("4\n");
+    expect(await imported()).toEqual(["t1", "t2", "t3", "t4", "t4"]);
+    expect(await machine.sh("ls /srv/taken/claimed; ls /srv/inbox/*/*")).toBe("");
+    expect(await property(machine, "ActiveState", "take-transfers.path")).toBe("active");
+    await expect.poll(() => machine.run("inlet", "status")).toContain("All is well");
+
+    // From the command line, as the same user.
+    await addTransfer(machine, "t5");
+    await expect.poll(imported).toContain("t5");
+    await machine.sh(`runuser -u consumer -G inlet -- ${blockOf("take-transfers")}`);
+    await expect.poll(() => machine.sh("ls /srv/taken/done | wc -l")).toBe("5\n");
+  });
+
   test("reloads its configuration, refuses an invalid one and continues, but does not start with it", async () => {
     const machine = await bootInlet();
     await machine.run("systemctl", "start", "inlet");
@@ -296,6 +350,12 @@ describe("the units", () => {
     expect(allowed("inlet-once.service")).toBe(allowed("inlet.service"));
   });
 });
+
+/** Notes the tracking-id, and waits where the test wants it. */
+const IMPORT = `#!/bin/sh
+jq -r .trackingId "$1/transfer.json" >> /srv/taken/imported
+while [ -e /srv/taken/wait ]; do sleep 0.1; done
+`;
 
 /** Blocks the event loop of a process through its inspector, which SIGUSR1 has opened. */
 const BLOCK = `

@@ -24,8 +24,9 @@ const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
   bash: (page) => page === "docs/configuring.md",
   yaml: () => true,
   mermaid: () => true,
+  // Used by samba.test.ts.
+  ini: (page) => page === "docs/samba.md",
   python: (page) => page === "docs/consuming.md",
-  powershell: (page) => page === "docs/consuming.md",
 };
 
 const blocks = PAGES.flatMap(blocksOf);
