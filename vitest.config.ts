@@ -4,9 +4,15 @@ import { defineConfig } from "vitest/config";
 // Each test file has a process of its own: the first one compiles the test runner for the others.
 process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cache/compiled");
 
+/** After the other tests, which may install packages: machines of these projects see this system's packages. */
+const LAST = { sequence: { groupOrder: 1 } };
+
 export default defineConfig({
   test: {
     globalSetup: "test/support/built-program.ts",
+    setupFiles: "test/support/layer.ts",
+    // `npm test` excludes these, and `npm run test:system` runs only these.
+    tags: [{ name: "system", description: "needs root, a program that Debian packages, or Redis" }],
     // Most tests wait for processes, disks and timers: four at a time keep two cores busy.
     maxWorkers: 4,
     // Patience costs nothing where a test passes, and a busy machine may be ten times slower.
@@ -18,17 +24,15 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
-      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"] } },
-      {
-        extends: true,
-        test: { name: "systemd", include: ["test/systemd/**/*.test.ts"] },
-      },
+      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...LAST } },
+      { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], ...LAST } },
       {
         extends: true,
         test: {
           name: "flows on redis",
           include: ["test/flows/{check,crash,give-way,mirror,passwords,polls}.test.ts"],
           env: { INLET_TEST_QUEUE: "redis" },
+          runner: "test/support/system-runner.ts",
         },
       },
     ],

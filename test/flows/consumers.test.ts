@@ -13,19 +13,28 @@ import { MAILBOX } from "../support/settings.ts";
 const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const section = page.slice(page.indexOf("## Example consumers"), page.indexOf("## Run a command"));
 
-const CONSUMERS: readonly [string, (inbox: string, taken: string) => Promise<Finished>][] = [
-  ["the shell", (INBOX, TAKEN) => runCommand("sh", ["-eu", "-c", example("sh")], { env: { INBOX, TAKEN } })],
+type Consume = (inbox: string, taken: string) => Promise<Finished>;
+
+const CONSUMERS: readonly [string, Consume, tags: string[]][] = [
+  [
+    "the shell",
+    (INBOX, TAKEN) => runCommand("sh", ["-eu", "-c", example("sh")], { env: { INBOX, TAKEN } }),
+    [],
+  ],
   [
     "Python",
     async (inbox, taken) => {
       const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
       return runCommand(python.path, ["-c", example("python"), inbox, taken]);
     },
+    ["system"],
   ],
 ];
 
-describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
-  test("takes every finished folder once and nothing else, and these count as picked up", async () => {
+describe.each(CONSUMERS)("the consumer for %s", (_name, consume, tags) => {
+  test("takes every finished folder once and nothing else, and these count as picked up", {
+    tags,
+  }, async () => {
     const { inbox, taken, once, simulator } = await setUp();
     const first = await consume(inbox, taken);
     expect([first.exitCode, first.stderr]).toEqual([0, ""]);
@@ -41,7 +50,7 @@ describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
     expect((await readdir(taken)).toSorted()).toEqual(["t1", "t2", "t3"]);
   });
 
-  test.each(["a.txt", "message.eml"])("notices a change of %s", async (name) => {
+  test.each(["a.txt", "message.eml"])("notices a change of %s", { tags }, async (name) => {
     const { inbox, taken } = await setUp();
     await writeFile(join(inbox, MAILBOX, "anna@supplier.example/t1", name), "changed");
     expect((await consume(inbox, taken)).exitCode).toBe(1);
