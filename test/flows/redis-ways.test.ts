@@ -88,7 +88,9 @@ describe("Sentinel", { tags: ["system"] }, () => {
 });
 
 describe("Cluster", () => {
-  test("all keys are on one node, transfers are delivered, and a node that may evict jobs is reported", { tags: ["system"] }, async () => {
+  test("all keys are on one node, transfers are delivered, and a node that may evict jobs is reported", {
+    tags: ["system"],
+  }, async () => {
     const nodes = await startCluster();
     const { exitCode, stderr, config } = await runWith({
       queue: "redis://",

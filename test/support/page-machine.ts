@@ -186,13 +186,13 @@ program=$1
 shift
 case $program in
   inlet) exec inlet "$@" ;;
-  vitest) for word; do case $word in test/*) test -e "$word" ;; esac; done ;;
   *) exit 1 ;;
 esac
 `,
   npm: `#!/bin/sh
 case "$1 $2" in
-  "ci " | "test ") ;;
+  "ci ") ;;
+  test\\ *) for word; do case $word in test/*) test -e "$word" ;; esac; done ;;
   run\\ *) case " ${Object.keys(packageJson.scripts).join(" ")} " in *" $2 "*) ;; *) exit 1 ;; esac ;;
   *) exit 1 ;;
 esac
