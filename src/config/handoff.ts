@@ -119,6 +119,7 @@ export const HANDOFF = group(
 export type RawHandoff = Written<typeof HANDOFF>;
 
 const KEYS = HANDOFF.properties;
+const OWNER_READ = 0o400;
 const OWNER_ALL = 0o700;
 
 /** The only variables of the daemon that a command receives: others may hold secrets. */
@@ -132,7 +133,7 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
   const marker = readName("marker", pick, draft);
   const acknowledgement = readAcknowledgement(pick, marker, draft);
   return {
-    fileMode: readMode("fileMode", pick, draft)?.value ?? 0,
+    fileMode: readFileMode(pick, draft),
     folderMode: readFolderMode(pick, draft),
     marker,
     command: readCommand(pick, draft),
@@ -193,6 +194,17 @@ function readMode(
   if (mode !== undefined) return { value: mode, path };
   draft.problems.add(path, `${showValue(given)} may be octal or decimal: write it as "0640" or 0o640`);
   return undefined;
+}
+
+/** Inlet reads files again after it has set their mode. */
+function readFileMode(pick: PickKey<RawHandoff>, draft: Draft): number {
+  const mode = readMode("fileMode", pick, draft);
+  if (mode === undefined) return 0;
+  if ((mode.value & OWNER_READ) === 0) {
+    const shown = showValue(pick("fileMode")?.value);
+    draft.problems.add(mode.path, `${shown} must let the owner read: begin it with 04 or 06`);
+  }
+  return mode.value;
 }
 
 /** Inlet cannot rename a folder that its owner may not write. */
