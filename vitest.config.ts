@@ -24,7 +24,11 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
-      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...LAST } },
+      {
+        extends: true,
+        // The first test builds the image.
+        test: { name: "image", include: ["test/image/**/*.test.ts"], testTimeout: 900_000, ...LAST },
+      },
       { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], ...LAST } },
       {
         extends: true,
