@@ -4,12 +4,18 @@ import { defineConfig } from "vitest/config";
 // Each test file has a process of its own: the first one compiles the test runner for the others.
 process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cache/compiled");
 
-/** For tests that build an image or install a system. */
-const MACHINE_TIMEOUT_MS = 900_000;
+/**
+ * Tests that build an image or install a system: after the other tests, which may install packages, because their machines
+ * see this system's packages.
+ */
+const MACHINES = { testTimeout: 900_000, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
   test: {
     globalSetup: "test/support/built-program.ts",
+    setupFiles: "test/support/layer.ts",
+    // `npm test` excludes these, and `npm run test:system` runs only these.
+    tags: [{ name: "system", description: "needs root, a program that Debian packages, or Redis" }],
     // Most tests wait for processes, disks and timers: four at a time keep two cores busy.
     maxWorkers: 4,
     // Patience costs nothing where a test passes, and a busy machine may be ten times slower.
@@ -21,20 +27,15 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
-      {
-        extends: true,
-        test: { name: "image", include: ["test/image/**/*.test.ts"], testTimeout: MACHINE_TIMEOUT_MS },
-      },
-      {
-        extends: true,
-        test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], testTimeout: MACHINE_TIMEOUT_MS },
-      },
+      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...MACHINES } },
+      { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], ...MACHINES } },
       {
         extends: true,
         test: {
           name: "flows on redis",
           include: ["test/flows/{check,crash,give-way,mirror,passwords,polls}.test.ts"],
           env: { INLET_TEST_QUEUE: "redis" },
+          runner: "test/support/system-runner.ts",
         },
       },
     ],

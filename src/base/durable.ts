@@ -95,12 +95,18 @@ export async function writeFinished(path: string, text: string, mode: number): P
     await file.write(text);
     await finishFile(file, mode, Buffer.byteLength(text));
   };
-  await withDescriptor(path, "w", write, mode);
+  const attempt = () => withDescriptor(path, "w", write, mode);
+  await attempt().catch(async (error: unknown) => {
+    // The leftover may be read-only.
+    if (systemCode(error) !== "EACCES") throw error;
+    await chmod(path, 0o600);
+    await attempt();
+  });
 }
 
-/** `finishFile` for a file that is not open. */
+/** `finishFile` for a file that is not open, and may be read-only. */
 export async function syncFile(path: string, mode: number): Promise<void> {
-  await withDescriptor(path, "r+", (file) => finishFile(file, mode));
+  await withDescriptor(path, "r", (file) => finishFile(file, mode));
 }
 
 /** Throws if the file system gives no answer, which must not count as missing. */

@@ -179,6 +179,7 @@ export const HANDOFF = group(
 export type RawHandoff = Written<typeof HANDOFF>;
 
 const KEYS = HANDOFF.properties;
+const OWNER_READ = 0o400;
 const OWNER_ALL = 0o700;
 
 /** The only variables of the daemon that a command receives: others may hold secrets. */
@@ -195,7 +196,7 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
   if (deliver === "files") refuseWithFiles(pick, draft);
   const done = pick("done")?.value ?? KEYS.done.default;
   return {
-    fileMode: readMode("fileMode", pick, draft)?.value ?? 0,
+    fileMode: readFileMode(pick, draft),
     folderMode: readFolderMode(pick, draft),
     group: readGroup(pick),
     marker,
@@ -294,6 +295,17 @@ function readMode(
   if (mode !== undefined) return { value: mode, path };
   draft.problems.add(path, `${showValue(given)} may be octal or decimal: write it as "0640" or 0o640`);
   return undefined;
+}
+
+/** Inlet reads files again after it has set their mode. */
+function readFileMode(pick: PickKey<RawHandoff>, draft: Draft): number {
+  const mode = readMode("fileMode", pick, draft);
+  if (mode === undefined) return 0;
+  if ((mode.value & OWNER_READ) === 0) {
+    const shown = showValue(pick("fileMode")?.value);
+    draft.problems.add(mode.path, `${shown} must let the owner read: begin it with 04 or 06`);
+  }
+  return mode.value;
 }
 
 /** Inlet cannot rename a folder that its owner may not write. */

@@ -19,24 +19,20 @@ type Create = (
 const HOUR_MS = 3_600_000;
 const NOW_MS = Date.UTC(2026, 5, 1);
 
-const ENGINES: readonly (readonly [string, Create])[] = [
-  [
-    "embedded",
-    async (slots, services) =>
-      createEmbeddedQueue({ slots, services: constant(services), random: () => 0.5 }),
-  ],
-  [
-    "bullmq",
-    async (slots, services, mayFreeSlots = false) =>
-      openTestQueue(await startRedis(), {
-        slots,
-        services: constant(services),
-        mayFreeSlots: () => mayFreeSlots,
-      }),
-  ],
-];
+const embedded: Create = async (slots, services) =>
+  createEmbeddedQueue({ slots, services: constant(services), random: () => 0.5 });
 
-describe.each(ENGINES)("the engine %s", (_name, create) => {
+const bullmq: Create = async (slots, services, mayFreeSlots = false) =>
+  openTestQueue(await startRedis(), {
+    slots,
+    services: constant(services),
+    mayFreeSlots: () => mayFreeSlots,
+  });
+
+describe("the engine embedded", () => testEngine(embedded));
+describe("the engine bullmq", { tags: ["system"] }, () => testEngine(bullmq));
+
+function testEngine(create: Create): void {
   test("runs a job once, however often it is added while queued or running", async () => {
     const { queue, ran, release } = await start(create, 1);
     for (let round = 0; round < 3; round++) await queue.add(job("a"));
@@ -340,10 +336,11 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await queue.add(job("too late"));
     expect(ended).toHaveLength(2);
   });
-});
+}
 
 test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
   "`runNow` of a job that another process runs makes it run once more, and leaves no note in Redis (%o)",
+  { tags: ["system"] },
   async (next) => {
     const redis = await startRedis();
     const worker = await start(() => openTestQueue(redis, { role: "worker" }), 1, undefined, next);
@@ -363,7 +360,7 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
   },
 );
 
-describe("a process that runs once, with others on its Redis", () => {
+describe("a process that runs once, with others on its Redis", { tags: ["system"] }, () => {
   test("does not wait for a poll that a killed daemon left", async () => {
     const redis = await startRedis();
     const polls = new Queue("poll", { connection: { url: redis.url }, prefix: "inlet" });
@@ -421,7 +418,9 @@ describe("a process that runs once, with others on its Redis", () => {
   });
 });
 
-test("a process that knows fewer services leaves the jobs of the others alone", async () => {
+test("a process that knows fewer services leaves the jobs of the others alone", {
+  tags: ["system"],
+}, async () => {
   const redis = await startRedis();
   const put = { kind: "again", afterMs: HOUR_MS } as const;
   const one = await startLimited(() => joinFleet(redis), put);
@@ -436,7 +435,7 @@ test("a process that knows fewer services leaves the jobs of the others alone", 
   expect(await redis.client.exists(`inlet:${downloadQueueOf("other")}:limited`)).toBe(1);
 });
 
-test("a start resumes a queue that was left paused", async () => {
+test("a start resumes a queue that was left paused", { tags: ["system"] }, async () => {
   const redis = await startRedis();
   const names = [downloadQueueOf("service"), "poll"];
   for (const name of names) await redis.client.hset(`inlet:${name}:meta`, "paused", 1);
@@ -459,7 +458,7 @@ test("a start resumes a queue that was left paused", async () => {
   await expect.poll(() => [polls, ran], { timeout: 10_000 }).toEqual([["m"], ["a"]]);
 });
 
-test("a limit of a service applies to every process on its Redis", async () => {
+test("a limit of a service applies to every process on its Redis", { tags: ["system"] }, async () => {
   const redis = await startRedis();
   const one = await startLimited(() => joinFleet(redis), { kind: "again", afterMs: HOUR_MS, limitMs: 1_500 });
   await one.queue.add(job("limited"));

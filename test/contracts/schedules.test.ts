@@ -1,3 +1,4 @@
+// @module-tag system
 /** Poll schedules shared by several processes on a real Redis. */
 import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";

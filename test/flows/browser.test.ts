@@ -1,3 +1,4 @@
+// @module-tag system
 /** The console in a real browser, as people use it. */
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";

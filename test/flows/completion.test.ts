@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type DebianProgram, findProgram } from "../support/debian.ts";
+import { type DebianProgram, essentialProgram, findProgram } from "../support/debian.ts";
 import { type Finished, makeFolder, runCommand, runProgram } from "../support/program.ts";
 
 /** Typed words → some of the offered completions. */
@@ -29,13 +29,13 @@ const OFFERS: readonly (readonly [typed: readonly string[], offered: readonly st
 
 describe("bash", () => {
   test("offers commands, options of every level, choices, files and folders", async () => {
-    const { path, env } = await findProgram("bash", ["bash"]);
+    const path = essentialProgram("bash");
     const script = await writeScript("bash");
     expect(await runCommand(path, ["-n", script])).toMatchObject({ exitCode: 0, stderr: "" });
     const offer = async (words: readonly string[]) => {
       const typed = ["inlet", ...words].map((word) => `'${word}'`).join(" ");
       const ask = `source ${script}; COMP_WORDS=(${typed}); COMP_CWORD=${words.length}; _inlet; printf '%s\\n' "\${COMPREPLY[@]}"`;
-      return linesOf(await runCommand(path, ["--norc", "-c", ask], { env }));
+      return linesOf(await runCommand(path, ["--norc", "-c", ask]));
     };
     for (const [typed, offered] of OFFERS) expect(await offer(typed)).toEqual(offered);
     // Bash passes --option=value as three words.
@@ -50,7 +50,7 @@ describe("bash", () => {
 });
 
 describe("fish", () => {
-  test("offers the same, each with a description", async () => {
+  test("offers the same, each with a description", { tags: ["system"] }, async () => {
     const fish = await findProgram("fish", ["fish", "fish-common", "libpcre2-32-0"]);
     const script = await writeScript("fish");
     const home = await makeFolder();
@@ -81,7 +81,7 @@ describe("fish", () => {
 });
 
 describe("zsh", () => {
-  test("offers the same, with stand-ins for the functions of zsh", async () => {
+  test("offers the same, with stand-ins for the functions of zsh", { tags: ["system"] }, async () => {
     const zsh = await findProgram("zsh", ["zsh", "zsh-common"]);
     const script = await writeScript("zsh");
     const shell = join(await makeFolder(), "try.zsh");

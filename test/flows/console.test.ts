@@ -64,7 +64,7 @@ describe("the API", () => {
     );
   });
 
-  test("shows a lost queue, and its return", async () => {
+  test("shows a lost queue, and its return", { tags: ["system"] }, async () => {
     const redis = await startRedis();
     const { url } = await start({}, { queue: redisQueue(redis.url) });
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
@@ -81,7 +81,7 @@ describe("the API", () => {
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
   });
 
-  test("is open while the daemon waits for the queue at its start", async () => {
+  test("is open while the daemon waits for the queue at its start", { tags: ["system"] }, async () => {
     const redis = await startRedis();
     await redis.kill();
     const { url } = await start({}, { queue: redisQueue(redis.url) });
@@ -109,7 +109,7 @@ describe("the API", () => {
     await expect.poll(beats).toBeGreaterThan(before + 1);
   });
 
-  test("has metrics that Prometheus accepts", async () => {
+  test("has metrics that Prometheus accepts", { tags: ["system"] }, async () => {
     const { daemon, url } = await start({
       transfers: [
         transferPlan({ trackingId: "t1" }),

@@ -14,7 +14,7 @@ const OTHER = "archive@example.com";
 const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const section = page.slice(page.indexOf("## An example consumer"), page.indexOf("## Check a transfer"));
 
-describe("the consumer in Python", () => {
+describe("the consumer in Python", { tags: ["system"] }, () => {
   test("takes every finished folder once and nothing else, and these count as picked up", async () => {
     const { inbox, taken, once, simulator } = await setUp();
     const first = await consume(inbox, taken);

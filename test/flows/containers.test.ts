@@ -32,7 +32,9 @@ describe.each([ONE_POD, FLEET])("%s", (file) => {
   const [service] = manifests.of("Service");
   const shell = redis === undefined ? undefined : podOf(redis).containers[0]?.command;
 
-  test("delivers once, and answers probes and Prometheus", async () => {
+  test("delivers once, and answers probes and Prometheus", {
+    tags: shell === undefined ? [] : ["system"],
+  }, async () => {
     const replicas = Math.min(deployment?.spec?.replicas ?? 0, 2);
     const { ports, deliveries, health } = await run(manifests.configuration, replicas, shell);
     for (const port of ports) {
@@ -63,7 +65,9 @@ describe.each(["config/compose.sidecar.yaml", "config/compose.fleet.yaml"])("%s"
   const { compose, configuration } = readCompose(file);
   const { inlet, redis } = compose.services;
 
-  test("delivers once, and the console opens at the published address and for Prometheus", async () => {
+  test("delivers once, and the console opens at the published address and for Prometheus", {
+    tags: redis === undefined ? [] : ["system"],
+  }, async () => {
     const replicas = Math.min(inlet?.deploy?.replicas ?? 1, 2);
     const shell = redis?.command?.map((word) => word.replaceAll("$$", "$"));
     const { ports, deliveries, health } = await run(configuration, replicas, shell);

@@ -68,7 +68,9 @@ describe("a healthy installation", () => {
     expect(find(after.findings, "queue", "inbox").detail).toBe("no process uses it now");
   });
 
-  test("keeps a token that it obtains for the daemon, as the owner of the state folder", async () => {
+  test("keeps a token that it obtains for the daemon, as the owner of the state folder", {
+    tags: ["system"],
+  }, async () => {
     const { config, state, folder } = await install();
     await chmod(folder, 0o755);
     await mkdir(state, { mode: 0o700 });
@@ -86,7 +88,7 @@ describe("a healthy installation", () => {
     expect(process.geteuid?.()).toBe(0);
   });
 
-  test("as root, does not follow a link in another user's state folder", async () => {
+  test("as root, does not follow a link in another user's state folder", { tags: ["system"] }, async () => {
     const { config, state, folder } = await install();
     const target = join(folder, "root-only");
     await chmod(folder, 0o755);
@@ -142,7 +144,9 @@ test("checks that the check is executable, and the program that limits its memor
 describe("as root, in folders of other users,", () => {
   const [DAEMON, CONSUMER] = [15_000, 16_000];
 
-  test("it tries the file system as the owner of the nearest existing folder, and removes nothing", async () => {
+  test("it tries the file system as the owner of the nearest existing folder, and removes nothing", {
+    tags: ["system"],
+  }, async () => {
     const { config, folder, inbox } = await install();
     await chmod(folder, 0o755);
     await mkdir(join(inbox, ".inlet-probe-0123456789ab", "victim"), { recursive: true });
@@ -235,7 +239,9 @@ describe("folders", () => {
     expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "ok" });
   });
 
-  test("of mailboxes are checked each, and fail on another mount, even on one file system", async () => {
+  test("of mailboxes are checked each, and fail on another mount, even on one file system", {
+    tags: ["system"],
+  }, async () => {
     const { config, folder, rewrite } = await install();
     const [sales, hr] = [join(folder, "sales"), join(folder, "hr")];
     const keysOf = (email: string, inbox: string) => ({ ...mailboxKeys(email), inbox });
@@ -254,7 +260,9 @@ describe("folders", () => {
     expect(await readdir(sales)).toEqual([]);
   });
 
-  test("on two mounts fail, even on one file system, and nothing is left in either", async () => {
+  test("on two mounts fail, even on one file system, and nothing is left in either", {
+    tags: ["system"],
+  }, async () => {
     const { config, folder, inbox } = await install(undefined, { work: "work" });
     for (const name of ["inbox", "work", "state"]) await mkdir(join(folder, name), { mode: 0o700 });
     const { findings, exitCode } = await examineMounted(config, `mount --bind ${inbox} ${inbox}`);
@@ -267,7 +275,7 @@ describe("folders", () => {
     for (const name of ["inbox", "work"]) expect(await readdir(join(folder, name))).toEqual([]);
   });
 
-  test("in memory, or with little room, are reported", async () => {
+  test("in memory, or with little room, are reported", { tags: ["system"] }, async () => {
     const { config, inbox } = await install(undefined, { limits: { minFreeSpace: "1GiB" } });
     await mkdir(inbox, { mode: 0o700 });
     const small = `mount -t tmpfs -o size=4M,nr_inodes=200 tmpfs ${inbox}`;
@@ -285,7 +293,7 @@ describe("folders", () => {
     }
   });
 
-  test("that are full or read-only fail", async () => {
+  test("that are full or read-only fail", { tags: ["system"] }, async () => {
     const { config, inbox } = await install(undefined, { limits: { minFreeSpace: 0 } });
     await mkdir(inbox, { mode: 0o700 });
     const full = `mount -t tmpfs -o size=64k tmpfs ${inbox} && (dd if=/dev/zero of=${inbox}/x bs=4k 2>&1 || true) >/dev/null`;
@@ -395,7 +403,9 @@ describe("the service", () => {
 });
 
 describe("the queue on Redis", () => {
-  test("is reported with its version; an evicting policy is a warning with the command that fixes it", async () => {
+  test("is reported with its version; an evicting policy is a warning with the command that fixes it", {
+    tags: ["system"],
+  }, async () => {
     const redis = await startRedis(["--maxmemory-policy", "allkeys-lru"]);
     const { config } = await install(undefined, { queue: redis.url });
     const { findings, outcome } = await examine(config);
@@ -414,7 +424,7 @@ describe("the queue on Redis", () => {
     expect(find(mended.findings, "queue", "persistence").detail).toContain("append-only file");
   });
 
-  test("fails with a wrong password, and if it is down", async () => {
+  test("fails with a wrong password, and if it is down", { tags: ["system"] }, async () => {
     const redis = await startRedis(["--requirepass", "right"]);
     const { config } = await install(undefined, { queue: redis.url, redis: { password: "wrong-password" } });
     const refused = await examine(config);
@@ -539,7 +549,9 @@ describe("the state folder", () => {
     ]);
   });
 
-  test("with a folder of another user, or in a folder in which others can replace it, is found", async () => {
+  test("with a folder of another user, or in a folder in which others can replace it, is found", {
+    tags: ["system"],
+  }, async () => {
     const { config, state, folder } = await install();
     await mkdir(join(state, "passwords"), { recursive: true, mode: 0o700 });
     await chmod(state, 0o700);

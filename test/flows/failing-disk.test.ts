@@ -1,3 +1,4 @@
+// @module-tag system
 /**
  * The disk fails at the daemon's file-system calls, by errors injected into the real calls. In the end no partial folder
  * was ever visible (I1), everything is delivered once (I2), a disk that works again is used again (I6), no failure was

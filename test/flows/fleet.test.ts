@@ -1,3 +1,4 @@
+// @module-tag system
 /**
  * I2 once, I3 no burnt transfers, I8 bounded: three daemons on one inbox and one Redis are killed and suspended, and Redis
  * is restarted, flushed and cut off.

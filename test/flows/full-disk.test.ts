@@ -1,3 +1,4 @@
+// @module-tag system
 /** I6 no contagion: a full disk, of bytes or of inodes, pauses intake with one message, and loses nothing. */
 import type { ChildProcess } from "node:child_process";
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";

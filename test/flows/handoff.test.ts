@@ -423,7 +423,9 @@ test("remains of a removed folder that cannot be deleted are reported, and do no
   expect(await readdir(left)).toEqual(["sub"]);
 });
 
-test("of two daemons on Redis, one takes over the hand-off of the killed one, for the same delivery", async () => {
+test("of two daemons on Redis, one takes over the hand-off of the killed one, for the same delivery", {
+  tags: ["system"],
+}, async () => {
   const [redis, folder] = [await startRedis(), await makeFolder()];
   const [note, go] = [join(folder, "note"), join(folder, "go")];
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });

@@ -132,27 +132,36 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect(Object.keys(await readTree(settings.inbox)).some((path) => path.endsWith("/READY"))).toBe(true);
   });
 
-  test.each(["files", "zip"] as const)("with the group that the inbox passes on, by %s", async (fetch) => {
-    expect(process.getuid?.(), "another group takes root").toBe(0);
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", message: "Hello" })],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { fetch })]);
-    await mkdir(settings.inbox);
-    await chown(settings.inbox, 0, GROUP);
-    await chmod(settings.inbox, 0o2770);
-    await runOnce(settings);
-    const delivered = await readdir(join(settings.inbox, MAILBOX), { recursive: true, withFileTypes: true });
-    const groups = delivered.map(async ({ parentPath, name }) => [
-      name,
-      (await stat(join(parentPath, name))).gid,
-    ]);
-    const all = await Promise.all(groups);
-    expect(all).toEqual(all.map(([name]) => [name, GROUP]));
-    expect(all.map(([name]) => name)).toContain("message.eml");
-  });
+  test.each(["files", "zip"] as const)(
+    "with the group that the inbox passes on, by %s",
+    { tags: ["system"] },
+    async (fetch) => {
+      expect(process.getuid?.(), "another group takes root").toBe(0);
+      const simulator = await openTestSimulator({
+        transfers: [transferPlan({ trackingId: "t1", message: "Hello" })],
+      });
+      const settings = await daemonSettings([mailboxSettings(simulator, { fetch })]);
+      await mkdir(settings.inbox);
+      await chown(settings.inbox, 0, GROUP);
+      await chmod(settings.inbox, 0o2770);
+      await runOnce(settings);
+      const delivered = await readdir(join(settings.inbox, MAILBOX), {
+        recursive: true,
+        withFileTypes: true,
+      });
+      const groups = delivered.map(async ({ parentPath, name }) => [
+        name,
+        (await stat(join(parentPath, name))).gid,
+      ]);
+      const all = await Promise.all(groups);
+      expect(all).toEqual(all.map(([name]) => [name, GROUP]));
+      expect(all.map(([name]) => name)).toContain("message.eml");
+    },
+  );
 
-  test("with the configured modes on folders that it creates, whatever the umask, and no changes to others", async () => {
+  test("with the configured modes on folders that it creates, whatever the umask, and no changes to others", {
+    tags: ["system"],
+  }, async () => {
     expect(process.getuid?.(), "another user takes root").toBe(0);
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)], {

@@ -23,7 +23,7 @@ import { FOLDER as TLS_FOLDER } from "../support/tls.ts";
 
 const UNKNOWN = "another-Password:1";
 
-describe("a mail server", () => {
+describe("a mail server", { tags: ["system"] }, () => {
   test("gets a test mail over TLS and with a login, in plain text that no program answers", async () => {
     const server = await openMailServer();
     const { config } = await install({}, { notify: [{ mail: mailKeys(server.port) }] });
@@ -391,7 +391,9 @@ describe("a restart", () => {
   });
 });
 
-test("two processes on Redis notify of each transfer once, also over a restart", async () => {
+test("two processes on Redis notify of each transfer once, also over a restart", {
+  tags: ["system"],
+}, async () => {
   const receiver = await openReceiver(accept);
   const queue = redisQueue((await startRedis()).url);
   const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url)], { queue });

@@ -333,7 +333,7 @@ test("an impossible order is refused with the reason, and changes nothing", asyn
 });
 
 describe("root, with a daemon of another user,", () => {
-  test("acts as that user, and follows no link", async () => {
+  test("acts as that user, and follows no link", { tags: ["system"] }, async () => {
     expect(process.getuid?.(), "this test takes root").toBe(0);
     const { config, folder, inlet, deliveries } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],

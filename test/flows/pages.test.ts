@@ -94,7 +94,7 @@ const SCENARIO: Scenario = {
   ],
 };
 
-const OPTIONS: PageOptions = {
+const OPTIONS: Omit<PageOptions, "usesCurl"> = {
   scenario: SCENARIO,
   configuration: configure,
   meant: { trackingId: WAITING_ID, password: WAITING_PASSWORD },
@@ -138,10 +138,12 @@ describe.each(PAGES.filter((page) => shellBlocksOf(page).length > 0))("%s", (pag
   const isListed = ({ text }: Block) => NOT_RUN[page]?.[firstLineOf(text)] !== undefined;
   const run = blocks.filter((block) => block.mark === undefined && !isListed(block));
 
+  const usesCurl = run.some(({ text }) => /\bcurl /.test(text));
+
   if (run.length > 0) {
-    test("its commands work", async () => {
+    test("its commands work", { tags: usesCurl ? ["system"] : [] }, async () => {
       const { options, first, before = {}, exits = {} } = GIVEN[page] ?? {};
-      const machine = await openPageMachine({ ...OPTIONS, ...options });
+      const machine = await openPageMachine({ ...OPTIONS, ...options, usesCurl });
       await first?.(machine);
       for (const { text } of run) {
         const [, prepare] = Object.entries(before).find(([begin]) => text.startsWith(begin)) ?? [];

@@ -1,3 +1,4 @@
+// @module-tag system
 /**
  * I2 once: a daemon is suspended with SIGSTOP at each step of a delivery, like on a machine that hangs. Another daemon on
  * the same Redis takes over, then the first one continues.

@@ -1,3 +1,4 @@
+// @module-tag system
 /**
  * I1 whole or nothing, I2 once: the power is cut at every durable step of the daemon, on a real file system.
  *

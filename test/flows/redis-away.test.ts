@@ -1,3 +1,4 @@
+// @module-tag system
 /** The program while its Redis is away: signals work, and nothing waits for ever. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";

@@ -13,7 +13,7 @@ import { CA, FOLDER as TLS } from "../support/tls.ts";
 
 const SECRET = "p@ss/w%rd#1";
 
-describe("TLS, user and password, database and prefix", () => {
+describe("TLS, user and password, database and prefix", { tags: ["system"] }, () => {
   test("are used: the user's permissions are enough", async () => {
     const { port, client } = await startSecureRedis();
     const { exitCode, stderr, config } = await runWith({
@@ -49,7 +49,7 @@ describe("TLS, user and password, database and prefix", () => {
   });
 });
 
-describe("Sentinel", () => {
+describe("Sentinel", { tags: ["system"] }, () => {
   test("resolves the master by its name", async () => {
     const { port, master } = await startSentinel("orders", SECRET);
     const { exitCode, stderr } = await runWith({
@@ -88,7 +88,9 @@ describe("Sentinel", () => {
 });
 
 describe("Cluster", () => {
-  test("all keys are on one node, transfers are delivered, and a node that may evict jobs is reported", async () => {
+  test("all keys are on one node, transfers are delivered, and a node that may evict jobs is reported", {
+    tags: ["system"],
+  }, async () => {
     const nodes = await startCluster();
     const { exitCode, stderr, config } = await runWith({
       queue: "redis://",

@@ -1,3 +1,4 @@
+// @module-tag system
 /** Daemons that share an inbox through a real Redis. */
 import { once } from "node:events";
 import { mkdir, readdir, writeFile } from "node:fs/promises";

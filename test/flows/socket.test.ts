@@ -11,7 +11,9 @@ const OTHER_USER = 65534;
 const WRONG_SUM = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 const SENDER = "anna@supplier.example";
 
-test("the same commands have the same answers through the folders and through the socket", async () => {
+test("the same commands have the same answers through the folders and through the socket", {
+  tags: ["system"],
+}, async () => {
   const path = join(await makeGroupFolder(), "console.sock");
   const { config, folder } = await install(
     {

@@ -45,7 +45,7 @@ test("reads the code from standard input, and reports until when the address is 
   expect((await callCommand(["once", "--config", config])).outcome).toBe("fine");
 });
 
-test("as root, stores the token as the owner of the state folder", async () => {
+test("as root, stores the token as the owner of the state folder", { tags: ["system"] }, async () => {
   const { config, simulator, state, folder } = await unregistered();
   await chmod(folder, 0o755);
   await mkdir(state, { mode: 0o700 });

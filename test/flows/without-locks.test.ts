@@ -1,3 +1,4 @@
+// @module-tag system
 /**
  * I1 whole or nothing, I2 once: two daemons work on one inbox at the same time, because its file system's locks do not
  * reach other hosts. Each has its own state folder, as on its own host.

@@ -11,9 +11,22 @@ import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const [DAEMON, CONSUMER] = [15_000, 16_000];
 
+/** Puts something else where the work folder was. */
+type Exchange = (work: string, away: string, state: string) => Promise<void>;
+
 describe("a work folder made by another user", () => {
-  test.each([
+  const LINKS = [
     ["is a link", async (work: string, away: string) => symlink(away, work), ""],
+    [
+      "holds a link",
+      async (work: string, _away: string, state: string) => {
+        await mkdir(work, { mode: 0o700 });
+        await symlink(state, join(work, "staging"));
+      },
+      "staging",
+    ],
+  ] as const;
+  const OTHERS = [
     [
       "is another user's",
       async (work: string) => {
@@ -23,14 +36,6 @@ describe("a work folder made by another user", () => {
       "",
     ],
     [
-      "holds a link",
-      async (work: string, _away: string, state: string) => {
-        await mkdir(work, { mode: 0o700 });
-        await symlink(state, join(work, "staging"));
-      },
-      "staging",
-    ],
-    [
       "holds another user's folder",
       async (work: string) => {
         await mkdir(join(work, "staging"), { recursive: true, mode: 0o700 });
@@ -38,7 +43,14 @@ describe("a work folder made by another user", () => {
       },
       "staging",
     ],
-  ] as const)("and that %s is refused by name, and nothing is changed", async (_what, exchange, named) => {
+  ] as const;
+  const REFUSED = "and that %s is refused by name, and nothing is changed";
+  test.each(LINKS)(REFUSED, (_what, exchange, named) => expectRefusal(exchange, named));
+  test.each(OTHERS)(REFUSED, { tags: ["system"] }, (_what, exchange, named) =>
+    expectRefusal(exchange, named),
+  );
+
+  async function expectRefusal(exchange: Exchange, named: string): Promise<void> {
     const { config, inbox, state } = await install();
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     const work = join(inbox, ".inlet");
@@ -53,9 +65,9 @@ describe("a work folder made by another user", () => {
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
     const doctor = await runProgram(["doctor", "--config", config]);
     expect([doctor.exitCode, doctor.stdout]).toEqual([2, expect.stringContaining(join(work, named))]);
-  });
+  }
 
-  test("is also refused by a daemon that is not root", async () => {
+  test("is also refused by a daemon that is not root", { tags: ["system"] }, async () => {
     const { config, folder, inbox } = await install();
     await chmod(folder, 0o755);
     await chmod(config, 0o644);

@@ -1,3 +1,4 @@
+// @module-tag system
 /** The image of the Dockerfile, built and run like an orchestrator does: read-only, without root, without capabilities. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";

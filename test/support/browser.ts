@@ -27,6 +27,8 @@ export async function openBrowser(url: string, options: BrowserContextOptions = 
   });
   onTestFinished(() => browser.close());
   const page = await (await browser.newContext(options)).newPage();
+  // As patient as `expect.poll`: a busy machine is slow.
+  page.setDefaultTimeout(120_000);
   const complaints: string[] = [];
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());

@@ -21,8 +21,16 @@ export interface DebianProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** A program that every Debian system has. */
+export function essentialProgram(name: string): string {
+  const path = findIn(SYSTEM_FOLDERS, name);
+  if (path === undefined) throw new Error(`${name} is missing`);
+  return path;
+}
+
 /** `packages`: first the program's own, then libraries that a small system lacks. */
 export async function findProgram(name: string, packages: readonly string[]): Promise<DebianProgram> {
+  requireSystemLayer(name);
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS];
   const path = findIn(folders, name);
   if (path !== undefined) return { path, env: {} };
@@ -41,6 +49,7 @@ export async function findProgram(name: string, packages: readonly string[]): Pr
 export async function unpackPackages(
   packages: readonly string[],
 ): Promise<{ root: string; libraries: string[] }> {
+  requireSystemLayer(packages.join(", "));
   const root = await unpack(packages).catch((cause: unknown) => {
     throw new Error(`Debian's packages ${packages.join(", ")} cannot be downloaded`, { cause });
   });
@@ -53,6 +62,7 @@ function librariesIn(root: string): string[] {
 
 /** For a program with many libraries: installs its package, which needs root. */
 export async function installProgram(name: string, packageName: string): Promise<string> {
+  requireSystemLayer(name);
   const find = () => findIn([...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS], name);
   const path = find();
   if (path !== undefined) return path;
@@ -70,6 +80,12 @@ export async function installProgram(name: string, packageName: string): Promise
   const installed = find();
   if (installed === undefined) throw new Error(`no ${name} in Debian's package ${packageName}`);
   return installed;
+}
+
+/** Also where the program is installed: `npm test` must pass on machines without it. */
+function requireSystemLayer(wanted: string): void {
+  if (process.env["INLET_TEST_LAYER"] !== "ordinary") return;
+  throw new Error(`this test needs ${wanted}: tag it "system", so that npm run test:system runs it`);
 }
 
 function findIn(folders: readonly string[], name: string): string | undefined {

@@ -18,7 +18,7 @@ import type { Simulator } from "../../simulator/simulator.ts";
 import { asFault, describeFault } from "../../src/base/faults.ts";
 import type { Context, Outcome } from "../../src/cli/context.ts";
 import { callCommand } from "./command.ts";
-import { installProgram } from "./debian.ts";
+import { essentialProgram, installProgram } from "./debian.ts";
 import { makeFolder, runCommand } from "./program.ts";
 import { ROOT } from "./root.ts";
 import { openTestSimulator } from "./service.ts";
@@ -40,6 +40,7 @@ export interface PageOptions {
   configuration(simulator: Simulator, root: string): object | undefined;
   /** The transfer that `TRACKING-ID` and `TRANSFER-ID` name, and its password. */
   readonly meant: { readonly trackingId: string; readonly password: string };
+  readonly usesCurl: boolean;
   /** The answer to a question of the command, by its name. */
   readonly typed: Readonly<Record<string, (simulator: Simulator) => string | undefined>>;
 }
@@ -76,7 +77,7 @@ export async function openPageMachine(options: PageOptions): Promise<PageMachine
   const simulator = await openTestSimulator(options.scenario);
   const [page, other] = [await freePort(), await freePort()];
   const configuration = options.configuration(simulator, root);
-  await furnish(root, simulator, configuration);
+  await furnish(root, simulator, configuration, options.usesCurl);
   const running = new Running();
   const socket = join(root, "socket");
   listen(socket, (call) => perform(call, options, simulator, running));
@@ -134,6 +135,7 @@ async function furnish(
   root: string,
   { clientId }: Simulator,
   configuration: object | undefined,
+  usesCurl: boolean,
 ): Promise<void> {
   const home = join(root, "home");
   for (const folder of [
@@ -153,9 +155,8 @@ async function furnish(
     await writeFile(join(root, "bin", name), script);
     await chmod(join(root, "bin", name), 0o755);
   }
-  for (const [name, packageName] of Object.entries(BORROWED)) {
-    await symlink(await installProgram(name, packageName), join(root, "bin", name));
-  }
+  for (const name of BORROWED) await symlink(essentialProgram(name), join(root, "bin", name));
+  if (usesCurl) await symlink(await installProgram("curl", "curl"), join(root, "bin/curl"));
   const secrets = { "client-id": clientId, supplier: SUPPLIER.password };
   for (const [name, secret] of Object.entries(secrets)) {
     await writeFile(join(root, "etc/inlet", name), secret, { mode: 0o600 });
@@ -164,65 +165,45 @@ async function furnish(
   await writeFile(join(root, "etc/inlet/inlet.yaml"), JSON.stringify(configuration), { mode: 0o600 });
 }
 
-/** The other programs that pages may use, and their packages: a page that uses another one could change this machine. */
-const BORROWED: Readonly<Record<string, string>> = {
-  cat: "coreutils",
-  chmod: "coreutils",
-  curl: "curl",
-  env: "coreutils",
-  find: "findutils",
-  mkdir: "coreutils",
-  mktemp: "coreutils",
-};
+/** The other programs that pages may use: a page that uses another one could change this machine. */
+const BORROWED = ["cat", "chmod", "env", "find", "mkdir", "mktemp"];
 
 /** npm installs, tests and measures: here it only has to know the script. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   inlet: `#!/bin/sh
-reply=$(mktemp -d "$HOME/.reply-XXXXXX")
-code=$({ printf '%s\\0' "$reply" "$PWD" "$#" "$@"; env -0; } |
-  curl -sS --unix-socket "$PAGE_SOCKET" --data-binary @- http://page/)
-cat "$reply/stdout"
-cat "$reply/stderr" >&2
-exit "$code"
+exec '${process.execPath}' "$HOME/../bin/inlet.cjs" "$@"
+`,
+  "inlet.cjs": `const call = { args: process.argv.slice(2), cwd: process.cwd(), env: process.env };
+require("node:http").request({ socketPath: process.env.PAGE_SOCKET, method: "POST" }, async (response) => {
+  const { exitCode, stdout, stderr } = JSON.parse(Buffer.concat(await response.toArray()));
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+  process.exitCode = exitCode;
+}).end(JSON.stringify(call));
 `,
   npx: `#!/bin/sh
 program=$1
 shift
 case $program in
   inlet) exec inlet "$@" ;;
-  vitest) for word; do case $word in test/*) test -e "$word" ;; esac; done ;;
   *) exit 1 ;;
 esac
 `,
   npm: `#!/bin/sh
 case "$1 $2" in
-  "ci " | "test ") ;;
+  "ci ") ;;
+  test\\ *) for word; do case $word in test/*) test -e "$word" ;; esac; done ;;
   run\\ *) case " ${Object.keys(packageJson.scripts).join(" ")} " in *" $2 "*) ;; *) exit 1 ;; esac ;;
   *) exit 1 ;;
 esac
 `,
 };
 
-/** Answers each call with its exit code; what was printed is in files. */
 function listen(path: string, answer: (call: Call) => Promise<Answer>): void {
   const server = createHttpServer(async (request, response) => {
-    const { reply, call } = parseCall(await text(request));
-    const { exitCode, stdout, stderr } = await answer(call);
-    await writeFile(join(reply, "stdout"), stdout);
-    await writeFile(join(reply, "stderr"), stderr);
-    response.end(String(exitCode));
+    response.end(JSON.stringify(await answer(JSON.parse(await text(request)) as Call)));
   }).listen(path);
   onTestFinished(() => void server.close());
-}
-
-/** The words that `inlet` sends: a folder for the reply, the current folder, the arguments and the environment. */
-function parseCall(sent: string): { readonly reply: string; readonly call: Call } {
-  const [reply = "", cwd = "", count = "", ...words] = sent.split("\0");
-  const variables = words.slice(Number(count)).filter(Boolean);
-  const env = Object.fromEntries(
-    variables.map((it) => [it.slice(0, it.indexOf("=")), it.slice(it.indexOf("=") + 1)]),
-  );
-  return { reply, call: { cwd, env, args: words.slice(0, Number(count)) } };
 }
 
 async function perform(

@@ -1,10 +1,11 @@
 /** The program as users run it: a process with output, exit code and, if needed, a terminal. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
 import { expect, inject, onTestFinished } from "vitest";
 import type { ChildName } from "./built-program.ts";
 
@@ -104,7 +105,14 @@ export async function runCommand(
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-test-"));
   // Late writes may still arrive during the removal.
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const remove = () => rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  onTestFinished(() =>
+    remove().catch(async () => {
+      // Content that waits for its check is read-only.
+      await promisify(execFile)("chmod", ["-R", "u+rwX", folder]);
+      await remove();
+    }),
+  );
   return folder;
 }
 

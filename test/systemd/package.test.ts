@@ -1,3 +1,4 @@
+// @module-tag system
 /** The Debian package: installed, configured, updated, removed and purged on a machine without any other Node. */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";

@@ -1,3 +1,4 @@
+// @module-tag system
 /** The units in systemd/, installed by the commands of docs/installing.md, under a real systemd. */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

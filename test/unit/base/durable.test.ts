@@ -1,8 +1,9 @@
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDurably } from "../../../src/base/durable.ts";
+import { createDurably, syncFile, writeFinished } from "../../../src/base/durable.ts";
+import { makeFolder } from "../../support/program.ts";
 
 describe("a file that is created durably", () => {
   let folder: string;
@@ -52,4 +53,14 @@ describe("a file that is created durably", () => {
       message: `The file could not be written: ${target} (ENOENT)`,
     });
   });
+});
+
+test("a finished file may be read-only, is synced with another mode, and is written again after an interruption", async () => {
+  const path = join(await makeFolder(), "a");
+  for (const text of ["first", "second"]) {
+    await writeFinished(path, text, 0o440);
+    expect([await readFile(path, "utf8"), (await stat(path)).mode & 0o777]).toEqual([text, 0o440]);
+  }
+  await syncFile(path, 0o400);
+  expect((await stat(path)).mode & 0o777).toBe(0o400);
 });

@@ -59,6 +59,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ],
     ["handoff", "{ fileMode: 0999 }", '"0999" is not three octal digits such as "0640"'],
     ["handoff", '{ fileMode: "4755" }', '"4755" is not three octal digits such as "0640"'],
+    ["handoff", '{ fileMode: "0240" }', '"0240" must let the owner read: begin it with 04 or 06'],
     [
       "handoff",
       '{ folderMode: "0550" }',

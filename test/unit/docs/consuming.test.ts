@@ -32,7 +32,7 @@ const CALLS = [
 ] as const;
 
 describe("the signature is checked", () => {
-  test("in a shell", async () => {
+  test("in a shell", { tags: ["system"] }, async () => {
     const openssl = await findProgram("openssl", ["openssl"]);
     const file = join(await makeFolder(), "body");
     for (const [verdict, header, sent] of CALLS) {
@@ -48,7 +48,7 @@ describe("the signature is checked", () => {
     }
   });
 
-  test("in Python", async () => {
+  test("in Python", { tags: ["system"] }, async () => {
     const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
     const code = `${example("python")}\nimport json, sys\nfor s, b in json.load(sys.stdin): print("genuine" if is_genuine(${JSON.stringify(SECRET)}, s, b.encode()) else "forged")`;
     const input = JSON.stringify(CALLS.map(([, header, sent]) => [header, sent]));

@@ -40,7 +40,7 @@ describe("docs/operating.md", () => {
 });
 
 describe("what ships for monitoring", () => {
-  test("has alerts that Prometheus accepts", async () => {
+  test("has alerts that Prometheus accepts", { tags: ["system"] }, async () => {
     const promtool = await findProgram("promtool", ["prometheus"]);
     const rules = join(ROOT, "config/prometheus-rules.yaml");
     const { exitCode, stdout, stderr } = await runCommand(promtool.path, ["check", "rules", rules]);

@@ -50,7 +50,9 @@ describe("the probe of a file system", () => {
     expect((await readdir(folder)).toSorted()).toEqual([young, ".inlet-probe-notes"]);
   });
 
-  test("leaves alone what only looks like its own: another user's, a link, and what others can write", async () => {
+  test("leaves alone what only looks like its own: another user's, a link, and what others can write", {
+    tags: ["system"],
+  }, async () => {
     const folder = await makeFolder();
     const names = ["0", "1", "2"].map((digit) => `.inlet-probe-${digit.repeat(12)}`);
     const [theirs = "", open = "", linked = ""] = names.map((name) => join(folder, name));

@@ -53,7 +53,9 @@ describe("a delivered folder", () => {
     expect(existsSync(join(target, "transfer.json"))).toBe(true);
   });
 
-  test("is left alone where somebody has made a folder in it, or where it is somebody else's", async () => {
+  test("is left alone where somebody has made a folder in it, or where it is somebody else's", {
+    tags: ["system"],
+  }, async () => {
     const { root, staging } = await prepare();
     await mkdir(join(root, "m/t1/sub"));
     expect(await removeDelivered(root, staging, DELIVERY)).toBe("foreign");
@@ -63,7 +65,9 @@ describe("a delivered folder", () => {
     expect(await readdir(join(root, "m/t1"))).toEqual(["transfer.json"]);
   });
 
-  test("is put back as it was where a consumer inside it makes a folder while it is moved", async () => {
+  test("is put back as it was where a consumer inside it makes a folder while it is moved", {
+    tags: ["system"],
+  }, async () => {
     const { root, staging } = await prepare();
     const folder = join(root, "m/t1");
     await chmod(folder, 0o770);
@@ -80,7 +84,9 @@ describe("a delivered folder", () => {
     expect((await stat(folder)).mode & 0o777).toBe(0o770);
   });
 
-  test("cannot be changed any more by a consumer inside it once something of it is deleted", async () => {
+  test("cannot be changed any more by a consumer inside it once something of it is deleted", {
+    tags: ["system"],
+  }, async () => {
     const { root, staging } = await prepare();
     const folder = join(root, "m/t1");
     await chmod(folder, 0o770);
