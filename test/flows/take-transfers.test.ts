@@ -231,11 +231,11 @@ function linesOf(path: string): string[] {
   return readFileSync(path, "utf8").trim().split("\n");
 }
 
-/** It has a child that sleeps in flock(2). */
+/** The kernel lists a child's child, the real `flock`, as blocked. */
 function isWaitingForLock(pid: number): boolean {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
-  return children.some((shim) => {
-    const below = shim === "" ? "" : readFileSync(`/proc/${shim}/task/${shim}/children`, "utf8").trim();
-    return below !== "" && readFileSync(`/proc/${below}/comm`, "utf8").trim() === "flock";
-  });
+  const childrenOf = (parent: string) =>
+    readFileSync(`/proc/${parent}/task/${parent}/children`, "utf8").split(" ").filter(Boolean);
+  const blocked = readFileSync("/proc/locks", "utf8").matchAll(/-> FLOCK +\w+ +\w+ +(\d+) /g);
+  const waiting = [...blocked].map(([, waiter]) => waiter ?? "");
+  return childrenOf(String(pid)).some((shim) => childrenOf(shim).some((it) => waiting.includes(it)));
 }
