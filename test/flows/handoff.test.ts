@@ -40,6 +40,7 @@ describe("the command", () => {
       INLET_EVENT: "delivered",
       INLET_ID: expect.stringMatching(/^[0-9a-f]{32}$/),
       INLET_FOLDER: join(settings.inbox, MAILBOX, SENDER, "t1"),
+      INLET_MANIFEST: join(settings.inbox, MAILBOX, SENDER, "t1/transfer.json"),
       INLET_MAILBOX: MAILBOX,
       INLET_SENDER: SENDER,
       INLET_TRACKING_ID: "t1",
@@ -193,6 +194,7 @@ describe("the webhook", () => {
         trackingId: "t1",
         transferId: expect.stringMatching(/./),
         folder: `${MAILBOX}/${SENDER}/t1`,
+        manifest: `${MAILBOX}/${SENDER}/t1/transfer.json`,
         deliveredAt: expect.stringMatching(/^20.*Z$/),
         verified: "all",
       });
