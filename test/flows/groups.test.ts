@@ -1,3 +1,4 @@
+// @module-tag system
 /** `handoff.group`: delivered files and folders, and the folders above them, appear with their group. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { readdirSync, statSync } from "node:fs";

@@ -33,6 +33,9 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       "it needs systemd: test/systemd/package.test.ts does it",
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
   },
+  "docs/configuring.md": {
+    "chgrp lab /srv/transfers/lab": "it needs the group: test/flows/groups.test.ts delivers to one",
+  },
   "docs/consuming.md": {
     "seconds=$(printf %s \"$SIGNATURE\" | sed -n 's/^t=\\([0-9]*\\),v1=[0-9a-f]*$/\\1/p')":
       "test/unit/docs/consuming.test.ts runs it",
@@ -46,6 +49,8 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
     "usermod --append --groups inlet NAME": "it changes the users of the machine",
     "systemctl edit inlet     # [Unit]": "it opens an editor",
+    "systemctl edit inlet     # [Service]":
+      "it opens an editor: test/systemd/service.test.ts runs the unit with these lines",
     "inlet init":
       "it asks at a terminal: test/flows/init.test.ts answers, and test/systemd/package.test.ts uses options",
     "inlet verify-address orders@example.com --unit inlet":

@@ -1,3 +1,4 @@
+// @module-tag system
 /**
  * The share of docs/samba.md, with a real Samba on a port of this machine. Debian has no PowerShell: smbclient does what
  * take-transfers.ps1 does, in the same order.

@@ -134,7 +134,7 @@ describe("take-transfers", () => {
     expect(transfersIn(room.inbox)).toHaveLength(2);
   });
 
-  test("refuses a folder on another mount, where mv would copy", async () => {
+  test("refuses a folder on another mount, where mv would copy", { tags: ["system"] }, async () => {
     const room = await prepare();
     const { exitCode, stderr } = await room.take("", `/dev/shm/inlet-test-${process.pid}`);
     await rm(`/dev/shm/inlet-test-${process.pid}`, { recursive: true });

@@ -1,3 +1,4 @@
+// @module-tag system
 /** The hand-off command of docs/recipes.md that uploads with rclone, against rclone's own servers on this machine. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
