@@ -173,7 +173,7 @@ async function planTransfer(
   }
   const decision = routeOf(mailbox, entry, known);
   const because = decision?.route && `${decision.route.name}: ${decision.why}`;
-  const isAllowed = known?.allowedBy !== undefined;
+  const isAllowed = known?.allowedBy !== undefined || known?.released !== undefined;
   if (decision !== undefined && decision.action !== "deliver" && !isAllowed) {
     return { ...facts, plan: decision.action, because: because ?? decision.why };
   }

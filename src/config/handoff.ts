@@ -217,7 +217,8 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
 function refuseWithFiles(pick: PickKey<RawHandoff>, { problems }: Draft): void {
   const refuse = (key: "marker" | "acknowledgement" | "manifest", instead: string) => {
     const given = pick(key);
-    const isUsed = given !== undefined && !["none", "beside"].includes(given.value);
+    const allowed = key === "manifest" ? ["none", "beside"] : ["none"];
+    const isUsed = given !== undefined && !allowed.includes(given.value);
     if (isUsed)
       problems.add(given.path, `${showValue(given.value)} cannot be used with deliver: files, ${instead}`);
   };

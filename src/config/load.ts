@@ -82,9 +82,18 @@ export async function loadHttp(options: SourceOptions): Promise<HttpSettings | u
 /** Names of files that hand-offs add to delivered folders, of any mailbox. Throws `CONFIG_INVALID`. */
 export async function loadAddedNames(options: SourceOptions): Promise<string[]> {
   const { raw, draft } = await readSource(options, []);
-  const own = (raw.mailboxes ?? []).map((mailbox, at) => ({ raw: mailbox ?? {}, path: ["mailboxes", at] }));
+  const own = (raw.mailboxes ?? []).flatMap((mailbox, at) => [
+    { raw: mailbox ?? {}, path: ["mailboxes", at] },
+    ...(mailbox?.routes ?? []).map((route, number) => ({
+      raw: route ?? {},
+      path: ["mailboxes", at, "routes", number],
+    })),
+  ]);
+  const layers = [{ raw, path: [] }, ...own] as const;
   const names = readAddedNames(
-    [...layersWithin([{ raw, path: [] }], "handoff"), ...layersWithin(own, "handoff")],
+    layers.flatMap(({ raw: group, path }) =>
+      layersWithin([{ raw: { handoff: group.handoff }, path }], "handoff"),
+    ),
     draft,
   );
   draft.problems.throwIfAny();

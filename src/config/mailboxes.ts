@@ -140,7 +140,7 @@ export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft):
     const groups = {
       check: readCheck(layersWithin(layers, "check"), draft),
       ...(own.handoff && { handoff: await readHandoff(handoffs, draft) }),
-      routing: await readRouting(own, path, handoffs, draft),
+      routing: await readRouting(own, path, mailbox.layout, handoffs, draft),
     };
     if (service === undefined) continue;
     settings.push({ ...mailbox, passwords: [...mailbox.passwords, ...passwords], ...groups, service });

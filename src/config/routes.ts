@@ -82,18 +82,27 @@ export const OTHERWISE = {
 type RawRoute = Written<typeof ROUTE>;
 
 /**
- * `handoff`: the layers of the mailbox. `undefined` if the mailbox treats all transfers alike. Problems go to the draft.
+ * `layout`, `handoff`: those of the mailbox. `undefined` if the mailbox treats all transfers alike. Problems go to the draft.
  */
 export async function readRouting(
   given: { readonly routes?: Written<typeof ROUTES>; readonly otherwise?: Written<typeof OTHERWISE> },
   path: KeyPath,
+  layout: string,
   handoff: readonly Layer<RawHandoff>[],
   draft: Draft,
 ): Promise<Routing | undefined> {
   const { routes: raw = [], otherwise = OTHERWISE.default } = given;
   const routes: Route[] = [];
   for (const [at, each] of raw.entries()) {
-    if (each !== undefined) routes.push(await readRoute(each, at, [...path, "routes", at], handoff, draft));
+    if (each === undefined) continue;
+    const ownPath = [...path, "routes", at];
+    const route = await readRoute(each, at, ownPath, handoff, draft);
+    // The layout of the mailbox may not fit the hand-off of the route.
+    if (each.handoff && !each.layout) {
+      const isShared = route.handoff?.deliver === "files";
+      readLayout(layout, [...ownPath, "layout"], isShared, draft);
+    }
+    routes.push(route);
   }
   checkNames(routes, raw, path, draft);
   return routes.length === 0 && otherwise === OTHERWISE.default ? undefined : { routes, otherwise };

@@ -94,7 +94,11 @@ const MAX_ZONE_DISTANCE = 3;
 interface RawTimes {
   readonly timezone?: string;
   readonly limits?: { readonly bandwidth?: unknown };
-  readonly mailboxes?: readonly ({ readonly quiet?: unknown; readonly expect?: unknown } | undefined)[];
+  readonly defaults?: { readonly quiet?: unknown; readonly since?: string };
+  readonly mailboxes?: readonly (
+    | { readonly quiet?: unknown; readonly expect?: unknown; readonly since?: string }
+    | undefined
+  )[];
   readonly notify?: readonly ({ readonly quiet?: unknown } | undefined)[];
 }
 
@@ -119,11 +123,13 @@ export function readTimezone(
   return FALLBACK_ZONE;
 }
 
-function usesClock({ limits, mailboxes = [], notify = [] }: RawTimes): boolean {
+function usesClock({ limits, defaults, mailboxes = [], notify = [] }: RawTimes): boolean {
+  const isDate = (since: string | undefined) => since !== undefined && !["all", "now"].includes(since);
   return (
     typeof limits?.bandwidth === "object" ||
     notify.some((entry) => entry?.quiet !== undefined) ||
-    mailboxes.some((mailbox) => mailbox?.quiet !== undefined || mailbox?.expect !== undefined)
+    [defaults, ...mailboxes].some((group) => group?.quiet !== undefined || isDate(group?.since)) ||
+    mailboxes.some((mailbox) => mailbox?.expect !== undefined)
   );
 }
 

@@ -28,12 +28,13 @@ export async function removeDelivered(
 ): Promise<"removed" | "foreign"> {
   const { placement } = delivery;
   if (placement === undefined) return removeFolder(root, staging, delivery);
-  const isWhole = placement.deliver === "folder";
-  if (isWhole && (await removeFolder(root, staging, delivery)) === "foreign") return "foreign";
-  // The signs that a delivery is there go first.
-  const files = partsOf(placement).filter(({ from }) => from !== "folder");
   let isForeign = false;
-  for (const part of files.toReversed()) {
+  // The signs that a delivery is complete go first.
+  for (const part of partsOf(placement).toReversed()) {
+    if (part.from === "folder") {
+      if ((await removeFolder(root, staging, delivery)) === "foreign") return "foreign";
+      continue;
+    }
     const result = await removeFile(root, staging, join(root, pathOf(placement, part.as)), part);
     if (result === "foreign" && part.from === "file") isForeign = true;
   }

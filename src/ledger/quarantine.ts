@@ -101,10 +101,10 @@ export class Quarantine {
     return { folder, contents, code };
   }
 
-  /** Removes the content of a transfer, of all rounds but one. */
-  async clear(name: string, exceptRound?: number): Promise<void> {
+  /** Removes the content of a transfer, of all rounds before `round`. A late process must not remove that of later ones. */
+  async clear(name: string, round = Number.POSITIVE_INFINITY): Promise<void> {
     for (const found of await this.list()) {
-      if (found.name === name && found.round !== exceptRound) await this.#disk.removeTree(found.folder);
+      if (found.name === name && found.round < round) await this.#disk.removeTree(found.folder);
     }
   }
 }

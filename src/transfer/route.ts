@@ -23,9 +23,9 @@ export async function followRoutes(
 ): Promise<boolean> {
   const { routing } = source.mailbox;
   const decision = routing && decideRoute(routing, facts);
+  run.takeRoute({ route: decision?.route?.name, routedBecause: decision?.route && decision.why });
   if (routing === undefined || decision === undefined) return true;
-  const { route, action, why } = decision;
-  run.learn({ route: route?.name, routedBecause: route && why });
+  const { action } = decision;
   const { allowedBy, released } = run.record;
   if (action === "deliver" || allowedBy !== undefined || released !== undefined) return true;
   if (action === "hold") hold(run, routing, decision);

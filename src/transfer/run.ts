@@ -43,8 +43,14 @@ export class Run {
   }
 
   /** Adds facts that the next state is recorded with. */
-  learn(facts: Pick<TransferRecord, "subject" | "files" | "bytes" | "route" | "routedBecause">): void {
+  learn(facts: Pick<TransferRecord, "subject" | "files" | "bytes">): void {
     this.#record = { ...this.#record, ...withoutMissing(facts) };
+  }
+
+  /** The route that it matches now, in place of an earlier one. */
+  takeRoute(facts: Pick<TransferRecord, "route" | "routedBecause">): void {
+    const { route, routedBecause, ...others } = this.#record;
+    this.#record = { ...others, ...withoutMissing(facts) };
   }
 
   /** The hand-off of its route or mailbox, as configured now. */

@@ -121,25 +121,23 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
 
-  test(
-    "with a group for delivered files, as a user other than root",
-    { tags: ["system"] },
-    async () => {
-      const simulator = await openTestSimulator({ transfers: PLANS });
-      const grouped = { user: OTHER_USER, group: "17001" };
-      const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], grouped);
-      expect(undisturbed).toMatchObject({ groups: [17_001], staged: [] });
-      const crashAt = async (point: number) => {
-        const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], grouped);
-        expect({ point, ...life }).toEqual({ point, ...undisturbed });
-        return crashed === 1;
-      };
-      const every = oneIn(isOnRedis ? 6 : 3);
-      const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
-      expect(points * every).toBeGreaterThan(MIN_STEPS);
-    },
-    600_000,
-  );
+  test("with a group for delivered files, as a user other than root", {
+    tags: ["system"],
+    timeout: 600_000,
+  }, async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const grouped = { user: OTHER_USER, group: "17001" };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], grouped);
+    expect(undisturbed).toMatchObject({ groups: [17_001], staged: [] });
+    const crashAt = async (point: number) => {
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], grouped);
+      expect({ point, ...life }).toEqual({ point, ...undisturbed });
+      return crashed === 1;
+    };
+    const every = oneIn(isOnRedis ? 6 : 3);
+    const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
+  });
 
   test("also as a user other than root, who cannot write delivered files", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });

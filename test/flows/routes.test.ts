@@ -1,5 +1,5 @@
 /** Routes of a mailbox, where it starts (`since`), and what `route` and `once --dry-run` say about both. */
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
@@ -114,6 +114,30 @@ describe("routes", () => {
     expect([other?.folder, other?.inbox]).toEqual(["rest/t-pdf", undefined]);
   });
 
+  test("deliver single files to an inbox of their own, where their pick-up is noticed", async () => {
+    const inbox = await makeFolder();
+    const handoff = {
+      fileMode: 0o640,
+      folderMode: 0o750,
+      marker: undefined,
+      deliver: "files" as const,
+      manifest: "beside" as const,
+    };
+    const route = { ...INVOICES, inbox, layout: "flat", handoff } as const;
+    const { settings, find } = await setUp([route]);
+    await runOnce(settings);
+    const flat = join(inbox, "flat");
+    const names = ["t-xml_Invoice.XML", "t-xml_SHA256SUMS", "t-xml_transfer.json"];
+    expect((await readdir(flat)).toSorted()).toEqual(names);
+    const manifest = JSON.parse(await readFile(join(flat, "t-xml_transfer.json"), "utf8"));
+    expect(manifest.files).toMatchObject([{ name: "Invoice.XML", deliveredAs: "t-xml_Invoice.XML" }]);
+    await rm(join(flat, "t-xml_Invoice.XML"));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.handoffs).toContain("t-xml: taken");
+    await expect.poll(async () => (await find("t-xml"))?.state).toBe("picked-up");
+    expect((await readdir(flat)).toSorted()).toEqual(names.slice(1));
+  });
+
   test("that hold a transfer until it is released deliver it then, with their layout", async () => {
     const held: Route = { ...INVOICES, action: "hold" };
     const { simulator, settings, find, order, folders } = await setUp([held]);
@@ -147,6 +171,17 @@ describe("routes", () => {
     const daemon = await runOnce({ ...settings, mailboxes: changed });
     expect(daemon.stateOf("t-pdf")).toBe("delivered");
     expect(await find("t-bob")).toMatchObject({ state: "waiting", reason: "held" });
+  });
+
+  test("that no longer match give a held transfer back to the layout of the mailbox", async () => {
+    const held: Route = { ...LETTERS, action: "hold", layout: "invoices/{trackingId}" };
+    const { settings, find, folders } = await setUp([held]);
+    await runOnce(settings);
+    expect(await find("t-pdf")).toMatchObject({ reason: "held", route: "letters" });
+    const changed = settings.mailboxes.map(({ routing: _routing, ...mailbox }) => mailbox);
+    await runOnce({ ...settings, mailboxes: changed });
+    expect((await find("t-pdf"))?.route).toBeUndefined();
+    expect(await folders()).toContain("rest/t-pdf");
   });
 
   test("hold only until the transfer is discarded, or the service takes it away", async () => {

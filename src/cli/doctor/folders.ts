@@ -54,9 +54,9 @@ export async function checkFolders(
 
 /** Each inbox beside the common one, with the first mailbox that has it. */
 function ownInboxes({ inbox, mailboxes }: Settings): ReadonlyMap<string, string> {
-  const named = mailboxes.toReversed().flatMap((mailbox): [string, string][] => {
-    const { inbox: own, name } = mailbox;
-    return own === undefined || own === inbox ? [] : [[own, name]];
+  const named = mailboxes.toReversed().flatMap(({ inbox: own, name, routing }) => {
+    const all = [...(routing?.routes ?? []).map((route) => route.inbox), own];
+    return all.flatMap((it): [string, string][] => (it === undefined || it === inbox ? [] : [[it, name]]));
   });
   return new Map(named);
 }

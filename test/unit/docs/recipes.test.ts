@@ -44,7 +44,9 @@ describe("the route for Camel", () => {
     recursive: "from",
   };
 
-  test("is well-formed, and uses options that there are, each of which the page explains", async () => {
+  test("is well-formed, and uses options that there are, each of which the page explains", {
+    tags: ["system"],
+  }, async () => {
     const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
     const parse =
       "import json,sys,xml.etree.ElementTree as E\nprint(json.dumps([[e.tag,e.get('uri')] for e in E.parse(sys.argv[1]).iter() if e.get('uri')]))";
