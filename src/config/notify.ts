@@ -11,11 +11,11 @@ import {
 } from "../model/notify.ts";
 import { readPem, readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { readWebhook, WEBHOOK } from "./handoff.ts";
 import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import { QUIET, readQuiet } from "./times.ts";
 import { DURATION, readDuration } from "./units.ts";
+import { readWebhook, WEBHOOK } from "./webhook.ts";
 
 /** ASCII without quotes, comments, control characters and separators, so that it cannot end a header or a command. */
 const ADDRESS = {
