@@ -59,8 +59,8 @@ Every failure has one of these codes. Find yours here, and do what the last colu
 The verdict says what helps:
 
 - **retry**: the failure may pass. The daemon tries again with growing pauses. After five attempts the transfer needs attention.
-- **wait**: something else has to change first: a person, a lock or a limit. The daemon looks again from time to time.
-- **quarantine**: the content is not what the sender announced. It is kept in quarantine until an operator decides.
+- **wait**: something else has to happen first: a person acts, a lock ends, or a limit is lifted. The daemon looks again from time to time.
+- **quarantine**: the content is not what the sender announced, cannot be verified, exceeds a limit, or was refused by the check. It is kept in quarantine until an operator decides.
 - **fatal**: the same request will fail again. A command or a start ends with this fault. A transfer is still retried with growing pauses,
   because the service may change. It needs attention at once if the service itself refused, and after five attempts otherwise.
 
@@ -148,8 +148,12 @@ Each entry of \`expect\` has these:
 
 ${keyTable(mailboxes.items.properties.expect.items.properties, mailboxes.items.properties.expect.items.required)}
 
+Each entry of \`routes\` has these:
+
+${keyTable(mailboxes.items.properties.routes.items.properties, [])}
+
 A transfer counts for an expectation when a poll discovers it. A missed time is reported once, after the first successful poll that began after it.
-The late arrival is reported too. A new or changed expectation applies from the first time whose whole span lies in the future.
+The late arrival is reported too. A new or changed expectation is first checked for the next period that begins after the change.
 
 A new transfer is \`waiting\` for the reason \`quiet\` until the quiet hours end. An interrupted download continues afterwards. Quiet hours may not
 fill the whole week.
