@@ -98,7 +98,7 @@ function summaryOf(planned: readonly PlannedTransfer[], settled: number): string
   const parts = [
     `${count("download") + count("decide")} would be downloaded`,
     `${count("hold")} held`,
-    `${count("ignore")} left out`,
+    `${count("ignore")} ignored`,
     `${count("wait")} would wait`,
     `${settled} settled before`,
   ];

@@ -25,7 +25,7 @@ interface Meaning {
 
 const MEANING: Readonly<Record<Action, Meaning>> = {
   retry: {
-    help: "Tries a waiting transfer at once. Downloads a quarantined transfer again from the start and verifies it. Downloads a transfer that a route or since leaves out. Runs the command and webhook of a delivered transfer again if they failed.",
+    help: "Tries a waiting transfer at once. Downloads a quarantined transfer again from the start and verifies it. Downloads a transfer that a route or the setting since ignores. Runs the command and webhook of a delivered transfer again if they failed.",
   },
   release: {
     help: "Delivers a quarantined transfer on your responsibility, whatever its size and checksums; the manifest records that. Complete files come from quarantine. Missing files are downloaded, if the service still has them. A transfer that a route holds is downloaded, verified and delivered as usual.",

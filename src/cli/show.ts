@@ -98,7 +98,7 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
     ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
     ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts spent` : undefined],
     ["Attempts", `${story.attempts} started in this round`],
-    ["Kept in", story.kept],
+    ["Quarantine", story.kept],
     ...story.staged.map((path) => ["Staged in", path] as const),
     ["Acknowledged", story.acknowledged ? "yes, by an operator" : undefined],
   ];

@@ -25,7 +25,7 @@ const FILE_NAME = {
   default: "none",
 } as const satisfies SchemaNode;
 
-/** Names of directory services may hold spaces and backslashes. */
+/** Group names from directory services may hold spaces and backslashes. */
 const GROUP = {
   type: ["string", "integer"],
   title: "none, or the name or number of a group",

@@ -22,7 +22,7 @@ export function pickFrom<Raw>(layers: readonly Layer<Raw>[]): PickKey<Raw> {
   };
 }
 
-/** The layers of a group within each layer. */
+/** The layers of a sub-group such as `keep`: one from each layer that sets it. */
 export function layersWithin<Raw, Key extends keyof Raw & string>(
   layers: readonly Layer<Raw>[],
   key: Key,

@@ -59,7 +59,7 @@ const ROUTE = {
     layout: { ...LAYOUT, description: "Replaces the `layout` of the mailbox." },
     handoff: group(
       HANDOFF.properties,
-      "The hand-off of this route, where it differs from that of the mailbox: each key set here replaces that one.",
+      "The hand-off of this route, where it differs from the mailbox's: each key set here replaces the mailbox's.",
     ),
   },
   additionalProperties: false,

@@ -19,7 +19,7 @@ export const TIMEZONE = {
   title: "the name of a time zone such as Europe/Berlin",
   maxLength: 100,
   description:
-    "The time zone for `limits.bandwidth`, `quiet` and `expect`, as an IANA name. Default: the system's.",
+    "The time zone for `limits.bandwidth`, `quiet`, `expect` and dates in `since`, as an IANA name. Default: the system's.",
 } as const satisfies SchemaNode;
 
 export const WINDOW = {
@@ -43,7 +43,7 @@ export const SINCE = {
   pattern: "^(all|now|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)$",
   default: "all",
   description:
-    "Where the mailbox starts. `all`: with every transfer that the service lists. `now`: without those that it lists at the first poll with this setting. A date (in `timezone`): without those that are listed before then. They are recorded as ignored; `inlet retry` downloads one nevertheless. The service does not say when a transfer was sent, so a date in the past leaves nothing out.",
+    "Where the mailbox starts. `all`: with every transfer that the service lists. `now`: it ignores the transfers that are listed at the first poll with this setting. A date (in `timezone`): it ignores those that are listed before that date. They are recorded as ignored; `inlet retry` downloads one nevertheless. The service does not say when a transfer was sent, so a date in the past leaves nothing out.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {

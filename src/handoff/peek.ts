@@ -1,4 +1,4 @@
-/** Reads the outbox without changing it, also if no daemon runs. */
+/** Reads the outbox without changing it. Works without a daemon. */
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";

@@ -165,7 +165,7 @@ export class Scanner {
     const changesBefore = this.#changes;
     const isDone = await isUpToDate(this.#tools, found, isThorough);
     if (isDone && changesBefore === this.#changes) this.#know(found);
-    // True unless `change` runs `advance`.
+    // Stays true if `change` does not run `advance`: another process has the lock.
     let isHeldElsewhere = !isDone;
     const advance = () => {
       isHeldElsewhere = false;

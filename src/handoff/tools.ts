@@ -27,7 +27,7 @@ export interface HandoffTools {
       find(end: TransferRecord): Promise<Placement | undefined>;
       /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
       folderOf(end: TransferRecord): string | undefined;
-      /** The delivery was picked up. */
+      /** The entry is about to be finished: the placement is no longer needed. */
       forget(end: TransferRecord): Promise<void>;
     };
     /** `record`: the end record, with the folder that the delivery really got. */

@@ -1,7 +1,7 @@
 /**
  * The processes that work on an inbox: one alone with the embedded engine, or several that share a queue.
  *
- * A lock on the inbox keeps the two kinds apart. Beside that, each process locks a file of its own in `members/` for as
+ * A lock on the inbox keeps the two kinds apart. In addition, each process locks a file of its own in `members/` for as
  * long as it lives: a file that can be locked belongs to a process that has ended. Commands find running processes by
  * these files.
  */

@@ -156,7 +156,7 @@ async function tryExclusive(path: string): Promise<Trial> {
   await (await open(path, "wx")).close();
   const second = await open(path, "wx").catch(() => undefined);
   await second?.close();
-  return second === undefined ? undefined : "a second one is made over the first";
+  return second === undefined ? undefined : "two files of the same name could be created, one over the other";
 }
 
 /** Needs another process: within one, SQLite itself keeps the second lock out. */
@@ -185,7 +185,7 @@ async function tryLink(path: string, linked: string): Promise<Trial> {
     () => true,
     () => false,
   ))
-    ? "a link replaces a name"
+    ? "a new link replaces an existing file"
     : undefined;
 }
 

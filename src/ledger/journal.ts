@@ -14,7 +14,7 @@ import type { TransferRecord } from "../model/record.ts";
 export const JOURNAL_FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;
 /** Readers treat a longer line as damaged. */
 export const MAX_LINE_BYTES = 64 * 1024;
-/** The limit of each text in a line that would be too long. */
+/** If a line would be too long, each text in it is cut to this many characters. */
 const MAX_CHARACTERS = 1_000;
 const WRITE_AFTER_MS = 200;
 /** Lines that wait while the disk refuses them. Beyond that, the oldest are dropped. */
@@ -23,7 +23,7 @@ const MAX_UNWRITTEN = 10_000;
 interface Unwritten {
   readonly month: string;
   readonly line: string;
-  /** Called when the line is written. */
+  /** Called when the line is written or dropped. */
   readonly onWritten: () => void;
 }
 

@@ -205,7 +205,7 @@ class FileLedger implements Ledger {
     const name = nameOf(record);
     const key = `${name}~${record.round}`;
     if (this.#settling.has(key)) return;
-    // A late note may have been written since.
+    // The journal has this end already. Only a note that was written late is left to remove.
     const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
     const settled = written
       .then(() => this.#notes.remove(name, record.round))

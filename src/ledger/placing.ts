@@ -1,5 +1,5 @@
 /**
- * Places a delivery that is more than one folder, after its round has ended: moves each part to its name with one rename,
+ * Places a delivery of several parts, after its round has ended: moves each part to its name with one rename,
  * in the order of its placement.
  *
  * A part that is no longer in the stage was placed, so any process may do this, at any time and any number of times, and no
@@ -134,7 +134,7 @@ export class Placing {
     );
   }
 
-  /** Removes the placement, and what is beside a stage that is of no use. */
+  /** Removes the placement of a stage, and the files beside it. */
   async drop(id: StageId): Promise<void> {
     await this.#disk.removeTree(this.#paths.placement(id));
     await this.#disk.removeTree(this.#paths.beside(id));
@@ -196,7 +196,7 @@ export class Placing {
     }
   }
 
-  /** Over a leftover of an earlier attempt with this stage. */
+  /** Replaces the file that an earlier attempt with this stage may have left. */
   async #write(path: string, text: string): Promise<void> {
     const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
       if (systemCode(error) !== "EEXIST") throw error;

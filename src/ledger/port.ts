@@ -96,7 +96,7 @@ export interface Placements {
 export interface RetentionRules {
   /** How long records stay after the transfer has expired; missing: for ever. */
   readonly ledgerMs: number | undefined;
-  /** How long months of the journal stay; missing: for ever. */
+  /** How long the journal of a month is kept; missing: for ever. */
   readonly historyMs: number | undefined;
   /** Whether the service lists the transfer, or may list it. */
   isListed(record: TransferRecord): boolean;

@@ -26,7 +26,7 @@ const PARTS = 256;
 
 export class Retention {
   readonly #tools: RetentionTools;
-  /** Random at first: many processes run only one sweep. */
+  /** Random at first: a process such as `inlet once` may run one sweep only. */
   #next = randomInt(PARTS);
 
   constructor(tools: RetentionTools) {

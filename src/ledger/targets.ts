@@ -23,7 +23,7 @@ export interface TargetsOptions {
 /** Folders that are remembered as synced. Beyond that, all are forgotten. */
 const MAX_DURABLE = 10_000;
 
-/** How the name of a folder in staging ends that becomes a folder above deliveries. */
+/** The suffix of folders in staging that are about to become parents of deliveries. */
 export const PARENT = ".parent";
 /** Why a folder cannot get a name. */
 const TAKEN: ReadonlySet<string> = new Set(["EEXIST", "ENOTEMPTY", "ENOTDIR"]);

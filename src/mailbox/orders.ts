@@ -60,9 +60,10 @@ export function objectionTo(
     return only(isQuarantined || isHeld(record), "transfer that is in quarantine or held can be released");
   if (action === "redeliver") return only(isDelivered(record), "delivered transfer can be delivered again");
   if (action === "retry" && isHeld(record)) return "a route holds it: release it, or discard it";
-  const canContinue = !(hasEnded(record) || state === "delivering") || isQuarantined;
-  const canEnded = action === "retry" ? canRetryEnded(record, isHandedOver) : canDiscardEnded(record);
-  return canContinue || canEnded ? undefined : `it is ${state}, and nothing is left to ${action}`;
+  const isOpen = !(hasEnded(record) || state === "delivering") || isQuarantined;
+  const isPossibleAfterEnd =
+    action === "retry" ? canRetryEnded(record, isHandedOver) : canDiscardEnded(record);
+  return isOpen || isPossibleAfterEnd ? undefined : `it is ${state}, and nothing is left to ${action}`;
 }
 
 function canRetryEnded(record: TransferRecord, isHandedOver: boolean): boolean {

@@ -94,7 +94,7 @@ function isOver(
     const startsSteps = action === "retry" || (action === "redeliver" && isNextRound);
     return !(startsSteps && steps.some(isUntried));
   }
-  // A worker may have begun a round meanwhile: the next step of the order ends it.
+  // A worker may have begun another round meanwhile: the daemon discards that one too.
   if (action === "discard") return false;
   if (now.state !== "waiting") return false;
   // An order sets `wanted`, and the attempt clears it.

@@ -1,6 +1,6 @@
 /**
  * Where a mailbox starts (`since`). Earlier transfers are recorded as ignored, and never downloaded unless an operator
- * retries them. The service does not say when a transfer was sent, so a transfer counts as of the poll that first lists it.
+ * retries them. The service does not say when a transfer was sent, so the time of the first poll that lists a transfer is used instead.
  */
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
@@ -11,8 +11,8 @@ import type { PollTools } from "./tools.ts";
 export type IsTooEarly = (trackingId: string) => boolean;
 
 /**
- * For `now`, the first poll reads the list once more beforehand, and records which transfers are there: a crash changes
- * nothing about that.
+ * For `now`, the first poll begins with reading the whole list, and records every transfer in it. The record survives a
+ * crash.
  */
 export async function readStart(
   { ledger, clock }: Pick<PollTools, "ledger" | "clock">,
@@ -32,7 +32,7 @@ export async function readStart(
   return isTooEarlyFor(since, readOrCreate, serviceNowMs);
 }
 
-/** `before`: the transfers that were listed when the mailbox started; `undefined`: it starts now, without any. */
+/** `before`: the transfers that were listed when the mailbox started; `undefined`: it has not started yet, so every listed transfer is too early. */
 export async function isTooEarlyFor(
   since: Mailbox["since"],
   before: () => Promise<ReadonlySet<string> | undefined>,

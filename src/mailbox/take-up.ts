@@ -116,7 +116,7 @@ export async function takeUp(
 /** Records a transfer that is older than the start of its mailbox. */
 async function ignore({ ledger, clock, emit }: PollTools, record: TransferRecord): Promise<void> {
   const message =
-    "It was listed before its mailbox starts (`since`), so it is left out. inlet retry downloads it nevertheless.";
+    "It was listed before the start of its mailbox (since), so it is left out. To download it, use inlet retry.";
   const ended = withState(record, "gone", clock.now(), { reason: IGNORED, message });
   if (await ledger.end(ended)) emit({ type: "transfer-changed", record: ended });
 }

@@ -150,7 +150,7 @@ type ProcessEvent =
   | { readonly type: "record-damaged"; readonly path: string; readonly reason: string }
   /** Other users may write this folder: they could replace the work folder, or files in it. */
   | { readonly type: "work-exposed"; readonly folder: string }
-  /** An unneeded staged folder cannot be removed. */
+  /** Something that a crash left behind cannot be cleaned up. */
   | { readonly type: "recovery-failed"; readonly fault: Fault }
   /** Intake pauses. Not repeated until `disk-has-room`. */
   | { readonly type: "disk-full"; readonly fault: Fault }

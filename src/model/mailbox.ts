@@ -17,12 +17,12 @@ export interface Mailbox {
   readonly layout: string;
   /** In the order of attempts. */
   readonly passwords: readonly PasswordRule[];
-  /** How many refused passwords a transfer may cost. */
+  /** How many wrong passwords may be tried for one transfer. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
   /** An absolute path. Missing: the common inbox. */
   readonly inbox?: string | undefined;
-  /** Transfers that were listed before are left out: before then, or before the first poll (`now`). Missing: none. */
+  /** Transfers that were first listed before this time, or at the first poll (`now`), are left out. Missing: all count. */
   readonly since?: number | "now" | undefined;
   /** No download starts during these hours. */
   readonly quiet?: Timetable | undefined;
@@ -145,7 +145,7 @@ export interface Handoff {
   /** Permission bits of delivered files and folders. */
   readonly fileMode: number;
   readonly folderMode: number;
-  /** The name or number of their group, and of the folders above them. Missing: the group is left as it is. */
+  /** The group (name or number) of delivered files and folders, and of the folders above them. Missing: the group is left as it is. */
   readonly group?: string | undefined;
   /** The number of that group on this system, once it was looked up. */
   readonly gid?: number | undefined;
@@ -159,7 +159,7 @@ export interface Handoff {
   readonly manifest?: "inside" | "beside" | "none";
   /** Received ZIP files are not unpacked (the default), unpacked beside the archive, or delivered unpacked instead of it. */
   readonly unpack?: "none" | "beside" | "instead";
-  /** The end of the name of the empty file that follows each delivered folder or file. */
+  /** The suffix of an empty file that is created after each delivered folder or file. */
   readonly done?: string | undefined;
   /** Runs after each delivery. */
   readonly command?: HandoffCommand | undefined;

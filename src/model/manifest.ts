@@ -175,7 +175,7 @@ export class DamagedFolder extends Error {
 
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
 export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
-  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file)));
+  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file), file));
   if (!result.success) {
     const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
     throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);
@@ -195,10 +195,10 @@ export async function readSums(folder: string, file: string = SUMS): Promise<Map
     if (line === "") continue;
     const [, sum, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
     if (sum === undefined || name === undefined) {
-      throw new DamagedFolder(`line ${index + 1} of ${SUMS} is not a sum with a name`);
+      throw new DamagedFolder(`line ${index + 1} of ${file} is not a sum with a name`);
     }
-    demandPlainName(name, SUMS);
-    if (sums.has(name)) throw new DamagedFolder(`${SUMS} names ${JSON.stringify(name)} twice`);
+    demandPlainName(name, file);
+    if (sums.has(name)) throw new DamagedFolder(`${file} names ${JSON.stringify(name)} twice`);
     sums.set(name, sum);
   }
   return sums;
@@ -209,7 +209,7 @@ const IdShape = v.pick(ManifestShape, ["deliveryId"]);
 /** `undefined` if the manifest cannot be read, or has no id. */
 export async function readDeliveryId(folder: string): Promise<string | undefined> {
   try {
-    return v.parse(IdShape, parseJson(await readText(folder, MANIFEST))).deliveryId;
+    return v.parse(IdShape, parseJson(await readText(folder, MANIFEST), MANIFEST)).deliveryId;
   } catch {
     return undefined;
   }
@@ -230,11 +230,11 @@ async function readText(folder: string, name: string): Promise<string> {
   }
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, file: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new DamagedFolder(`${MANIFEST} is not JSON`);
+    throw new DamagedFolder(`${file} is not JSON`);
   }
 }
 

@@ -9,9 +9,9 @@ const PLACEMENT_VERSION = 1;
 const PartShape = v.object({
   /** `folder`: the staged folder itself. `file`: a file in it. `beside`: a file in the folder beside it. */
   from: v.picklist(["folder", "file", "beside"]),
-  /** In its folder; empty for the staged folder itself. */
+  /** Its staged name; empty for the staged folder itself. */
   name: v.string(),
-  /** In the folder that all parts go to. */
+  /** Its delivered name, in the folder that all parts go to. */
   as: v.string(),
   /** Identifies the part after it was moved. */
   inode: v.string(),
@@ -48,7 +48,7 @@ export function makePlacement(
   return { version: PLACEMENT_VERSION, ...facts, phases: all, content: before.length };
 }
 
-/** Names in the parent folder: of the delivered folder, or of all delivered files. */
+/** The parts that consumers take: the delivered folder, or all delivered files. */
 export function contentOf({ phases, content }: Placement): readonly Part[] {
   return phases[content] ?? [];
 }

@@ -5,7 +5,7 @@
  * it is complete, and the configured check decides about it. `waiting`: for a password, the end of a lock or of quiet hours,
  * disk space, a slot or another attempt. `quarantined`: it failed verification or the check, and an operator decides. `gone`: the service removed it, or an operator discarded it, before its delivery.
  *
- * A *round* takes a transfer to one end, and ends once, for ever. The next round begins by an operator's order, or when
+ * A *round* is one pass from discovery to an end state. An ended round never changes. The next round begins by an operator's order, or when
  * the service lists the transfer again.
  */
 import { join } from "node:path";
@@ -201,9 +201,9 @@ export function withState(
   const dropped = { reason: undefined, message: undefined, until: undefined };
   // Counted until the round ends.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
-  // Another attempt is no success yet.
+  // A new attempt does not clear `needsPerson`: its result does.
   const attention = state === "downloading" || state === "checking" ? withoutMissing({ needsPerson }) : {};
-  // A download begins where the complete content was not found.
+  // A download starts only if no complete content was found.
   const staged = ENDED.has(state) || state === "downloading" ? {} : withoutMissing({ complete });
   return { ...kept, ...counted, ...attention, ...staged, ...dropped, ...facts, state, at };
 }

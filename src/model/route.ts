@@ -1,7 +1,7 @@
 /**
  * Routes of a mailbox: the first one that a transfer matches decides whether and how it is delivered.
  *
- * The list of the service shows the sender, and mostly the subject. File names and sizes are known once the transfer was
+ * The service's list shows the sender, and usually the subject. File names and sizes are known once the transfer was
  * opened. Until then, a route that depends on them leaves the decision open, and no later route is considered.
  */
 import { matchesGlob } from "../base/glob.ts";

@@ -97,7 +97,7 @@ export interface TransferStatus {
   /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
-  /** It needs attention only because it may not be downloaded before it expires. */
+  /** It needs attention only because it may expire before it is downloaded. */
   readonly isExpiring?: boolean | undefined;
   /** The budget of password attempts is spent. */
   readonly noAttemptsLeft?: boolean | undefined;

@@ -27,7 +27,7 @@ export interface Recipient {
   readonly downloadUrl: Secret | undefined;
 }
 
-/** One entry of a polling answer. Fields that were not selected, or withheld, are missing. */
+/** One entry of a polling answer. Fields that were withheld, or not selected, are missing. */
 export interface ListedTransfer {
   readonly trackingId: string;
   readonly state: TransferState;

@@ -259,7 +259,7 @@ export const ActResultShape = v.object({
   result: v.picklist(["fine", "attention", "pending", "refused", "given"]),
 });
 
-/** `objection`: why an act is not possible, for people; null if it may be. */
+/** `objection`: why an act is not possible, for people; null if nothing is known against it. */
 export const ObjectionShape = v.object({ objection: TextOrNull });
 
 export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;

@@ -58,7 +58,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
   quarantined: {
     one: "transfer is in quarantine",
     many: "transfers are in quarantine",
-    todo: "See what is wrong with inlet show. Then use inlet retry, inlet release or inlet discard.",
+    todo: "Run inlet show to see what is wrong. Then use inlet retry, inlet release or inlet discard.",
     command: "show",
     list: "list --state quarantined",
   },
@@ -106,7 +106,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     one: "hand-off fails",
     many: "hand-offs fail",
     over: { one: "hand-offs work again", many: "hand-offs work again" },
-    todo: "Correct the command or the receiver. Inlet tries again by itself, and at once with inlet retry.",
+    todo: "Correct the command or the receiver. Inlet retries by itself for three days. To retry now, use inlet retry.",
     command: "retry",
     list: "status",
   },

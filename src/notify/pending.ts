@@ -32,7 +32,7 @@ export type Taken = Pick<PendingSnapshot, "notices" | "counted">;
 export interface NoticeGroup {
   readonly kind: NoticeKind;
   readonly isOver: boolean;
-  /** How many there are, also without details. */
+  /** How many there are, including those without details. */
   readonly count: number;
   readonly notices: readonly Notice[];
 }

@@ -127,7 +127,7 @@ async function afterPlacing(
   passwords.settled(mailbox, record.trackingId);
 }
 
-/** Adds manifest, sums and marker, where the folder gets them, each of them synced. Returns their texts by name. */
+/** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */
 async function finishStage(
   { ledger }: TransferTools,
   run: Run,

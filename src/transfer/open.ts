@@ -81,7 +81,7 @@ export async function openTransfer(
   };
 }
 
-/** The service as the breaker of the passwords sees it. */
+/** The service, in the form that the password circuit breaker needs. */
 export function clientOf({ service }: Pick<Source, "service">) {
   return { serviceId: service.id, client: service, ownAnswers: () => service.ownAnswers() };
 }
@@ -106,7 +106,7 @@ function isKnown(algorithm: string): boolean {
   return nodeAlgorithm(algorithm) !== undefined;
 }
 
-/** Counts the refusal of an accepted password by a later request. */
+/** A later request was refused although the password had been accepted: counts a wrong attempt. */
 export async function refusePassword(
   { passwords }: TransferTools,
   source: Source,

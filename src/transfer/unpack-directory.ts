@@ -4,7 +4,7 @@ import { Fault } from "../base/faults.ts";
 import type { Checksum } from "../model/checksum.ts";
 
 export interface WantedEntry {
-  /** As the transfer's list spells it. */
+  /** As the transfer's list, or the archive's own directory, spells it. */
   readonly originalName: string;
   /** A plain, safe file name inside the folder. */
   readonly target: string;

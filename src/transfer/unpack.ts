@@ -239,7 +239,10 @@ interface UnpackDeadline {
 function startDeadline(deadlineMs: number, stop: AbortSignal): UnpackDeadline {
   const end = new AbortController();
   const onStop = () => end.abort(new Fault("STOPPED"));
-  const timer = setTimeout(() => end.abort(wrong("takes too long")), Math.min(deadlineMs, LONGEST_TIMER_MS));
+  const timer = setTimeout(
+    () => end.abort(wrong("unpacking it takes too long")),
+    Math.min(deadlineMs, LONGEST_TIMER_MS),
+  );
   stop.addEventListener("abort", onStop, { once: true });
   if (stop.aborted) onStop();
   return {

@@ -305,7 +305,7 @@ describe("as an administrator", () => {
       expect(requestsFor(simulator, trackingId)).toBe(0);
     }
     const text = await runProgram(["once", "--dry-run", "--config", config]);
-    expect(text.stderr).toContain("3 would be downloaded, 1 held, 1 left out");
+    expect(text.stderr).toContain("3 would be downloaded, 1 held, 1 ignored");
     expect(text.stderr).toContain("1 transfer lacks a password. Nothing was changed.");
   });
 

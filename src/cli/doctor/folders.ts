@@ -52,7 +52,7 @@ export async function checkFolders(
   return { inbox, work, state, own };
 }
 
-/** Each inbox beside the common one, with the first mailbox that has it. */
+/** Each inbox other than the common one, with the first mailbox that has it. */
 function ownInboxes({ inbox, mailboxes }: Settings): ReadonlyMap<string, string> {
   const named = mailboxes.toReversed().flatMap(({ inbox: own, name, routing }) => {
     const all = [...(routing?.routes ?? []).map((route) => route.inbox), own];
@@ -61,7 +61,7 @@ function ownInboxes({ inbox, mailboxes }: Settings): ReadonlyMap<string, string>
   return new Map(named);
 }
 
-/** A user who may write the folders for tokens and passwords can have passwords sent, or replace the client id. */
+/** A user who may write the folders for tokens and passwords could make Inlet send passwords of their choice, or replace the client id. */
 async function checkPrivate(findings: Findings, state: string): Promise<void> {
   const { uid: owner } = await stat(state);
   const parent = dirname(state);
