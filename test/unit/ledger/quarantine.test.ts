@@ -3,6 +3,7 @@ import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Ledger } from "../../../src/ledger/port.ts";
+import { Quarantine } from "../../../src/ledger/quarantine.ts";
 import type { Contents } from "../../../src/model/manifest.ts";
 import { nextRound, type TransferRecord } from "../../../src/model/record.ts";
 import { ledgerIn } from "../../support/ledger.ts";
@@ -68,6 +69,18 @@ describe("a quarantined transfer", () => {
     expect(await restarted.recover(failOn)).toMatchObject([{ state: "delivered", folder: "m/t1" }]);
     expect(quarantine()).toEqual([]);
     await restarted.close();
+  });
+
+  test("keeps its content when a late process ends an earlier round", async () => {
+    const { folder } = await quarantined(CONTENTS);
+    const quarantine = new Quarantine(join(folder, ".inlet"));
+    const [{ name, round } = { name: "", round: 0 }] = await quarantine.list();
+    await quarantine.clear(name, round);
+    expect(await quarantine.list()).toHaveLength(1);
+    await quarantine.clear(name, round - 1);
+    expect(await quarantine.list()).toHaveLength(1);
+    await quarantine.clear(name, round + 1);
+    expect(await quarantine.list()).toEqual([]);
   });
 
   test("leaves the quarantine when it is discarded", async () => {
