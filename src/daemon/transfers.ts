@@ -99,7 +99,7 @@ async function takeFirst(
 }
 
 /** Sorts after every time. */
-const NEVER = "\uffff";
+const NEVER = "~";
 
 const COMPARATORS: Readonly<
   Record<NonNullable<PageRequest["sort"]>, (one: TransferRecord, other: TransferRecord) => number>

@@ -34,7 +34,7 @@ export class JournalFile<K extends Kind> {
   /** No line is left that the query could cover. */
   isOver = false;
   /** The time of the oldest line that was read. */
-  readDownTo = "\uffff";
+  readDownTo = "~";
   readonly #blocks: AsyncIterator<(string | undefined)[], void, undefined>;
   readonly #sinceMs: number;
   readonly #mark: string | undefined;
