@@ -12,7 +12,7 @@ import { durableStep } from "../base/disk.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { readDeliveryId } from "../model/manifest.ts";
-import { contentOf, type Part, partsOf, pathOf } from "../model/placement.ts";
+import { contentOf, identityOf, type Part, partsOf, pathOf } from "../model/placement.ts";
 import type { Inbox } from "./port.ts";
 
 type Delivery = Parameters<Inbox["removeDelivered"]>[0];
@@ -46,12 +46,13 @@ async function removeFile(
   root: string,
   staging: string,
   path: string,
-  { inode }: Part,
+  { identity }: Part,
 ): Promise<"removed" | "foreign"> {
   try {
     if (!(await exists(path))) return "removed";
-    const { ino, uid } = await lstat(path, { bigint: true });
-    const isOurs = String(ino) === inode && uid === (await lstat(staging, { bigint: true })).uid;
+    const facts = await lstat(path, { bigint: true });
+    const isOurs =
+      identityOf(facts) === identity && facts.uid === (await lstat(staging, { bigint: true })).uid;
     if (!isOurs || !(await hasNoLinkAbove(root, path))) return "foreign";
     await unlink(path).catch(unlessGone);
     durableStep("file removed");
@@ -143,6 +144,6 @@ async function hasNoLinkAbove(root: string, folder: string): Promise<boolean> {
 async function isDelivery(folder: string, { id, placement }: Delivery): Promise<boolean> {
   const facts = await lstat(folder, { bigint: true });
   if (!facts.isDirectory()) return false;
-  if (placement !== undefined) return contentOf(placement)[0]?.inode === String(facts.ino);
+  if (placement !== undefined) return contentOf(placement)[0]?.identity === identityOf(facts);
   return (await readDeliveryId(folder)) === id;
 }

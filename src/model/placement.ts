@@ -2,6 +2,7 @@
  * Where the parts of a delivery go, and in which order: for deliveries that are more than one folder with its manifest
  * inside. A placement is stored in the work folder before the round ends, and stays until the delivery is picked up.
  */
+import type { BigIntStats } from "node:fs";
 import * as v from "valibot";
 
 const PLACEMENT_VERSION = 1;
@@ -13,8 +14,8 @@ const PartShape = v.object({
   name: v.string(),
   /** Its delivered name, in the folder that all parts go to. */
   as: v.string(),
-  /** Identifies the part after it was moved. */
-  inode: v.string(),
+  /** Identifies the part after it was moved, as `identityOf` gives it. */
+  identity: v.string(),
 });
 
 const PlacementShape = v.object({
@@ -31,6 +32,13 @@ const PlacementShape = v.object({
   /** The manifest is in the delivered folder. */
   isManifestInside: v.optional(v.boolean()),
 });
+
+/** A file system gives the inode of a removed file to the next new one, so the times count too. */
+export function identityOf(facts: BigIntStats): string {
+  const { ino, birthtimeNs, mtimeNs, size } = facts;
+  // A consumer may add files to a folder.
+  return (facts.isDirectory() ? [ino, birthtimeNs] : [ino, birthtimeNs, mtimeNs, size]).join(":");
+}
 
 export type Part = Readonly<v.InferOutput<typeof PartShape>>;
 export type Placement = Readonly<v.InferOutput<typeof PlacementShape>>;

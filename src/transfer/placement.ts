@@ -23,7 +23,7 @@ import {
   MANIFEST,
   SUMS,
 } from "../model/manifest.ts";
-import { makePlacement, type Part, type Placement } from "../model/placement.ts";
+import { identityOf, makePlacement, type Part, type Placement } from "../model/placement.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
@@ -42,10 +42,10 @@ export interface PlannedDelivery {
   readonly manifest: string;
   /** Texts of files beside the stage, by name. */
   readonly texts: ReadonlyMap<string, string>;
-  /** Without the inodes, which are known when everything is written. */
-  plan(withInode: (part: Omit<Part, "inode">) => Part): Placement;
+  /** `identify` adds the identity of a part, which is known once everything is written. */
+  plan(identify: (part: Omit<Part, "identity">) => Part): Placement;
   /** The parts, in any order. */
-  readonly parts: readonly Omit<Part, "inode">[];
+  readonly parts: readonly Omit<Part, "identity">[];
 }
 
 /** Whether deliveries need a placement. */
@@ -86,13 +86,12 @@ export async function writeDelivery(
     writeFinished(join(stage.beside, name), text, handoff.fileMode),
   );
   if (planned.texts.size > 0 && handoff.gid !== undefined) await setGroup(stage.beside, handoff.gid);
-  const inodes = new Map<string, string>();
+  const identities = new Map<string, string>();
   await forEachLimit(planned.parts, AT_ONCE, async (part) => {
     const folder = part.from === "beside" ? stage.beside : stage.folder;
-    const { ino } = await lstat(join(folder, part.name), { bigint: true });
-    inodes.set(part.as, String(ino));
+    identities.set(part.as, identityOf(await lstat(join(folder, part.name), { bigint: true })));
   });
-  const placement = planned.plan((part) => ({ ...part, inode: inodes.get(part.as) ?? "" }));
+  const placement = planned.plan((part) => ({ ...part, identity: identities.get(part.as) ?? "" }));
   await ledger.stages.writePlacement(stage, placement, planned.manifest);
 }
 
@@ -140,11 +139,11 @@ async function planFolder(
       manifest,
       texts: done === undefined ? texts : texts.set(DONE, ""),
       parts,
-      plan: (withInode) =>
+      plan: (identify) =>
         makePlacement(facts, {
-          before: [before.map(withInode)],
-          content: content.map(withInode),
-          after: [after.map(withInode)],
+          before: [before.map(identify)],
+          content: content.map(identify),
+          after: [after.map(identify)],
         }),
     };
   }
@@ -218,11 +217,11 @@ function describeFiles(
     manifest,
     texts,
     parts: [...files, ...sums, ...dones, ...last],
-    plan: (withInode) =>
+    plan: (identify) =>
       makePlacement(facts, {
         before: [],
-        content: files.map(withInode),
-        after: [sums.map(withInode), dones.map(withInode), last.map(withInode)],
+        content: files.map(identify),
+        after: [sums.map(identify), dones.map(identify), last.map(identify)],
       }),
   };
 }

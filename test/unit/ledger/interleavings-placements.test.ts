@@ -108,7 +108,7 @@ class Process {
       from,
       name,
       as: await claim(asked),
-      inode: "",
+      identity: "",
     });
     if (kind === "folder") {
       const content = [await part("folder", "", "folder")];
