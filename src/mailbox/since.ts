@@ -1,6 +1,7 @@
 /**
  * Where a mailbox starts (`since`). Earlier transfers are recorded as ignored, and never downloaded unless an operator
- * retries them. The service does not say when a transfer was sent, so the time of the first poll that lists a transfer is used instead.
+ * retries them. The service does not say when a transfer was sent, so the time of the first poll that lists it is used
+ * instead.
  */
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
@@ -32,7 +33,10 @@ export async function readStart(
   return isTooEarlyFor(since, readOrCreate, serviceNowMs);
 }
 
-/** `before`: the transfers that were listed when the mailbox started; `undefined`: it has not started yet, so every listed transfer is too early. */
+/**
+ * `before`: the transfers that were listed when the mailbox started; `undefined`: it has not started yet, so every listed
+ * transfer is too early.
+ */
 export async function isTooEarlyFor(
   since: Mailbox["since"],
   before: () => Promise<ReadonlySet<string> | undefined>,

@@ -101,7 +101,7 @@ export interface TransferRecord extends TransferKey {
   /** It has a placement, which says where its parts go. Missing: it is one folder with its manifest inside. */
   readonly placement?: "folder" | "files" | undefined;
   readonly released?: Release | undefined;
-  /** The route that it matches, and the conditions that it meets, for people. Missing if it matches none. */
+  /** The matching route, and why it matches, for people. Missing if no route matches. */
   readonly route?: string | undefined;
   readonly routedBecause?: string | undefined;
   /** The routes that hold it, as a fingerprint: it is held until they change, or an operator allows it. */

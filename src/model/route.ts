@@ -45,7 +45,7 @@ export interface RouteDecision {
   /** `undefined`: no route matches. */
   readonly route: Route | undefined;
   readonly action: RouteAction;
-  /** For people: the conditions that it meets. */
+  /** For people: why the route matches. */
   readonly why: string;
 }
 

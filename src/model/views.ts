@@ -227,7 +227,7 @@ export const StoryShape = v.object({
   passwordAttempts: CountOrNull,
   attempts: v.number(),
   acknowledged: v.boolean(),
-  /** The conditions of its route that it meets, for people. */
+  /** Why its route matches, for people. */
   routedBecause: TextOrNull,
   /** The operator who allowed its delivery, whatever the routes say. */
   allowedBy: TextOrNull,

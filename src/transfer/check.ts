@@ -24,7 +24,8 @@ interface StagedFiles {
 }
 
 /**
- * Does nothing if no check is configured. Returns whether the check ran. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a
+ * Does nothing if no check is configured. Returns whether the check ran. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and
+ * `CHECK_FAILED`. After a crash or a
  * stop the next attempt runs the check again.
  */
 export async function checkContent(

@@ -1,6 +1,6 @@
 /**
- * Plans a delivery that is more than one folder with its manifest inside: the names of all its parts, and the order in which
- * they appear.
+ * Plans a delivery of several parts, single files or a folder with files beside it: the names of all parts, and the order
+ * in which they appear.
  *
  * A folder: first manifest and sums beside it, so that a consumer that sees the folder finds them; then the folder; then
  * its done-marker. Single files: first the files; then the sums; then a done-marker for each file; and the manifest last, as
