@@ -25,8 +25,7 @@ interface StagedFiles {
 
 /**
  * Does nothing if no check is configured. Returns whether the check ran. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and
- * `CHECK_FAILED`. After a crash or a
- * stop the next attempt runs the check again.
+ * `CHECK_FAILED`. After a crash or a stop the next attempt runs the check again.
  */
 export async function checkContent(
   tools: TransferTools,
