@@ -71,6 +71,8 @@ const HandoffShape = v.object({
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
+/** Folders of the ledger, of which there are 256, that are listed at the same time. */
+const FOLDERS_AT_ONCE = 16;
 
 /** The last rounds of a transfer that began and that ended, according to the names of its records. */
 interface LastRounds {
@@ -82,7 +84,7 @@ interface LastRounds {
 interface Listing {
   readonly staged: ReadonlySet<string>;
   readonly outbox: ReadonlySet<string>;
-  /** Of one folder of the ledger. */
+  /** Of some folders of the ledger. */
   readonly records: ReadonlySet<string>;
 }
 
@@ -161,8 +163,11 @@ export class LedgerPeek {
       yield record;
     }
     const outbox = new Set(await this.#list(this.#paths.outbox));
-    for (const spread of await this.#list(this.#paths.ledger)) {
-      const records = await this.#list(join(this.#paths.ledger, spread));
+    const spreads = await this.#list(this.#paths.ledger);
+    for (let start = 0; start < spreads.length; start += FOLDERS_AT_ONCE) {
+      const folders = spreads.slice(start, start + FOLDERS_AT_ONCE);
+      const lists = await Promise.all(folders.map((it) => this.#list(join(this.#paths.ledger, it))));
+      const records = lists.flat();
       const staged = new Set(await this.#list(this.#paths.staging));
       const listing: Listing = { staged, outbox, records: new Set(records) };
       const others = [...groupByName(records)].filter(([name]) => !shown.has(name));

@@ -240,6 +240,10 @@ describe("acting through the console", () => {
     await page.getByRole("button", { name: "Discard" }).first().click();
     await expect.poll(() => page.locator(".notice").innerText()).toContain("transfer");
     await page.getByLabel("Select t1").check();
+    // Else the page may fetch itself first, and show the sign-in instead of the button.
+    await page.route(`${url}transfers`, (route) =>
+      route.request().resourceType() === "fetch" ? route.abort() : route.continue(),
+    );
     await page.context().clearCookies();
     await page.getByRole("button", { name: "Discard" }).first().click();
     await expect.poll(() => page.locator(".notice.bad").innerText()).toContain("Sign in first");
