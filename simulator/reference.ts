@@ -6,7 +6,7 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
   clientId        the client id that is registered for every address
   tokenSeconds    how long a verification token is valid (86400)
   wrongPasswords  { limit, reaction: "delete" or "lock", lockSeconds }: the
-                  reaction to wrong passwords (5 delete the transfer)
+                  reaction to wrong passwords (after 5, the transfer is deleted)
   retentionDays   how long expired transfers are listed (30)
   maxPageSize     the largest page of a list (100)
   csv             { delimiter: "," ";" or "\\t", quote: "all" "minimal" or "none",
@@ -14,30 +14,32 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
                   "windows-1252", announceCharset, lineEnd, subject: "shown"
                   "empty" or "missing" }: the format of checksums files
   passwordRules   { minimumLengthRequired: 8, digitsRequired: true, … }
-  oldPaths        true: zip, eml and checksums are below files/
-  showsMessage    false: lists do not show that there is a confidential message
-  noPassword      for transfers with password mode NONE: "link" (it carries the
-                  password), "open" (none is needed), "withheld" (the link lacks it)
-  otherFields     "refuse": undocumented fields are an error
+  oldPaths        true: the operations zip, eml and checksums are below files/
+  showsMessage    false: lists do not show whether there is a confidential message
+  noPassword      for transfers with password mode NONE: "link" (the link contains the
+                  password), "open" (no password is needed) or "withheld" (the link
+                  does not contain the password)
+  otherFields     "refuse": a request for undocumented fields is an error
   languagePacks   [{ locale, displayName, version, lastChangeTimestamp, files }]
   transfers       [transfer, …]
   faults          [fault, …]
 
-A transfer:
+A transfer. Only from, to and files are required:
   from, fromName  the sender
   to, cc, bcc     lists of addresses
-  subject         of the notification
-  message         a confidential message; without it, there is no EML
+  subject         the subject of the transfer
+  message         the confidential message; without it, there is no EML
   files           [{ name, and one of text, base64, generate: { bytes, seed } }],
                   each also with listChecksum and csvChecksum ("right", "wrong" or
-                  "missing") and announcedBytes
-  password        (derived from the seed), passwordMode: "GENERATED" "MANUAL" "NONE"
+                  "missing"), and announcedBytes for a wrong size
+  password        (derived from the seed)
+  passwordMode    "GENERATED" "MANUAL" or "NONE"
   trackingId      (derived from seed and time)
-  processingSeconds, expiresInSeconds, revokedAfterSeconds   from now
+  processingSeconds, expiresInSeconds, revokedAfterSeconds   counted from now
   failed          true: it fails after processing
   algorithm       "SHA-256" "SHA-1" "MD5" "SHA-512" or "none"
 
-A fault applies to the requests that match all of its first four keys:
+A fault. It applies to a request that matches all of the first four keys that it has:
   on              an operation: status, client-id, verification, verification-code,
                   verification-token, received, sent, sent-legacy, info, files, file,
                   zip, eml, checksums, password-generate, password-check,
@@ -47,28 +49,50 @@ A fault applies to the requests that match all of its first four keys:
   fromPage        this page of a list, or a later one
   skip            how many matching requests pass before the fault applies (0)
   times           to how many requests it then applies (1), or "always"
-  does            one of:
-  { kind: "reset", afterBytes }            a TCP reset, at once or within the body
-  { kind: "stall", afterBytes, seconds }   a pause, forever without seconds
-  { kind: "drip", bytes, pauseMs }         some bytes at a time, with pauses
-  { kind: "truncate", afterBytes, announce }   too few bytes; announce:
-                                           Content-Length is that of all
-  { kind: "lengthen", bytes }              too many bytes
-  { kind: "corrupt", at }                  one wrong bit
+  does            what happens. Only this key is required. It is one of these:
+  { kind: "reset", afterBytes }
+      resets the connection: before the answer, or after this many bytes of the body
+  { kind: "stall", afterBytes, seconds }
+      pauses at that place for this many seconds, or forever
+  { kind: "drip", bytes, pauseMs }
+      sends this many bytes at a time, with pauses
+  { kind: "truncate", afterBytes, announce }
+      ends the body after this many bytes; with announce: true, the header
+      Content-Length still has the size of the whole body
+  { kind: "lengthen", bytes }
+      appends this many wrong bytes to the body
+  { kind: "corrupt", at }
+      changes one bit of the byte at this position (0)
   { kind: "error", status, errorCode, errorMessage, retryAfter }
-  { kind: "html", status, late }           an HTML page; late: the request takes
-                                           effect all the same
-  { kind: "empty", status, late }          a status (204) without a body
-  { kind: "body", text, contentType, status, repeat }   any other text, repeat
-                                           times
-  { kind: "alter", path, value }           changes or, without value, removes a value
-                                           of the JSON ("data.0.trackingId")
+      answers with an error in the format of the service
+  { kind: "html", status, late }
+      answers with a status (200) and an HTML page, like a proxy; with late: true,
+      the service has carried out the request all the same
+  { kind: "empty", status, late }
+      answers with a status (204) and no body; late is the same as for html
+  { kind: "body", text, contentType, status, repeat }
+      answers with this text, repeated this many times (1)
+  { kind: "alter", path, value }
+      replaces the value at a path of the JSON, such as "data.0.trackingId", or
+      removes it if there is no value
   { kind: "redirect", to, status }
-  { kind: "range", mode }                  "honour" "ignore" "refuse" "elsewhere" "lie"
-  { kind: "omit", headers }                leaves out headers: ["etag"]
-  { kind: "change-etag" }                  another entity tag each time
-  { kind: "shift", by }                    entries move from page to page
-  { kind: "repeat", entries }              pages repeat entries of the one before
-  { kind: "endless" }                      the list never ends
-  { kind: "encoding", encoding }           "gzip" without being asked, or a false "br"
+      answers with a redirect (302) to this URL
+  { kind: "range", mode }
+      answers a request for a part of a file, by mode: "honour" sends the part,
+      "ignore" sends the whole file, "refuse" answers with status 416, "elsewhere"
+      sends another part and says so, "lie" sends another part as the requested one
+  { kind: "omit", headers }
+      leaves out these headers, such as ["etag"]
+  { kind: "change-etag" }
+      sends another entity tag in each answer
+  { kind: "shift", by }
+      adds this many entries to the start of the list at each request, so that other
+      entries move to later pages; a negative number removes entries
+  { kind: "repeat", entries }
+      begins each page with this many entries of the page before
+  { kind: "endless" }
+      sends a list that never ends
+  { kind: "encoding", encoding }
+      "gzip" compresses the answer, even if the client does not accept that; "br"
+      names an encoding that the answer does not have
 `;

@@ -46,11 +46,11 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/installing.md": {
     "npm install --global --prefix /opt/inlet ./inletd-0.1.0.tgz":
       "it installs a package: test/flows/install.test.ts and test/systemd/service.test.ts do it",
+    "npm install --global --prefix /opt/inlet ./inletd-0.2.0.tgz": "it installs a later package like this",
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
     "usermod --append --groups inlet NAME": "it changes the users of the machine",
-    "systemctl edit inlet     # [Unit]": "it opens an editor",
-    "systemctl edit inlet     # [Service]":
-      "it opens an editor: test/systemd/service.test.ts runs the unit with these lines",
+    "systemctl edit inlet":
+      "it opens an editor: test/systemd/service.test.ts runs the unit with the drop-ins of the page",
     "inlet init":
       "it asks at a terminal: test/flows/init.test.ts answers, and test/systemd/package.test.ts uses options",
     "inlet verify-address orders@example.com --unit inlet":
