@@ -53,16 +53,19 @@ function faultsPage(): string {
   );
   return `# Faults
 
-Every failure has one of these codes. Find yours here, and do what the last column says. The code is in the log (\`fault.code\`), in
-\`inlet status --json\` and in the errors of commands with \`--json\`. On a terminal, the sentences of the table are printed instead.
+Every failure has one of these codes. Find the code in the table, and do what the last column says. The code is in the log (\`fault.code\`), in
+\`inlet status --json\`, and in the errors of commands with \`--json\`. On a terminal, Inlet prints the sentences of the table instead of the code.
 
-The verdict says what helps:
+The verdict says what Inlet does about the failure:
 
-- **retry**: the failure may pass. The daemon tries again with growing pauses. After five attempts the transfer needs attention.
-- **wait**: something else has to happen first: a person acts, a lock ends, or a limit is lifted. The daemon looks again from time to time.
-- **quarantine**: the content is not what the sender announced, cannot be verified, exceeds a limit, or was refused by the check. It is kept in quarantine until an operator decides.
-- **fatal**: the same request will fail again. A command or a start ends with this fault. A transfer is still retried with growing pauses,
-  because the service may change. It needs attention at once if the service itself refused, and after five attempts otherwise.
+- **retry**: the failure may pass. The daemon tries again with growing pauses. If the failure is about a transfer, the transfer needs attention after
+  five attempts.
+- **wait**: something else has to happen first: a person acts, a lock ends, or a limit is lifted. The daemon tries again from time to time.
+- **quarantine**: the content is not what the sender announced, cannot be verified, exceeds a limit, or was refused by the check. It is kept in quarantine
+  until an operator decides.
+- **fatal**: the same request will fail again. A command, or the start of the daemon, ends with this fault. If the failure is about a transfer, the daemon
+  still tries again with growing pauses, because the service may change. The transfer needs attention at once if the service itself refused the request,
+  otherwise after five attempts.
 
 | code | verdict | what happened | what to do |
 |---|---|---|---|
