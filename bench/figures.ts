@@ -75,7 +75,8 @@ export function formatSummary({ cases }: Figures): Record<string, string> {
     summary: formatTable(rows, {
       what: ({ what }) => what,
       "compared with": ({ beside = "" }) => beside,
-      "Inlet takes": ({ value }) => `${value.toFixed(2)} × the time`,
+      "Inlet takes": (row) =>
+        `${(isRatio(row) ? row.value : row.ours / (row.theirs ?? Number.NaN)).toFixed(2)} × the time`,
     }),
   };
 }

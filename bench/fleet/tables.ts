@@ -77,11 +77,11 @@ function formatSpeed(rows: readonly Downloads[], compared: string | undefined, c
     "per s": ({ perSecond }) => perSecond.toFixed(1),
     "×": ({ perSecond }) => (perSecond / base).toFixed(2),
     "workers' CPU s": ({ cpuSeconds }) => cpuSeconds.worker.toFixed(1),
-    "scheduler's": ({ cpuSeconds }) => cpuSeconds.scheduler.toFixed(1),
-    "Redis's": ({ cpuSeconds }) => cpuSeconds.Redis.toFixed(1),
-    "service's": ({ cpuSeconds }) => cpuSeconds.service.toFixed(1),
-    "others'": ({ cpuSeconds }) => cpuSeconds.others.toFixed(1),
-    [`of ${cores} cores`]: (row) => busy(row).toFixed(2),
+    "scheduler's CPU s": ({ cpuSeconds }) => cpuSeconds.scheduler.toFixed(1),
+    "Redis's CPU s": ({ cpuSeconds }) => cpuSeconds.Redis.toFixed(1),
+    "service's CPU s": ({ cpuSeconds }) => cpuSeconds.service.toFixed(1),
+    "others' CPU s": ({ cpuSeconds }) => cpuSeconds.others.toFixed(1),
+    [`busy cores of ${cores}`]: (row) => busy(row).toFixed(2),
     "busiest thread": ({ busiest }) => `${busiest.part} ${Math.round(busiest.share * 100)} %`,
     "limited by": (row) => limitOf(row, busy(row), cores),
   });
@@ -115,32 +115,32 @@ const WAITING: Columns<Waiting> = {
 };
 
 const START: Columns<Polled> = {
-  "from nothing": ({ title }) => title,
+  processes: ({ title }) => title,
   mailboxes: ({ mailboxes }) => grouped(mailboxes),
   every: ({ everySeconds }) => `${everySeconds} s`,
   "configuration read after s": ({ start }) => start.readSeconds.toFixed(1),
   "ready after s": ({ start }) => start.readySeconds.toFixed(1),
   "all polled after s": ({ start }) => start.polledSeconds.toFixed(1),
   requests: ({ start }) => grouped(start.requests),
-  "in the busiest second": ({ start }) => grouped(start.busiestSecond),
+  "requests in the busiest second": ({ start }) => grouped(start.busiestSecond),
   "bytes of Redis per mailbox": ({ bytesPerMailbox }) =>
     bytesPerMailbox === undefined ? "" : grouped(bytesPerMailbox),
 };
 
 const POLLS: Columns<Polled> = {
-  afterwards: ({ title }) => title,
+  processes: ({ title }) => title,
   mailboxes: ({ mailboxes }) => grouped(mailboxes),
   every: ({ everySeconds }) => `${everySeconds} s`,
   "polls per min wanted": ({ wantedPerMinute }) => grouped(wantedPerMinute),
   "polls per min": ({ polledPerMinute }) => grouped(polledPerMinute),
   "longest gap": ({ longestGapSeconds }) => `${longestGapSeconds.toFixed(0)} s`,
   "requests per s": ({ averageSecond }) => averageSecond.toFixed(0),
-  "in the busiest second": ({ busiestSecond }) => grouped(busiestSecond),
-  "×": ({ busiestSecond, averageSecond }) => (busiestSecond / averageSecond).toFixed(1),
+  "requests in the busiest second": ({ busiestSecond }) => grouped(busiestSecond),
+  "busiest ÷ average": ({ busiestSecond, averageSecond }) => (busiestSecond / averageSecond).toFixed(1),
 };
 
 const POLLS_TAKEN: Columns<Polled> = {
-  afterwards: ({ title }) => title,
+  processes: ({ title }) => title,
   "polls per min": ({ polledPerMinute }) => grouped(polledPerMinute),
   "polling process, cores": ({ cores }) => (cores.scheduler || cores.worker).toFixed(2),
   "Redis, cores": ({ cores }) => fixed(cores.Redis, 2),
@@ -151,7 +151,7 @@ const POLLS_TAKEN: Columns<Polled> = {
   "Redis, MiB": ({ peakMib }) => fixed(peakMib.Redis, 0),
   "Redis commands per s": ({ redis, polls, polledPerMinute }) =>
     redis === undefined ? "" : grouped(((redis.commands / polls) * polledPerMinute) / 60),
-  "per poll": ({ redis, polls }) => fixed(redis && redis.commands / polls, 1),
+  "Redis commands per poll": ({ redis, polls }) => fixed(redis && redis.commands / polls, 1),
   "scripts per poll": ({ redis, polls }) => fixed(redis && redis.scripts / polls, 1),
   "KiB per poll": ({ redis, polls }) => fixed(redis && redis.networkBytes / polls / 1024, 1),
 };

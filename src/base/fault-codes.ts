@@ -68,7 +68,8 @@ export const SERVICE_FAULTS = {
   NOT_SUPPORTED: {
     verdict: "fatal",
     happened: "The service does not support this operation",
-    advice: "Ask the service's administrator whether it is disabled, or the service too old.",
+    advice:
+      "Ask the service's administrator whether the operation is disabled, or the service is too old for it.",
   },
   BAD_ANSWER: {
     verdict: "retry",
@@ -108,12 +109,12 @@ export const SERVICE_FAULTS = {
     verdict: "wait",
     happened: "The service does not accept the verification of this address",
     advice:
-      "Ask the service's administrator to register the client id for it, or verify it with inlet verify-address.",
+      "Ask the service's administrator to register the client id for this address, or verify the address with inlet verify-address.",
   },
   NOT_LICENSED: {
     verdict: "wait",
     happened: "The service's REST interface is not licensed",
-    advice: "Ask the service's administrator to enable it.",
+    advice: "Ask the service's administrator to enable the interface.",
   },
   POLICY_REFUSED: {
     verdict: "wait",
@@ -149,17 +150,18 @@ const TRANSFER_FAULTS = {
     verdict: "wait",
     happened: "The service refused the transfer password",
     advice:
-      "Ask the sender for the right one. Do not guess: too many wrong passwords lock or destroy the transfer.",
+      "Ask the sender for the right password. Do not guess: too many wrong passwords lock or destroy the transfer.",
   },
   PASSWORD_UNUSABLE: {
     verdict: "wait",
     happened: "The password is empty, or not one line of text",
-    advice: "Supply it again, as one line of UTF-8 text.",
+    advice: "Supply the password again, as one line of UTF-8 text.",
   },
   PASSWORDS_HELD: {
     verdict: "retry",
     happened: "No password is sent now, because the verdict on the last one is unknown",
-    advice: "Inlet continues by itself when the service answers again; each unclear answer costs an attempt.",
+    advice:
+      "Inlet continues by itself when the service answers again. Each attempt with an unknown verdict counts as spent.",
   },
   ONE_AT_A_TIME: {
     verdict: "retry",
@@ -174,7 +176,8 @@ const TRANSFER_FAULTS = {
   TRANSFER_LOCKED: {
     verdict: "wait",
     happened: "The service has locked the transfer after too many wrong passwords",
-    advice: "Wait: the service unlocks it after some time, and earlier requests only prolong the lock.",
+    advice:
+      "Wait: the service unlocks the transfer after some time. Requests before that only prolong the lock.",
   },
   TRANSFER_DELETED: {
     verdict: "fatal",
@@ -210,7 +213,8 @@ const TRANSFER_FAULTS = {
   },
   UNVERIFIABLE: {
     verdict: "quarantine",
-    happened: "There is no checksum to verify it by, and this mailbox delivers only verified transfers",
+    happened:
+      "The service gives no checksum for the content, and this mailbox delivers only verified transfers",
     advice: "Check the content and release the transfer, or set verify: prefer for the mailbox.",
   },
   CHECKSUMS_INCOMPLETE: {
@@ -226,7 +230,7 @@ const TRANSFER_FAULTS = {
   ARCHIVE_WRONG: {
     verdict: "quarantine",
     happened: "The ZIP does not match the file list",
-    advice: "Do not use it. Download it again, or download the files one by one.",
+    advice: "Do not use the ZIP. Download it again, or download the files one by one.",
   },
   RANGE_REFUSED: {
     verdict: "retry",
@@ -240,7 +244,7 @@ const LOCAL_FAULTS = {
   TARGET_EXISTS: {
     verdict: "fatal",
     happened: "The target exists already, and Inlet never overwrites a file",
-    advice: "Choose another name or folder with --output, or move the old one away.",
+    advice: "Choose another name or folder with --output, or move the existing file away.",
   },
   NAME_UNUSABLE: {
     verdict: "fatal",
@@ -266,18 +270,18 @@ const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "This user may not do that here",
     advice:
-      "Run the command as the owner of the folder, for example with sudo -u, or act through the daemon: set http.listen to a Unix socket and http.actions to true, and add the user to the socket's group.",
+      "Run the command as the owner of the folder, for example with sudo -u. Or let the user act through the daemon: set http.listen to a Unix socket and http.actions to true, and add the user to the socket's group.",
   },
   WATCH_REFUSED: {
     verdict: "retry",
     happened: "The system cannot watch this folder for changes",
     advice:
-      "Inlet checks the folder every few seconds instead. For ENOSPC raise fs.inotify.max_user_watches, for EMFILE fs.inotify.max_user_instances (sysctl), then restart Inlet.",
+      "Inlet checks the folder every few seconds instead. If the message says ENOSPC, raise fs.inotify.max_user_watches with sysctl; if it says EMFILE, raise fs.inotify.max_user_instances. Then restart Inlet.",
   },
   CONFIG_INVALID: {
     verdict: "fatal",
     happened: "The configuration or the command line is not valid",
-    advice: "Nothing was changed.",
+    advice: "Nothing was changed. Correct what the message names.",
   },
   SECRET_UNREADABLE: {
     verdict: "wait",
@@ -288,30 +292,30 @@ const LOCAL_FAULTS = {
     verdict: "wait",
     happened: "A ledger record is damaged, or was written by another version of Inlet",
     advice:
-      "Do not delete it: it records whether the transfer was delivered. Restore it from a backup, or update Inlet.",
+      "Do not delete the record: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
   },
   INBOX_HELD: {
     verdict: "fatal",
     happened: "Another Inlet holds the lock on this inbox",
-    advice: "Stop the other process, or configure another inbox for this one.",
+    advice: "Stop the other process, or configure another inbox for this process.",
   },
   WORK_NOT_OURS: {
     verdict: "fatal",
     happened: "The work folder is not safe to use",
     advice:
-      "Nothing was changed. Run Inlet as the user who owns the folder. If it already does, another user has interfered: inspect the folder, and check who may write to the one above it.",
+      "Nothing was changed. Run Inlet as the user who owns the folder. If Inlet already runs as that user, another user has interfered: inspect the work folder, and check who may write to the folder above it.",
   },
   WORK_LOST: {
     verdict: "fatal",
     happened: "The work folder of this inbox is missing",
     advice:
-      "Nothing was changed: without its ledger, Inlet would deliver every listed transfer again. Mount its disk, move it back, or restore it from a backup.",
+      "Nothing was changed: without the ledger in that folder, Inlet would deliver every listed transfer again. Mount the disk of the work folder, move the folder back, or restore it from a backup.",
   },
   WORK_RESTORED: {
     verdict: "fatal",
     happened: "The ledger in the work folder is an older copy",
     advice:
-      "Nothing was changed: Inlet would deliver later transfers again. Restore a newer copy of the work folder, or remove the file named above to accept this one.",
+      "Nothing was changed: Inlet would deliver the transfers again that the older copy does not record. Restore a newer copy of the work folder. Or, to accept the older copy, remove the file that the message names.",
   },
   WORK_OLDER: {
     verdict: "fatal",

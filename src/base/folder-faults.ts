@@ -4,13 +4,13 @@ export const FOLDER_FAULTS = {
     verdict: "wait",
     happened: "The inbox of this delivery is missing",
     advice:
-      "Nothing was lost: the content is complete in the work folder. Mount the inbox's disk, or create the folder; the delivery then follows by itself.",
+      "Nothing was lost: the content is complete in the work folder. Mount the disk of the inbox, or create the inbox. The delivery then follows by itself.",
   },
   INBOX_APART: {
     verdict: "wait",
     happened: "This inbox is on another file system or mount than the work folder",
     advice:
-      "A delivery is one rename, which works only within one mount. Choose a folder on the work folder's file system. Under systemd, name one folder above both in ReadWritePaths=; in a container, mount one volume that holds both.",
+      "A delivery is one rename, which works only within one mount. Choose an inbox on the work folder's file system. Under systemd, name one folder above both folders in ReadWritePaths=. In a container, mount one volume that holds both folders.",
   },
   GROUP_UNKNOWN: {
     verdict: "wait",
@@ -21,6 +21,6 @@ export const FOLDER_FAULTS = {
     verdict: "wait",
     happened: "Inlet may not give files to the group in handoff.group",
     advice:
-      "Make Inlet a member of the group. Under systemd, add SupplementaryGroups=GROUP, PrivateUsers=no and SystemCallFilter=@chown to the unit; for a container, use --group-add, group_add or supplementalGroups.",
+      "Make Inlet a member of the group. Under systemd, add SupplementaryGroups=GROUP, PrivateUsers=no and SystemCallFilter=@chown to the unit. For a container, use --group-add, group_add or supplementalGroups.",
   },
 } as const;

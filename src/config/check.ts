@@ -12,7 +12,7 @@ export const CHECK_KEYS = {
     title: "a list of a program and its arguments",
     items: { type: "string", title: "text" },
     description:
-      "A program that is run in each complete and verified folder before its delivery, with its arguments. No shell is involved. Exit code 0 delivers the transfer, 1 quarantines it, and after anything else the program is run again; see docs/consuming.md. An empty list: no check.",
+      "A program that is run in each complete and verified folder before its delivery, with its arguments. No shell is involved. After exit code 0 Inlet delivers the transfer, after 1 it quarantines the transfer, and after anything else it runs the program again; see docs/consuming.md. An empty list: no check.",
   },
   timeout: {
     ...DURATION,
@@ -25,7 +25,7 @@ export const CHECK_KEYS = {
     pattern: `^none$|${SIZE.pattern}`,
     default: "none",
     description:
-      "The most address space that each process of the check may have, or `none`. It needs the program `prlimit`.",
+      "The most address space that each process of the check may have, or `none`. A limit needs the program `prlimit`.",
   },
 } as const satisfies Readonly<Record<string, SchemaNode>>;
 

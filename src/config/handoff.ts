@@ -70,25 +70,25 @@ export const HANDOFF = group(
       ...MODE,
       default: "0750",
       description:
-        "Permissions of delivered folders, and of parent folders below the inbox that Inlet creates. The umask does not apply.",
+        "Permissions of delivered folders, and of the folders between the inbox and a delivered folder that Inlet creates. The umask does not apply.",
     },
     group: {
       ...GROUP,
       default: "none",
       description:
-        "The group of delivered files and folders, and of parent folders below the inbox that Inlet creates: its name or number, or `none` to leave the group as it is. Inlet must be a member of it, or run as root. The inbox itself keeps its group.",
+        "The name or number of a group for delivered files and folders, and for the folders between the inbox and a delivered folder that Inlet creates. With `none`, Inlet sets no group. Inlet must be a member of the group, or run as root. The inbox itself keeps its group.",
     },
     marker: {
       ...FILE_NAME,
       description:
-        "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. With or without it, a folder appears only when it is complete.",
+        "The name of an empty file that Inlet adds to each delivered folder, for consumers that wait for such a file, or `none`. With or without it, a folder appears only when it is complete.",
     },
     deliver: {
       type: "string",
       enum: ["folder", "files"],
       default: "folder",
       description:
-        "How consumers get a transfer: as one `folder`, which appears at once, or as single `files`, in a folder that transfers share. `layout` then names the shared folder. See docs/consuming.md for what single files give up.",
+        "How consumers get a transfer. `folder`: as one folder, which appears with all its files at once. `files`: as single files in a folder that transfers share, which `layout` names. docs/consuming.md says what single files give up.",
     },
     names: {
       ...TEXT,
@@ -102,26 +102,26 @@ export const HANDOFF = group(
       type: "string",
       enum: ["inside", "beside", "none"],
       description:
-        "Where `transfer.json` and `SHA256SUMS` are: `inside` the folder; `beside` it, as `NAME.transfer.json` and `NAME.SHA256SUMS`; or `none`. Beside single files, `names` gives their names, and `transfer.json` comes last. Default: `inside`; with single files, `none`.",
+        "Where `transfer.json` and `SHA256SUMS` are. `inside`: in the delivered folder. `beside`: next to it, as `NAME.transfer.json` and `NAME.SHA256SUMS`; next to single files, `names` gives their names, and `transfer.json` appears last. `none`: not in the inbox. Default: `inside`; with single files, `none`.",
     },
     done: {
       ...DONE,
       description:
-        "Whether an empty file follows each delivered folder, or each single file, with the same name and this end; `true` means `.done`. It appears after the folder or the file.",
+        "Whether Inlet creates a done-marker: an empty file beside each delivered folder, or beside each single file, with the same name and this suffix. `true` means `.done`. The done-marker appears after the folder, or after all single files of the transfer.",
     },
     unpack: {
       type: "string",
       enum: ["none", "beside", "instead"],
       default: "none",
       description:
-        "Whether received ZIP files are unpacked: `none`; `beside` the archive; or `instead` of it. `data.zip` with `docs/a.txt` gives `data_docs_a.txt`. An archive that cannot be unpacked safely is delivered as it is, and `transfer.json` says why. `limits.maxFiles` and `limits.maxTransferSize` include unpacked files.",
+        "Whether received ZIP files are unpacked. `none`: they are not. `beside`: the archive and its files are delivered. `instead`: only its files are delivered. `data.zip` with `docs/a.txt` gives `data_docs_a.txt`. An archive that cannot be unpacked safely is delivered as it is, and `transfer.json` says why. `limits.maxFiles` and `limits.maxTransferSize` include unpacked files.",
     },
     command: {
       type: "array",
       title: "a list of a program and its arguments",
       items: { type: "string", title: "text" },
       description:
-        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. If it fails, it is run again with growing pauses, for three days. An empty list: no program.",
+        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. If the program fails, it is run again with growing pauses, for three days. An empty list: no program.",
     },
     commandTimeout: {
       ...DURATION,
@@ -132,14 +132,14 @@ export const HANDOFF = group(
     acknowledgement: {
       ...FILE_NAME,
       description:
-        "The name of a file that a consumer creates in the folder to acknowledge it, or `none`. Moving or removing the folder also acknowledges it. A change applies to downloads that start later.",
+        "The name of a file that a consumer creates in a delivered folder to acknowledge it, or `none`. A folder that a consumer moves or removes needs no acknowledgement. A change applies to downloads that start later.",
     },
     expectWithin: {
       ...LONG_DURATION,
       title: "a duration such as 30m, 12h or 7d",
       pattern: LONG_DURATION_PATTERN,
       description:
-        "Inlet reports a folder that no consumer has picked up after this time. Default: no report.",
+        "If no consumer has picked up a folder after this time, Inlet reports it. Default: no report.",
     },
     keep: KEEP,
   },

@@ -13,18 +13,18 @@ export const HTTP = group(
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
       description:
-        "The address of the console. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/console.sock` is a Unix socket; `false` disables it.",
+        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, names and states, but no file and no secret; only actions need a token.",
     },
     actions: {
       ...SWITCH,
       default: false,
       description:
-        "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`, except on a Unix socket, whose permissions decide who may act.",
+        "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`. A Unix socket requires neither, because its permissions decide who may act.",
     },
     token: {
       ...SECRET,
       description:
-        "The token that visitors sign in with, and programs send as `Authorization: Bearer`. At least 16 characters; the history records its actions under the name `token`.",
+        "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. The history records its actions under the name `token`.",
     },
     tokens: {
       type: "array",
@@ -51,7 +51,7 @@ export const HTTP = group(
       title: "a list of host names",
       items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
       description:
-        "Host names under which browsers and scrapers may open the console, such as that of a proxy or a Kubernetes service, in addition to IP addresses, `localhost` and the machine's own name. Only `/healthz` answers under every name.",
+        "Additional host names under which browsers and scrapers may open the console, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
     },
   },
   "The console: web pages with an API, health checks and metrics.",

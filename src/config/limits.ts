@@ -24,7 +24,7 @@ const BANDWIDTH = {
   minItems: 1,
   default: "none",
   description:
-    "The bandwidth limit for all downloads of the process together, at least 1KiB/s: one rate, or a list, of which the first entry for the current time applies.",
+    "The bandwidth limit for all downloads of the process together, at least 1KiB/s. Either one rate, or a list of rates with times. Of a list, the first entry that covers the current time applies.",
 } as const satisfies SchemaNode;
 
 export const LIMITS = group(
@@ -34,7 +34,8 @@ export const LIMITS = group(
       minimum: 1,
       maximum: 1000,
       default: 4,
-      description: "How many transfers to download at once; one more for each additional service.",
+      description:
+        "How many transfers a process downloads at once. With several services, one more for each service after the first.",
     },
     filesPerTransfer: {
       type: "integer",
@@ -47,7 +48,7 @@ export const LIMITS = group(
       ...SIZE,
       default: "1GiB",
       description:
-        "The space that must stay free on the inbox's disk. A transfer that would use some of it waits.",
+        "The space that must stay free on the inbox's disk. A transfer that would leave less waits.",
     },
     maxTransferSize: {
       ...SIZE,
@@ -74,7 +75,7 @@ export const KEEP = group(
       ...LONG_DURATION,
       default: "90d",
       description:
-        "How long the records of a transfer are kept after it expires at the service. While the service lists it, they are always kept.",
+        "How long the records of a transfer are kept after it expires at the service. While the service lists the transfer, they are always kept.",
     },
     history: {
       ...LONG_DURATION,

@@ -26,20 +26,20 @@ const SHARED_KEYS = {
     enum: ["auto", "files", "zip"],
     default: "auto",
     description:
-      "How to download: `files` one by one, all in one `zip`, or `auto`: a ZIP for many small files, else one by one. The delivered folder is the same.",
+      "How to download the files of a transfer. `files`: one by one. `zip`: all in one ZIP. `auto`: in one ZIP if there are many small files, otherwise one by one. The delivered folder is the same.",
   },
   verify: {
     type: "string",
     enum: ["require", "prefer"],
     default: "require",
     description:
-      "How to treat a transfer with files without checksums: `require` quarantines it, `prefer` delivers it marked as not verified. Files with a wrong checksum are never delivered.",
+      "How to treat a transfer if the service gives no checksum for some of its files. `require`: quarantine it. `prefer`: deliver it, marked as not verified. A file with a wrong checksum is never delivered, unless an operator releases the transfer.",
   },
   layout: {
     ...LAYOUT,
     default: "{mailbox}/{sender}/{trackingId}",
     description:
-      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`, unless `handoff.deliver` is `files`: transfers may then share the folder.",
+      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}`. The date is the day on which Inlet discovered the transfer, in UTC. The layout must contain `{trackingId}` or `{transferId}`. If `handoff.deliver` is `files`, it need not, because transfers may then share the folder.",
   },
   passwordAttempts: {
     type: "integer",
@@ -47,13 +47,13 @@ const SHARED_KEYS = {
     maximum: 10,
     default: 2,
     description:
-      "The most wrong passwords to send for a transfer: a service may lock or destroy it after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless there is only one.",
+      "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless only one attempt is allowed.",
   },
   since: SINCE,
   quiet: QUIET,
 } as const satisfies SchemaKeys;
 
-export const DEFAULTS = group(SHARED_KEYS, "Settings of every mailbox that does not set them itself.");
+export const DEFAULTS = group(SHARED_KEYS, "Settings for all mailboxes that do not set them themselves.");
 
 export const MAILBOX = {
   type: "object",
@@ -72,7 +72,7 @@ export const MAILBOX = {
       pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
       maxLength: 100,
       description:
-        "Its name in folders, records and messages. Default: the address. Do not change it later: a renamed mailbox downloads its transfers again.",
+        "The name of the mailbox in folders, records and messages. Default: the address. Do not change it later: a renamed mailbox downloads its transfers again.",
     },
     ...SHARED_KEYS,
     passwords: PASSWORDS,
@@ -80,22 +80,22 @@ export const MAILBOX = {
     inbox: {
       ...PATH,
       description:
-        "The inbox of this mailbox, on the same file system and mount as `work`. Default: the common `inbox`. A change applies to later deliveries; earlier ones stay where they are, and are watched there.",
+        "The inbox of this mailbox, on the same file system and mount as `work`. Default: the common `inbox`. A change applies to later deliveries. Earlier deliveries stay in the old inbox, and Inlet still notices when they are picked up.",
     },
     expect: EXPECT,
     routes: ROUTES,
     otherwise: OTHERWISE,
     handoff: group(
       HANDOFF.properties,
-      "The hand-off of this mailbox, where it differs from the common `handoff`: each key set here replaces the common one.",
+      "The hand-off of this mailbox. Each key set here replaces the same key of the common `handoff`.",
     ),
     check: group(
       CHECK_KEYS,
-      "The check of this mailbox, where it differs from the common `check`: each key set here replaces the common one.",
+      "The check of this mailbox. Each key set here replaces the same key of the common `check`.",
     ),
     service: group(
       SERVICE_KEYS,
-      "The service of this mailbox, where it differs from the common `service`: each key set here replaces the common one.",
+      "The service of this mailbox. Each key set here replaces the same key of the common `service`.",
     ),
   },
   required: ["email"],

@@ -63,7 +63,7 @@ const MAIL = {
     timeout: {
       ...DURATION,
       default: "60s",
-      description: "The longest time that the sending of a mail may take, at most 24h.",
+      description: "The longest time to send a mail, at most 24h.",
     },
   },
   required: ["to", "from"],
@@ -96,30 +96,30 @@ export const NOTIFY = {
           items: { ...TEXT, title: "a name or address of a mailbox", maxLength: 254 },
           minItems: 1,
           description:
-            "Only notify of these mailboxes: names or addresses, in which `*` matches any characters and `?` matches one. Default: all.",
+            "The mailboxes to notify of: names or addresses, in which `*` matches any characters and `?` matches one. Default: all.",
         },
         gather: {
           ...DURATION,
           default: "30s",
-          description: "How long to wait for more before a message is sent, at most 24h.",
+          description: "How long a message waits for more notifications before it is sent, at most 24h.",
         },
         every: {
           ...DURATION,
           default: "15m",
           description:
-            "The least time between two messages, at most 24h. Everything that happens meanwhile goes into the next one.",
+            "The least time between two messages, at most 24h. Everything that happens in between goes into the next message.",
         },
         quiet: {
           ...QUIET,
           description:
-            "When no message is sent. Notifications wait until the quiet hours end, except those in `urgent`, and those about a transfer that expires first.",
+            "The quiet hours. Notifications wait until the quiet hours end. Two kinds of notifications are sent at once: those in `urgent`, and those about a transfer that expires before the quiet hours end.",
         },
         urgent: {
           type: "array",
           title: `a list of ${NOTICE_KINDS.join(", ")}`,
           items: KIND,
           description:
-            "What to notify of in quiet hours too. It waits for `every` only after another urgent message. Default: `[disk]`.",
+            "What to notify of in quiet hours too. Urgent notifications wait for `every` only after another urgent message. Default: `[disk]`.",
         },
       },
       "One channel for notifications, with either `mail` or `webhook`.",

@@ -12,13 +12,13 @@ const PASSWORD_RULE = {
       ...TEXT,
       maxLength: 254,
       description:
-        "The sender whose transfers it opens: an address, in which `*` matches any characters and `?` matches one.",
+        "The sender whose transfers the password opens: an address, in which `*` matches any characters and `?` matches one.",
     },
-    trackingId: { ...TEXT, description: "The tracking-id of the transfer that it opens." },
+    trackingId: { ...TEXT, description: "The tracking-id of the transfer that the password opens." },
     password: {
       ...SECRET,
       description:
-        "The password. A command is run for each transfer, with `INLET_MAILBOX`, `INLET_SENDER`, `INLET_TRACKING_ID` and `INLET_SUBJECT` in its environment. If it prints nothing and ends with exit code 0, it knows no password, and is asked again every quarter of an hour.",
+        "The password. If it comes from a command, Inlet runs the command for each transfer, with `INLET_MAILBOX`, `INLET_SENDER`, `INLET_TRACKING_ID` and `INLET_SUBJECT` in its environment. If the command knows no password for the transfer, it must print nothing and end with exit code 0. Inlet then runs it again every quarter of an hour.",
     },
   },
   required: ["password"],
@@ -30,7 +30,7 @@ export const PASSWORDS = {
   title: "a list of rules",
   items: PASSWORD_RULE,
   description:
-    "Passwords by sender or tracking-id. Each rule needs at least one of the two, unless it runs a command; the first that matches is tried first. If a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
+    "Rules that name the passwords of transfers. Each rule needs `sender`, `trackingId` or both, unless it runs a command. Inlet tries the matching rules from first to last. If a sender has an old and a new password, put the new one first and set `passwordAttempts` to 3, because rules leave the last attempt to a person.",
 } as const satisfies SchemaNode;
 
 /** Problems and warnings go to the draft. */

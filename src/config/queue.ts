@@ -11,7 +11,7 @@ export const ROLE = {
   enum: ["all", "worker", "scheduler"],
   default: "all",
   description:
-    "The role of this process: `worker` downloads transfers, `scheduler` polls for them, `all` does both. `worker` and `scheduler` need a queue on Redis.",
+    "The role of this process: `worker` downloads transfers, `scheduler` polls the mailboxes, `all` does both. `worker` and `scheduler` need a queue on Redis.",
 } as const satisfies SchemaNode;
 
 /** Never shown: by mistake, a password may precede the host. */
@@ -67,7 +67,7 @@ export const REDIS = group(
       ...DURATION,
       default: "30s",
       description:
-        "After this time without a heartbeat, another process may take over a transfer. From 2s to 10m.",
+        "After this time without a heartbeat of a process, another process may take over its transfers. From 2s to 10m.",
     },
   },
   "How to reach the Redis in `queue`, and how to share it.",

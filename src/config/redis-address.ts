@@ -7,7 +7,7 @@ export const QUEUE = {
   title: "embedded, or the address of a Redis such as redis://redis.example.com:6379/0",
   default: "embedded",
   description:
-    "The job queue. `embedded`: one process on one machine. The address of a Redis, `redis://USER:PASSWORD@HOST:PORT/DATABASE`: several processes share the work; only the host is required, and `rediss://` uses TLS. The group `redis` has the details.",
+    "Where jobs wait. `embedded`: in the process itself, for one process on one machine. The address of a Redis: in that Redis, so that several processes share the work. The address is `redis://USER:PASSWORD@HOST:PORT/DATABASE`, of which only the host is required; `rediss://` uses TLS. The group `redis` has more settings.",
   writeOnly: true,
 } as const satisfies SchemaNode;
 

@@ -31,35 +31,37 @@ const ROUTE = {
     name: {
       ...TEXT,
       maxLength: 100,
-      description: "Its name in messages and records. Default: its place, such as `routes[0]`.",
+      description: "The name of the route in messages and records. Default: its place, such as `routes[0]`.",
     },
     sender: patterns(
-      "The sender's address; `*` matches any characters and `?` matches one. One of several patterns is enough. Case is ignored, here and below.",
+      "The sender's address. In all patterns of a route, `*` matches any characters, `?` matches one, and case is ignored. If there are several patterns, one of them has to match.",
     ),
     subject: patterns(
-      "The subject. If the service does not list subjects, it is known once the transfer was opened.",
+      "The subject. If the service does not list subjects, Inlet knows it only after it has opened the transfer.",
     ),
     file: patterns(
-      "The name of a file: one file of the transfer has to match. Known once the transfer was opened.",
+      "The name of a file. At least one file of the transfer has to match. Inlet knows the names only after it has opened the transfer.",
     ),
     minSize: {
       ...SIZE,
-      description: "The least size of all files together. Known once the transfer was opened.",
+      description:
+        "The least size of all files together. Inlet knows the size only after it has opened the transfer.",
     },
     maxSize: {
       ...SIZE,
-      description: "The largest size of all files together. Known once the transfer was opened.",
+      description:
+        "The largest size of all files together. Inlet knows the size only after it has opened the transfer.",
     },
     action: {
       ...ACTION,
       description:
-        "`deliver`; `hold`: wait until you release or discard it; `ignore`: do not download it, until you retry it. Use only `sender` and `subject` if a transfer must be held or ignored before Inlet opens it with a password.",
+        "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. If Inlet must not open a held or ignored transfer with a password, use only the conditions `sender` and `subject`.",
     },
     inbox: { ...PATH, description: "Replaces the `inbox` of the mailbox." },
     layout: { ...LAYOUT, description: "Replaces the `layout` of the mailbox." },
     handoff: group(
       HANDOFF.properties,
-      "The hand-off of this route, where it differs from the mailbox's: each key set here replaces the mailbox's.",
+      "The hand-off of this route. Each key set here replaces the same key of the mailbox.",
     ),
   },
   additionalProperties: false,
@@ -70,13 +72,13 @@ export const ROUTES = {
   title: "a list of routes",
   items: ROUTE,
   description:
-    "Treats transfers differently. The first route whose conditions all apply decides. `inlet route` shows which one a transfer matches, and why.",
+    "Rules that treat some transfers differently. A transfer takes the first route whose conditions all match. `inlet route` shows which route a transfer takes, and why.",
 } as const satisfies SchemaNode;
 
 export const OTHERWISE = {
   ...ACTION,
   description:
-    "What to do with transfers that match no route: `deliver`, `hold` or `ignore`. With `hold`, a transfer from an unknown sender waits for you.",
+    "What to do with transfers that match no route: `deliver`, `hold` or `ignore`. For example, if the routes name all known senders, `hold` lets transfers from other senders wait for you.",
 } as const satisfies SchemaNode;
 
 type RawRoute = Written<typeof ROUTE>;

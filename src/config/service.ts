@@ -16,14 +16,14 @@ export const SERVICE_KEYS = {
     ...TEXT,
     title: "the address of a service",
     description:
-      "The service's address: the part before `/api`. It must use https, unless it is on this machine or `allowHttp` is true, and must not contain a user, password, query or fragment.",
+      "The service's address: the part before `/api`. It must use https, unless the service is on this machine or `allowHttp` is true. It must not contain a user, password, query or fragment.",
   },
   clientId: {
     ...SECRET,
     title: `50 to 4000 letters and digits, or one of ${SECRET.title.replace(/^.*?one of /, "")}`,
     pattern: CLIENT_ID_PATTERN,
     description:
-      "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates one, keeps it in the state folder, and logs its file so that it can be registered.",
+      "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates a client id in a file in the state folder, and logs the path of that file, so that you can have the client id registered.",
   },
   verification: {
     type: ["string", "object"],

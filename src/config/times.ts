@@ -34,7 +34,7 @@ export const QUIET = {
   items: WINDOW,
   minItems: 1,
   description:
-    "When no download starts. Running downloads continue, and the mailbox is still polled. A transfer that expires before the quiet hours end, or within six hours after, is downloaded anyway, and so is one for which an operator gives an order or a password.",
+    "The quiet hours, in which no download starts. Running downloads continue, and the mailbox is still polled. Two kinds of transfers are downloaded anyway: those that expire before the quiet hours end, or within six hours after; and those for which an operator gives an order or a password.",
 } as const satisfies SchemaNode;
 
 export const SINCE = {
@@ -43,7 +43,7 @@ export const SINCE = {
   pattern: "^(all|now|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)$",
   default: "all",
   description:
-    "Where the mailbox starts. `all`: with every transfer that the service lists. `now`: it ignores the transfers that are listed at the first poll with this setting. A date (in `timezone`): it ignores those that are listed before that date. They are recorded as ignored; `inlet retry` downloads one nevertheless. The service does not say when a transfer was sent, so a date in the past leaves nothing out.",
+    "Which transfers to ignore. `all`: none. `now`: those that the first poll with this setting lists. A date (in `timezone`): those that a poll lists before that date. A date in the past ignores nothing, because the service does not say when a transfer was sent. Inlet records the ignored transfers; `inlet retry` downloads one of them nevertheless.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {
@@ -70,18 +70,18 @@ export const EXPECT = {
         title: "days such as mon-fri",
         maxLength: 100,
         default: "daily",
-        description: "The days on which it is expected.",
+        description: "The days on which the transfer is expected.",
       },
       within: {
         ...DURATION,
         description:
-          "How long before that time it may arrive, at most 24h. Default: since the previous expected time, so that a late transfer counts for the next time too.",
+          "How long before that time the transfer may arrive, at most 24h. An earlier one does not count. Default: any time since the previous expected time. A transfer that was late for one time then also counts for the next one.",
       },
     },
     required: ["sender", "by"],
     additionalProperties: false,
   },
-  description: "Transfers that arrive regularly. Inlet reports one that does not arrive in time.",
+  description: "Transfers that arrive regularly. If one does not arrive in time, Inlet reports it.",
 } as const satisfies SchemaNode;
 
 const EXPECTATION = EXPECT.items.properties;

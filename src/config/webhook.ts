@@ -14,7 +14,7 @@ export const WEBHOOK = {
       ...TEXT,
       title: "an address such as https://hooks.example.com/inlet",
       description:
-        "The address to call. It must use https, unless it is on this machine or `allowHttp` is true, and must not contain a user or password. It is never shown, because its query may hold a secret.",
+        "The address to call. It must use https, unless the receiver is on this machine or `allowHttp` is true. It must not contain a user or password. Inlet never shows the address, because its query may hold a secret.",
       writeOnly: true,
     },
     secret: { ...SECRET, description: "The key that signs calls, with HMAC-SHA256." },
@@ -32,7 +32,7 @@ export const WEBHOOK = {
   required: ["url", "secret"],
   additionalProperties: false,
   description:
-    "Receives a signed POST for each delivery. It is sent again with growing pauses until it is accepted, for three days. See docs/consuming.md.",
+    "An address that receives a signed POST for each delivery. Until the receiver accepts it, the POST is sent again with growing pauses, for three days. See docs/consuming.md.",
 } as const satisfies SchemaNode;
 
 /** Problems and warnings go to the draft; `undefined` without a usable webhook. */

@@ -53,16 +53,19 @@ function faultsPage(): string {
   );
   return `# Faults
 
-Every failure has one of these codes. Find yours here, and do what the last column says. The code is in the log (\`fault.code\`), in
-\`inlet status --json\` and in the errors of commands with \`--json\`. On a terminal, the sentences of the table are printed instead.
+Every failure has one of these codes. Find the code in the table, and do what the last column says. The code is in the log (\`fault.code\`), in
+\`inlet status --json\`, and in the errors of commands with \`--json\`. On a terminal, Inlet prints the sentences of the table instead of the code.
 
-The verdict says what helps:
+The verdict says what Inlet does about the failure:
 
-- **retry**: the failure may pass. The daemon tries again with growing pauses. After five attempts the transfer needs attention.
-- **wait**: something else has to happen first: a person acts, a lock ends, or a limit is lifted. The daemon looks again from time to time.
-- **quarantine**: the content is not what the sender announced, cannot be verified, exceeds a limit, or was refused by the check. It is kept in quarantine until an operator decides.
-- **fatal**: the same request will fail again. A command or a start ends with this fault. A transfer is still retried with growing pauses,
-  because the service may change. It needs attention at once if the service itself refused, and after five attempts otherwise.
+- **retry**: the failure may pass. The daemon tries again with growing pauses. If the failure is about a transfer, the transfer needs attention after
+  five attempts.
+- **wait**: something else has to happen first: a person acts, a lock ends, or a limit is lifted. The daemon tries again from time to time.
+- **quarantine**: the content is not what the sender announced, cannot be verified, exceeds a limit, or was refused by the check. It is kept in quarantine
+  until an operator decides.
+- **fatal**: the same request will fail again. A command, or the start of the daemon, ends with this fault. If the failure is about a transfer, the daemon
+  still tries again with growing pauses, because the service may change. The transfer needs attention at once if the service itself refused the request,
+  otherwise after five attempts.
 
 | code | verdict | what happened | what to do |
 |---|---|---|---|
@@ -71,7 +74,7 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, check, handoff, notify, http, log, keep, ...top } =
+  const { service, redis, mailboxes, defaults, limits, check, handoff, notify, http, log, keep, ...top } =
     SCHEMA.properties;
   return `# Configuration
 
@@ -84,7 +87,7 @@ Inlet reads one YAML file and never writes it. It looks for the file in this ord
 3. \`inlet/inlet.yaml\` in the user's configuration folder: \`$XDG_CONFIG_HOME\`, or \`~/.config\`,
 4. \`/etc/inlet/inlet.yaml\`.
 
-A named file must exist. Without any file, the [environment](#environment) can hold every key.
+A file that \`--config\` or \`INLET_CONFIG\` names must exist. If there is no file at all, the [environment](#environment) can hold every key.
 
 A small but complete file:
 
@@ -102,10 +105,13 @@ mailboxes:
 [config/inlet.example.yaml](../config/inlet.example.yaml) shows every key with an explanation. Editors that support JSON Schema complete and
 check keys with [config/inlet.schema.json](../config/inlet.schema.json); the first line of the example refers to it.
 
-Durations are \`250ms\`, \`30s\`, \`5m\` or \`1h\`. Sizes are \`10MiB\`, \`1GB\` or a number of bytes. A relative path starts at the
-folder of the file, or, in a variable, at the current folder. \`~\` is not expanded.
+- A duration is a number and a unit, such as \`250ms\`, \`30s\`, \`5m\` or \`1h\`.
+- A size is a number and a unit, such as \`10MiB\` or \`1GB\`, or a number of bytes.
+- A relative path in the file starts at the folder of the file. In a variable, it starts at the current folder. \`~\` is not expanded.
 
 ## Top level
+
+The groups and lists that have their own section below are not in this table.
 
 ${keyTable(top, SCHEMA.required)}
 
@@ -126,37 +132,46 @@ ${keyTable(redis.properties, [])}
 
 There are three ways to reach a Redis. \`queue\` is an address in each of them:
 
-- One server: \`queue\` names its host, and its port if that is not 6379.
-- \`sentinels\`: host and port of \`queue\` are ignored and may be missing, as in \`rediss:///0\`. An address with a user or password must have a
-  host. Scheme, user, password and database apply.
-- \`cluster\`: the same. The database is 0, because a cluster has no other.
+- **One server.** \`queue\` names its host, and its port if that is not 6379.
+- **Sentinels.** \`sentinels\` lists them. Inlet takes the scheme, user, password and database from \`queue\`, and ignores its host and port. Both
+  may be missing, as in \`rediss:///0\`; but an address with a user or a password is not valid without a host.
+- **A cluster.** \`cluster\` lists some of its nodes. Inlet uses \`queue\` as with sentinels. Its database must be 0, because a cluster has no other.
 
-A password in \`queue\` is URL-encoded (\`/\` is \`%2F\`); one in \`redis.password\` is not. With \`queue: embedded\` these keys are ignored, with
-a warning.
+A password in \`queue\` is URL-encoded (\`/\` is \`%2F\`). A password in \`redis.password\` is not. With \`queue: embedded\`, Inlet ignores the keys of
+\`redis\`, with a warning.
 
 ## mailboxes
 
-${mailboxes.description} Each has these keys:
+${mailboxes.description} Each mailbox has these keys:
 
 ${keyTable(mailboxes.items.properties, mailboxes.items.required)}
 
-Each entry of \`passwords\` has these:
+A transfer that is discovered in quiet hours is \`waiting\` for the reason \`quiet\` until they end. A download that was interrupted also continues after
+them. Quiet hours may not fill the whole week.
+
+Each entry of \`passwords\` has these keys:
 
 ${keyTable(mailboxes.items.properties.passwords.items.properties, ["password"])}
 
-Each entry of \`expect\` has these:
+Each entry of \`expect\` has these keys:
 
 ${keyTable(mailboxes.items.properties.expect.items.properties, mailboxes.items.properties.expect.items.required)}
 
-Each entry of \`routes\` has these:
+A transfer counts as arrived when a poll discovers it. If the expected transfer is missing, Inlet reports that once, after the first successful poll
+that began after the time in \`by\`. It also reports when the transfer arrives late. A new or changed expectation applies from the next period that
+begins after the change.
+
+Each entry of \`routes\` has these keys:
 
 ${keyTable(mailboxes.items.properties.routes.items.properties, [])}
 
-A transfer counts for an expectation when a poll discovers it. A missed time is reported once, after the first successful poll that began after it.
-The late arrival is reported too. A new or changed expectation is first checked for the next period that begins after the change.
+## defaults
 
-A new transfer is \`waiting\` for the reason \`quiet\` until the quiet hours end. An interrupted download continues afterwards. Quiet hours may not
-fill the whole week.
+${defaults.description} These keys are allowed; [mailboxes](#mailboxes) explains each of them:
+
+${Object.keys(defaults.properties)
+  .map((key) => `- \`${key}\``)
+  .join("\n")}
 
 ## limits
 
@@ -164,12 +179,13 @@ ${limits.description}
 
 ${keyTable(limits.properties, [])}
 
-Each entry of a list in \`bandwidth\` has these:
+If \`bandwidth\` is a list, each entry has these keys:
 
 ${keyTable(limits.properties.bandwidth.items.properties, limits.properties.bandwidth.items.required)}
 
-If no entry matches the time, there is no limit. Files, ZIPs and messages count; polls do not. All downloads of a process share the rate equally.
-A limit that begins or ends applies to running downloads. With several processes on Redis each has its own limit.
+If no entry covers the current time, there is no limit. The limit applies to downloads of files, ZIPs and messages, but not to polls. All downloads of a
+process share the rate equally. When a limit begins or ends, it changes running downloads too. With several processes on Redis, each process has its own
+limit.
 
 ## keep
 
@@ -179,7 +195,7 @@ ${keyTable(keep.properties, [])}
 
 ## Times of day
 
-The keys \`bandwidth\`, \`quiet\` (of a mailbox or a notification) and \`expect\` use the clock of \`timezone\`. A weekly window has days, times or both:
+The keys \`bandwidth\`, \`quiet\` (of a mailbox or a notification) and \`expect\` use the time zone in \`timezone\`. A weekly window has days, times or both:
 
 | window | meaning |
 |---|---|
@@ -190,8 +206,8 @@ The keys \`bandwidth\`, \`quiet\` (of a mailbox or a notification) and \`expect\
 | \`mon 08:00-12:00,13:00-17:00\` | twice on Mondays |
 | \`daily\` | always |
 
-When clocks go forward, the skipped hour does not occur; when they go back, the repeated hour occurs twice. A time in \`expect\` that is skipped
-applies at the moment of the change, and one that occurs twice applies the first time.
+When the clocks go forward, a window does not cover the skipped hour. When they go back, it covers the repeated hour twice. If the time in an
+expectation falls into the skipped hour, the moment of the change counts instead. If that time occurs twice, the first one counts.
 
 ## check
 
@@ -200,7 +216,7 @@ ${check.description}
 ${keyTable(check.properties, [])}
 
 [Consuming the inbox](consuming.md#check-a-transfer-before-its-delivery) explains what the program gets, and what its exit code means. A mailbox
-may replace each key. A change applies to checks that start later.
+can override each key. A change applies to checks that start later.
 
 ## handoff
 
@@ -210,11 +226,11 @@ ${keyTable(handoff.properties, [])}
 
 [Consuming the inbox](consuming.md) explains what the command and the webhook receive, and what counts as picked up.
 
-\`webhook\` has these:
+\`webhook\` has these keys:
 
 ${keyTable(handoff.properties.webhook.properties, handoff.properties.webhook.required)}
 
-\`keep\` has these:
+\`keep\` has these keys:
 
 ${keyTable(handoff.properties.keep.properties, [])}
 
@@ -226,7 +242,7 @@ ${notify.description} Each entry of the list has these keys, and either \`mail\`
 
 ${keyTable(notify.items.properties, [])}
 
-\`mail\` has these:
+\`mail\` has these keys:
 
 ${keyTable(notify.items.properties.mail.properties, notify.items.properties.mail.required)}
 
@@ -238,6 +254,10 @@ ${http.description}
 
 ${keyTable(http.properties, [])}
 
+Each entry of \`tokens\` has these keys:
+
+${keyTable(http.properties.tokens.items.properties, http.properties.tokens.items.required)}
+
 ## log
 
 ${log.description}
@@ -246,21 +266,22 @@ ${keyTable(log.properties, [])}
 
 ## Secrets
 
-A secret (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the \`user\` of a mail server, a webhook's \`secret\`) is plain text, or one of these:
+These keys hold secrets: \`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the \`user\` of a mail server, and the \`secret\` of a webhook. A secret is
+plain text, or a group with one of these keys:
 
 ${keyTable(SECRET.properties, [])}
 
-A secret is read when it is needed, so a changed one applies without a restart. Files, variables and credentials are also read once at the start,
-so that a missing one is reported then. Commands are run only when needed; they have 30 seconds, and their standard error is dropped. A secret is
-UTF-8 text of at most 64 KiB.
+Inlet reads a secret when it needs it, so a changed secret applies without a restart. It also reads files, variables and credentials once at the start,
+so that a missing one is reported then. It runs a command only when it needs the secret. The command must end within 30 seconds, and its standard error
+is dropped. A secret is UTF-8 text of at most 64 KiB.
 
-Inlet warns about a secret file that others can read, and about a configuration with plain secrets that others can read. A file of another
-owner that is readable by a group is not reported, because Inlet may read it through that group.
+Inlet warns if other users can read a secret file, or a configuration that holds plain secrets. If a file belongs to another user and a group can read
+it, Inlet does not warn, because it may itself need that group to read the file.
 
 ## Environment
 
-Every key can be set by a variable, which wins over the file: \`INLET_\` and the path of the key in capitals, with two underscores between its
-parts. Lists and whole groups are JSON. An empty variable counts as missing.
+Every key can be set by a variable, which takes precedence over the file. The name of the variable is \`INLET_\` and the path of the key in capitals,
+with two underscores between its parts. The value of a list or a whole group is JSON. An empty variable counts as missing.
 
 | variable | sets |
 |---|---|
@@ -274,8 +295,8 @@ ignored.
 
 ## Errors
 
-All errors are reported at once, one line each: the place in the file, the key, and the allowed values. Values of keys that may hold a secret are never
-shown.
+Inlet reports all errors at once, one line each: the place in the file, the key, and the allowed values. It never shows the value of a key that may hold
+a secret.
 
 \`\`\`
 /etc/inlet/inlet.yaml:9:5: mailboxes[0].pol: unknown key, did you mean poll?
