@@ -136,6 +136,14 @@ interface Beginning {
   readonly path: Path | undefined;
   /** Of the processes, before the last choice. */
   readonly pasts: readonly number[];
+  /** The state after the last choice, if it is known without a run: a crash changes nothing else. */
+  readonly state?: ReachedState;
+}
+
+interface ReachedState {
+  readonly key: string;
+  /** Preemptions left. */
+  readonly left: number;
 }
 
 /** Far more steps than a run takes. */
@@ -162,6 +170,7 @@ class Exploration {
   async walk(): Promise<Explored> {
     let violation: Violation | undefined;
     for (let next = this.#next(); next !== undefined && violation === undefined; next = this.#next()) {
+      if (next.state !== undefined && this.#isReached(next.state)) continue;
       this.#schedules++;
       violation = await this.#walkOne(next);
     }
@@ -188,10 +197,12 @@ class Exploration {
       run.react();
       if (execution.next() === -1) break;
       if (known === undefined) {
-        if (this.#isReached(execution, run)) return undefined;
+        const state = this.#stateOf(execution, run);
+        if (this.#isReached(state)) return undefined;
+        this.#reached.set(state.key, state.left);
         const violation = await this.#cutPower(run);
         if (violation !== undefined) return { ...violation, steps: [...steps, ...violation.steps] };
-        this.#fork(execution, walked);
+        this.#fork(execution, run, walked);
       }
       walked = { before: walked, choice: known ?? { thread: execution.next(), isCrash: false } };
       known = undefined;
@@ -202,26 +213,33 @@ class Exploration {
     return this.#restart(run, run.disk.copy(), steps);
   }
 
-  #isReached(execution: Execution, run: Run): boolean {
-    const state = `${run.disk.digest()} ${execution.state()} ${run.outside()}`;
-    const left = this.#limits.preemptions - execution.preemptions;
-    if (this.#limits.isExhaustive !== true && (this.#reached.get(state) ?? -1) >= left) return true;
-    this.#reached.set(state, left);
-    return false;
+  #isReached({ key, left }: ReachedState): boolean {
+    return this.#limits.isExhaustive !== true && (this.#reached.get(key) ?? -1) >= left;
+  }
+
+  /** `crashing`: a worker whose process crashes now. */
+  #stateOf(execution: Execution, run: Run, crashing?: number): ReachedState {
+    return {
+      key: `${run.disk.digest()} ${execution.state(crashing)} ${run.outside()}`,
+      left: this.#limits.preemptions - execution.preemptions,
+    };
   }
 
   /** Adds the other schedules that begin like this run. */
-  #fork(execution: Execution, walked: Path | undefined): void {
+  #fork(execution: Execution, run: Run, walked: Path | undefined): void {
     const { current, preemptions, crashes } = execution;
     const pasts = execution.pasts();
     const canContinue = execution.isReady(current);
-    const add = (choice: Choice, cost: number) => {
+    const add = (choice: Choice, cost: number, state?: ReachedState) => {
       const index = preemptions + crashes + cost;
       this.#beginnings[index] ??= [];
-      this.#beginnings[index].push({ path: { before: walked, choice }, pasts });
+      this.#beginnings[index].push({ path: { before: walked, choice }, pasts, ...(state && { state }) });
     };
-    // A crash while another process runs equals a crash right after the process's own last step.
-    if (canContinue && crashes < this.#limits.crashes) add({ thread: current, isCrash: true }, 1);
+    // A crash while another process runs equals a crash right after the process's own last step. A crash that leaves no
+    // other process equals a power cut that loses nothing.
+    if (canContinue && crashes < this.#limits.crashes && execution.hasOthers(current)) {
+      add({ thread: current, isCrash: true }, 1, this.#stateOf(execution, run, current));
+    }
     if (canContinue && preemptions >= this.#limits.preemptions) return;
     for (const thread of execution.ready()) {
       if (thread !== execution.next()) add({ thread, isCrash: false }, canContinue ? 1 : 0);
@@ -393,9 +411,20 @@ class Execution {
     this.isReplaying = false;
   }
 
-  state(): string {
-    const pasts = this.#pasts.map((past, process) => (this.#crashed.has(process) ? "crashed" : past));
-    return `${this.current} ${pasts}`;
+  /** `crashing`: a worker whose process crashes now. */
+  state(crashing?: number): string {
+    const process = crashing === undefined ? undefined : this.#threads[crashing]?.process;
+    const isCrashed = (it: number) => it === process || this.#crashed.has(it);
+    const pasts = this.#pasts.map((past, it) => (isCrashed(it) ? "crashed" : past));
+    return `${crashing === undefined ? this.current : -1} ${pasts}`;
+  }
+
+  /** Workers of other processes have not ended. */
+  hasOthers(index: number): boolean {
+    const process = this.#threads[index]?.process;
+    return this.#threads.some(
+      (it) => it.process !== process && !this.#ended.has(it) && !this.#crashed.has(it.process),
+    );
   }
 
   #note({ process, letter }: Thread, label: string, answer: string): void {
