@@ -1,0 +1,224 @@
+/** Daemons that are killed with SIGKILL at durable steps, and what they leave behind at the end. */
+
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { expect } from "vitest";
+import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
+import { AT_ONCE, PLANS, walkPoints } from "./crashes.ts";
+import { readTree, withoutTimes } from "./daemon.ts";
+import { isOnRedis } from "./engine.ts";
+import type { HandoffTask } from "./handoff.ts";
+import { observeInbox } from "./inbox-observer.ts";
+import { childProgram, makeFolder, runCommand } from "./program.ts";
+import { accept, openReceiver, type Receiver } from "./receiver.ts";
+import { startRedis } from "./redis.ts";
+import { openTestSimulator } from "./service.ts";
+
+export const OTHER_USER = 65534;
+/** There are some 70: fewer mean that the daemon left something out. */
+const MIN_STEPS = 50;
+/** These steps create folders and discover transfers. */
+export const BEFORE_ANY_DELIVERY = 12;
+
+/** The end of a daemon that was killed, or of one that was not. */
+interface CrashedLife {
+  /** All delivered files, by path. */
+  readonly tree: Record<string, string>;
+  /** The groups of everything that was delivered. */
+  readonly groups: readonly number[];
+  readonly problems: readonly string[];
+  /** Lines `delivered` in the journal, by transfer. */
+  readonly deliveries: Record<string, number>;
+  /** Step and transfer of each hand-off; repeated ids count once. */
+  readonly handoffs: readonly string[];
+  /** Each transfer, and whether it was checked before or after its delivery; repeated checks count once. */
+  readonly checks: readonly string[];
+  /** Staged folders and claimed names that are left. */
+  readonly staged: readonly string[];
+}
+
+interface CrashOptions {
+  /** The default is `files`. */
+  readonly fetch?: CrashTask["fetch"];
+  /** A consumer takes everything at once. */
+  readonly takesAway?: boolean;
+  readonly user?: number;
+  readonly fileMode?: number;
+  /** The number of the group of delivered files. */
+  readonly group?: string;
+  /** With a command and a webhook. */
+  readonly hasHandoff?: boolean;
+  readonly hasCheck?: boolean;
+  /** The mailbox has its own inbox. */
+  readonly hasInbox?: boolean;
+  readonly handoff?: HandoffTask;
+}
+
+/**
+ * Kills a daemon at one of `every` steps, each time in new folders. Each one must lead to the same end as a daemon that was
+ * not killed, which is returned.
+ */
+export async function walkCrashes(
+  options: CrashOptions,
+  which: { readonly every: number; readonly from?: number; readonly atOnce?: number },
+): Promise<CrashedLife> {
+  const simulator = await openTestSimulator({ transfers: PLANS });
+  const { life: undisturbed } = await runWithCrashes(simulator, [], options);
+  const crashAt = async (point: number) => {
+    const { crashed, life } = await runWithCrashes(simulator, [point], options);
+    expect({ point, ...life }).toEqual({ point, ...undisturbed });
+    return crashed === 1;
+  };
+  const points = await walkPoints(crashAt, { atOnce: AT_ONCE, ...which });
+  expect(points * which.every).toBeGreaterThan(MIN_STEPS);
+  process.stdout.write(`crash points: ${points}, one of ${which.every}\n`);
+  return undisturbed;
+}
+
+/** Runs a daemon, kills it at each of the given steps in turn, and runs it to its end. */
+export async function runWithCrashes(
+  { url, clientId }: Pick<CrashTask, "url" | "clientId">,
+  crashes: readonly number[],
+  options: CrashOptions = {},
+): Promise<{ readonly crashed: number; readonly life: CrashedLife }> {
+  const {
+    fetch = "files",
+    takesAway = false,
+    hasHandoff = false,
+    hasCheck = false,
+    hasInbox = false,
+  } = options;
+  const { handoff, user, fileMode, group } = options;
+  const folder = await makeFolder();
+  const note = join(folder, "note");
+  const receiver = hasHandoff ? await openReceiver(accept) : undefined;
+  if (user !== undefined) chownSync(folder, user, user);
+  const [inbox, taken, own] = [join(folder, "inbox"), join(folder, "taken"), join(folder, "own")];
+  // Results of a crash stay, so the observer may pause and leave the processor to the daemon.
+  const observer = observeInbox(hasInbox ? own : inbox, 10);
+  const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
+  const task = {
+    url,
+    clientId,
+    folder,
+    fetch,
+    redis: isOnRedis ? (await startRedis()).url : undefined,
+    ...(user === undefined ? {} : { user }),
+    ...(fileMode === undefined ? {} : { fileMode }),
+    ...(group === undefined ? {} : { group }),
+    ...(hasInbox ? { inbox: own } : {}),
+    ...(hasCheck ? { check: [CHECK, note, join(inbox, "orders@example.com")] as const } : {}),
+    ...(handoff === undefined ? {} : { handoff }),
+    ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
+  };
+  let crashed = 0;
+  for (const crashAt of crashes) {
+    const { exitCode, stderr } = await runChild({ ...task, crashAt });
+    // A run may end before its crash.
+    expect([
+      [null, ""],
+      [0, ""],
+    ]).toContainEqual([exitCode, stderr]);
+    if (exitCode === null) crashed++;
+  }
+  await runToItsEnd(task);
+  await consumer?.stop();
+  observer.close();
+  const journal = readdirSync(join(inbox, ".inlet/journal")).flatMap((name) =>
+    readFileSync(join(inbox, ".inlet/journal", name), "utf8")
+      .trim()
+      .split("\n"),
+  );
+  const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
+  const life = {
+    tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)), ...(await ownTree(own)) }),
+    groups: groupsBelow(inbox),
+    problems: takesAway ? [] : observer.problems,
+    deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
+    handoffs: hasHandoff
+      ? [...receivedBy("command", notesIn(note)), ...receivedBy("webhook", callsOf(receiver))]
+      : [],
+    staged: ["staging", "names"].flatMap((name) => readdirSync(join(inbox, ".inlet", name))),
+    checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
+  };
+  return { crashed, life };
+}
+
+/** Without hidden names. */
+function groupsBelow(inbox: string): number[] {
+  const paths = readdirSync(inbox, { recursive: true, encoding: "utf8" }).filter((it) => !it.startsWith("."));
+  return [...new Set(paths.map((path) => statSync(join(inbox, path)).gid))];
+}
+
+async function ownTree(own: string): Promise<Record<string, string>> {
+  const files = Object.entries(await readTree(own)).map(([path, text]) => [`own/${path}`, text]);
+  return Object.fromEntries(files);
+}
+
+/** Notes whether the transfer is in the inbox. The files of the folder must be complete. */
+const CHECK =
+  'sha256sum --quiet -c SHA256SUMS && [ -e READY ] || exit 1; [ -e "$1/$INLET_TRACKING_ID" ] && at=after || at=before; echo "$INLET_TRACKING_ID $at" >> "$0"';
+
+function noteIn(path: string): readonly [string, ...string[]] {
+  return ["sh", "-c", 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"', path];
+}
+
+function notesIn(path: string): string[] {
+  return readFileSync(path, "utf8").trim().split("\n");
+}
+
+function callsOf(receiver: Receiver | undefined): string[] {
+  return (receiver?.calls ?? []).map(({ body }) => {
+    const { id, trackingId } = JSON.parse(body);
+    return `${id} ${trackingId}`;
+  });
+}
+
+/** Repeated calls with the same id count as one. */
+function receivedBy(step: string, lines: readonly string[]): string[] {
+  return [...new Set(lines)].map((line) => `${step} ${line.split(" ")[1]}`).toSorted();
+}
+
+/** In this process if possible, which saves a start. */
+export async function runToItsEnd(task: CrashTask & { readonly user?: number }): Promise<void> {
+  if (task.user === undefined) return void (await runCrashDaemon(task));
+  const { exitCode, stderr } = await runChild({ ...task, crashAt: 0 });
+  expect([exitCode, stderr]).toEqual([0, ""]);
+}
+
+export function runChild(task: object) {
+  return runCommand(process.execPath, [childProgram("crash-child"), JSON.stringify(task)]);
+}
+
+/** Moves every folder out of the inbox as soon as it appears. Fails if one appears twice. */
+function startConsumer(inbox: string, taken: string): { stop(): Promise<void> } {
+  const mailbox = "orders@example.com";
+  mkdirSync(join(taken, mailbox), { recursive: true });
+  let open = true;
+  const take = () => {
+    let names: string[] = [];
+    try {
+      names = readdirSync(join(inbox, mailbox));
+    } catch {
+      return;
+    }
+    for (const name of names) {
+      if (existsSync(join(taken, mailbox, name))) throw new Error(`${name} appears twice`);
+      renameSync(join(inbox, mailbox, name), join(taken, mailbox, name));
+    }
+  };
+  const work = (async () => {
+    while (open) {
+      take();
+      await setTimeout(1);
+    }
+    take();
+  })();
+  return {
+    async stop() {
+      open = false;
+      await work;
+    },
+  };
+}
