@@ -48,8 +48,10 @@ Without a terminal, or with --yes, the options must be complete:
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
 Without --client-id-file and INLET_SERVICE__CLIENTID, it creates a client id. INLET_SERVICE__BASEURL and INLET_INBOX
-replace missing --base-url and --inbox. The exit code is 3 if the client id is not registered yet, and 4 if the service
-cannot be reached; nothing is written then.`;
+replace missing --base-url and --inbox.
+
+If the client id is not registered yet, it writes the configuration, and the exit code is 3. If the service cannot be
+reached, it writes nothing, and the exit code is 4.`;
 
 export function define(command: Command, run: Run): void {
   command

@@ -511,11 +511,11 @@ describe("the daemon", () => {
   test.each([
     ["0.0.0.0", undefined, "warning"],
     ["[::]", undefined, "warning"],
-    ["0.0.0.0", "t".repeat(40), "ok"],
+    ["0.0.0.0", "t".repeat(40), "warning"],
     ["127.0.0.1", undefined, undefined],
     ["[::1]", undefined, undefined],
   ] as const)(
-    "warns of an address open to the network without a token: %s, token %s",
+    "warns of an address open to the network, where a token does not hide anything: %s, token %s",
     async (host, token, status) => {
       const http = { listen: `${host}:${await freePort()}`, ...(token === undefined ? {} : { token }) };
       const { config } = await install(undefined, { http });

@@ -109,18 +109,15 @@ async function tryListening({ listen }: HttpSettings): Promise<string | undefine
   }
 }
 
+/** A token protects only actions, so it does not change the finding. */
 function checkAccess(findings: Findings, http: HttpSettings): void {
-  const { listen, tokens } = http;
+  const { listen } = http;
   if ("path" in listen || isLoopback(listen.host)) return;
-  if (tokens.size > 0) {
-    findings.ok(DAEMON, "access", `${describe(http)} is open to the network, and actions need a token`);
-    return;
-  }
   findings.warn(
     DAEMON,
     "access",
-    `${describe(http)} is open to the network, and no token is set: everyone who can reach it sees senders, names and states`,
-    "Listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or set http.token and let a firewall decide who can connect.",
+    `${describe(http)} is open to the network: everyone who can reach it sees senders, names and states, without a token`,
+    "Listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or let a firewall decide who can connect.",
   );
 }
 
