@@ -85,12 +85,33 @@ export async function buildPrograms(
 }
 
 /** A CommonJS module with the same export. */
-function compileValidator(): string {
-  const ajv = new Ajv2020({ ...VALIDATION_OPTIONS, code: { source: true } });
-  ajv.addSchema(VALIDATED_SCHEMA, "configuration");
+export function compileValidator(): string {
+  const ajv = new Ajv2020({ ...VALIDATION_OPTIONS, inlineRefs: false, code: { source: true } });
+  ajv.addSchema(splitSchema(VALIDATED_SCHEMA), "configuration");
   const findErrors =
     "exports.findErrors = (values) => (exports.validate(values) ? [] : exports.validate.errors);";
   return `${standalone.default(ajv, { validate: "configuration" })}\n${findErrors}\n`;
+}
+
+/**
+ * The same schema with a definition for each group of keys, so that each becomes a function of its own. Equal groups share
+ * one, and Node compiles only those that a configuration uses.
+ */
+function splitSchema(schema: object): object {
+  const definitions = new Map<string, { readonly name: string; readonly node: unknown }>();
+  const split = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(split);
+    if (typeof node !== "object" || node === null) return node;
+    const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, split(value)]));
+    if (!("type" in node) || !("properties" in node)) return copy;
+    const text = JSON.stringify(node);
+    const known = definitions.get(text) ?? { name: `group${definitions.size + 1}`, node: copy };
+    definitions.set(text, known);
+    return { $ref: `#/$defs/${known.name}` };
+  };
+  const root = Object.entries(schema).map(([key, value]) => [key, split(value)]);
+  const $defs = Object.fromEntries([...definitions.values()].map(({ name, node }) => [name, node]));
+  return { ...Object.fromEntries(root), $defs };
 }
 
 /** Each package has a file of its own, and so has the part of ajv that the compiled validator needs. */

@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
@@ -10,8 +11,16 @@ process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cac
  */
 const MACHINES = { testTimeout: 900_000, sequence: { groupOrder: 1 } };
 
+/** `npm run test:system` need not load the many files without such a test. */
+function findOrdinaryFiles(): string[] {
+  if (!process.argv.includes("--tags-filter=system")) return [];
+  const isTagged = (path: string) => /"system"|@module-tag system/.test(readFileSync(path, "utf8"));
+  return globSync("test/**/*.test.ts", { cwd: import.meta.dirname }).filter((path) => !isTagged(path));
+}
+
 export default defineConfig({
   test: {
+    exclude: findOrdinaryFiles(),
     globalSetup: "test/support/built-program.ts",
     setupFiles: "test/support/layer.ts",
     // `npm test` excludes these, and `npm run test:system` runs only these.
@@ -35,7 +44,9 @@ export default defineConfig({
           name: "flows on redis",
           include: ["test/flows/{check,crash,give-way,mirror,passwords,polls}.test.ts"],
           env: { INLET_TEST_QUEUE: "redis" },
+          // Tags all tests.
           runner: "test/support/system-runner.ts",
+          exclude: [],
         },
       },
     ],

@@ -118,6 +118,13 @@ export const systemDisk: Disk = {
   },
 };
 
+/** Reading blocks the process, and takes a fraction of the time. For a command, which has nothing else to do meanwhile. */
+export const blockingDisk: Disk = {
+  ...systemDisk,
+  read: async (path) => fs.readFileSync(path, "utf8"),
+  list: async (folder) => fs.readdirSync(folder),
+};
+
 async function tryLstat(path: string): Promise<fs.Stats | undefined> {
   try {
     return await lstat(path);

@@ -1,6 +1,7 @@
 /** Reads transfers from the work folder, and gives orders there. No daemon needs to run. */
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, Mutex, mapLimit } from "../base/concurrency.ts";
+import { blockingDisk } from "../base/disk.ts";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import type { Secret } from "../base/secret.ts";
@@ -59,7 +60,7 @@ export class LocalAccess implements Access {
   constructor(context: Context, settings: Settings) {
     this.#context = context;
     this.#settings = settings;
-    this.#peek = peekLedger(settings);
+    this.#peek = peekLedger(settings, blockingDisk);
   }
 
   async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
@@ -93,7 +94,7 @@ export class LocalAccess implements Access {
   list(filter: TransferFilter, page: PageRequest): Promise<TransferList> {
     const select = (onDamaged: OnDamaged) =>
       selectTransfers(this.#peek, filter, onDamaged, this.#context.stop);
-    return listTransfers(this.#settings, this.#settings.mailboxes, select, page);
+    return listTransfers(this.#peek, this.#settings.mailboxes, select, page);
   }
 
   story(key: TransferKey): Promise<Story | undefined> {

@@ -20,7 +20,7 @@ export function checkSchema(
   problems: Problems,
 ): RawSettings {
   const missing = required.filter((key) => values[key] === undefined).map((key) => missingKey([key], SCHEMA));
-  const refusals = [...missing, ...findErrors(values).map(explain)];
+  const refusals = [...missing, ...findErrors(values).map((error) => explain(error, values))];
   if (refusals.length === 0) return values;
   const usable = structuredClone(values);
   const refused = new Set<string>();
@@ -33,21 +33,21 @@ export function checkSchema(
   return usable;
 }
 
-function explain(error: ErrorObject): Refusal {
-  const path = parsePointer(error.instancePath);
-  const node = error.parentSchema as SchemaNode;
-  switch (error.keyword) {
+function explain({ instancePath, keyword, params }: ErrorObject, values: unknown): Refusal {
+  const path = parsePointer(instancePath);
+  const node = nodeAt(path);
+  switch (keyword) {
     case "required":
-      return missingKey([...path, String(error.params["missingProperty"])], node);
+      return missingKey([...path, String(params["missingProperty"])], node);
     case "additionalProperties": {
-      const key = String(error.params["additionalProperty"]);
+      const key = String(params["additionalProperty"]);
       const known = Object.keys(node.properties ?? {});
       // The unknown key may be the secret itself: it is not repeated.
       if (node.writeOnly) return { path, message: describeUnknownInSecret(key, known, node) };
       return { path: [...path, key], message: describeMisplacedKey(key) ?? describeUnknownKey(key, known) };
     }
     default:
-      return { path, message: describeUnfit(error.data, node) };
+      return { path, message: describeUnfit(valueAt(values, path), node) };
   }
 }
 
@@ -141,13 +141,24 @@ function parsePointer(pointer: string): KeyPath {
     .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
 }
 
+/** The schema of a key that the schema has, or of an entry in a list. */
+function nodeAt(path: KeyPath): SchemaNode {
+  return path.reduce<SchemaNode>(
+    (node, step) => (typeof step === "number" ? node.items : node.properties?.[step]) ?? node,
+    SCHEMA,
+  );
+}
+
+function valueAt(values: unknown, path: KeyPath): unknown {
+  return path.reduce<unknown>((holder, step) => {
+    if (typeof holder !== "object" || holder === null) return undefined;
+    return (holder as Record<string, unknown>)[String(step)];
+  }, values);
+}
+
 /** Leaves a hole in a list, so that later entries keep their number. */
 function remove(values: Record<string, unknown>, path: KeyPath): void {
-  let holder: unknown = values;
-  for (const step of path.slice(0, -1)) {
-    if (typeof holder !== "object" || holder === null) return;
-    holder = (holder as Record<string, unknown>)[String(step)];
-  }
+  const holder = valueAt(values, path.slice(0, -1));
   const last = path.at(-1);
   if (last === undefined || typeof holder !== "object" || holder === null) return;
   if (Array.isArray(holder) && typeof last === "number") holder[last] = undefined;

@@ -11,7 +11,6 @@ export const VALIDATED_SCHEMA = { ...SCHEMA, required: [] };
  */
 export const VALIDATION_OPTIONS = {
   allErrors: true,
-  verbose: true,
   useDefaults: false,
   allowUnionTypes: true,
   logger: false,

@@ -66,7 +66,7 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
         act === undefined
           ? selectTransfers(peekLedger(folders), query, onDamaged, signal)
           : selectActable(actToolsOf(live), query, act, onDamaged, signal);
-      return listTransfers(folders, live.now.mailboxes, select, query);
+      return listTransfers(peekLedger(folders), live.now.mailboxes, select, query);
     },
     objection: async (act, key) =>
       (await objectionToAct(actToolsOf(live), act, await peekLedger(folders).find(key)))?.detail,

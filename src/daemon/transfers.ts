@@ -3,7 +3,7 @@ import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { makeMatcher } from "../ledger/history.ts";
-import { type LedgerPeek, type PeekedFolders, peekLedger } from "../ledger/peek.ts";
+import type { LedgerPeek } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { type State, shownFolder, type TransferRecord } from "../model/record.ts";
@@ -24,7 +24,7 @@ const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "wa
 
 /** A page beyond the last one is empty. Throws the faults of `select`. */
 export async function listTransfers(
-  folders: PeekedFolders,
+  peek: LedgerPeek,
   mailboxes: readonly MailboxFacts[],
   select: (onDamaged: OnDamaged) => AsyncIterable<TransferRecord>,
   { page, size, sort = "newest" }: PageRequest,
@@ -32,7 +32,7 @@ export async function listTransfers(
   const damaged = new Set<string>();
   const onDamaged = (path: string) => void (damaged.size < MAX_DAMAGED && damaged.add(path));
   const { first, total } = await takeFirst(select(onDamaged), page * size, sort);
-  const format = await makeFormatter(peekLedger(folders), mailboxes);
+  const format = await makeFormatter(peek, mailboxes);
   const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
   const pages = Math.max(1, Math.ceil(total / size));
   return { total, page, pages, size, transfers, damaged: [...damaged] };

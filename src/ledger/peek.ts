@@ -5,9 +5,10 @@
  * delivery whose hand-off says so is `picked-up`. A missing folder counts as empty.
  */
 import { opendir } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import * as v from "valibot";
-import { systemDisk, tryRead } from "../base/disk.ts";
+import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode } from "../base/faults.ts";
 import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
@@ -20,9 +21,12 @@ import {
   LedgerPaths,
   nameOf,
   OUTBOX_KINDS,
+  outboxFile,
   parseNotes,
   parseRecordFile,
   parseStaged,
+  recordFile,
+  stagedEntry,
   startOfName,
 } from "./paths.ts";
 import type { OnDamaged, TransferKey } from "./port.ts";
@@ -35,8 +39,8 @@ export interface PeekedFolders {
   readonly inbox: string;
 }
 
-export function peekLedger(folders: PeekedFolders): LedgerPeek {
-  return new LedgerPeek(folders);
+export function peekLedger(folders: PeekedFolders, disk = systemDisk): LedgerPeek {
+  return new LedgerPeek(folders, disk);
 }
 
 interface AttemptBudget {
@@ -71,8 +75,6 @@ const HandoffShape = v.object({
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
-/** Folders of the ledger, of which there are 256, that are listed at the same time. */
-const FOLDERS_AT_ONCE = 16;
 
 /** The last rounds of a transfer that began and that ended, according to the names of its records. */
 interface LastRounds {
@@ -84,7 +86,7 @@ interface LastRounds {
 interface Listing {
   readonly staged: ReadonlySet<string>;
   readonly outbox: ReadonlySet<string>;
-  /** Of some folders of the ledger. */
+  /** Of one folder of the ledger. */
   readonly records: ReadonlySet<string>;
 }
 
@@ -92,14 +94,16 @@ interface Listing {
 export class LedgerPeek {
   /** Counts as the daemon does: attempts in rounds that were delivered are void. */
   readonly attempts: Pick<AttemptSlots, "spent">;
+  readonly #disk: Disk;
   readonly #paths: LedgerPaths;
   readonly #rounds: Rounds;
   readonly #starts: Starts;
 
-  constructor({ work, inbox }: PeekedFolders) {
+  constructor({ work, inbox }: PeekedFolders, system: Disk) {
     this.#paths = new LedgerPaths(work);
     // No mode is needed for reading, and a reader makes nothing durable.
-    const disk = { ...systemDisk, syncFolder: async () => {} };
+    const disk = { ...system, syncFolder: async () => {} };
+    this.#disk = disk;
     this.#rounds = new Rounds({ disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
     this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
     this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
@@ -163,11 +167,8 @@ export class LedgerPeek {
       yield record;
     }
     const outbox = new Set(await this.#list(this.#paths.outbox));
-    const spreads = await this.#list(this.#paths.ledger);
-    for (let start = 0; start < spreads.length; start += FOLDERS_AT_ONCE) {
-      const folders = spreads.slice(start, start + FOLDERS_AT_ONCE);
-      const lists = await Promise.all(folders.map((it) => this.#list(join(this.#paths.ledger, it))));
-      const records = lists.flat();
+    for (const spread of await this.#list(this.#paths.ledger)) {
+      const records = await this.#list(join(this.#paths.ledger, spread));
       const staged = new Set(await this.#list(this.#paths.staging));
       const listing: Listing = { staged, outbox, records: new Set(records) };
       const others = [...groupByName(records)].filter(([name]) => !shown.has(name));
@@ -193,7 +194,7 @@ export class LedgerPeek {
         staged: staged.flatMap((id) =>
           id?.name === name && id.suffix === "" ? [this.#paths.staged(id)] : [],
         ),
-        kept: (await systemDisk.kindOf(kept)) === "folder" ? kept : undefined,
+        kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
         passwords: service && (await this.#spentOn(key, service)),
       };
     });
@@ -244,7 +245,7 @@ export class LedgerPeek {
   /** The daemon does without a damaged note, so only lists report it. */
   async #readNote(name: string, onDamaged?: OnDamaged): Promise<TransferRecord | undefined> {
     const path = this.#paths.note(name);
-    const text = await tryRead(systemDisk, path);
+    const text = await tryRead(this.#disk, path);
     if (text === undefined) return undefined;
     try {
       return parseRecord(text, path);
@@ -265,25 +266,25 @@ export class LedgerPeek {
 
   async #isPlaced(name: string, end: EndRecord, listing?: Listing): Promise<boolean> {
     if (end.token === undefined || listing === undefined) return this.#rounds.isPlaced(end);
-    const id = { name, round: end.round, token: end.token };
-    return ![this.#paths.staged(id), this.#paths.beside(id)].some((path) =>
-      listing.staged.has(basename(path)),
-    );
+    const entry = stagedEntry({ name, round: end.round, token: end.token });
+    return !listing.staged.has(entry) && !listing.staged.has(`${entry}.beside`);
   }
 
   /** The record of a finished hand-off takes precedence over entries that a late worker left in the outbox. */
   async #readHandoff(name: string, round: number, listing?: Listing): Promise<HandoffView | undefined> {
+    const isListed =
+      listing === undefined ||
+      listing.records.has(recordFile({ name, kind: "handoff", round })) ||
+      OUTBOX_KINDS.some((kind) => listing.outbox.has(outboxFile(name, round, kind)));
+    if (!isListed) return undefined;
     const entries = OUTBOX_KINDS.map((kind) => ({ kind, path: this.#paths.outboxEntry(name, round, kind) }));
     const record = this.#paths.handoff(name, round);
-    const isInOutbox =
-      listing === undefined || entries.some(({ path }) => listing.outbox.has(basename(path)));
-    if (!isInOutbox && !listing.records.has(basename(record))) return undefined;
     // A second try finds an entry that was renamed during the first one.
     for (let tries = 0; tries < 2; tries++) {
-      const text = await tryRead(systemDisk, record);
+      const text = await tryRead(this.#disk, record);
       if (text !== undefined) return { ...parseHandoff(text, record), progress: "finished" };
       for (const { kind, path } of entries) {
-        const found = await tryRead(systemDisk, path);
+        const found = await tryRead(this.#disk, path);
         if (found !== undefined) return parseEntry(found, kind);
       }
     }
@@ -292,7 +293,7 @@ export class LedgerPeek {
 
   async #describeRound(name: string, round: number): Promise<RoundView> {
     const path = this.#paths.begin(name, round);
-    const text = await tryRead(systemDisk, path);
+    const text = await tryRead(this.#disk, path);
     const begun = text === undefined ? undefined : parseRecord(text, path).begun;
     const end = await this.#rounds.readEnd(name, round);
     if (end === undefined) return { round, begun, ended: undefined };
@@ -307,7 +308,7 @@ export class LedgerPeek {
   async #list(folder: string): Promise<string[]> {
     return this.#reading(async () => {
       try {
-        return await systemDisk.list(folder);
+        return await this.#disk.list(folder);
       } catch (error) {
         if (systemCode(error) === "ENOENT") return [];
         throw error;
@@ -345,6 +346,8 @@ async function* readAll<Item>(
   read: (item: Item) => Promise<TransferRecord | undefined>,
 ): AsyncGenerator<TransferRecord, void, undefined> {
   for (let start = 0; start < items.length; start += AT_ONCE) {
+    // A disk that blocks must not keep the process from a signal.
+    await nextTurn();
     const found = await Promise.all(items.slice(start, start + AT_ONCE).map(read));
     for (const record of found) if (record !== undefined) yield record;
   }
