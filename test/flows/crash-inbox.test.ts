@@ -7,8 +7,9 @@ import { describe, expect, test } from "vitest";
 import { BEFORE_ANY_DELIVERY, OTHER_USER, runWithCrashes, walkCrashes } from "../support/crash-runs.ts";
 import { PLANS } from "../support/crashes.ts";
 import type { HandoffTask } from "../support/handoff.ts";
-import { openTestSimulator } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { oneIn } from "../support/thorough.ts";
+import { writeZip } from "../support/zip-writer.ts";
 
 const TIMEOUT_MS = 600_000;
 
@@ -24,6 +25,19 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     async (_name, handoff) => {
       const { tree } = await walkCrashes({ handoff, takesAway: true }, afterDiscovery());
       expect(Object.keys(tree).filter((path) => path.endsWith(".done"))).not.toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "with an archive that is unpacked",
+    async () => {
+      const entries = ["a.txt", "docs/a.txt", "docs/b.txt"].map((name) => ({ name, content: name }));
+      const files = [{ name: "data.zip", base64: writeZip(entries).toString("base64") }];
+      const transfers = [transferPlan({ trackingId: "t3", files })];
+      const { tree } = await walkCrashes({ handoff: { unpack: "instead" }, transfers }, afterDiscovery());
+      const unpacked = Object.values(tree).filter((text) => entries.some(({ content }) => content === text));
+      expect(unpacked).toHaveLength(entries.length);
     },
     TIMEOUT_MS,
   );

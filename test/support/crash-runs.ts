@@ -4,6 +4,7 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect } from "vitest";
+import type { TransferPlan } from "../../simulator/scenario.ts";
 import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
 import { AT_ONCE, PLANS, walkPoints } from "./crashes.ts";
 import { readTree, withoutTimes } from "./daemon.ts";
@@ -39,6 +40,8 @@ interface CrashedLife {
 }
 
 interface CrashOptions {
+  /** Besides `PLANS`. */
+  readonly transfers?: readonly TransferPlan[];
   /** The default is `files`. */
   readonly fetch?: CrashTask["fetch"];
   /** A consumer takes everything at once. */
@@ -63,7 +66,7 @@ export async function walkCrashes(
   options: CrashOptions,
   which: { readonly every: number; readonly from?: number; readonly atOnce?: number },
 ): Promise<CrashedLife> {
-  const simulator = await openTestSimulator({ transfers: PLANS });
+  const simulator = await openTestSimulator({ transfers: [...PLANS, ...(options.transfers ?? [])] });
   const { life: undisturbed } = await runWithCrashes(simulator, [], options);
   const crashAt = async (point: number) => {
     const { crashed, life } = await runWithCrashes(simulator, [point], options);

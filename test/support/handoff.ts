@@ -26,6 +26,7 @@ export interface HandoffTask {
   readonly deliver?: Handoff["deliver"];
   readonly manifest?: Handoff["manifest"];
   readonly done?: string;
+  readonly unpack?: Handoff["unpack"];
   readonly keep?: { readonly pickedUpMs?: number; readonly notPickedUpMs?: number };
 }
 
@@ -48,7 +49,7 @@ export function checkWith(script: string, args: readonly string[] = [], more: Pa
 
 export function makeHandoff(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {
   const { command, webhook, keep = {}, deliver = "folder" } = task;
-  const { manifest = deliver === "files" ? "none" : "inside", done } = task;
+  const { manifest = deliver === "files" ? "none" : "inside", done, unpack = "none" } = task;
   const env = { PATH: process.env["PATH"] ?? "" };
   return {
     fileMode,
@@ -57,6 +58,7 @@ export function makeHandoff(task: HandoffTask, fileMode = 0o640, marker?: string
     deliver,
     manifest,
     done,
+    unpack,
     command:
       command === undefined ? undefined : { argv: command, env, timeoutMs: task.commandTimeoutMs ?? 60_000 },
     webhook:
