@@ -39,8 +39,8 @@ A transfer. Only from, to and files are required:
   failed          true: it fails after processing
   algorithm       "SHA-256" "SHA-1" "MD5" "SHA-512" or "none"
 
-A fault. Only does is required. The keys on, transfer, file and fromPage select requests:
-a request must match all of those that are given.
+A fault. Only the key "does" is required. The keys "on", "transfer", "file" and "fromPage"
+select requests: a request must match all of those that are given.
   on              an operation: status, client-id, verification, verification-code,
                   verification-token, received, sent, sent-legacy, info, files, file,
                   zip, eml, checksums, password-generate, password-check,
