@@ -39,7 +39,8 @@ A transfer. Only from, to and files are required:
   failed          true: it fails after processing
   algorithm       "SHA-256" "SHA-1" "MD5" "SHA-512" or "none"
 
-A fault. It applies to a request that matches all of the first four keys that it has:
+A fault. Only the key "does" is required. The keys "on", "transfer", "file" and "fromPage"
+select requests: a request must match all of those that are given.
   on              an operation: status, client-id, verification, verification-code,
                   verification-token, received, sent, sent-legacy, info, files, file,
                   zip, eml, checksums, password-generate, password-check,
@@ -49,7 +50,7 @@ A fault. It applies to a request that matches all of the first four keys that it
   fromPage        this page of a list, or a later one
   skip            how many matching requests pass before the fault applies (0)
   times           to how many requests it then applies (1), or "always"
-  does            what happens. Only this key is required. It is one of these:
+  does            what happens, one of these:
   { kind: "reset", afterBytes }
       resets the connection: before the answer, or after this many bytes of the body
   { kind: "stall", afterBytes, seconds }

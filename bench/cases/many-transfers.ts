@@ -47,7 +47,7 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
     besides(what, name, "s", [seconds, spent[other].seconds], limits);
   return [
     beside(`Inlet before records were written once (${BEFORE_LEDGER})`, "earlier", [0.35, 0.25]),
-    beside("the same requests and as many calls on files, in a script that does nothing else", "bareSteps"),
+    beside("a Node script with the same requests and file-system calls, and nothing else", "bareSteps"),
     beside(`${count} messages of the same size with \`mbsync\``, "mbsync"),
     beside(`the same ${files.length.toLocaleString("en")} files with \`curl --parallel\``, "curl", [6, 2]),
     beside(`the same, then ${PROVE_AND_SYNC}`, "curlAndAll"),

@@ -103,7 +103,7 @@ const TAKEN: Columns<Downloads> = {
   "requests per transfer": ({ requests }) => requests.toFixed(1),
   "Redis commands per transfer": ({ redis }) => fixed(redis?.commands, 1),
   "scripts per transfer": ({ redis }) => fixed(redis?.scripts, 1),
-  "KiB per transfer": ({ redis }) => fixed(redis && redis.networkBytes / 1024, 1),
+  "Redis traffic per transfer, KiB": ({ redis }) => fixed(redis && redis.networkBytes / 1024, 1),
 };
 
 const WAITING: Columns<Waiting> = {
@@ -153,5 +153,5 @@ const POLLS_TAKEN: Columns<Polled> = {
     redis === undefined ? "" : grouped(((redis.commands / polls) * polledPerMinute) / 60),
   "Redis commands per poll": ({ redis, polls }) => fixed(redis && redis.commands / polls, 1),
   "scripts per poll": ({ redis, polls }) => fixed(redis && redis.scripts / polls, 1),
-  "KiB per poll": ({ redis, polls }) => fixed(redis && redis.networkBytes / polls / 1024, 1),
+  "Redis traffic per poll, KiB": ({ redis, polls }) => fixed(redis && redis.networkBytes / polls / 1024, 1),
 };

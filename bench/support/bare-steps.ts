@@ -1,5 +1,5 @@
 /**
- * The requests of small transfers, and about as many calls on files as Inlet makes for them, without anything else: the
+ * The requests of small transfers, and about as many file-system calls as Inlet makes for them, and nothing else: the
  * least that a Node program needs for the same promise. Arguments: the base URL, and how many transfers at once. The
  * list of transfers is in `transfers.json`, and the folders are below `out`, both in the current folder.
  */

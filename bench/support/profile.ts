@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 export const GROUPS = {
   loading: "loading the program",
-  files: "handing calls on files to other threads",
+  files: "passing file-system calls to other threads",
   requests: "requests and answers, undici's part",
   hashing: "hashing",
   packages: "other packages",

@@ -315,7 +315,7 @@ const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "The ledger in the work folder is an older copy",
     advice:
-      "Nothing was changed: Inlet would deliver the transfers again that the older copy does not record. Restore a newer copy of the work folder. Or, to accept the older copy, remove the file that the message names.",
+      "Nothing was changed: Inlet would deliver again every transfer that the older copy does not record. Restore a newer copy of the work folder. Or, to accept the older copy, remove the file that the message names.",
   },
   WORK_OLDER: {
     verdict: "fatal",
@@ -372,7 +372,7 @@ const LOCAL_FAULTS = {
   TARGET_TAKEN: {
     verdict: "wait",
     happened: "A file or folder that is not part of the delivery has the name that the delivery needs",
-    advice: "Move it away: Inlet replaces no file. The delivery then continues by itself.",
+    advice: "Move it away, because Inlet does not replace it. The delivery then continues by itself.",
   },
   UNEXPECTED: {
     verdict: "retry",

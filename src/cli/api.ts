@@ -102,10 +102,10 @@ function addLanguages(api: Command, run: Run): void {
   );
   addOperation(languages, run, "show", "show one language pack", showPack).argument(
     "<id>",
-    "such as en-US_2",
+    "the id of the pack, such as en-US_2",
   );
   addOperation(languages, run, "get", "download a file of a language pack", getLanguageFile)
-    .argument("<id>", "such as en-US_2")
+    .argument("<id>", "the id of the pack, such as en-US_2")
     .argument("<path>", "the file's name without its language, such as messages.properties")
     .option("-o, --output <file>", "where to save it (default: its own name, in the current folder)");
 }

@@ -290,7 +290,10 @@ export class Trial {
       if (versions !== undefined && !canPoll(versions)) {
         throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
       }
-      const version = offered === undefined ? "but does not report its version" : `and offers ${offered}`;
+      const version =
+        offered === undefined
+          ? "but does not report its version"
+          : `with version ${offered} of the interface`;
       say(this.#context, `  ${service.id} answers, ${version}.`);
     });
   }

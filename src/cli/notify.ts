@@ -1,4 +1,4 @@
-/** `notify test`: sends a test through each configured channel. */
+/** `notify test`: sends a test message through each entry of `notify`. */
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
@@ -40,7 +40,7 @@ the configuration has to change, 4: a server cannot be reached or does not accep
   inlet notify test --to 2`;
 
 export function define(notify: Command, run: Run): void {
-  const test = notify.command("test").description("send a test through each configured channel");
+  const test = notify.command("test").description("send a test message through each entry of notify");
   addConfig(test)
     .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_ENTRIES))
     .option("--json", "print the results as JSON")

@@ -47,7 +47,7 @@ const SHARED_KEYS = {
     maximum: 10,
     default: 2,
     description:
-      "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless only one attempt is allowed.",
+      "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. When all but one of the allowed passwords have been refused, Inlet tries no more rules, so that an operator can still supply a password. If only one attempt is allowed, a rule uses it.",
   },
   since: SINCE,
   quiet: QUIET,

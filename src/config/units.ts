@@ -36,7 +36,7 @@ export const RATE = {
 
 export const MODE = {
   type: ["string", "integer"],
-  title: 'three octal digits such as "0640"',
+  title: 'an octal mode from "0000" to "0777", such as "0640"',
   pattern: MODE_PATTERN,
   minimum: 0,
   maximum: 0o777,

@@ -1,6 +1,6 @@
 /** The example consumer of docs/consuming.md, run on real deliveries. */
 import { readFileSync } from "node:fs";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findProgram } from "../support/debian.ts";
@@ -28,6 +28,15 @@ describe("the consumer in Python", { tags: ["system"] }, () => {
     await once();
     expect((await consume(inbox, taken)).stdout).toContain("took");
     expect(await transfersIn(taken)).toEqual(["t1", "t1", "t2", "t3"]);
+  });
+
+  test("fails if its folder is missing, and takes nothing", async () => {
+    const { inbox, taken } = await setUp();
+    await rmdir(taken);
+    const { exitCode, stderr } = await consume(inbox, taken);
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(taken)]);
+    await mkdir(taken);
+    expect((await consume(inbox, taken)).stdout.trim().split("\n")).toHaveLength(3);
   });
 
   test.each(["a.txt", "message.eml"])("notices a change of %s", async (name) => {

@@ -22,42 +22,81 @@ function silence(command: Command): void {
 }
 
 function describeCommand(command: Command): string {
-  const children = command.commands.filter((child) => child.name() !== "help");
+  const operations = operationsOf(command);
   const parts = [
-    table("argument", command.registeredArguments.map(rowOfArgument)),
-    table("option", command.options.map(rowOfOption)),
-    table("operation", children.flatMap(rowsOfOperation)),
+    table(["argument", "meaning"], command.registeredArguments.map(rowOfArgument)),
+    table(["option", "meaning"], command.options.map(rowOfOption)),
+    table(["operation", "meaning"], operations.map(rowOfOperation)),
+    table(["argument or option", "operations", "meaning"], rowsOfDetails(operations)),
   ];
   const usage = `\`inlet ${command.name()} ${command.usage()}\``;
   return [`Usage: ${usage}`, ...parts.filter((part) => part !== "")].join("\n\n");
 }
 
-function table(kind: string, rows: readonly string[]): string {
-  return rows.length === 0 ? "" : [`| ${kind} | meaning |`, "|---|---|", ...rows].join("\n");
+/** `path`: its words after the command, such as `password check`. */
+interface Operation {
+  readonly path: string;
+  readonly command: Command;
+}
+
+/** The operations of a command, and those of its groups. */
+function operationsOf(command: Command, before: readonly string[] = []): Operation[] {
+  const children = command.commands.filter((child) => child.name() !== "help");
+  return children.flatMap((child) => {
+    const words = [...before, child.name()];
+    const inner = operationsOf(child, words);
+    return inner.length > 0 ? inner : [{ path: words.join(" "), command: child }];
+  });
+}
+
+function table(columns: readonly string[], rows: readonly string[]): string {
+  const head = [`| ${columns.join(" | ")} |`, `|${"---|".repeat(columns.length)}`];
+  return rows.length === 0 ? "" : [...head, ...rows].join("\n");
 }
 
 function rowOfArgument(argument: Argument): string {
-  return row(argument.name(), [argument.description, ...choicesOf(argument)]);
+  return row(argument.name(), factsOfArgument(argument));
 }
 
 function rowOfOption(option: Option): string {
+  return row(option.flags, factsOfOption(option));
+}
+
+function rowOfOperation({ path, command }: Operation): string {
+  return row([path, ...command.registeredArguments.map(formatArgument)].join(" "), [command.description()]);
+}
+
+/** Operations that share an argument or option, with the same meaning, share a row. */
+function rowsOfDetails(operations: readonly Operation[]): string[] {
+  const details = operations.flatMap(({ path, command }) => [
+    ...command.registeredArguments.map((it) => ({
+      path,
+      code: formatArgument(it),
+      facts: factsOfArgument(it),
+    })),
+    ...command.options.map((it) => ({ path, code: it.flags, facts: factsOfOption(it) })),
+  ]);
+  const explained = details.filter(({ facts }) => facts.some(Boolean));
+  const shared = Object.groupBy(explained, ({ code, facts }) => row(code, facts));
+  return Object.values(shared).map((same = []) => {
+    const [{ code = "", facts = [] } = {}] = same;
+    const isOfAll = operations.length > 1 && same.length === operations.length;
+    const named = isOfAll ? "all" : same.map(({ path }) => `\`${path}\``).join(", ");
+    return `| \`${code}\` | ${named} | ${formatFacts(facts)} |`;
+  });
+}
+
+function factsOfArgument(argument: Argument): string[] {
+  return [argument.description, ...choicesOf(argument)];
+}
+
+function factsOfOption(option: Option): string[] {
   const usual = option.defaultValue === undefined ? [] : [`default: \`${option.defaultValue}\``];
-  return row(option.flags, [option.description, ...choicesOf(option), ...usual]);
+  return [option.description, ...choicesOf(option), ...usual];
 }
 
 function choicesOf({ argChoices }: Option | Argument): string[] {
   return argChoices === undefined ? [] : [`one of ${argChoices.map((choice) => `\`${choice}\``).join(", ")}`];
-}
-
-/** An operation, or those of a group. */
-function rowsOfOperation(command: Command): string[] {
-  const children = command.commands.filter((child) => child.name() !== "help");
-  if (children.length > 0) return children.flatMap(rowsOfOperation);
-  const path = [command.parent?.name(), command.name()]
-    .filter((name) => name !== "api" && name !== "config")
-    .join(" ");
-  const given = command.registeredArguments.map(formatArgument);
-  return [row([path, ...given].join(" "), [command.description()])];
 }
 
 function formatArgument(argument: Argument): string {
@@ -66,5 +105,9 @@ function formatArgument(argument: Argument): string {
 }
 
 function row(code: string, facts: readonly string[]): string {
-  return `| \`${code}\` | ${facts.filter(Boolean).join("; ").replaceAll("|", "\\|")} |`;
+  return `| \`${code}\` | ${formatFacts(facts)} |`;
+}
+
+function formatFacts(facts: readonly string[]): string {
+  return facts.filter(Boolean).join("; ").replaceAll("|", "\\|");
 }

@@ -146,8 +146,8 @@ ${mailboxes.description} Each mailbox has these keys:
 
 ${keyTable(mailboxes.items.properties, mailboxes.items.required)}
 
-A transfer that is discovered in quiet hours is \`waiting\` for the reason \`quiet\` until they end. A download that was interrupted also continues after
-them. Quiet hours may not fill the whole week.
+A transfer that is discovered in quiet hours is \`waiting\` for the reason \`quiet\` until they end. An interrupted download does not continue in quiet
+hours either, but after they have ended. Quiet hours may not fill the whole week.
 
 Each entry of \`passwords\` has these keys:
 

@@ -57,8 +57,8 @@ describe("a problem is reported with position, key, value and remedy", () => {
       "{ fileMode: 400 }",
       'handoff.fileMode: 400 may be octal or decimal: write it as "0640" or 0o640',
     ],
-    ["handoff", "{ fileMode: 0999 }", '"0999" is not three octal digits such as "0640"'],
-    ["handoff", '{ fileMode: "4755" }', '"4755" is not three octal digits such as "0640"'],
+    ["handoff", "{ fileMode: 0999 }", '"0999" is not an octal mode from "0000" to "0777", such as "0640"'],
+    ["handoff", '{ fileMode: "4755" }', '"4755" is not an octal mode from "0000" to "0777", such as "0640"'],
     ["handoff", '{ fileMode: "0240" }', '"0240" must let the owner read: begin it with 04 or 06'],
     [
       "handoff",
