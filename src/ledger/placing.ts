@@ -3,8 +3,9 @@
  * in the order of its placement.
  *
  * A part that is no longer in the stage was placed, so any process may do this, at any time and any number of times, and no
- * part is placed twice. No part replaces a file: its name is claimed among all deliveries, and a foreign entry of that name
- * stops the placing until it is moved away. When the staged folder and the folder beside it are gone, everything is placed.
+ * part is placed twice. No part replaces one of another delivery, because its name is claimed. A foreign entry of that name
+ * stops the placing until it is moved away, unless it appears right before the rename, which replaces it. When the staged
+ * folder and the folder beside it are gone, everything is placed.
  */
 import { dirname, join, relative } from "node:path";
 import { type Disk, type FolderSyncs, tryRead } from "../base/disk.ts";

@@ -76,9 +76,9 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     list: "list --state gone",
   },
   refused: {
-    one: "transfer is refused",
-    many: "transfers are refused",
-    todo: "A retry alone will not help. Correct the cause first.",
+    one: "transfer cannot be delivered",
+    many: "transfers cannot be delivered",
+    todo: "inlet show says why. Correct the cause, then use inlet retry.",
     command: "retry",
     list: "list --state waiting",
   },
