@@ -62,7 +62,7 @@ test("refused transfers and unusable entries of lists are counted apart", () => 
     { ...passwordNotice("t1"), kind: "refused", key: "k2" },
   ];
   const { subject } = messageOf(notices, ORIGIN);
-  expect(subject).toBe("[inlet mail1] 1 transfer is refused, 3 entries of a list cannot be used");
+  expect(subject).toBe("[inlet mail1] 1 transfer cannot be delivered, 3 entries of a list cannot be used");
 });
 
 test("commands name the configuration, quoted for a shell", () => {
