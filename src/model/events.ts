@@ -131,6 +131,18 @@ type NotifyEvent =
       readonly notices: number;
       readonly failing: number;
     }
+  /**
+   * A mail was sent, but not to all recipients. It is not sent again. `isFirst`: the mail before was sent to all, or
+   * there was none.
+   */
+  | {
+      readonly type: "recipients-refused";
+      readonly kind: "mail" | "webhook";
+      readonly channel: string;
+      readonly notices: number;
+      readonly fault: Fault;
+      readonly isFirst: boolean;
+    }
   /** Emitted for each failed attempt; another one follows after `waitMs`. `isFirst`: the attempt before succeeded. */
   | {
       readonly type: "notify-failed";
