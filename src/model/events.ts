@@ -199,7 +199,7 @@ type ProcessEvent =
   | { readonly type: "console-failed"; readonly address: string; readonly reason: string }
   /** The service manager does not accept notifications. Emitted once. */
   | { readonly type: "supervisor-unreachable"; readonly reason: string }
-  /** Work makes no progress, so the watchdog is no longer fed. Emitted once. */
+  /** Work makes no progress, so the watchdog is not fed. Emitted once for each stall. */
   | { readonly type: "work-stuck"; readonly work: string };
 
 /** The settings of a mailbox that the status shows. */
