@@ -86,6 +86,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   MAIL_LOGIN_REFUSED: "usage",
   MAIL_DEFERRED: "unreachable",
   MAIL_REFUSED: "usage",
+  MAIL_RECIPIENTS_REFUSED: "usage",
   NOTIFY_WEBHOOK_FAILED: "unreachable",
   ROUND_LOST: "failed",
   TARGET_TAKEN: "attention",

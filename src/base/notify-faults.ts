@@ -28,6 +28,11 @@ export const NOTIFY_FAULTS = {
     advice:
       "Check notify.mail.from and notify.mail.to, and whether the server accepts mail from this machine.",
   },
+  MAIL_RECIPIENTS_REFUSED: {
+    verdict: "wait",
+    happened: "The mail server refused some recipients of a mail, and the others have it",
+    advice: "Check notify.mail.to. Later mails go to all recipients; this one is not sent again.",
+  },
   NOTIFY_WEBHOOK_FAILED: {
     verdict: "retry",
     happened: "The webhook for notifications did not accept the call",

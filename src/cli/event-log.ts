@@ -102,6 +102,11 @@ function logHandoffs(log: EventLines) {
 function logNotifications(log: EventLines) {
   return {
     "notify-succeeded": ({ channel, notices }) => log.info({ channel, notices }, "notified"),
+    "recipients-refused": ({ channel, notices, fault, isFirst }) =>
+      log[isFirst ? "warn" : "debug"](
+        { channel, notices, fault },
+        "the mail server refused some recipients of a notification: the others have it",
+      ),
     "notify-failed": ({ channel, notices, fault, isFirst }) =>
       log[isFirst ? "warn" : "debug"](
         { channel, notices, fault },

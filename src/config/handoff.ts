@@ -49,12 +49,12 @@ const KEEP_FOR = { ...LONG_DURATION, default: "forever" } as const satisfies Sch
 
 const KEEP = group(
   {
-    collected: {
+    pickedUp: {
       ...KEEP_FOR,
       description:
         "How long a folder stays in the inbox after its acknowledgement, such as `7d`, or `forever`. A change applies to later acknowledgements.",
     },
-    uncollected: {
+    notPickedUp: {
       ...KEEP_FOR,
       description:
         "How long a folder stays in the inbox if no consumer picks it up, such as `90d`, or `forever`. **After that, it is deleted.**",
@@ -322,18 +322,18 @@ function readKeep(
   acknowledgement: string | undefined,
   draft: Draft,
 ): HandoffKeep {
-  const read = (key: "collected" | "uncollected") => {
+  const read = (key: "pickedUp" | "notPickedUp") => {
     const given = pick(key) ?? { value: KEEP.properties[key].default, path: [] };
     return readLongDuration(given.value, given.path, draft);
   };
-  const pickedUpMs = read("collected");
-  const path = pick("collected")?.path;
+  const pickedUpMs = read("pickedUp");
+  const path = pick("pickedUp")?.path;
   if (pickedUpMs !== undefined && acknowledgement === undefined && path !== undefined) {
     const group = formatPath(path.slice(0, -2));
     const warning = `${formatPath(path)}: not used without ${group}.acknowledgement, because a folder that was picked up is no longer in the inbox.`;
     if (!draft.warnings.includes(warning)) draft.warnings.push(warning);
   }
-  return { pickedUpMs, notPickedUpMs: read("uncollected") };
+  return { pickedUpMs, notPickedUpMs: read("notPickedUp") };
 }
 
 /** Whether files are delivered one by one, so that transfers share a folder. */

@@ -53,6 +53,8 @@ export class Scanner {
   #changes = 0;
   /** How many entries the last scan saw. */
   #seen = 0;
+  /** A scan has visited all entries. */
+  #hasSummary = false;
   /** The first scan finds folders by their manifests. */
   #isFirst = true;
 
@@ -101,7 +103,9 @@ export class Scanner {
       fail("", error);
     }
     if (isGood) this.#hooks.succeeded();
-    this.#tools.emit({ type: "outbox-scanned", summary });
+    // The last complete summary stays in force. Before the first one, a partial one is better than none.
+    if (isGood || !this.#hasSummary) this.#tools.emit({ type: "outbox-scanned", summary });
+    this.#hasSummary ||= isGood;
     return due;
   }
 

@@ -120,15 +120,16 @@ function startReporting(
 
 /** The timer proves that the event loop runs, and `stat` that the thread pool does; the work reports its own progress. */
 function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): NodeJS.Timeout {
-  let isReported = false;
+  let reported: string | undefined;
   const feedOnce = async () => {
     const stuck = vitals.stuck();
+    const isNew = stuck !== reported;
+    reported = stuck;
     if (stuck === undefined) {
       await stat("/");
       return notifier.send("WATCHDOG=1");
     }
-    if (!isReported) emit({ type: "work-stuck", work: stuck });
-    isReported = true;
+    if (isNew) emit({ type: "work-stuck", work: stuck });
   };
   return setInterval(() => void feedOnce().catch(() => {}), everyMs);
 }

@@ -12,10 +12,14 @@ import { join } from "node:path";
 import { exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
+import { findMountOf, hasLocksOfServer } from "./mounts.ts";
 
 /** Describes the process that locked the inbox last. */
 const HOLDER = "holder.json";
 const MEMBERS = "members";
+/** The system reports both causes with the same error. */
+const MOUNT_ADVICE =
+  "The inbox is on an SMB share that is mounted without the option nobrl, so its server may refuse the lock even if no other Inlet runs. Mount it with nobrl. If another Inlet runs, stop it, or configure another inbox for this process.";
 const MEMBER = /^[0-9a-f]{16}$/;
 
 /** Throws `INBOX_HELD`, naming the holder. The work folder must exist. `state`: the state folder of this process. */
@@ -24,9 +28,10 @@ export async function lockInbox(
   kind: "alone" | "shared",
   nowMs: number,
   state: string,
+  findMount: typeof findMountOf = findMountOf,
 ): Promise<KernelLock> {
   const lock = await tryLock(join(work, "lock"), kind);
-  if (lock === undefined) throw new Fault("INBOX_HELD", { detail: await describeHolder(work) });
+  if (lock === undefined) throw await heldFault(work, findMount);
   const path = join(work, HOLDER);
   const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString(), kind, state };
   try {
@@ -36,6 +41,13 @@ export async function lockInbox(
     throw faultOfDisk(error, path);
   }
   return lock;
+}
+
+async function heldFault(work: string, findMount: typeof findMountOf): Promise<Fault> {
+  const detail = await describeHolder(work);
+  const mount = await findMount(work).catch(() => undefined);
+  const isDoubtful = mount !== undefined && hasLocksOfServer(mount);
+  return new Fault("INBOX_HELD", { detail, ...(isDoubtful ? { advice: MOUNT_ADVICE } : {}) });
 }
 
 /** The process that locked the inbox last, whether or not it still holds the lock. */

@@ -41,6 +41,11 @@ export function describeWeakness({ kind, options }: Mount): string | undefined {
   return flagged?.why ?? KINDS.find(({ kinds }) => kinds.test(kind))?.why;
 }
 
+/** Whether the kernel passes locks to an SMB server, which then refuses a process access to its own lock file. */
+export function hasLocksOfServer({ kind, options }: Pick<Mount, "kind" | "options">): boolean {
+  return /^(cifs|smb3)$/.test(kind) && !options.includes("nobrl");
+}
+
 /** Weak however they are mounted. */
 const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
   {

@@ -6,6 +6,7 @@
  * some entries may be out of order. Of each transfer, the newest entry that matches the query is shown: the journal may
  * hold a line twice. An act is shown once, however often it was recorded.
  */
+import { hash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../base/faults.ts";
@@ -15,6 +16,9 @@ import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../m
 import { JOURNAL_FILE } from "./journal.ts";
 import { JournalFile, unreadable } from "./lines.ts";
 import { LedgerPaths, nameOf } from "./paths.ts";
+
+/** Ends that a tally remembers, to find repeated ones: always those of the last half of this number. */
+const MAX_COUNTED_ENDS = 50_000;
 
 /** Gets the number of damaged lines in a file, as far as it was read. Damaged lines are skipped. */
 export type OnDamagedLines = (path: string, lines: number) => void;
@@ -81,7 +85,7 @@ async function* read<Entry extends JournalEntry>(
   }
 }
 
-/** One tally per slot, from `sinceMs` until `untilMs`. Throws `DISK_UNREADABLE` and `STOPPED`. */
+/** One tally per slot, from `sinceMs` until `untilMs`. Each end counts once. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function tallyHistory(
   work: string,
   {
@@ -98,22 +102,47 @@ export async function tallyHistory(
     bytes: 0,
   }));
   const { journal } = new LedgerPaths(work);
-  for (const path of (await listMonths(journal, { sinceMs, limit: 0 })).flat()) {
-    const file = new JournalFile(path, "change", { sinceMs }, signal);
-    while (!file.isOver) {
+  const counted = new CountedEnds();
+  for (const paths of await listMonths(journal, { sinceMs, limit: 0 })) {
+    const files = paths.map((path) => new JournalFile(path, "change", { sinceMs }, signal));
+    for (let file = newestUnread(files); file !== undefined; file = newestUnread(files)) {
       for (const entry of await file.readBlock()) {
         const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
-        if (tally !== undefined) count(tally, entry);
+        if (tally !== undefined) count(tally, entry, counted);
       }
     }
   }
   return tallies;
 }
 
-function count(tally: { -readonly [Key in keyof Tally]: number }, { state, bytes = 0 }: HistoryEntry): void {
+function count(
+  tally: { -readonly [Key in keyof Tally]: number },
+  entry: HistoryEntry,
+  counted: CountedEnds,
+): void {
+  const { state, bytes = 0 } = entry;
   if (state !== "delivered" && state !== "quarantined" && state !== "gone") return;
+  if (!counted.tryAdd(entry)) return;
   tally[state]++;
   if (state === "delivered") tally.bytes += bytes;
+}
+
+/** The ends counted last. Older ones are forgotten: a start writes an end again soon after a crash. */
+class CountedEnds {
+  #newer = new Set<string>();
+  #older: ReadonlySet<string> = new Set();
+
+  /** False if the end is known. */
+  tryAdd(entry: HistoryEntry): boolean {
+    const key = hash("sha256", keyOf(entry, { changes: true }), "base64url");
+    if (this.#newer.has(key) || this.#older.has(key)) return false;
+    this.#newer.add(key);
+    if (this.#newer.size >= MAX_COUNTED_ENDS / 2) {
+      this.#older = this.#newer;
+      this.#newer = new Set();
+    }
+    return true;
+  }
 }
 
 /**
@@ -126,14 +155,21 @@ async function readMonth<Entry extends JournalEntry>(
   shown: ReadonlySet<string>,
 ): Promise<void> {
   for (;;) {
-    const unread = files.filter(({ isOver }) => !isOver);
-    const file = unread.toSorted((a, b) => compare(b.readDownTo, a.readDownTo))[0];
+    const file = newestUnread(files);
     if (file === undefined || !newest.needs(file.readDownTo)) return;
     for (const entry of await file.readBlock()) {
       const key = keyOf(entry);
       if (matches(entry) && !shown.has(key)) newest.add(key, entry);
     }
   }
+}
+
+/** The file with the newest unread line; `undefined` if all are read. */
+function newestUnread<File extends Pick<JournalReader<unknown>, "isOver" | "readDownTo">>(
+  files: readonly File[],
+): File | undefined {
+  const unread = files.filter(({ isOver }) => !isOver);
+  return unread.toSorted((a, b) => compare(b.readDownTo, a.readDownTo))[0];
 }
 
 /** The files of each month that the query covers, the last month first. A file holds one month of UTC. */
@@ -206,7 +242,10 @@ function fold(text: string): string {
 }
 
 /** A round ends once, but after a crash the journal may hold its end twice, with different times. */
-function keyOf({ mailbox, trackingId, state, round, at }: HistoryEntry, { changes }: HistoryQuery): string {
+function keyOf(
+  { mailbox, trackingId, state, round, at }: HistoryEntry,
+  { changes }: Pick<HistoryQuery, "changes">,
+): string {
   const isEnd = round !== undefined && hasEnded({ state } as TransferRecord);
   return [mailbox, trackingId, ...(changes ? [state, isEnd ? round : at] : [])].join("\0");
 }

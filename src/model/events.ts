@@ -116,7 +116,7 @@ type HandoffEvent =
     }
   /** The folder was changed after its delivery, so retention leaves it in place. */
   | { readonly type: "folder-left"; readonly delivered: Delivered }
-  /** All outbox entries were checked. */
+  /** All outbox entries were checked, or all that can be read if no earlier check was complete. */
   | { readonly type: "outbox-scanned"; readonly summary: HandoffSummary }
   /** Outbox entries cannot be read or written. Not repeated until `handoffs-resumed`. */
   | { readonly type: "handoffs-stuck"; readonly fault: Fault }
@@ -130,6 +130,18 @@ type NotifyEvent =
       readonly channel: string;
       readonly notices: number;
       readonly failing: number;
+    }
+  /**
+   * A mail was sent, but not to all recipients. It is not sent again. `isFirst`: the mail before was sent to all, or
+   * there was none.
+   */
+  | {
+      readonly type: "recipients-refused";
+      readonly kind: "mail" | "webhook";
+      readonly channel: string;
+      readonly notices: number;
+      readonly fault: Fault;
+      readonly isFirst: boolean;
     }
   /** Emitted for each failed attempt; another one follows after `waitMs`. `isFirst`: the attempt before succeeded. */
   | {
@@ -187,7 +199,7 @@ type ProcessEvent =
   | { readonly type: "console-failed"; readonly address: string; readonly reason: string }
   /** The service manager does not accept notifications. Emitted once. */
   | { readonly type: "supervisor-unreachable"; readonly reason: string }
-  /** Work makes no progress, so the watchdog is no longer fed. Emitted once. */
+  /** Work makes no progress, so the watchdog is not fed. Emitted once for each stall. */
   | { readonly type: "work-stuck"; readonly work: string };
 
 /** The settings of a mailbox that the status shows. */

@@ -72,6 +72,8 @@ export class Channel {
   #isReady = false;
   #isFinishing = false;
   #failures = 0;
+  /** Some recipients of the last mail were refused. The others have it, so it is not sent again. */
+  #isPartlyRefused = false;
   #retryAtMs = 0;
   #planTimer: NodeJS.Timeout | undefined;
   #sendTimer: NodeJS.Timeout | undefined;
@@ -95,7 +97,7 @@ export class Channel {
   }
 
   get isFailing(): boolean {
-    return this.#failures > 0;
+    return this.#failures > 0 || this.#isPartlyRefused;
   }
 
   /** Continues with what earlier runs, and processes that have ended, left behind. */
@@ -282,10 +284,11 @@ export class Channel {
       });
       await this.#shared.save();
       this.#retryAtMs = 0;
-      // The other recipients have the mail: only the refusal is reported, and the mail is not sent again.
-      if (refused !== undefined) return this.#failed(facts, refused);
       this.#failures = 0;
-      emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
+      const isFirst = !this.#isPartlyRefused;
+      this.#isPartlyRefused = refused !== undefined;
+      if (refused !== undefined) emit({ type: "recipients-refused", ...facts, fault: refused, isFirst });
+      else emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
     } catch (error) {
       this.#shared.change((state) => state.failed(token));
       await this.#shared.save();

@@ -106,7 +106,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     one: "hand-off fails",
     many: "hand-offs fail",
     over: { one: "hand-offs work again", many: "hand-offs work again" },
-    todo: "Correct the command or the receiver. Inlet retries by itself for three days. To retry now, use inlet retry.",
+    todo: "Correct the command or the receiver. Inlet retries by itself for three days. To retry now, or after that, use inlet retry.",
     command: "retry",
     list: "status",
   },

@@ -78,12 +78,18 @@ export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, ch
       changes.begin({ ...ofArrival(mailbox, described, dueMs, nowMs), isTrouble: true }),
     "arrival-late": ({ mailbox, expectation: { described }, dueMs }) =>
       changes.end({ ...ofArrival(mailbox, described, dueMs, nowMs), isOver: true }),
-    "handoff-failed": ({ delivered, step, fault, willRetry }) => {
+    "handoff-failed": ({ delivered, step, fault: { message, advice }, willRetry }) => {
       const notice = ofDelivery("handoff", delivered, willRetry ? nowMs + blipMs : nowMs);
-      const key = handoffKey(delivered, step);
-      changes.begin({ ...notice, key, text: cut(fault.message), advice: fault.advice });
+      const { failing, givenUp } = handoffKeys(delivered, step);
+      const [key, past] = willRetry ? [failing, givenUp] : [givenUp, failing];
+      const text = cut(willRetry ? message : `Inlet gave up, and does not try again by itself: ${message}`);
+      changes.settle(past);
+      changes.begin({ ...notice, key, text, advice });
     },
-    "handoff-succeeded": ({ delivered, step }) => changes.settle(handoffKey(delivered, step)),
+    "handoff-succeeded": ({ delivered, step }) => {
+      const { failing, givenUp } = handoffKeys(delivered, step);
+      changes.settle(failing, givenUp);
+    },
     "handoffs-stuck": ({ fault: { message, advice } }) =>
       changes.begin({
         ...noticeOf("handoff", "handoffs", nowMs),
@@ -138,8 +144,10 @@ function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
   return createHash("sha256").update(text).digest("base64url").slice(0, 16);
 }
 
-function handoffKey(delivered: Delivered, step: HandoffStep): string {
-  return `${keyOf("handoff", delivered)} ${step}`;
+/** Two keys, so that a hand-off that was reported as failing is reported once more when it is given up. */
+function handoffKeys(delivered: Delivered, step: HandoffStep) {
+  const failing = `${keyOf("handoff", delivered)} ${step}`;
+  return { failing, givenUp: `${failing} given-up` };
 }
 
 function noticeOf(kind: NoticeKind, key: string, atMs: number): Notice {

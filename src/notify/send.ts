@@ -66,7 +66,7 @@ function sendMail(
     const answer = printable(response.slice(0, MAX_DETAIL));
     if (rejected.length === 0) return { answer };
     const detail = `it is not accepted for ${rejected.join(", ")}`;
-    return { answer, refused: new Fault("MAIL_REFUSED", { detail }) };
+    return { answer, refused: new Fault("MAIL_RECIPIENTS_REFUSED", { detail }) };
   });
 }
 

@@ -149,6 +149,7 @@ export class Board {
       "disk-has-room": () => this.#troubles.delete("disk"),
       "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
       "queue-back": () => this.#troubles.delete("queue"),
+      "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
       "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
       "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
       "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),

@@ -109,6 +109,7 @@ export class Metrics {
     "handoff-succeeded": ({ step }) => this.#handoffs.inc({ step, result: "ok" }),
     "handoff-failed": ({ step }) => this.#handoffs.inc({ step, result: "failed" }),
     "notify-succeeded": ({ kind }) => this.#notifications.inc({ channel: kind, result: "ok" }),
+    "recipients-refused": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
     "notify-failed": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
     "outbox-scanned": ({ summary }) => {
       this.#summary = summary;

@@ -51,7 +51,7 @@ describe("a folder", () => {
   });
 
   test("is removed after its time, together with the files beside it, and nothing else is", async () => {
-    const handoff = { manifest: "beside", done: true, keep: { uncollected: "1s" } };
+    const handoff = { manifest: "beside", done: true, keep: { notPickedUp: "1s" } };
     const installation = await deliver(handoff, "{trackingId}");
     const { inbox } = installation;
     await writeFile(join(inbox, "t1.other"), "of a consumer");
@@ -132,7 +132,7 @@ describe("single files", () => {
   });
 
   test("are removed after their time, but not a file that took the place of one", async () => {
-    const installation = await deliver({ ...FILES, keep: { uncollected: "1s" } }, "flat");
+    const installation = await deliver({ ...FILES, keep: { notPickedUp: "1s" } }, "flat");
     const flat = join(installation.inbox, "flat");
     await rm(join(flat, "t1_a.txt"));
     await writeFile(join(flat, "t1_a.txt"), "of a consumer");

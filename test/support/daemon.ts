@@ -112,6 +112,7 @@ export function startDaemon(
     "pick-up-overdue": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: overdue`),
     "folder-left": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: left in place`),
     "notify-succeeded": ({ kind }) => void reports.push(`notified by ${kind}`),
+    "recipients-refused": ({ fault }) => void reports.push(`${fault.code}: ${fault.message}`),
     "notify-failed": ({ kind, notices, fault }) =>
       void reports.push(`${kind}: ${fault.code}: ${notices} notices: ${fault.message}`),
     "work-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),

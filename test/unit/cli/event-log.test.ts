@@ -104,6 +104,18 @@ test("I8 bounded: a receiver that fails for many is told once until it accepts a
   ]);
 });
 
+test("refused recipients of mails are logged once, as sent to the others, and not as retried", () => {
+  const { emit, lines } = listen();
+  const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
+  const fault = new Fault("MAIL_RECIPIENTS_REFUSED");
+  for (const isFirst of [true, false, false]) emit({ type: "recipients-refused", ...facts, fault, isFirst });
+  emit({ type: "notify-succeeded", ...facts, failing: 0 });
+  expect(lines).toEqual([
+    "the mail server refused some recipients of a notification: the others have it",
+    "notified",
+  ]);
+});
+
 /** Every line of level info and above: its message, and its transfer. */
 function listen() {
   const lines: string[] = [];

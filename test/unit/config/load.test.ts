@@ -102,7 +102,7 @@ handoff:
   webhook: { url: "http://127.0.0.1:1/?token=q", secret: s3cret }
   acknowledgement: GOT-IT
   expectWithin: 1.5d
-  keep: { collected: 7d }
+  keep: { pickedUp: 7d }
 `,
       env,
     );
@@ -185,10 +185,10 @@ mailboxes:
     const settings = await load(
       `service: { baseUrl: https://transfer.example.com }
 inbox: /srv/inbox
-handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { uncollected: 9d }, acknowledgement: done }
+handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d }, acknowledgement: done }
 mailboxes:
   - { email: a@example.com }
-  - { email: b@example.com, handoff: { fileMode: "0600", commandTimeout: 2m, keep: { collected: 1d } } }
+  - { email: b@example.com, handoff: { fileMode: "0600", commandTimeout: 2m, keep: { pickedUp: 1d } } }
   - { email: c@example.com, handoff: { command: [], acknowledgement: none } }
 `,
       {},
@@ -232,9 +232,9 @@ mailboxes:
     expect(shared).toEqual([expect.stringContaining("must contain {trackingId} or {transferId}")]);
   });
 
-  test("include a warning about keep.collected without an acknowledgement", async () => {
-    const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { collected: 7d } }`);
-    expect(warnings).toEqual([expect.stringContaining("handoff.keep.collected: not used")]);
+  test("include a warning about keep.pickedUp without an acknowledgement", async () => {
+    const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { pickedUp: 7d } }`);
+    expect(warnings).toEqual([expect.stringContaining("handoff.keep.pickedUp: not used")]);
   });
 
   test("are overridden by the environment, whose paths start in the current folder", async () => {

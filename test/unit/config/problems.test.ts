@@ -172,8 +172,8 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ["handoff", "{ expectWithin: 2w }", '"2w" is not a duration such as 30m, 12h or 7d'],
     ["handoff", "{ expectWithin: forever }", '"forever" is not a duration such as 30m, 12h or 7d'],
     ["handoff", "{ expectWithin: 9999d }", 'handoff.expectWithin: "9999d" is longer than 3650d'],
-    ["handoff", "{ keep: { collected: never } }", '"never" is not forever, or a duration such as'],
-    ["handoff", "{ keep: { uncolected: 1d } }", "unknown key, did you mean uncollected?"],
+    ["handoff", "{ keep: { pickedUp: never } }", '"never" is not forever, or a duration such as'],
+    ["handoff", "{ keep: { notPickdUp: 1d } }", "unknown key, did you mean notPickedUp?"],
     ["handoff", "{ webhook: { url: https://h.example } }", "handoff.webhook.secret: is missing"],
     ["http", "{ actions: true }", "http.actions: needs http.token or http.tokens"],
     [

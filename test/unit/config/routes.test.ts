@@ -24,7 +24,7 @@ routes:
       layout: "invoices/{trackingId}", handoff: { fileMode: "0600" } }
   - { subject: "*test*", action: ignore }
 otherwise: hold`,
-        'handoff: { fileMode: "0644", folderMode: "0755", marker: READY, keep: { uncollected: 9d } }',
+        'handoff: { fileMode: "0644", folderMode: "0755", marker: READY, keep: { notPickedUp: 9d } }',
       ),
     );
     const [mailbox] = settings.mailboxes;

@@ -7,7 +7,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { formatEntry, newEntry } from "../../../src/handoff/entry.ts";
 import { outboxIn } from "../../../src/handoff/peek.ts";
 import type { HandoffSummary } from "../../../src/model/handoff.ts";
-import { makeHandoff } from "../../support/handoff.ts";
+import { HANDOFF_PATIENCE, makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { accept, openReceiver } from "../../support/receiver.ts";
 import { keyOf, openBench, recordOf, writeDelivery } from "./bench.ts";
@@ -323,6 +323,43 @@ test("a failing step is tried once before `finish` resolves, and counted", async
   await handoffs.finish();
   expect(bench.told.toSorted()).toEqual(["t1: command failed", "t2: command failed"]);
   expect(handoffs.failing()).toBe(2);
+});
+
+test("a failed scan leaves the last complete summary in force; before the first one, a partial one counts", async () => {
+  const bench = await openBench({ command: ["false"] });
+  for (const trackingId of ["t1", "t2"]) await bench.deliver(trackingId);
+  const counts: string[] = [];
+  let unreadable: readonly string[] = [];
+  const handoffs = await bench.open({
+    ledger: {
+      ...bench.ledger,
+      async readEnd(name, round) {
+        const end = await bench.ledger.readEnd(name, round);
+        if (unreadable.includes(end?.trackingId ?? "")) throw new Fault("DISK_UNREADABLE");
+        return end;
+      },
+    },
+    patience: { ...HANDOFF_PATIENCE, giveUpMs: 0 },
+    emit: bench.emitAnd({
+      "outbox-scanned": ({ summary: { waiting, troubled } }) => void counts.push(`${waiting} ${troubled}`),
+    }),
+  });
+  const scan = async (...failing: string[]) => {
+    unreadable = failing;
+    await handoffs.finish();
+    return counts.splice(0).at(-1);
+  };
+  expect(await scan("t1", "t2")).toBe("0 0");
+  expect(await scan("t1")).toBe("1 1");
+  expect(await scan()).toBe("2 2");
+  for (const failing of [["t1"], ["t2"], ["t1", "t2"]]) expect(await scan(...failing)).toBeUndefined();
+  const [outbox, away] = [outboxIn(bench.work), join(bench.work, "away")];
+  await rename(outbox, away);
+  await writeFile(outbox, "");
+  expect(await scan()).toBeUndefined();
+  await rm(outbox);
+  await rename(away, outbox);
+  expect(await scan()).toBe("2 2");
 });
 
 test("a step that is no longer configured keeps no entry open", async () => {

@@ -60,6 +60,25 @@ test("feeds the watchdog while work makes progress, and reports stuck work once"
   expect(events).toHaveLength(1);
 });
 
+test("reports each separate stall, also of the same work, and feeds the watchdog in between", async () => {
+  const { host, sent, events } = await setUp({ WATCHDOG_USEC: "90000" });
+  const vitals = new TestVitals();
+  const reporting = host?.startReporting(vitals, SIGNAL);
+  onTestFinished(() => reporting?.close());
+  const fed = async () => (await sent()).filter((line) => line === "WATCHDOG=1").length;
+  const expected: string[] = [];
+  for (const stalls of [["t1"], ["t1"], ["t2", "t1"]]) {
+    const before = await fed();
+    vitals.silent = undefined;
+    await expect.poll(fed).toBeGreaterThan(before + 1);
+    for (const work of stalls) {
+      vitals.silent = work;
+      expected.push(`stuck: ${work}`);
+      await expect.poll(() => events).toEqual(expected);
+    }
+  }
+});
+
 test("feeds no watchdog of another process", async () => {
   const { host, sent } = await setUp({ WATCHDOG_USEC: "30000", WATCHDOG_PID: "1" });
   const reporting = host?.startReporting(new TestVitals(), SIGNAL);

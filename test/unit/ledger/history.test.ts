@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Descriptor } from "../../../src/base/descriptor.ts";
-import { readActs, readHistory } from "../../../src/ledger/history.ts";
+import { readActs, readHistory, tallyHistory } from "../../../src/ledger/history.ts";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readLinesBackward } from "../../../src/ledger/lines.ts";
 import type { RecordedAct } from "../../../src/model/order.ts";
@@ -215,6 +215,60 @@ describe("history", () => {
     await deliver(work, "t1", "2026-03-01T08:00:00");
     const history = readHistory(work, { limit: 50 }, () => {}, AbortSignal.abort());
     await expect(Array.fromAsync(history)).rejects.toMatchObject({ code: "STOPPED" });
+  });
+});
+
+describe("a tally", () => {
+  const DAY_MS = 24 * 3_600_000;
+  const FROM_MS = Date.UTC(2026, 1, 27);
+  const ENDS = ["delivered", "quarantined", "gone"] as const;
+
+  async function tally(work: string, slotMs = 40 * DAY_MS) {
+    return tallyHistory(work, { sinceMs: FROM_MS, untilMs: FROM_MS + 40 * DAY_MS, slotMs });
+  }
+
+  test("counts each end once, though crashes made the journal repeat ends, in any file and month", async () => {
+    const end = fc.record({
+      trackingId: fc.constantFrom("t1", "t2", "t3"),
+      mailbox: fc.constantFrom("m1", "m2"),
+      round: fc.integer({ min: 1, max: 3 }),
+      state: fc.constantFrom(...ENDS),
+      writer: fc.constantFrom("", ".a", ".b"),
+      // From February to April.
+      atMs: fc.integer({ min: FROM_MS, max: FROM_MS + 40 * DAY_MS - 1 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(end, { maxLength: 40 }), async (ends) => {
+        const work = await makeWork();
+        const sorted = ends.toSorted((a, b) => a.atMs - b.atMs);
+        for (const { atMs, writer, ...facts } of sorted) {
+          const at = new Date(atMs).toISOString();
+          const line = JSON.stringify({ at, ...facts, sender: "s", bytes: 5 });
+          await appendFile(join(work, `journal/${at.slice(0, 7)}${writer}.jsonl`), `${line}\n`);
+        }
+        const keys = ends.map(({ mailbox, trackingId, round, state }) =>
+          [mailbox, trackingId, round, state].join(),
+        );
+        const count = (state: string) => [...new Set(keys)].filter((key) => key.endsWith(state)).length;
+        const [delivered, quarantined, gone] = ENDS.map(count);
+        expect(await tally(work)).toEqual([{ delivered, quarantined, gone, bytes: 5 * (delivered ?? 0) }]);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("counts the last line of a repeated end, as the history shows it", async () => {
+    const work = await makeWork();
+    await writeJournal(work, "2026-03", [lineOf("t1", 0), lineOf("t2", 0), lineOf("t1", 86_400)]);
+    const slots = await tally(work, DAY_MS);
+    expect(slots.slice(1, 5).map(({ delivered }) => delivered)).toEqual([0, 1, 1, 0]);
+  });
+
+  test("I8 bounded: remembers some of the ends, and still counts each of 60,000 once that two processes wrote", async () => {
+    const work = await makeWork();
+    const lines = Array.from({ length: 60_000 }, (_, at) => lineOf(`t${at}`, at));
+    for (const writer of ["a", "b"]) await writeJournal(work, `2026-03.${writer}`, lines);
+    expect(await tally(work)).toMatchObject([{ delivered: 60_000 }]);
   });
 });
 

@@ -247,11 +247,8 @@ test("any sequence of events, messages and restarts notifies each open transfer 
       };
       for (const each of steps) {
         if (each === "message") message();
-        else if (each === "restart") {
-          const snapshot = JSON.parse(JSON.stringify(pending.snapshot()));
-          pending = makePending();
-          pending.restore(snapshot);
-        } else if (each.to === "delivered") {
+        else if (each === "restart") pending = restarted(pending);
+        else if (each.to === "delivered") {
           changeTo(pending, `t${each.at}`, "delivered");
           for (const kind of ["password", "refused"]) {
             isOpen.delete(`${kind} t${each.at}`);
@@ -268,8 +265,69 @@ test("any sequence of events, messages and restarts notifies each open transfer 
   );
 });
 
+test("any sequence of results notifies once that a hand-off fails, and once more when it is given up", () => {
+  const result = fc.constantFrom("failed", "given up", "succeeded", "message", "restart");
+  const steps = fc.array(fc.record({ step: fc.constantFrom("command", "webhook"), result }), {
+    maxLength: 40,
+  });
+  fc.assert(
+    fc.property(steps, (all) => {
+      let pending = makePending();
+      const unreported = new Map<string, string>();
+      const now = new Map<string, string>();
+      for (const { step, result } of all) {
+        if (result === "restart") pending = restarted(pending);
+        else if (result === "message") {
+          const expected = [...unreported].map(([of, what]) => `${of} ${what}`);
+          expect(takeHandoffs(pending).toSorted()).toEqual(expected.toSorted());
+          unreported.clear();
+        } else {
+          handOff(pending, step, result);
+          if (result === "succeeded") unreported.delete(step);
+          else if (now.get(step) !== result) unreported.set(step, result);
+          now.set(step, result);
+        }
+      }
+    }),
+  );
+});
+
 function makePending(): Pending {
   return new Pending();
+}
+
+function restarted(pending: Pending): Pending {
+  const next = makePending();
+  next.restore(JSON.parse(JSON.stringify(pending.snapshot())));
+  return next;
+}
+
+function handOff(
+  pending: Pending,
+  step: "command" | "webhook",
+  result: "failed" | "given up" | "succeeded",
+): void {
+  const key = { mailbox: "m", trackingId: "t1", round: 1 };
+  const delivered = { ...key, sender: "s", folder: "f", deliveredAt: "2026-03-01T08:00:00.000Z" };
+  const failed = { fault: new Fault("COMMAND_FAILED", { detail: step }), attempts: 1, output: "" };
+  const event =
+    result === "succeeded"
+      ? ({ type: "handoff-succeeded", delivered, step } as const)
+      : ({ type: "handoff-failed", delivered, step, ...failed, willRetry: result === "failed" } as const);
+  applyEvent(event, 1, 0, pending);
+}
+
+/** Takes all notices of hand-offs: the step, and whether it was given up. */
+function takeHandoffs(pending: Pending): string[] {
+  const batch = pending.select(2, all);
+  pending.take(batch);
+  return batch.groups.flatMap(({ kind, notices }) => {
+    expect(kind).toBe("handoff");
+    return notices.map(({ text = "" }) => {
+      const step = /command failed: (\w+)/.exec(text)?.[1];
+      return `${step} ${text.startsWith("Inlet gave up") ? "given up" : "failed"}`;
+    });
+  });
 }
 
 function changeTo(

@@ -48,6 +48,19 @@ describe("the board", () => {
     expect(counts).toEqual({ discovered: 2, downloading: 1, waiting: 1, quarantined: 1 });
   });
 
+  test("shows refused recipients of mails until a mail is accepted for all, and no other channel fails", () => {
+    const { board } = openBoard();
+    const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
+    const fault = new Fault("MAIL_RECIPIENTS_REFUSED");
+    const codes = () => board.read().troubles.map(({ what, code }) => `${what} ${code}`);
+    board.listener({ type: "recipients-refused", ...facts, fault, isFirst: true });
+    expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
+    board.listener({ type: "notify-succeeded", ...facts, failing: 1 });
+    expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
+    board.listener({ type: "notify-succeeded", ...facts, failing: 0 });
+    expect(codes()).toEqual([]);
+  });
+
   test("remembers deliveries, newest first, and how long they took", () => {
     const { board, pass } = openBoard();
     board.listener({ type: "transfer-discovered", record: makeRecord() });
