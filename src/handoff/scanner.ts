@@ -53,7 +53,7 @@ export class Scanner {
   #changes = 0;
   /** How many entries the last scan saw. */
   #seen = 0;
-  /** A scan has visited all entries. */
+  /** A scan has listed all entries. */
   #hasSummary = false;
   /** The first scan finds folders by their manifests. */
   #isFirst = true;
@@ -77,12 +77,13 @@ export class Scanner {
   async scan(byMs?: number): Promise<number> {
     const { signal } = this.#stop;
     if (signal.aborted) return 0;
-    let [due, isGood] = [0, true];
-    const fail = (key: string, error: unknown) => {
-      if (this.#hooks.failed(key, error)) isGood = false;
-      return undefined;
-    };
+    let [due, isGood, isListed] = [0, true, false];
     const summary = new Summary((delivery) => this.#tools.handoffOf(delivery));
+    const fail = (key: string, error: unknown): undefined => {
+      if (!this.#hooks.failed(key, error)) return;
+      isGood = false;
+      if (key !== "") summary.addUnread();
+    };
     this.#failing.clear();
     this.#seen = 0;
     const visitFound = async (found: FoundEntry) => {
@@ -97,15 +98,16 @@ export class Scanner {
     };
     try {
       await forEachLimit(this.#outbox.list(), AT_ONCE, visitFound);
+      isListed = true;
       this.#isFirst = false;
     } catch (error) {
       if (signal.aborted) return due;
       fail("", error);
     }
     if (isGood) this.#hooks.succeeded();
-    // The last complete summary stays in force. Before the first one, a partial one is better than none.
-    if (isGood || !this.#hasSummary) this.#tools.emit({ type: "outbox-scanned", summary });
-    this.#hasSummary ||= isGood;
+    // Else the last summary of all entries stays in force. Before the first one, a partial one is better than none.
+    if (isListed || !this.#hasSummary) this.#tools.emit({ type: "outbox-scanned", summary });
+    this.#hasSummary ||= isListed;
     return due;
   }
 

@@ -116,7 +116,7 @@ type HandoffEvent =
     }
   /** The folder was changed after its delivery, so retention leaves it in place. */
   | { readonly type: "folder-left"; readonly delivered: Delivered }
-  /** All outbox entries were checked, or all that can be read if no earlier check was complete. */
+  /** All outbox entries were listed, and those that can be read were checked. The others count as waiting. */
   | { readonly type: "outbox-scanned"; readonly summary: HandoffSummary }
   /** Outbox entries cannot be read or written. Not repeated until `handoffs-resumed`. */
   | { readonly type: "handoffs-stuck"; readonly fault: Fault }
