@@ -111,13 +111,15 @@ export async function locate(
   // A delivery with a placement has the very names that it claimed.
   if (end.placement !== undefined) return { folder, status };
   const root = delivery.inbox ?? inbox.root;
-  const foundId = status === "gone" ? undefined : await readDeliveryId(join(root, folder));
   // A folder whose manifest cannot be read counts as the right one.
-  if (status !== "gone" && (foundId ?? id) === id) return { folder, status };
+  if (status !== "gone") {
+    const found = await readDeliveryId(join(root, folder));
+    if (found === "refused" || (found.id ?? id) === id) return { folder, status };
+  }
   // If the entry names the folder, its name is certain.
-  const other =
-    stored.entry.folder === undefined ? await findNumbered(root, end.folder ?? "", id) : undefined;
-  if (other === undefined) return { folder, status: "gone" };
+  const other = stored.entry.folder === undefined ? await findNumbered(root, end.folder ?? "", id) : false;
+  if (other === undefined) return { folder, status: "unknown" };
+  if (other === false) return { folder, status: "gone" };
   return { folder: other, status: await findFolder(inbox, { ...delivery, folder: other }) };
 }
 
@@ -150,12 +152,20 @@ export async function announcedOf(
   return { ...delivery, manifest: undefined, manifestPath: copy, files };
 }
 
-/** Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. */
-async function findNumbered(root: string, folder: string, id: string): Promise<string | undefined> {
+/**
+ * Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. False if none is the right one; `undefined` if the file
+ * system refuses to answer.
+ */
+async function findNumbered(root: string, folder: string, id: string): Promise<string | false | undefined> {
+  let isRefused = false;
   for (let number = 2; ; number++) {
     const path = join(root, `${folder}-${number}`);
-    if (!(await isFound(path))) return undefined;
-    if ((await readDeliveryId(path)) === id) return `${folder}-${number}`;
+    const isThere = await isFound(path);
+    if (isThere === undefined) return undefined;
+    if (!isThere) return isRefused ? undefined : false;
+    const found = await readDeliveryId(path);
+    if (found === "refused") isRefused = true;
+    else if (found.id === id) return `${folder}-${number}`;
   }
 }
 

@@ -145,5 +145,6 @@ async function isDelivery(folder: string, { id, placement }: Delivery): Promise<
   const facts = await lstat(folder, { bigint: true });
   if (!facts.isDirectory()) return false;
   if (placement !== undefined) return contentOf(placement)[0]?.identity === identityOf(facts);
-  return (await readDeliveryId(folder)) === id;
+  const found = await readDeliveryId(folder);
+  return found !== "refused" && found.id === id;
 }

@@ -173,6 +173,9 @@ export class DamagedFolder extends Error {
   override name = "DamagedFolder";
 }
 
+/** A later attempt may succeed. */
+class RefusedRead extends DamagedFolder {}
+
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
 export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
   const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file), file));
@@ -206,12 +209,14 @@ export async function readSums(folder: string, file: string = SUMS): Promise<Map
 
 const IdShape = v.pick(ManifestShape, ["deliveryId"]);
 
-/** `undefined` if the manifest cannot be read, or has no id. */
-export async function readDeliveryId(folder: string): Promise<string | undefined> {
+/** `undefined` if the manifest is missing, or has no id. `refused`: the file system refuses to read it. */
+export async function readDeliveryId(
+  folder: string,
+): Promise<{ readonly id: string | undefined } | "refused"> {
   try {
-    return v.parse(IdShape, parseJson(await readText(folder, MANIFEST), MANIFEST)).deliveryId;
-  } catch {
-    return undefined;
+    return { id: v.parse(IdShape, parseJson(await readText(folder, MANIFEST), MANIFEST)).deliveryId };
+  } catch (error) {
+    return error instanceof RefusedRead ? "refused" : { id: undefined };
   }
 }
 
@@ -225,8 +230,8 @@ async function readText(folder: string, name: string): Promise<string> {
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
-    if (error.code === "ENOENT") throw new DamagedFolder(`${name} is missing`);
-    throw new DamagedFolder(`${name} cannot be read (${error.code})`);
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") throw new DamagedFolder(`${name} is missing`);
+    throw new RefusedRead(`${name} cannot be read (${error.code})`);
   }
 }
 
