@@ -8,6 +8,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
 import type { Stage } from "../ledger/port.ts";
 import { type Contents, RESERVED_NAMES } from "../model/manifest.ts";
 import type { Run } from "./run.ts";
@@ -83,10 +84,16 @@ async function unpackOne(
   // Loaded only if it is needed.
   const { listZip, unpackZip } = await import("./unpack.ts");
   const path = join(stage.folder, archive.name);
+  // A released transfer may exceed the limits without its archives.
   const maxEntries = limits.maxFiles - files.length;
-  const entries = await listZip(path, { maxEntries }, signal);
+  const tooMany = () =>
+    new Fault("LIMIT_EXCEEDED", {
+      detail: `with its entries, the transfer would have more than ${formatCount(limits.maxFiles, "file", "files")}`,
+    });
+  const entries = await listZip(path, { maxEntries, tooMany }, signal);
   const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
-  requireRoom(archive, bytes, limits.maxTransferBytes - files.reduce((sum, { size }) => sum + size, 0));
+  const totalBytes = files.reduce((sum, { size }) => sum + size, bytes);
+  requireRoom(archive, bytes, totalBytes, limits.maxTransferBytes);
   const reserved = [
     ...RESERVED_NAMES,
     run.handoff.marker,
@@ -124,9 +131,12 @@ async function unpackOne(
   }));
 }
 
-function requireRoom({ size }: SentFile, bytes: number, allowed: number): void {
-  if (bytes > allowed) {
-    throw new Fault("LIMIT_EXCEEDED", { detail: `${bytes} bytes when unpacked, and ${allowed} are allowed` });
+/** `totalBytes`: of the transfer, with the unpacked files. */
+function requireRoom({ size }: SentFile, bytes: number, totalBytes: number, maxBytes: number): void {
+  if (totalBytes > maxBytes) {
+    throw new Fault("LIMIT_EXCEEDED", {
+      detail: `with its files, the transfer would have ${totalBytes} bytes, and ${maxBytes} are allowed`,
+    });
   }
   if (bytes > Math.max(size * MAX_RATIO, MIN_ALLOWED_BYTES)) {
     throw new Fault("LIMIT_EXCEEDED", { detail: `${size} bytes would become ${bytes}` });

@@ -16,6 +16,8 @@ export interface WantedEntry {
 
 export interface DirectoryLimits {
   readonly maxEntries: number;
+  /** The fault of an archive with more entries; missing: `ARCHIVE_WRONG`. */
+  readonly tooMany?: () => Fault;
   /** Allows and skips one entry that was not announced: the service's own list of checksums. */
   readonly allowExtra?: boolean;
   /** Skips entries that are folders. Otherwise the archive is refused. */
@@ -40,14 +42,14 @@ export const DEFLATED = 8;
 /** All files of an archive. Throws `ARCHIVE_WRONG` if one is encrypted, special or outside of the archive's own folder. */
 export async function listDirectory(
   archive: ZipFile,
-  { maxEntries }: DirectoryLimits,
+  limits: DirectoryLimits,
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
   const listed = new Map<string, ListedEntry>();
   const entries: Entry[] = [];
   for await (const found of archive.eachEntry()) {
     signal.throwIfAborted();
-    if (archive.entriesRead > maxEntries) throw wrong(`it has more than ${maxEntries} entries`);
+    demandFew(archive, limits);
     const readings = readName(found);
     if (isFolder(found, readings)) continue;
     refuseSpecial(found, readings);
@@ -59,6 +61,10 @@ export async function listDirectory(
   }
   refuseOverlaps(entries, archive.fileSize);
   return [...listed.values()];
+}
+
+function demandFew({ entriesRead }: ZipFile, { maxEntries, tooMany }: DirectoryLimits): void {
+  if (entriesRead > maxEntries) throw tooMany?.() ?? wrong(`it has more than ${maxEntries} entries`);
 }
 
 /** Inlet gives files its own names, but an archive with such paths is no honest one. */
@@ -87,7 +93,7 @@ export async function matchDirectory(
     if (match !== undefined) matched.push({ wanted: match, entry });
     else if (limits.allowExtra === true && extra === undefined) extra = entry;
     else throw wrong(`${quoted(readings[0])} is not in the list`);
-    if (archive.entriesRead > limits.maxEntries) throw wrong(`it has more than ${limits.maxEntries} entries`);
+    demandFew(archive, limits);
   }
   const missing = unmatched.first();
   if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);

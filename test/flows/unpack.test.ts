@@ -82,13 +82,13 @@ describe("a received archive", () => {
     [
       "has too many files",
       Array.from({ length: 30 }, (_, at) => ({ name: `${at}`, content: "x" })),
-      /more than 18 entries/,
+      /would have more than 20 files/,
       { limits: { maxFiles: 20, minFreeSpace: "1KiB" } },
     ],
     [
       "is too large when unpacked",
       [{ name: "zero", method: 8, content: Buffer.alloc(2 * 1024 ** 2) }],
-      /bytes when unpacked/,
+      /and 1048576 are allowed/,
       { limits: { maxTransferSize: "1MiB", minFreeSpace: "1KiB" } },
     ],
   ])("that %s is delivered as it is, with the reason", async (_, zip, reason, keys = {}) => {
@@ -99,6 +99,34 @@ describe("a received archive", () => {
     ]);
     expect(log).toContain("delivering an archive that was not unpacked");
   });
+
+  test.each([
+    [{ maxFiles: 1 }, "more than 1 file"],
+    [{ maxTransferSize: "1KiB" }, "and 1024 are allowed"],
+  ])(
+    "of a released transfer that exceeds %j alone is delivered as it is, and the reason names that limit",
+    async (limits, reason) => {
+      const files = [
+        { name: "data.zip", base64: writeZip(GOOD).toString("base64") },
+        ...[1, 2, 3].map((number) => ({ name: `${number}.txt`, text: "x".repeat(1024) })),
+      ];
+      const { config, inbox } = await install(
+        { transfers: [transferPlan({ trackingId: "t1", files })] },
+        {
+          handoff: { unpack: "instead" },
+          defaults: { layout: "{trackingId}" },
+          limits: { ...limits, minFreeSpace: "1KiB" },
+        },
+      );
+      expect((await callCommand(["once", "--config", config])).outcome).toBe("attention");
+      await callCommand(["release", "t1", "--yes", "--config", config]);
+      await callCommand(["once", "--config", config]);
+      const manifest = JSON.parse(
+        readFileSync(join(inbox, "t1", "transfer.json"), "utf8"),
+      ) as UnpackedManifest;
+      expect(manifest.unpacked).toMatchObject([{ files: 0, refused: expect.stringContaining(reason) }]);
+    },
+  );
 });
 
 interface UnpackedManifest {
