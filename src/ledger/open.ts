@@ -2,8 +2,8 @@
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { type Disk, OpenFolders, systemDisk } from "../base/disk.ts";
-import { faultOfDisk } from "../base/durable.ts";
+import { type Disk, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
+import { faultOfDisk, temporaryName } from "../base/durable.ts";
 import { messageOf } from "../base/faults.ts";
 import type { RecordedAct } from "../model/order.ts";
 import { hasEnded, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
@@ -11,7 +11,7 @@ import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, SPREAD } from "./paths.ts";
+import { LedgerPaths, nameOf, SPREAD, type StageId } from "./paths.ts";
 import type { Ledger, OnDamaged, OnUnrecovered, Placements, RetentionRules, Stage, Stages } from "./port.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
@@ -340,17 +340,31 @@ class FileLedger implements Ledger {
     await this.#rounds.seal(stage);
   }
 
-  /** By the file system's own clock, read from the new ticket of this attempt. */
   async #reclaim(stage: Stage): Promise<void> {
-    for (const id of await this.#rounds.otherStages(stage)) {
-      const nowMs = (await stat(this.#paths.ticket(stage))).mtimeMs;
-      if (nowMs - (await this.#lastChange(this.#paths.staged(id))) > IDLE_MS) await this.#rounds.revoke(id);
+    const others = await this.#rounds.otherStages(stage);
+    if (others.length === 0) return;
+    const nowMs = await this.#readDiskClock();
+    for (const id of others) {
+      if (nowMs - (await this.#lastChange(id)) > IDLE_MS) await this.#rounds.revoke(id);
     }
   }
 
-  async #lastChange(folder: string): Promise<number> {
+  /** The file system's own time, from a new file. The ticket of this attempt may be old. */
+  async #readDiskClock(): Promise<number> {
+    const path = join(this.#paths.temporary, temporaryName());
+    const file = await this.#disk.create(path, 0o600);
+    try {
+      return (await stat(path)).mtimeMs;
+    } finally {
+      await file.close();
+      await tryUnlink(this.#disk, path);
+    }
+  }
+
+  async #lastChange(id: StageId): Promise<number> {
+    const folder = this.#paths.staged(id);
     const names = await this.#disk.list(folder).catch(() => []);
-    const times = [folder, ...names.map((name) => join(folder, name))].map((path) =>
+    const times = [folder, this.#paths.zip(id), ...names.map((name) => join(folder, name))].map((path) =>
       stat(path).then(
         ({ mtimeMs }) => mtimeMs,
         () => 0,

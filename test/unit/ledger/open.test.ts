@@ -282,3 +282,45 @@ async function deliver(ledger: Ledger): Promise<TransferRecord> {
   await ledger.stages.place(end, stage);
   return { ...end, token: stage.token } as TransferRecord;
 }
+
+describe("the stage of an attempt that is over", () => {
+  const HOUR_AGO = new Date(Date.now() - 3_600_000);
+
+  test("is removed by a later attempt of another process, although the ticket of that attempt is older", async () => {
+    const { staging, own, crashed, reclaim } = await prepareStages();
+    await utimes(`${own.folder}.ticket`, HOUR_AGO, HOUR_AGO);
+    for (const path of [`${crashed.folder}/part`, crashed.folder]) await utimes(path, HOUR_AGO, HOUR_AGO);
+    await reclaim();
+    expect(await staging()).toEqual([basename(own.folder), `${basename(own.folder)}.ticket`]);
+  });
+
+  test.each(["", "/part", ".zip"])("is left while its %j changes", async (changed) => {
+    const { staging, crashed, reclaim } = await prepareStages();
+    await writeFile(`${crashed.folder}.zip`, "x");
+    for (const end of ["/part", "", ".zip"]) {
+      if (end !== changed) await utimes(`${crashed.folder}${end}`, HOUR_AGO, HOUR_AGO);
+    }
+    const before = await staging();
+    await reclaim();
+    expect(await staging()).toEqual(before);
+  });
+
+  /** Another process has a stage with one file, and this process has one that it opened before. */
+  async function prepareStages() {
+    const folder = await makeFolder();
+    const record = makeRecord({});
+    const ledger = await ledgerIn(folder, { writer: "a" });
+    const own = await ledger.stages.openStage(record);
+    await ledger.stages.closeStage(own);
+    const crashed = await (await ledgerIn(folder, { writer: "b" })).stages.openStage(record);
+    await writeFile(join(crashed.folder, "part"), "x");
+    const reclaim = async () => {
+      const stage = await ledger.stages.openStage(record);
+      expect(stage.token).toBe(own.token);
+      await ledger.stages.reclaim(stage);
+      expect(await readdir(join(folder, ".inlet", "new"))).toEqual([]);
+    };
+    const staging = async () => (await readdir(join(folder, ".inlet", "staging"))).toSorted();
+    return { own, crashed, reclaim, staging };
+  }
+});
