@@ -78,9 +78,15 @@ export function formatPlacement(placement: Placement): string {
 export function parsePlacement(text: string): Placement | undefined {
   try {
     const placement = v.parse(PlacementShape, JSON.parse(text));
-    return partsOf(placement).every(({ as, name }) => isPlain(as) && (name === "" || isPlain(name)))
-      ? placement
-      : undefined;
+    const { parent, manifest, phases, content } = placement;
+    const isSafe =
+      (parent === "" || parent.split("/").every(isPlain)) &&
+      (manifest === undefined || isPlain(manifest)) &&
+      phases[content] !== undefined &&
+      partsOf(placement).every(
+        ({ from, as, name }) => isPlain(as) && (from === "folder" ? name === "" : isPlain(name)),
+      );
+    return isSafe ? placement : undefined;
   } catch {
     return undefined;
   }

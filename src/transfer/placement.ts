@@ -69,8 +69,9 @@ export function planDelivery(
   contents: Contents,
   target: Target,
 ): Promise<PlannedDelivery> {
-  const plan = run.handoff.deliver === "files" ? planFiles : planFolder;
-  return plan(tools, source, run, stage, contents, target);
+  return run.handoff.deliver === "files"
+    ? planFiles(tools, source, run, stage, contents, target)
+    : planFolder(tools, run, stage, contents, target);
 }
 
 /** Writes the files beside the stage, and the placement. Replaces everything that an earlier call wrote. */
@@ -107,7 +108,6 @@ export function layoutValues(
 
 async function planFolder(
   { ledger, inbox }: TransferTools,
-  _source: Source,
   run: Run,
   stage: Stage,
   contents: Contents,

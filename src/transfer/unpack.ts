@@ -2,7 +2,7 @@
 import { type FileHandle, lstat, open, readdir, rm, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { crc32, createInflateRaw, inflateRawSync } from "node:zlib";
+import { crc32, createInflateRaw, inflateRawSync, type ZlibOptions } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
 import { forEachLimit } from "../base/concurrency.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
@@ -23,6 +23,14 @@ import {
   wrongSize,
 } from "./unpack-directory.ts";
 import { ZipReader } from "./unpack-reader.ts";
+
+declare module "node:zlib" {
+  /** Node's types lack the result of `info`. */
+  function inflateRawSync(
+    deflated: Buffer,
+    options: ZlibOptions & { readonly info: true },
+  ): { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
+}
 
 const INFLATED_CHUNK_BYTES = 64 * 1024;
 /** Several files at once take a disk little longer than one. */
@@ -199,11 +207,8 @@ async function* contentOf(
 
 function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): Buffer {
   try {
-    // Node's types lack `info`. `maxOutputLength` must be at least 1.
-    const { buffer, engine } = inflateRawSync(deflated, {
-      maxOutputLength: bytes + 1,
-      info: true,
-    }) as unknown as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
+    // `maxOutputLength` must be at least 1.
+    const { buffer, engine } = inflateRawSync(deflated, { maxOutputLength: bytes + 1, info: true });
     if (engine.bytesWritten !== deflated.length) throw wrong("an entry is longer than its content");
     return buffer;
   } catch (error) {

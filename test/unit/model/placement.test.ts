@@ -1,0 +1,90 @@
+/** I5 no escape: a stored placement that is damaged or forged leads to no path outside of its folders. */
+import { posix } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  contentOf,
+  formatPlacement,
+  makePlacement,
+  type Part,
+  parsePlacement,
+  partsOf,
+  pathOf,
+} from "../../../src/model/placement.ts";
+
+const FILE: Part = { from: "file", name: "a", as: "t1_a", identity: "1" };
+const PLACEMENT = makePlacement(
+  { deliver: "files", parent: "m/flat", manifest: "t1_transfer.json" },
+  {
+    before: [],
+    content: [FILE],
+    after: [[{ from: "beside", name: "transfer.json", as: "t1_transfer.json", identity: "2" }]],
+  },
+);
+
+/** Names and paths, many of which lead out of a folder. */
+const text = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom("..", ".", "", "/", "\0", "a", "..a", "a..", "\\", "é"),
+      fc.string({ maxLength: 3 }),
+    ),
+    {
+      maxLength: 4,
+    },
+  )
+  .chain((words) => fc.constantFrom(words.join("/"), words.join("")));
+
+test.each(["m/flat", "m", ""])("a placement in %j is read as it was written", (parent) => {
+  const placement = { ...PLACEMENT, parent };
+  expect(parsePlacement(formatPlacement(placement))).toEqual(placement);
+});
+
+test("every path of a placement that is read stays below its folder", () => {
+  let read = 0;
+  fc.assert(
+    fc.property(
+      fc.record({ parent: text, manifest: text, name: text, as: text }, { requiredKeys: [] }),
+      ({ parent = "m", manifest = "x", name = "a", as = "a" }) => {
+        const phases = [[{ ...FILE, name, as }]];
+        const placement = parsePlacement(JSON.stringify({ ...PLACEMENT, parent, manifest, phases }));
+        if (placement === undefined) return;
+        read++;
+        const paths = [parent, pathOf(placement, manifest), pathOf(placement, as), name];
+        for (const path of paths.filter((it) => it !== "")) {
+          expect(path).not.toContain("\0");
+          expect(posix.isAbsolute(path)).toBe(false);
+          // Nothing in it is left out or resolved.
+          expect(posix.join("/inbox", path)).toBe(`/inbox/${path}`);
+        }
+        expect([name, as, manifest].join("")).not.toContain("/");
+        expect(name).not.toBe("");
+      },
+    ),
+    { numRuns: 3_000 },
+  );
+  expect(read).toBeGreaterThan(100);
+});
+
+test.each([
+  ["parent", "/etc"],
+  ["parent", "../other"],
+  ["parent", "m/../../other"],
+  ["parent", "m//flat"],
+  ["parent", "m/\0"],
+  ["manifest", "../transfer.json"],
+  ["manifest", "/transfer.json"],
+  ["manifest", "a\0"],
+  ["manifest", ""],
+  ["content", 2],
+  ["content", -1],
+  ["content", 0.5],
+  ["version", 2],
+])("%s %j is refused", (key, value) => {
+  expect(parsePlacement(JSON.stringify({ ...PLACEMENT, [key]: value }))).toBeUndefined();
+});
+
+test("content and other parts are told apart", () => {
+  expect(contentOf(PLACEMENT)).toEqual([FILE]);
+  expect(partsOf(PLACEMENT)).toHaveLength(2);
+});
