@@ -9,7 +9,14 @@ import { Fault } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { attemptsKey, digitsOf, type LedgerPaths, OUTBOX_KINDS, parseRecordFile } from "./paths.ts";
+import {
+  attemptsKey,
+  digitsOf,
+  type LedgerPaths,
+  OUTBOX_KINDS,
+  parseRecordFile,
+  parseStaged,
+} from "./paths.ts";
 import type { RetentionRules } from "./port.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
@@ -55,10 +62,20 @@ export class Retention {
       if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
       await this.#tools.watermark.forget(name);
+      await this.#removePlacements(name);
       // From the first round on: if the sweep is cut short, later records still show the end.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
         await tryUnlink(disk, join(folder, file));
       }
+    }
+  }
+
+  /** Usually the end of a hand-off has removed them. A lost or damaged entry in the outbox leaves them. */
+  async #removePlacements(name: string): Promise<void> {
+    const { disk, paths } = this.#tools;
+    for (const entry of await disk.list(paths.placements)) {
+      const id = parseStaged(entry);
+      if (id?.name === name) await disk.removeTree(paths.placement(id));
     }
   }
 

@@ -139,6 +139,33 @@ describe("retention", () => {
     expect(await files()).toHaveLength(2);
   });
 
+  test("removes the placements of a transfer with its records, unless the outbox has an entry, damaged or not", async () => {
+    const ids = ["lost", "damaged", "young"];
+    const { ledger, files, work } = await openWith(
+      ids.map((trackingId) =>
+        makeRecord({ trackingId, state: "delivered", expires: ago(trackingId === "young" ? 89 : 91) }),
+      ),
+    );
+    const nameOf = (trackingId: string) => ledger.nameOf(makeRecord({ trackingId }));
+    for (const trackingId of ids) {
+      const folder = join(work, "placements", `${nameOf(trackingId)}~1~0123456789abcdef`);
+      await mkdir(folder);
+      await writeFile(join(folder, "placement.json"), "x");
+    }
+    const entry = join(work, "outbox", `${nameOf("damaged")}~1.json`);
+    await mkdir(dirname(entry), { recursive: true });
+    await writeFile(entry, "damaged");
+    const left = async () =>
+      (await readdir(join(work, "placements"))).map((name) => name.slice(0, name.indexOf("~")));
+    await sweepAll(ledger, rules);
+    expect((await left()).toSorted()).toEqual([nameOf("damaged"), nameOf("young")].toSorted());
+    expect(await files()).toHaveLength(2);
+    // The operator has removed the damaged entry.
+    await rm(entry);
+    await sweepAll(ledger, rules);
+    expect(await left()).toEqual([nameOf("young")]);
+  });
+
   test("of the last record that was made does not make the work folder look restored", async () => {
     const { ledger, folder } = await openWith([makeRecord({ state: "gone", expires: ago(91) })]);
     await ledger.flush();
