@@ -230,6 +230,7 @@ async function readText(folder: string, name: string): Promise<string> {
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
+    if (error.code === "EISDIR") throw new DamagedFolder(`${name} is a folder`);
     if (error.code === "ENOENT" || error.code === "ENOTDIR") throw new DamagedFolder(`${name} is missing`);
     throw new RefusedRead(`${name} cannot be read (${error.code})`);
   }

@@ -51,18 +51,18 @@ test("a delivery is verified as far as its files are", () => {
 });
 
 test("the id of a delivery is read from its manifest, whatever else a consumer changed there", async () => {
-  expect(await readDeliveryId(await write('{"deliveryId":"d1"}'))).toBe("d1");
+  expect(await readDeliveryId(await write('{"deliveryId":"d1"}'))).toEqual({ id: "d1" });
   for (const text of ['{"deliveryId":1}', '{"subject":"\\"deliveryId\\": \\"d1\\""}', "null", "{"]) {
-    expect([text, await readDeliveryId(await write(text))]).toEqual([text, undefined]);
+    expect([text, await readDeliveryId(await write(text))]).toEqual([text, { id: undefined }]);
   }
   const folder = await write('{"deliveryId":"d1"}');
   await rm(join(folder, "transfer.json"));
-  expect(await readDeliveryId(folder)).toBeUndefined();
+  expect(await readDeliveryId(folder)).toEqual({ id: undefined });
   await symlink(join(await write('{"deliveryId":"d1"}'), "transfer.json"), join(folder, "transfer.json"));
-  expect(await readDeliveryId(folder)).toBeUndefined();
+  expect(await readDeliveryId(folder)).toEqual({ id: undefined });
   await rm(join(folder, "transfer.json"));
   await mkdir(join(folder, "transfer.json"));
-  expect(await readDeliveryId(folder)).toBeUndefined();
+  expect(await readDeliveryId(folder)).toEqual({ id: undefined });
 });
 
 async function write(manifest: string): Promise<string> {
