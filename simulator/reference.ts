@@ -54,7 +54,8 @@ select requests: a request must match all of those that are given.
   { kind: "reset", afterBytes }
       resets the connection: before the answer, or after this many bytes of the body
   { kind: "stall", afterBytes, seconds }
-      pauses at that place for this many seconds, or forever
+      pauses for this many seconds, or forever: before the answer, or after this
+      many bytes of the body
   { kind: "drip", bytes, pauseMs }
       sends this many bytes at a time, with pauses
   { kind: "truncate", afterBytes, announce }

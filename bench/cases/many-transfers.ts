@@ -46,7 +46,7 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
   const beside = (name: string, other: keyof typeof spent, limits?: readonly [number, number]) =>
     besides(what, name, "s", [seconds, spent[other].seconds], limits);
   return [
-    beside(`Inlet before records were written once (${BEFORE_LEDGER})`, "earlier", [0.35, 0.25]),
+    beside(`Inlet before write-once records (${BEFORE_LEDGER})`, "earlier", [0.35, 0.25]),
     beside("a Node script with the same requests and file-system calls, and nothing else", "bareSteps"),
     beside(`${count} messages of the same size with \`mbsync\``, "mbsync"),
     beside(`the same ${files.length.toLocaleString("en")} files with \`curl --parallel\``, "curl", [6, 2]),

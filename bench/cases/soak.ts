@@ -1,4 +1,4 @@
-/** Half an hour of work: transfers arrive all the time, consumers pick them up, and memory does not grow. */
+/** I8 bounded: memory does not grow in half an hour of work, while transfers arrive all the time and consumers pick them up. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";

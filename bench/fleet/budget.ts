@@ -94,7 +94,7 @@ function slowLines({ polledPerMinute, wantedPerMinute }: Polled): Line[] {
   return [
     {
       what: "schedulers, where lists are slow",
-      computed: `${grouped(wanted)} polls per min ÷ ${grouped(polledPerMinute)} by one`,
+      computed: `${grouped(wanted)} polls per min ÷ ${grouped(polledPerMinute)} per scheduler`,
       needs: String(Math.ceil(wanted / polledPerMinute)),
     },
   ];

@@ -36,7 +36,7 @@ export function define(command: Command, run: Run): void {
     .addOption(
       new Option(
         "--health [what]",
-        "only check the daemon, and exit with 0 or 1; ready: it can do its work; alive: it is not stuck",
+        "only check the daemon, and exit with 0 or 1; ready (the default): it can do its work; alive: it is not stuck",
       )
         .choices(["ready", "alive"])
         .preset("ready"),

@@ -13,7 +13,7 @@ export const FOLDERS = {
   work: {
     ...PATH,
     description:
-      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder. In that case, put it into a folder that only Inlet or root may write to.",
+      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder. In that case, put the work folder into a folder that only Inlet or root may write to.",
   },
   state: {
     ...PATH,

@@ -88,7 +88,7 @@ export const HANDOFF = group(
       enum: ["folder", "files"],
       default: "folder",
       description:
-        "How consumers get a transfer. `folder`: as one folder, which appears with all its files at once. `files`: as single files in a folder that transfers share, which `layout` names. docs/consuming.md says what single files give up.",
+        "How consumers get a transfer. `folder`: as one folder, which appears with all its files at once. `files`: as single files in a folder that transfers share, which `layout` names. docs/consuming.md says what you give up with single files.",
     },
     names: {
       ...TEXT,
@@ -102,7 +102,7 @@ export const HANDOFF = group(
       type: "string",
       enum: ["inside", "beside", "none"],
       description:
-        "Where `transfer.json` and `SHA256SUMS` are. `inside`: in the delivered folder. `beside`: next to it, as `NAME.transfer.json` and `NAME.SHA256SUMS`; next to single files, `names` gives their names, and `transfer.json` appears last. `none`: not in the inbox. Default: `inside`; with single files, `none`.",
+        "Where `transfer.json` and `SHA256SUMS` are. `inside`: in the delivered folder. `beside`: next to the delivered folder, as `NAME.transfer.json` and `NAME.SHA256SUMS`. With single files, `beside` puts both next to these files, named by the pattern in `names`, and `transfer.json` appears last. `none`: not in the inbox. Default: `inside`; with single files, `none`.",
     },
     done: {
       ...DONE,

@@ -35,7 +35,7 @@ export const LIMITS = group(
       maximum: 1000,
       default: 4,
       description:
-        "How many transfers a process downloads at once. With several services, one more for each service after the first.",
+        "How many transfers a process downloads at once. With several services, it downloads one more for each service after the first.",
     },
     filesPerTransfer: {
       type: "integer",
@@ -48,13 +48,13 @@ export const LIMITS = group(
       ...SIZE,
       default: "1GiB",
       description:
-        "The space that must stay free on the inbox's disk. A transfer that would leave less waits.",
+        "The space that must stay free on the inbox's disk. If a transfer would leave less, the transfer waits.",
     },
     maxTransferSize: {
       ...SIZE,
       minimum: 1,
       default: "1TiB",
-      description: "The largest transfer to download. A larger one goes to quarantine without its content.",
+      description: "The largest transfer to download. A larger transfer is quarantined, and not downloaded.",
     },
     maxFiles: {
       type: "integer",
@@ -62,7 +62,7 @@ export const LIMITS = group(
       maximum: 10_000_000,
       default: 100_000,
       description:
-        "The most files in one transfer. A transfer with more goes to quarantine without its content.",
+        "The most files in one transfer. A transfer with more files is quarantined, and not downloaded.",
     },
     bandwidth: BANDWIDTH,
   },
@@ -80,7 +80,8 @@ export const KEEP = group(
     history: {
       ...LONG_DURATION,
       default: "730d",
-      description: "How far `inlet history` goes back, in whole months.",
+      description:
+        "How far `inlet history` goes back. Inlet removes the journal of a month when the whole month is older than this.",
     },
   },
   "How long Inlet keeps its records.",

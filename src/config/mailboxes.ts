@@ -47,7 +47,7 @@ const SHARED_KEYS = {
     maximum: 10,
     default: 2,
     description:
-      "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. When all but one of the allowed passwords have been refused, Inlet tries no more rules, so that an operator can still supply a password. If only one attempt is allowed, a rule uses it.",
+      "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. With 3, rules stop after two refused passwords, so that one attempt is left for an operator; with 2, they stop after one. With 1, a rule may use the only attempt.",
   },
   since: SINCE,
   quiet: QUIET,

@@ -30,7 +30,7 @@ export const PASSWORDS = {
   title: "a list of rules",
   items: PASSWORD_RULE,
   description:
-    "Rules that name the passwords of transfers. Each rule needs `sender`, `trackingId` or both, unless it runs a command. Inlet tries the matching rules from first to last. If a sender has an old and a new password, put the new one first and set `passwordAttempts` to 3: Inlet tries no more rules when all but one of the allowed passwords have been refused.",
+    "Rules that name the passwords of transfers. Each rule needs `sender`, `trackingId` or both, unless it runs a command. Inlet tries the matching rules from first to last. If a sender has an old and a new password, put the new one first and set `passwordAttempts` to 3. With 2, the default, rules stop after the first refused password.",
 } as const satisfies SchemaNode;
 
 /** Problems and warnings go to the draft. */

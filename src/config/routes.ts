@@ -55,7 +55,7 @@ const ROUTE = {
     action: {
       ...ACTION,
       description:
-        "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. If Inlet must not open a held or ignored transfer with a password, use only the conditions `sender` and `subject`.",
+        "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. For the conditions `file`, `minSize` and `maxSize`, Inlet has to open the transfer first, with its password if it has one. To hold or ignore transfers without opening them, put the route first, and use only `sender` and `subject`.",
     },
     inbox: { ...PATH, description: "Replaces the `inbox` of the mailbox." },
     layout: { ...LAYOUT, description: "Replaces the `layout` of the mailbox." },

@@ -50,7 +50,8 @@ export const SCHEMA = {
       title: "a list of at least one mailbox",
       items: MAILBOX,
       minItems: 1,
-      description: "The mailboxes to poll, at least one. Addresses and names must differ.",
+      description:
+        "The mailboxes to poll, at least one. No two mailboxes may have the same address or the same name.",
     },
     defaults: DEFAULTS,
     passwords: {

@@ -43,7 +43,7 @@ export const SINCE = {
   pattern: "^(all|now|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)$",
   default: "all",
   description:
-    "Which transfers to ignore. `all`: none. `now`: those that the first poll with this setting lists. A date (in `timezone`): those that Inlet discovers before that date. It does not matter when a transfer was sent, because the service does not say that; so a date in the past ignores nothing. Inlet records the ignored transfers; `inlet retry` downloads one of them nevertheless.",
+    "Which transfers to download. `all`: all of them. `now`: all except those that the first poll with this setting lists. A date (in `timezone`): those that Inlet discovers from that date on. Inlet records all other transfers as ignored; `inlet retry` downloads one of these nevertheless. It does not matter when a transfer was sent, because the service does not say that. So with a date in the past, Inlet downloads all transfers.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {
@@ -75,7 +75,7 @@ export const EXPECT = {
       within: {
         ...DURATION,
         description:
-          "How long before that time the transfer may arrive, at most 24h. A transfer that arrives earlier does not count. Default: any time since the previous expected time. With this default, a transfer that arrives late also counts as the next expected transfer.",
+          "How long before the time in `by` the transfer may arrive, at most 24h. A transfer that arrives earlier does not count. Default: any time since the previous expected time. With this default, a transfer that arrives late also counts as the next expected transfer.",
       },
     },
     required: ["sender", "by"],

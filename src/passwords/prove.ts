@@ -121,8 +121,8 @@ function isBadRequest({ code, answeredBy }: Fault): boolean {
 }
 
 /**
- * Whether the service counts no attempt. Only its own answer says so. A lock may be its verdict on an earlier attempt, and
- * a deleted transfer its verdict on this one.
+ * Whether the attempt cost nothing. Only the service's own answer says so. A deleted transfer may be its verdict on this
+ * attempt. So may a lock, if an earlier attempt of ours was refused or has an unknown verdict.
  */
 async function costsNothing({ code, answeredBy }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
   if (answeredBy === "unsent" || code === "PASSWORDS_HELD") return true;

@@ -133,9 +133,10 @@ ${keyTable(redis.properties, [])}
 There are three ways to reach a Redis. \`queue\` is an address in each of them:
 
 - **One server.** \`queue\` names its host, and its port if that is not 6379.
-- **Sentinels.** \`sentinels\` lists them. Inlet takes the scheme, user, password and database from \`queue\`, and ignores its host and port. Both
-  may be missing, as in \`rediss:///0\`; but an address with a user or a password is not valid without a host.
-- **A cluster.** \`cluster\` lists some of its nodes. Inlet uses \`queue\` as with sentinels. Its database must be 0, because a cluster has no other.
+- **Sentinels.** \`sentinels\` lists them. Inlet takes the scheme, user, password and database from \`queue\`, and ignores its host and port. Host
+  and port may be missing, as in \`rediss:///0\`; but an address with a user or a password is not valid without a host.
+- **A cluster.** \`cluster\` lists some of its nodes. Inlet uses \`queue\` as with sentinels. The database in \`queue\` must be 0, because a
+  cluster has no other.
 
 A password in \`queue\` is URL-encoded (\`/\` is \`%2F\`). A password in \`redis.password\` is not. With \`queue: embedded\`, Inlet ignores the keys of
 \`redis\`, with a warning.
