@@ -3,7 +3,7 @@
  * their steps, with crashes and power cuts.
  */
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { systemCode } from "../../../src/base/faults.ts";
 import type { EndRecord } from "../../../src/ledger/format.ts";
 import { nameOf } from "../../../src/ledger/paths.ts";
@@ -311,8 +311,8 @@ function makeScenario(name: string, spec: Spec): Scenario {
   };
 }
 
-async function addForeign(disk: ModelDisk): Promise<void> {
-  const file = await disk.create(FOREIGN.path, 0o600);
+async function addForeign(disk: ModelDisk, path = FOREIGN.path): Promise<void> {
+  const file = await disk.create(path, 0o600);
   await file.write(FOREIGN.text);
   await file.sync();
   await file.close();
@@ -415,6 +415,65 @@ function consume(disk: ModelDisk, { takes }: Spec): void {
     void disk.syncFolder(TAKEN);
   }
 }
+
+describe("a foreign entry that takes the name of a part after the end record", () => {
+  const NAMES = {
+    files: ["t1_one", "t1_two", "t1_done", "t1_manifest"],
+    few: ["t1_one", "t1_manifest"],
+    folder: ["t1_manifest", "t1_folder", "t1_done"],
+  } as const;
+  const cases = Object.entries(NAMES).flatMap(([kind, names]) =>
+    names.map((name) => [kind as Kind, name] as const),
+  );
+
+  test.each(cases)(
+    "stops a delivery of %s at %s until it is moved away, wherever a process crashes",
+    async (kind, name) => {
+      const foreign = `${FLAT}/${name}`;
+      const spec: Spec = { kind, transfers: [T1], workers: async () => [] };
+      let isCutShort = true;
+      for (let steps = 0; isCutShort; steps++) {
+        const disk = (await makeWorkFolder()).copy();
+        const check = startChecks(disk, spec);
+        const gate: Gate = async (_, step) => {
+          const value = await step();
+          expect([check(), disk.textOf(foreign)]).toEqual([undefined, FOREIGN.text]);
+          return value;
+        };
+        await endOnly(new Process(disk, ungated, false), T1, kind);
+        await addForeign(disk, foreign);
+        isCutShort = await recoverUntil(disk, gate, steps);
+        expect(await new Process(disk, gate, false).recover()).toContain(foreign);
+        const { rounds } = new Process(disk, gate, false);
+        const { end } = await rounds.current(nameOf(T1));
+        if (end === undefined) throw new TypeError("the round has ended");
+        await expect(rounds.place(end)).rejects.toMatchObject({
+          code: "TARGET_TAKEN",
+          message: expect.stringContaining(foreign),
+        });
+        expect(await rounds.isPlaced(end)).toBe(false);
+        await disk.rename(foreign, "/foreign");
+        const last = new Process(disk, ungated, false);
+        expect(await last.recover()).toBeUndefined();
+        expect(check()).toBeUndefined();
+        expect(await findUnfinished(disk, spec, last.rounds)).toBeUndefined();
+      }
+    },
+  );
+
+  const ungated: Gate = (_, step) => step();
+
+  /** A recovery that crashes after so many steps. Returns whether it did. */
+  async function recoverUntil(disk: ModelDisk, gate: Gate, steps: number): Promise<boolean> {
+    let taken = 0;
+    const crashing: Gate = (label, step) => {
+      if (taken++ >= steps) throw new Error("crashed");
+      return gate(label, step);
+    };
+    await new Process(disk, crashing, false).recover().catch(() => {});
+    return taken > steps;
+  }
+});
 
 test(
   "of two deliveries that claim one name at the same time, one gets it",
