@@ -18,9 +18,10 @@ function findOrdinaryFiles(): string[] {
   return globSync("test/**/*.test.ts", { cwd: import.meta.dirname }).filter((path) => !isTagged(path));
 }
 
+const exclude = findOrdinaryFiles();
+
 export default defineConfig({
   test: {
-    exclude: findOrdinaryFiles(),
     globalSetup: "test/support/built-program.ts",
     setupFiles: "test/support/layer.ts",
     // `npm test` excludes these, and `npm run test:system` runs only these.
@@ -33,9 +34,9 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000, interval: 20 } },
     projects: [
       { extends: true, test: { name: "architecture", include: ["test/architecture.test.ts"] } },
-      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
-      { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
-      { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
+      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude } },
+      { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"], exclude } },
+      { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"], exclude } },
       { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...MACHINES } },
       { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], ...MACHINES } },
       {
@@ -46,7 +47,6 @@ export default defineConfig({
           env: { INLET_TEST_QUEUE: "redis" },
           // Tags all tests.
           runner: "test/support/system-runner.ts",
-          exclude: [],
         },
       },
     ],
