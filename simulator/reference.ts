@@ -95,6 +95,6 @@ select requests: a request must match all of those that are given.
   { kind: "endless" }
       sends a list that never ends
   { kind: "encoding", encoding }
-      "gzip" compresses the answer, even if the client does not accept that; "br"
-      names an encoding that the answer does not have
+      "gzip" compresses the answer, even if the client does not accept that; "br" sends
+      the header "Content-Encoding: br", although the answer is not compressed
 `;

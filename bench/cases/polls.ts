@@ -43,7 +43,7 @@ export async function measurePolls(bench: Bench): Promise<Row[]> {
     bench.log(`  ${runs.young.at(-1)?.later[0]?.toFixed(3)} s  ${pages.at(-1)?.toFixed(3)} s of curl`);
   }
   const what = `poll of ${active.toLocaleString("en")} known active transfers`;
-  const withPast = `the same with ${past.toLocaleString("en")} ended transfers in the ledger`;
+  const withPast = `${what}, with ${past.toLocaleString("en")} ended ones in the ledger`;
   const later = (of: "young" | "old") => median(runs[of].flatMap((run) => run.later));
   const changed = median(runs.young.flatMap((run) => run.changed));
   const first = (of: "young" | "old") => median(runs[of].map((run) => run.first));

@@ -70,13 +70,13 @@ export const HANDOFF = group(
       ...MODE,
       default: "0750",
       description:
-        "Permissions of delivered folders, and of the folders between the inbox and a delivered folder that Inlet creates. The umask does not apply.",
+        "Permissions of delivered folders, and of the parent folders that Inlet creates for them in the inbox. The umask does not apply.",
     },
     group: {
       ...GROUP,
       default: "none",
       description:
-        "The name or number of a group for delivered files and folders, and for the folders between the inbox and a delivered folder that Inlet creates. With `none`, Inlet sets no group. Inlet must be a member of the group, or run as root. The inbox itself keeps its group.",
+        "The name or number of a group for delivered files and folders, and for the parent folders that Inlet creates for them in the inbox. With `none`, Inlet sets no group. Inlet must be a member of the group, or run as root. The inbox itself keeps its group.",
     },
     marker: {
       ...FILE_NAME,

@@ -119,7 +119,7 @@ export const NOTIFY = {
           title: `a list of ${NOTICE_KINDS.join(", ")}`,
           items: KIND,
           description:
-            "What to notify of in quiet hours too. An urgent notification waits for the time in `every` only after a message that already had an urgent one. After other messages it does not wait for that time. Default: `[disk]`.",
+            "What to notify of in quiet hours too. `every` delays an urgent notification only after a message with an urgent notification, not after other messages. Default: `[disk]`.",
         },
       },
       "One channel for notifications, with either `mail` or `webhook`.",

@@ -42,7 +42,7 @@ export interface ListedTransfer {
   readonly subject?: string | undefined;
   /** The confidential message. The service also answers `none` to recipients without access to it. */
   readonly messageFile: "present" | "none" | undefined;
-  /** Further fields as the service sent them, only if selected. */
+  /** Further fields as the service sent them, only if the query asks to keep them. */
   readonly more?: unknown;
 }
 

@@ -100,11 +100,11 @@ function badFields(problem: string): Fault {
 const SECRET = /(?:url|uri|href|link|password|token|secret)s?$/i;
 
 /**
- * The selected fields of an entry that the model does not have, as the service sent them, without secrets. `undefined` if
- * there are none.
+ * The selected fields of an entry that the model does not have, as the service sent them, without secrets. Without a
+ * selection: all such fields. `undefined` if there are none.
  */
-export function moreOf(entry: unknown, selection: FieldTree): unknown {
-  return pick(entry, selection, MODEL_FIELDS);
+export function moreOf(entry: unknown, selection: FieldTree | undefined): unknown {
+  return pick(entry, selection ?? true, MODEL_FIELDS);
 }
 
 function pick(value: unknown, wanted: true | FieldTree, inModel: true | FieldTree | undefined): unknown {

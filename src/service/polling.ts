@@ -90,11 +90,10 @@ function keepMore(
   answer: unknown,
   fields: PollQuery["fields"],
 ): Page<ListedTransfer> {
-  if (fields === undefined) return page;
   const { data } = answer as { readonly data: readonly ({ readonly trackingId?: unknown } | null)[] };
   const raw = new Map(data.map((entry) => [entry?.trackingId, entry]));
   const entries = page.entries.map((entry) => {
-    const more = moreOf(raw.get(entry.trackingId), fields as FieldTree);
+    const more = moreOf(raw.get(entry.trackingId), fields as FieldTree | undefined);
     return more === undefined ? entry : { ...entry, more };
   });
   return { ...page, entries };

@@ -35,7 +35,7 @@ export interface PollQuery extends PageQuery {
   readonly active?: boolean;
   /** Missing: the service's default. */
   readonly fields?: FieldSelection | FieldTree;
-  /** Puts selected fields that the model does not have into `more` of each entry. */
+  /** Puts selected fields that the model does not have into `more` of each entry; without `fields`, all that were sent. */
   readonly keepMore?: boolean;
 }
 

@@ -87,12 +87,16 @@ describe("lists", () => {
 
   test("the fields that the service chooses", async () => {
     const { api, simulator, trackingId } = await setUp();
+    const chosen = { transfer: { recipients: { bcc: [] } } };
     for (const direction of ["received", "sent"]) {
       const { stdout } = await api(
         ...["--json", direction, direction === "sent" ? "anna@supplier.example" : MAILBOX],
         ...["--fields", "default"],
       );
-      expect(JSON.parse(stdout)).toMatchObject([{ trackingId, state: "active", to: [MAILBOX] }]);
+      expect(JSON.parse(stdout)).toMatchObject([
+        { trackingId, state: "active", to: [MAILBOX], more: chosen },
+      ]);
+      expect(stdout).not.toContain("download?id=");
     }
     const polls = simulator.requests().filter(({ operation }) => /^(received|sent)$/.test(operation ?? ""));
     expect(polls.flatMap(({ query }) => query["fields"] ?? [])).toEqual([]);

@@ -48,7 +48,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       "it installs a package: test/flows/install.test.ts and test/systemd/service.test.ts do it",
     "npm install --global --prefix /opt/inlet ./inletd-0.2.0.tgz": "it installs a later package like this",
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
-    "usermod --append --groups inlet NAME": "it changes the users of the machine",
+    "usermod --append --groups consumers NAME": "it changes the users of the machine",
     "systemctl edit inlet":
       "it opens an editor: test/systemd/service.test.ts runs the unit with the drop-ins of the page",
     "inlet init":
@@ -66,6 +66,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       "test/image/image.test.ts does it, with podman",
   },
   "docs/operating.md": {
+    "usermod --append --groups inlet NAME": "it changes the users of the machine",
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
     "systemctl reload inlet": "it needs systemd: test/systemd/service.test.ts does it",
     "journalctl -u inlet -p warning":

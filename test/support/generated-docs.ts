@@ -159,8 +159,10 @@ Each entry of \`expect\` has these keys:
 ${keyTable(mailboxes.items.properties.expect.items.properties, mailboxes.items.properties.expect.items.required)}
 
 A transfer counts as arrived when a poll discovers it. If the expected transfer is missing, Inlet reports that once, after the first successful poll
-that began after the time in \`by\`. It also reports when the transfer arrives late. A new or changed expectation applies from the next period that
-begins after the change.
+that began after the time in \`by\`. It also reports when the transfer arrives late.
+
+Each expected time has a span in which the transfer may arrive. The span begins as long before the expected time as \`within\` says. Without
+\`within\`, it begins at the previous expected time. A new or changed expectation applies to the spans that begin after the change.
 
 Each entry of \`routes\` has these keys:
 

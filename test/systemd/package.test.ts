@@ -148,7 +148,15 @@ test("installs, configures, delivers, updates, removes and purges; deliveries al
   const moved = INBOX.replace("/srv", "/var/lib/inlet");
   expect(await machine.run("stat", "-c", "%U", `${moved}/t1`)).toBe("inlet\n");
 
+  // So does an empty inbox of a mailbox.
   await machine.sh("rm -r /var/lib/inlet");
+  await dpkg("--install", `/opt/packages/${next}`);
+  await machine.sh("install -d -o inlet /srv/lab");
+  await machine.write("/etc/inlet/inlet.yaml", "inbox: /srv/inbox\nmailboxes: [{ inbox: /srv/lab }]\n");
+  await dpkg("--purge", "inlet");
+  expect(await machine.run("stat", "-c", "%U", "/srv/lab")).toBe("inlet\n");
+
+  await machine.sh("rm -r /srv/lab");
   await dpkg("--install", `/opt/packages/${next}`);
   await dpkg("--purge", "inlet");
   expect(await present(machine, [...places, "/srv/inbox"])).toEqual([]);

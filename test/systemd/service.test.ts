@@ -174,6 +174,11 @@ describe("inlet.service", () => {
     const page = readFileSync(join(ROOT, "docs/recipes.md"), "utf8");
     const [, recipe = ""] = /<!-- arrived -->\n```yaml\n([\s\S]*?)```/.exec(page) ?? [];
     await machine.write("/etc/inlet/inlet.yaml", `${settings()}${recipe}`);
+    const installing = readFileSync(join(ROOT, "docs/installing.md"), "utf8");
+    const [, dropIn = ""] =
+      /```\n(\[Service\]\nSupplementaryGroups=consumers\n[\s\S]*?)```/.exec(installing) ?? [];
+    await machine.write("/etc/systemd/system/inlet.service.d/own.conf", dropIn);
+    await machine.sh(blockOf("systemd-consumers"));
     const here = "cd /opt/inlet/lib/node_modules/inletd;";
     await machine.sh(`useradd --system consumer; ${here} ${blockOf("take-transfers-install")}`);
     await machine.write("/usr/local/bin/import-transfer", IMPORT);
@@ -218,7 +223,7 @@ describe("inlet.service", () => {
     // From the command line, as the same user.
     await addTransfer(machine, "t5");
     await expect.poll(imported).toContain("t5");
-    await machine.sh(`runuser -u consumer -G inlet -- ${blockOf("take-transfers")}`);
+    await machine.sh(`runuser -u consumer -G consumers -- ${blockOf("take-transfers")}`);
     await expect.poll(() => machine.sh("ls /srv/taken/done | wc -l")).toBe("5\n");
   });
 

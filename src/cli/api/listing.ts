@@ -61,7 +61,7 @@ export function addListing(api: Command, run: Run): void {
       .option("--inactive", "only transfers that can no longer be downloaded")
       .option(
         "--fields <expression>",
-        "the fields to request, such as 'status(state),transfer(files)'; 'default' lets the service choose; --json shows them all",
+        "the fields to request, such as 'status(state),transfer(files)'; 'default' lets the service choose; with --json, 'more' has the fields that Inlet does not interpret",
         (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
       );
   }
@@ -116,9 +116,9 @@ async function listTransfers(
 }
 
 function fieldsOf({ fields, json }: ListOptions & ApiOptions): Pick<PollQuery, "fields" | "keepMore"> {
-  if (fields === SERVICE_DEFAULT) return {};
   if (fields === undefined) return { fields: SHOWN_FIELDS };
-  return { fields, keepMore: json === true };
+  const keepMore = json === true;
+  return fields === SERVICE_DEFAULT ? { keepMore } : { fields, keepMore };
 }
 
 async function listLegacy(call: Call<ListOptions>, email: string): Promise<Outcome> {

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { type FieldSelection, formatFields, KNOWN_FIELDS, parseFields } from "../../../src/service/fields.ts";
+import {
+  type FieldSelection,
+  formatFields,
+  KNOWN_FIELDS,
+  moreOf,
+  parseFields,
+} from "../../../src/service/fields.ts";
 
 describe("the field selection", () => {
   test("formats every path of the specification", () => {
@@ -70,6 +76,34 @@ describe("the field selection", () => {
         },
       ),
     );
+  });
+});
+
+describe("fields that the model does not have", () => {
+  const entry = {
+    trackingId: "A1B2-C3D4",
+    status: { state: "ACTIVE", recipients: [{ downloadUrl: "https://x.example/?password=y" }], retries: 2 },
+    transfer: {
+      recipients: { to: [], bcc: ["b@x.example"] },
+      expirationDate: "",
+      webLink: "https://x.example",
+    },
+    later: { size: 5, accessToken: "z" },
+  };
+
+  test("are those of the selection", () => {
+    expect(moreOf(entry, parseFields("status(retries),transfer(recipients(to))"))).toEqual({
+      status: { retries: 2 },
+    });
+  });
+
+  test("are all that were sent, without links and secrets, if nothing was selected", () => {
+    expect(moreOf(entry, undefined)).toEqual({
+      status: { retries: 2 },
+      transfer: { recipients: { bcc: ["b@x.example"] } },
+      later: { size: 5 },
+    });
+    expect(moreOf({ trackingId: "A1B2-C3D4", status: { state: "ACTIVE" } }, undefined)).toBeUndefined();
   });
 });
 
