@@ -321,7 +321,7 @@ const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "An older, incompatible version of Inlet wrote this work folder",
     advice:
-      "Nothing was changed. Let the older version deliver its open transfers, then move the work folder away.",
+      "Nothing was changed. Let the older version deliver its open transfers. Then set since: now for every mailbox, so that transfers that are still listed are not delivered again, and move the work folder away.",
   },
   LINKS_MISSING: {
     verdict: "fatal",

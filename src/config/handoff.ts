@@ -96,7 +96,7 @@ export const HANDOFF = group(
       maxLength: 200,
       default: "{trackingId}_{name}",
       description:
-        "The names of single files. Placeholders: `{name}`, and those of `layout`. It must contain `{name}`, and `{trackingId}` or `{transferId}`. If a name is taken, the file gets a number: `NAME-2`.",
+        "The names of single files. Placeholders: `{name}`, and those of `layout`. It must contain `{name}`, and `{trackingId}` or `{transferId}`. If a name is taken, the file gets a number before its extension: `report-2.pdf`.",
     },
     manifest: {
       type: "string",

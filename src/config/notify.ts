@@ -119,7 +119,7 @@ export const NOTIFY = {
           title: `a list of ${NOTICE_KINDS.join(", ")}`,
           items: KIND,
           description:
-            "What to notify of in quiet hours too. `every` delays an urgent notification only after a message with an urgent notification, not after other messages. Default: `[disk]`.",
+            "What to notify of in quiet hours too. Between two messages with urgent notifications, `every` still applies. Other messages do not delay an urgent notification. Default: `[disk]`.",
         },
       },
       "One channel for notifications, with either `mail` or `webhook`.",

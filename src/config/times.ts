@@ -75,7 +75,7 @@ export const EXPECT = {
       within: {
         ...DURATION,
         description:
-          "How long before the time in `by` the transfer may arrive, at most 24h. A transfer that arrives earlier does not count. Default: any time since the previous expected time. With this default, a transfer that arrives late also counts for the next expected time. If no other transfer arrives by then, Inlet does not report that.",
+          "How long before the time in `by` the transfer may arrive, at most 24h. A transfer that arrives earlier does not count. Default: any time since the previous expected time. With this default, a late transfer also counts for the next expected time, so Inlet does not report if the next one is missing.",
       },
     },
     required: ["sender", "by"],

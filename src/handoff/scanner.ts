@@ -80,10 +80,10 @@ export class Scanner {
     let [due, isGood, isListed] = [0, true, false];
     const summary = new Summary((delivery) => this.#tools.handoffOf(delivery));
     const fail = (key: string, error: unknown): undefined => {
-      if (!this.#hooks.failed(key, error)) return;
-      isGood = false;
-      if (key !== "") summary.addUnread();
+      if (this.#hooks.failed(key, error)) isGood = false;
+      if (key !== "") summary.addUnreadable();
     };
+    const failingBefore = [...this.#failing];
     this.#failing.clear();
     this.#seen = 0;
     const visitFound = async (found: FoundEntry) => {
@@ -103,6 +103,7 @@ export class Scanner {
     } catch (error) {
       if (signal.aborted) return due;
       fail("", error);
+      for (const key of failingBefore) this.#failing.add(key);
     }
     if (isGood) this.#hooks.succeeded();
     // Else the last summary of all entries stays in force. Before the first one, a partial one is better than none.

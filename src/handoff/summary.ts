@@ -41,6 +41,11 @@ export class Summary implements HandoffSummary {
     this.#hasUnread = true;
   }
 
+  /** Adds a delivery whose entry cannot be read. It may be older than the oldest one that can. */
+  addUnreadable(): void {
+    this.waiting++;
+  }
+
   add(entry: Entry, delivery: Delivery): void {
     const isWaiting = entry.pickedUpAt === undefined;
     if (isWaiting) {

@@ -58,11 +58,13 @@ export class Retention {
       await disk.list(folder).catch(() => []),
       (file) => parseRecordFile(file)?.name ?? "",
     );
+    let placements: readonly string[] | undefined;
     for (const [name, files] of transfers) {
       if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
       await this.#tools.watermark.forget(name);
-      await this.#removePlacements(name);
+      placements ??= await disk.list(paths.placements);
+      await this.#removePlacements(name, placements);
       // From the first round on: if the sweep is cut short, later records still show the end.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
         await tryUnlink(disk, join(folder, file));
@@ -71,10 +73,10 @@ export class Retention {
   }
 
   /** Usually the end of a hand-off has removed them. A lost or damaged entry in the outbox leaves them. */
-  async #removePlacements(name: string): Promise<void> {
+  async #removePlacements(name: string, placements: readonly string[]): Promise<void> {
     const { disk, paths } = this.#tools;
-    for (const entry of await disk.list(paths.placements)) {
-      const id = parseStaged(entry);
+    for (const entry of placements) {
+      const id = entry.startsWith(name) ? parseStaged(entry) : undefined;
       if (id?.name === name) await disk.removeTree(paths.placement(id));
     }
   }

@@ -120,6 +120,7 @@ export class Channel {
 
   change(settings: ChannelSettings): void {
     this.#settings = settings;
+    this.#isPartlyRefused = false;
     this.#shared.change(({ pending }) => pending.keepOnly((notice) => this.#isWanted(notice)));
     this.#retryAtMs = 0;
     this.#planSoon();

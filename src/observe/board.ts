@@ -22,7 +22,7 @@ import { byUrgency, TransferBoard } from "./transfer-board.ts";
 const MAX_SHOWN = 100;
 const MAX_RECENT = 50;
 
-type GeneralTrouble = "disk" | "queue" | "configuration" | "notify";
+type GeneralTrouble = "disk" | "queue" | "configuration" | "handoffs" | "notify";
 
 export class Board {
   readonly #facts: DaemonFacts;
@@ -149,6 +149,8 @@ export class Board {
       "disk-has-room": () => this.#troubles.delete("disk"),
       "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
       "queue-back": () => this.#troubles.delete("queue"),
+      "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
+      "handoffs-resumed": () => this.#troubles.delete("handoffs"),
       "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
       "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
       "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),

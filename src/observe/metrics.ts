@@ -20,7 +20,7 @@ const STATES: readonly State[] = [
   "gone",
 ];
 const ENDS: readonly State[] = ["delivered", "quarantined", "gone"];
-const TROUBLES = ["disk", "queue", "configuration", "notify"] as const;
+const TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"] as const;
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;

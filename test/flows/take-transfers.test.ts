@@ -1,3 +1,4 @@
+// @module-tag system
 /** The shell consumer of docs/recipes.md, killed at every step and started twice. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -134,7 +135,7 @@ describe("take-transfers", () => {
     expect(transfersIn(room.inbox)).toHaveLength(2);
   });
 
-  test("refuses a folder on another mount, where mv would copy", { tags: ["system"] }, async () => {
+  test("refuses a folder on another mount, where mv would copy", async () => {
     const room = await prepare();
     const { exitCode, stderr } = await room.take("", `/dev/shm/inlet-test-${process.pid}`);
     await rm(`/dev/shm/inlet-test-${process.pid}`, { recursive: true });

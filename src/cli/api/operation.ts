@@ -63,7 +63,10 @@ export function addTransferOperation<Options>(
   const opening = async (call: Call<Options & PasswordOptions>, transferId = "", ...args: string[]) =>
     operation(call, await accessTo(call.context, transferId, call.options), ...args);
   return addOperation(parent, run, name, summary, opening)
-    .argument("<transfer-id>", "the recipient's id of the transfer, as listed by inlet api received")
+    .argument(
+      "<transfer-id>",
+      "the transfer-id, which differs for each recipient; inlet api received lists it",
+    )
     .option("--password-file <file>", "read the password from a file, or from standard input for -")
     .addOption(
       new Option("--no-password", "send no password, for transfers that need none").conflicts("passwordFile"),

@@ -330,18 +330,20 @@ test("an entry that cannot be read counts as waiting, and an outbox that cannot 
   for (const trackingId of ["t1", "t2"]) await bench.deliver(trackingId);
   const counts: string[] = [];
   let unreadable: readonly string[] = [];
+  let fault: "DISK_UNREADABLE" | "RECORD_UNREADABLE" = "DISK_UNREADABLE";
   const handoffs = await bench.open({
     ledger: {
       ...bench.ledger,
       async readEnd(name, round) {
         const end = await bench.ledger.readEnd(name, round);
-        if (unreadable.includes(end?.trackingId ?? "")) throw new Fault("DISK_UNREADABLE");
+        if (unreadable.includes(end?.trackingId ?? "")) throw new Fault(fault);
         return end;
       },
     },
     patience: { ...HANDOFF_PATIENCE, giveUpMs: 0 },
     emit: bench.emitAnd({
-      "outbox-scanned": ({ summary: { waiting, troubled } }) => void counts.push(`${waiting} ${troubled}`),
+      "outbox-scanned": ({ summary: { waiting, troubled, oldestMs } }) =>
+        void counts.push(`${waiting} ${troubled}${oldestMs === undefined ? ", no time" : ""}`),
     }),
   });
   const scan = async (...failing: string[]) => {
@@ -349,13 +351,16 @@ test("an entry that cannot be read counts as waiting, and an outbox that cannot 
     await handoffs.finish();
     return counts.splice(0).at(-1);
   };
-  expect(await scan("t1", "t2")).toBe("2 0");
-  expect(await scan("t1")).toBe("2 1");
-  expect(await scan()).toBe("2 2");
+  for (fault of ["DISK_UNREADABLE", "RECORD_UNREADABLE"] as const) {
+    expect(await scan("t1", "t2")).toBe("2 0, no time");
+    expect(await scan("t1")).toBe("2 1");
+    expect(await scan()).toBe("2 2");
+  }
   const [outbox, away] = [outboxIn(bench.work), join(bench.work, "away")];
   await rename(outbox, away);
   await writeFile(outbox, "");
   expect(await scan()).toBeUndefined();
+  expect(handoffs.failing()).toBe(2);
   await rm(outbox);
   await rename(away, outbox);
   expect(await scan()).toBe("2 2");

@@ -333,6 +333,14 @@ describe("being ready", () => {
   });
 });
 
+test("an outbox that cannot be read is a problem until it can be read again", () => {
+  const { board } = openBoard();
+  board.listener({ type: "handoffs-stuck", fault: new Fault("DISK_UNREADABLE") });
+  expect(board.read().troubles).toMatchObject([{ what: "handoffs", code: "DISK_UNREADABLE" }]);
+  board.listener({ type: "handoffs-resumed", stuckForMs: 1 });
+  expect(board.read().troubles).toEqual([]);
+});
+
 test("every state of a record is shown, or is a good end", () => {
   const { board } = openBoard();
   const states: State[] = ["discovered", "downloading", "waiting", "delivering", "quarantined", "gone"];
