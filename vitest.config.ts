@@ -2,7 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-// Most test files have a process of their own: the first one compiles the test runner for the others.
+// Each test file has a process of its own: the first one compiles the test runner for the others.
 process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cache/compiled");
 
 /**
@@ -11,16 +11,14 @@ process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cac
  */
 const MACHINES = { testTimeout: 900_000, sequence: { groupOrder: 1 } };
 
-const files = globSync("test/**/*.test.ts", { cwd: import.meta.dirname });
-const contains = (path: string, pattern: RegExp) => pattern.test(readFileSync(path, "utf8"));
-const isTagged = (path: string) => contains(path, /"system"|@module-tag system/);
-
 /** `npm run test:system` need not load the many files without such a test. */
-const isSystemRun = process.argv.includes("--tags-filter=system");
-const exclude = isSystemRun ? files.filter((path) => !isTagged(path)) : [];
+function findOrdinaryFiles(): string[] {
+  if (!process.argv.includes("--tags-filter=system")) return [];
+  const isTagged = (path: string) => /"system"|@module-tag system/.test(readFileSync(path, "utf8"));
+  return globSync("test/**/*.test.ts", { cwd: import.meta.dirname }).filter((path) => !isTagged(path));
+}
 
-/** They replace modules, so they need a process of their own. The other unit tests share a few processes. */
-const MOCKING = files.filter((path) => path.startsWith("test/unit/") && contains(path, /\bvi\.mock\(/));
+const exclude = findOrdinaryFiles();
 
 export default defineConfig({
   test: {
@@ -36,16 +34,7 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000, interval: 20 } },
     projects: [
       { extends: true, test: { name: "architecture", include: ["test/architecture.test.ts"] } },
-      {
-        extends: true,
-        test: {
-          name: "unit",
-          include: ["test/unit/**/*.test.ts"],
-          exclude: [...exclude, ...MOCKING],
-          isolate: false,
-        },
-      },
-      { extends: true, test: { name: "unit with mocks", include: MOCKING, exclude } },
+      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"], exclude } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"], exclude } },
       { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...MACHINES } },
