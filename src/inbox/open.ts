@@ -17,7 +17,7 @@ interface Identity {
   readonly ino: bigint;
 }
 
-/** `root`: the common inbox. `staging`: where staged folders are, on the same file system. `root` must exist; `staging` is created. */
+/** `root`: the common inbox, which must exist. `staging`: for staged folders, on the same file system; is created. */
 export async function openInbox(root: string, staging: string, minFreeBytes: number): Promise<Inbox> {
   await makeFolderDurably(staging, 0o700);
   // All inboxes are on the disk of the staged folders.

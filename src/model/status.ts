@@ -48,7 +48,10 @@ export interface DaemonFacts {
 
 /** One cause, however many mailboxes it affects. */
 export interface Trouble {
-  /** `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, or `service ADDRESS` if several of its mailboxes are affected. */
+  /**
+   * `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, or `service ADDRESS` if several of its
+   * mailboxes are affected.
+   */
   readonly what: string;
   /** The names of the mailboxes that it affects. */
   readonly mailboxes?: readonly string[] | undefined;

@@ -78,7 +78,7 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
   refused: {
     one: "transfer cannot be delivered",
     many: "transfers cannot be delivered",
-    todo: "inlet status says why. Correct the cause. A transfer then needs inlet retry.",
+    todo: "inlet status says why. Correct the cause, then use inlet retry for each transfer.",
     command: "retry",
     list: "list --state waiting",
   },
