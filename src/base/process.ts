@@ -12,7 +12,10 @@ export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void
 /** Why a program could not be started: the end of a sentence about it. */
 export function describeStartFailure(error: NodeJS.ErrnoException): string {
   if (error.code === "ENOENT") return "was not found";
-  return error.code === "EACCES" ? "may not be run by this user" : `could not be started (${error.code})`;
+  if (error.code !== "EACCES") return `could not be started (${error.code})`;
+  // A name is looked for in PATH, where a folder that this user may not enter leads to the same error.
+  const isPath = error.path?.includes("/") ?? false;
+  return isPath ? "may not be run by this user" : "was not found in PATH, or may not be run by this user";
 }
 
 /**

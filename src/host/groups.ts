@@ -8,8 +8,8 @@ import { Fault, systemCode } from "../base/faults.ts";
 const LOOKUP_TIMEOUT_MS = 10_000;
 
 /**
- * The number of a group. `getent` also knows groups of directory services such as LDAP; where it is missing, `/etc/group`
- * is read. Throws `GROUP_UNKNOWN` and `STOPPED`.
+ * The number of a group. `getent` also knows groups of directory services such as LDAP; where it cannot be started,
+ * `/etc/group` is read. Throws `GROUP_UNKNOWN` and `STOPPED`.
  */
 export async function findGroup(
   group: string,
@@ -38,7 +38,8 @@ async function readEntry(
     return (await promisify(execFile)(program, [database, group], options)).stdout.split("\n")[0];
   } catch (error) {
     if (signal.aborted) throw new Fault("STOPPED", { cause: error });
-    if (systemCode(error) !== "ENOENT") return undefined;
+    // ENOENT, or EACCES if Inlet may not enter a folder of PATH. An exit code is an answer.
+    if (!systemCode(error).startsWith("E")) return undefined;
     const lines = (await readFile("/etc/group", "utf8").catch(() => "")).split("\n");
     return lines.find((line) => line.startsWith(`${group}:`));
   }

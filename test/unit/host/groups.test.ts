@@ -12,8 +12,15 @@ describe("a group", () => {
     expect(await findGroup("4294967294", SIGNAL)).toBe(4_294_967_294);
     const [name = "", , gid] = readFileSync("/etc/group", "utf8").split("\n")[1]?.split(":") ?? [];
     expect(await findGroup(name, SIGNAL)).toBe(Number(gid));
-    // Without `getent`, the file is read.
-    expect(await findGroup(name, SIGNAL, ["no-such-program", "group"])).toBe(Number(gid));
+  });
+
+  test("is read from /etc/group if getent is missing or cannot be executed", async () => {
+    const [name = "", , gid] = readFileSync("/etc/group", "utf8").split("\n")[1]?.split(":") ?? [];
+    const program = join(await makeFolder(), "lookup");
+    await writeFile(program, "#!/bin/sh\nexit 2\n", { mode: 0o644 });
+    for (const lookUp of ["no-such-program", program]) {
+      expect(await findGroup(name, SIGNAL, [lookUp, "group"])).toBe(Number(gid));
+    }
   });
 
   test("that is unknown is a fault that names it", async () => {
