@@ -18,6 +18,8 @@ export interface CrashTask {
   /** The number of the group of delivered files. */
   readonly group?: string;
   readonly since?: "now";
+  /** Only creates the folders. */
+  readonly paused?: boolean;
   readonly handoff?: HandoffTask;
   /** A script for the check, and its arguments. */
   readonly check?: readonly [string, ...string[]];
@@ -35,6 +37,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
     fetch: task.fetch,
     inbox: task.inbox,
     since: task.since,
+    paused: task.paused ?? false,
     layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });

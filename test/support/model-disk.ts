@@ -9,36 +9,52 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { Disk, DiskFile, EntryKind } from "../../src/base/disk.ts";
 
+/** Each text that occurs on a disk has a small number. */
+const numbers = new Map<string, number>();
+
+function numberOf(text: string): number {
+  const known = numbers.get(text);
+  if (known !== undefined) return known;
+  numbers.set(text, numbers.size);
+  return numbers.size - 1;
+}
+
 class ModelFile {
   readonly kind = "file";
   /** The path of its creation, which identifies it. */
   readonly origin: string;
+  readonly number: number;
   text = "";
   syncedText = "";
 
-  constructor(origin: string) {
+  constructor(origin: string, number = numberOf(origin)) {
     this.origin = origin;
+    this.number = number;
   }
 }
 
 class ModelFolder {
   readonly kind = "folder";
   readonly origin: string;
+  readonly number: number;
   entries = new Map<string, Node>();
   /** The entries that survive a power cut. */
   syncedEntries = new Map<string, Node>();
 
-  constructor(origin: string) {
+  constructor(origin: string, number = numberOf(origin)) {
     this.origin = origin;
+    this.number = number;
   }
 }
 
 class ModelLink {
   readonly kind = "link";
   readonly origin: string;
+  readonly number: number;
 
   constructor(origin: string) {
     this.origin = origin;
+    this.number = numberOf(origin);
   }
 }
 
@@ -122,13 +138,13 @@ export class ModelDisk implements Disk {
     const facts: number[] = [];
     const nodes = new Set<Node>([this.#root]);
     for (const node of nodes) {
-      if (node.kind === "file") facts.push(pack(0, node.origin, node.text, node.syncedText));
+      if (node.kind === "file") facts.push(pack(0, node.number, node.text, numberOf(node.syncedText)));
       if (node.kind === "folder") addEntries(node, nodes, facts);
     }
     for (const { folder, name, node, from } of this.#nameChanges) {
-      facts.push(pack(3, folder.origin, name, node?.origin ?? ""));
+      facts.push(pack(3, folder.number, name, node?.number ?? NOTHING));
       for (const location of from)
-        facts.push(pack(4, location.folder.origin, location.name, node?.origin ?? ""));
+        facts.push(pack(4, location.folder.number, location.name, node?.number ?? NOTHING));
     }
     const text = hash("sha1", new Uint8Array(Float64Array.from(facts).sort().buffer), "base64");
     this.#digest = { version: this.#version, text };
@@ -343,41 +359,36 @@ export class ModelDisk implements Disk {
 
   /** `ENOTDIR` if a parent is a file. */
   #whyMissing(path: string): "ENOENT" | "ENOTDIR" {
-    const segments = segmentsOf(path);
-    const isFile = (_: string, index: number) =>
-      this.#find(`/${segments.slice(0, index + 1).join("/")}`)?.kind === "file";
-    return segments.slice(0, -1).some(isFile) ? "ENOTDIR" : "ENOENT";
+    let node: Node | undefined = this.#root;
+    for (const name of segmentsOf(path)) {
+      if (node?.kind !== "folder") return node?.kind === "file" ? "ENOTDIR" : "ENOENT";
+      node = node.entries.get(name);
+    }
+    return "ENOENT";
   }
 }
 
 function addEntries(
-  { origin, entries, syncedEntries }: ModelFolder,
+  { number, entries, syncedEntries }: ModelFolder,
   nodes: Set<Node>,
   facts: number[],
 ): void {
   for (const [name, child] of entries) {
-    facts.push(pack(1, origin, name, child.origin));
+    facts.push(pack(1, number, name, child.number));
     nodes.add(child);
   }
   for (const [name, child] of syncedEntries) {
-    facts.push(pack(2, origin, name, child.origin));
+    facts.push(pack(2, number, name, child.number));
     nodes.add(child);
   }
 }
 
-/** Each text that occurs on a disk has a small number. */
-const numbers = new Map<string, number>();
-
-function numberOf(text: string): number {
-  const known = numbers.get(text);
-  if (known !== undefined) return known;
-  numbers.set(text, numbers.size);
-  return numbers.size - 1;
-}
+/** Instead of the number of a node. */
+const NOTHING = numberOf("");
 
 /** A fact about a disk as one number, with less than 65,536 different texts. */
-function pack(kind: number, ...texts: readonly [string, string, string]): number {
-  return texts.reduce((packed, text) => packed * 65_536 + numberOf(text), kind);
+function pack(kind: number, first: number, text: string, last: number): number {
+  return ((kind * 65_536 + first) * 65_536 + numberOf(text)) * 65_536 + last;
 }
 
 function refuseToReplace(node: Node, replaced: Node, path: string): void {
@@ -419,12 +430,12 @@ function copyOf(
   if (known !== undefined) return known;
   if (node.kind === "link") return node;
   if (node.kind === "file") {
-    const copy = new ModelFile(node.origin);
+    const copy = new ModelFile(node.origin, node.number);
     copy.text = copy.syncedText = survivors.has(node) ? node.text : node.syncedText;
     copies.set(node, copy);
     return copy;
   }
-  const copy = new ModelFolder(node.origin);
+  const copy = new ModelFolder(node.origin, node.number);
   copies.set(node, copy);
   for (const [name, child] of entriesOf(node)) {
     copy.entries.set(name, copyOf(child, entriesOf, survivors, copies));

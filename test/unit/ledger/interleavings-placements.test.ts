@@ -340,7 +340,16 @@ async function restart(left: ModelDisk, spec: Spec, afterStep: () => void): Prom
 /** Every part that is or was in the inbox. */
 function visible(disk: ModelDisk): Written[] {
   const texts = [INBOX, TAKEN].flatMap((place) => [...disk.filesBelow(place).values()]);
-  return texts.filter((text) => text !== FOREIGN.text).map((text) => JSON.parse(text || "{}") as Written);
+  return texts.filter((text) => text !== FOREIGN.text).map((text) => parse(text) as Written);
+}
+
+const parsed = new Map<string, unknown>();
+
+/** The same texts are looked at after each step. */
+function parse(text = ""): unknown {
+  const value = parsed.get(text) ?? JSON.parse(text || "{}");
+  parsed.set(text, value);
+  return value;
 }
 
 /** Checks that hold at any time. */
@@ -362,7 +371,7 @@ function findFlaw(disk: ModelDisk, { kind, hasForeign }: Spec): string | undefin
     const id = `${name}~${round} ${part}`;
     if (seen.has(id)) return `I2: ${id} was delivered twice`;
     seen.add(id);
-    const end = JSON.parse(disk.textOf(PATHS.end(name, round)) ?? "{}") as EndRecord;
+    const end = parse(disk.textOf(PATHS.end(name, round))) as EndRecord;
     if (end.token !== token) return `I2: ${id} of ${token}, and the round ended with ${end.token}`;
   }
   for (const { name, round, part } of parts) {
