@@ -16,21 +16,22 @@ import { childProgram, makeFolder, runCommand } from "../support/program.ts";
 import { openTestSimulator } from "../support/service.ts";
 import { oneIn } from "../support/thorough.ts";
 
-/** There are some 70. */
-const MIN_STEPS = 50;
+/** There are some 40. */
+const MIN_STEPS = 35;
 /** After these steps all names are durable. */
 const PROMISES = ["round ended", "content placed"];
 
 describe("I1 whole or nothing, I2 once: a power cut at any step leads to the same end as an undisturbed run", () => {
   test.each([
-    ["by single files", "files", 2, {}],
-    ["by ZIP", "zip", 4, {}],
-    ["after a check", "files", 4, { check: ["sha256sum --quiet -c SHA256SUMS"] }],
+    ["by single files", "files", 1, {}],
+    ["by ZIP", "zip", 3, {}],
+    ["after a check", "files", 3, { check: ["sha256sum --quiet -c SHA256SUMS"] }],
+    ["in folders that do not exist yet", "files", 4, { isNew: true }],
   ] as const)(
     "%s",
     async (name, fetch, interval, more) => {
       const { url, clientId } = await openTestSimulator({ transfers: PLANS });
-      const cutPower = await openPowerSwitch({ url, clientId, fetch, ...more });
+      const cutPower = await openPowerSwitch({ url, clientId, fetch, isNew: false, ...more });
       const every = oneIn(interval);
       const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
         cutPower((lane + 1) * every, AT_ONCE * every),
@@ -113,7 +114,7 @@ function describeEnd(state: DiskState): string[] {
 
 /** Fails without root or loop devices: a skipped test would prove nothing. */
 async function openPowerSwitch(
-  service: Pick<PowerTask, "url" | "clientId" | "fetch" | "check">,
+  service: Pick<PowerTask, "url" | "clientId" | "fetch" | "check" | "isNew">,
 ): Promise<(first: number, every: number) => Promise<Aftermath[]>> {
   if (process.getuid?.() !== 0) {
     throw new Error("a power cut needs root, to mount a file system: run this as root");

@@ -32,6 +32,8 @@ export interface PowerTask extends Omit<CrashTask, "folder"> {
   /** An empty folder for all mounts. */
   readonly folder: string;
   readonly programs: Readonly<Record<"mount" | "umount" | "mkfs.ext4" | "perl", DebianProgram>>;
+  /** The daemon also creates its folders. */
+  readonly isNew: boolean;
   /** The steps at which the power is cut. */
   readonly first: number;
   readonly every: number;
@@ -79,12 +81,19 @@ mkdirSync(disk);
 writeFileSync(blank, "");
 truncateSync(blank, IMAGE_BYTES);
 run("mkfs.ext4", ["-q", "-F", "-b", "4096", blank]);
+if (!task.isNew) await makeFolders();
 let [cut, isOver] = [task.first, false];
 while (!isOver) {
   const aftermath = await cutPower(cut);
   process.stdout.write(`${JSON.stringify(aftermath)}\n`);
   isOver = aftermath.report === undefined;
   cut += task.every;
+}
+
+async function makeFolders(): Promise<void> {
+  run("mount", ["-o", OPTIONS, blank, disk]);
+  await runCrashDaemon({ ...task, folder: disk, paused: true });
+  await unmount();
 }
 
 async function cutPower(cut: number): Promise<Aftermath> {
