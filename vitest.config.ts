@@ -33,12 +33,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000, interval: 20 } },
     projects: [
-      { extends: true, test: { name: "architecture", include: ["test/architecture.test.ts"] } },
-      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude } },
-      { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"], exclude } },
-      { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"], exclude } },
-      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...MACHINES } },
-      { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], ...MACHINES } },
+      // First, because its files take long: otherwise one of them would run alone at the end.
       {
         extends: true,
         test: {
@@ -49,6 +44,12 @@ export default defineConfig({
           runner: "test/support/system-runner.ts",
         },
       },
+      { extends: true, test: { name: "architecture", include: ["test/architecture.test.ts"] } },
+      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude } },
+      { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"], exclude } },
+      { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"], exclude } },
+      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], ...MACHINES } },
+      { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], ...MACHINES } },
     ],
   },
 });
