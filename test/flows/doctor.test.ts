@@ -36,7 +36,8 @@ describe("a healthy installation", () => {
     const { config, folder, simulator } = await install();
     const { exitCode, stdout, stderr } = await runOnTerminal(["doctor", "--config", config]);
     expect([exitCode, stderr]).toEqual([0, ""]);
-    expect(stdout).toContain("All is well");
+    const isTroubled = /warning +kind:/.test(stdout);
+    expect(stdout).toContain(isTroubled ? "Inlet can run, with 1 warning." : "All is well");
     for (const area of ["configuration", "folders", "file system", "queue", "service", "daemon"]) {
       expect(stdout).toContain(area);
     }
@@ -201,8 +202,10 @@ describe("the configuration", () => {
       http: { listen: "127.0.0.1:0", actions: true, token: { command: ["false"] } },
     });
     await chmod(config, 0o644);
-    expect((await runProgram(["doctor", "--config", config])).stderr).toBe("2 checks failed, 1 warning.\n");
+    const { stderr } = await runProgram(["doctor", "--config", config]);
     const { findings, outcome } = await examine(config);
+    const other = warningsOfDisk(findings);
+    expect(stderr).toBe(`2 checks failed, ${other === 0 ? "1 warning" : "2 warnings"}.\n`);
     expect(outcome).toBe("usage");
     expect(find(findings, "configuration", "secrets")).toMatchObject({
       status: "failed",
@@ -213,7 +216,8 @@ describe("the configuration", () => {
       detail: "/nowhere/vault is not an executable program",
     });
     const warnings = findings.filter(({ status }) => status === "warning").map(({ detail }) => detail);
-    expect(warnings).toEqual([expect.stringContaining(`chmod go= ${config}`)]);
+    expect(warnings[0]).toContain(`chmod go= ${config}`);
+    expect(warnings).toHaveLength(1 + other);
   });
 });
 
@@ -223,7 +227,9 @@ test("a summary with a warning does not say that all is well", async () => {
   });
   await chmod(config, 0o644);
   const { exitCode, stderr } = await runProgram(["doctor", "--config", config]);
-  expect([exitCode, stderr]).toEqual([0, "Inlet can run, with 1 warning.\n"]);
+  const other = warningsOfDisk((await examine(config)).findings);
+  const warnings = other === 0 ? "1 warning" : "2 warnings";
+  expect([exitCode, stderr]).toEqual([0, `Inlet can run, with ${warnings}.\n`]);
 });
 
 describe("folders", () => {
@@ -616,6 +622,11 @@ function find(findings: readonly Finding[], area: string, check: string): Findin
   const found = findings.find((finding) => finding.area === area && finding.check === check);
   if (found === undefined) throw new Error(`no ${area} ${check} in ${JSON.stringify(findings, null, 2)}`);
   return found;
+}
+
+/** Temporary folders can be on a file system that doctor warns of, such as tmpfs. */
+function warningsOfDisk(findings: readonly Finding[]): number {
+  return find(findings, "file system", "kind").status === "warning" ? 1 : 0;
 }
 
 async function tree(folder: string): Promise<string[]> {

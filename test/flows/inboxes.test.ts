@@ -1,7 +1,7 @@
 /** Mailboxes with inboxes of their own: I1, I2 and I5 hold in each of them, and after changes of the configuration. */
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
@@ -10,7 +10,13 @@ import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemo
 import { makeHandoff } from "../support/handoff.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { childProgram, runCommand, runProgram, startProgram } from "../support/program.ts";
+import {
+  childProgram,
+  makeFolderElsewhere,
+  runCommand,
+  runProgram,
+  startProgram,
+} from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
@@ -124,8 +130,7 @@ describe("two mailboxes with two inboxes", () => {
 describe("an inbox on another file system", () => {
   test("refuses the start, with the path and what to do, and nothing is downloaded", async () => {
     const { settings, simulator } = await setUp([SALES]);
-    const elsewhere = await mkdtemp("/dev/shm/inlet-inbox-");
-    onTestFinished(() => rm(elsewhere, { recursive: true }));
+    const elsewhere = await makeFolderElsewhere();
     const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox: elsewhere }));
     const options = { mode: "run", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
     await expect(runDaemon({ ...settings, mailboxes }, options)).rejects.toMatchObject({
@@ -138,8 +143,7 @@ describe("an inbox on another file system", () => {
 
   test("is refused by a reload, and the old settings stay in force", async () => {
     const { config, rewrite, folder, simulator } = await install({ transfers: [] });
-    const elsewhere = await mkdtemp("/dev/shm/inlet-inbox-");
-    onTestFinished(() => rm(elsewhere, { recursive: true }));
+    const elsewhere = await makeFolderElsewhere();
     const daemon = startProgram(["run", "--config", config]);
     let log = "";
     daemon.stdout?.on("data", (chunk) => {

@@ -8,7 +8,14 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { installProgram } from "../support/debian.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { type Finished, makeFolder, runCommand, runProgram, startCommand } from "../support/program.ts";
+import {
+  type Finished,
+  makeFolder,
+  makeFolderElsewhere,
+  runCommand,
+  runProgram,
+  startCommand,
+} from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -137,8 +144,7 @@ describe("take-transfers", () => {
 
   test("refuses a folder on another mount, where mv would copy", async () => {
     const room = await prepare();
-    const { exitCode, stderr } = await room.take("", `/dev/shm/inlet-test-${process.pid}`);
-    await rm(`/dev/shm/inlet-test-${process.pid}`, { recursive: true });
+    const { exitCode, stderr } = await room.take("", await makeFolderElsewhere());
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining("is not on the same mount as")]);
     expect(room.calls()).toEqual([]);
     // Mounts of the same file system, as systemd makes them.

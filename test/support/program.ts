@@ -1,6 +1,7 @@
 /** The program as users run it: a process with output, exit code and, if needed, a terminal. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { expect, inject, onTestFinished } from "vitest";
 import type { ChildName } from "./built-program.ts";
+import { ROOT } from "./root.ts";
 
 const BUILT = inject("builtProgram");
 
@@ -101,9 +103,18 @@ export async function runCommand(
   return finish(startCommand(command, args, options), options.input);
 }
 
+/** On another file system than `makeFolder`. */
+export async function makeFolderElsewhere(): Promise<string> {
+  const { dev } = statSync(tmpdir());
+  const isOther = (path: string) => existsSync(path) && statSync(path).dev !== dev;
+  const parent = ["/dev/shm", "/var/tmp", join(ROOT, "node_modules")].find(isOther);
+  if (parent === undefined) throw new Error(`no other file system than that of ${tmpdir()} was found`);
+  return makeFolder(parent);
+}
+
 /** A folder that is removed at the end of the test. */
-export async function makeFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "inlet-test-"));
+export async function makeFolder(parent = tmpdir()): Promise<string> {
+  const folder = await mkdtemp(join(parent, "inlet-test-"));
   // Late writes may still arrive during the removal.
   const remove = () => rm(folder, { recursive: true, force: true, maxRetries: 5 });
   onTestFinished(() =>

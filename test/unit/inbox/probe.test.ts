@@ -2,7 +2,7 @@ import { chmod, chown, lutimes, mkdir, readdir, symlink, utimes, writeFile } fro
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { probeFolder } from "../../../src/inbox/probe.ts";
-import { makeFolder } from "../../support/program.ts";
+import { makeFolder, makeFolderElsewhere } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
@@ -30,7 +30,7 @@ describe("the probe of a file system", () => {
 
   test("sees that an inbox on another file system cannot be reached, without a trace there", async () => {
     const folder = await makeFolder();
-    const { reachesInbox } = await probeFolder(folder, "/dev/shm", NOW_MS, SIGNAL);
+    const { reachesInbox } = await probeFolder(folder, await makeFolderElsewhere(), NOW_MS, SIGNAL);
     expect(reachesInbox).toBe(false);
     expect(await readdir(folder)).toEqual([]);
   });

@@ -1,10 +1,10 @@
 /** Proves that an inbox is on the mount of the work folder, by a real rename. */
-import { mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rmdir, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openInbox } from "../../../src/inbox/open.ts";
 import { canReach, prepareInbox } from "../../../src/inbox/reach.ts";
-import { makeFolder } from "../../support/program.ts";
+import { makeFolder, makeFolderElsewhere } from "../../support/program.ts";
 
 const OLD = new Date(Date.now() - 2 * 3_600_000);
 
@@ -19,7 +19,7 @@ describe("an inbox", () => {
 
   test("on another file system is refused with its path", async () => {
     const { work } = await setUp();
-    const path = await otherDisk();
+    const path = await makeFolderElsewhere();
     const refused = prepareInbox({ path, mode: 0o750 }, work);
     await expect(refused).rejects.toMatchObject({
       code: "INBOX_APART",
@@ -61,7 +61,7 @@ describe("a mounted inbox", () => {
     expect(await inbox.isHere(own)).toBe(true);
     // No longer configured: it may never have been seen before.
     expect(await inbox.isHere(join(folder, "missing"))).toBe(false);
-    expect(await inbox.isHere(await otherDisk())).toBe(false);
+    expect(await inbox.isHere(await makeFolderElsewhere())).toBe(false);
     expect(await inbox.isHere(work)).toBe(true);
   });
 });
@@ -71,11 +71,4 @@ async function setUp() {
   const work = join(folder, "work");
   await mkdir(work);
   return { folder, work };
-}
-
-/** A folder in memory. */
-async function otherDisk(): Promise<string> {
-  const folder = await mkdtemp("/dev/shm/inlet-inbox-");
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
 }
