@@ -1,13 +1,12 @@
 // @module-tag system
-/** The hand-off command of docs/recipes.md that uploads with rclone, against rclone's own servers on this machine. */
-import type { ChildProcess } from "node:child_process";
+/** The hand-off command of docs/recipes.md that uploads with rclone, against rclone's own servers, and Swift's S3 interface. */
 import { once } from "node:events";
-import { existsSync, statSync } from "node:fs";
-import { chmod, cp, mkdir, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { beforeAll, describe, expect, test } from "vitest";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
-import { installProgram } from "../support/debian.ts";
+import { installModule, installProgram } from "../support/debian.ts";
 import { makeHandoff } from "../support/handoff.ts";
 import { makeFolder, runCommand, startCommand } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
@@ -30,23 +29,29 @@ code=$?
 exit "$code"
 `;
 
-beforeAll(() => installProgram("rclone", "rclone"));
+type Kind = "sftp" | "webdav" | "s3";
 
-describe.each(["sftp", "webdav"] as const)("upload-transfer to %s", (kind) => {
+beforeAll(async () => {
+  await installProgram("rclone", "rclone");
+  // For Amazon's servers: rclone refuses to start with it.
+  delete process.env["AWS_CA_BUNDLE"];
+});
+
+describe.each<Kind>(["sftp", "webdav", "s3"])("upload-transfer to %s", (kind) => {
   test("uploads each delivery once, after failures too", async () => {
-    const server = await prepareServer(kind);
+    const server = await startServer(kind, "wrong");
     const transfers = [transferPlan({ trackingId: "t1", to: [MAILBOX, OTHER], message: "Psst" })];
     const simulator = await openTestSimulator({ transfers });
-    const handoff = makeHandoff({ command: [SCRIPT, server.config, "there:in/box"] });
+    const handoff = makeHandoff({ command: [SCRIPT, server.config, "there:inbox/box"] });
     const mailboxes = [MAILBOX, OTHER].map((email) => mailboxSettings(simulator, { name: email, email }));
     const settings = await daemonSettings(mailboxes, { handoff });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.handoffs[0]).toContain("t1: command failed");
-    await server.start();
+    await server.configure("secret");
     const done = () => daemon.handoffs.filter((line) => line === "t1: command done");
     await expect.poll(done).toHaveLength(2);
 
-    const uploaded = await readTree(join(server.root, "in/box"));
+    const uploaded = await server.read("inbox/box");
     const folders = [MAILBOX, OTHER].map((mailbox) =>
       join(settings.inbox, mailbox, "anna@supplier.example/t1"),
     );
@@ -59,99 +64,108 @@ describe.each(["sftp", "webdav"] as const)("upload-transfer to %s", (kind) => {
   });
 });
 
-test("upload-transfer is killed at every step, and its repetition completes the same folder", async () => {
-  const { server, folder, upload } = await prepareUpload();
-  const target = join(server.root, "box", ID);
-  const whole = await readTree(folder);
-  for (const moment of CALLS.flatMap((call) => [`before ${call}`, `after ${call}`])) {
-    await rm(join(server.root, "box"), { recursive: true, force: true });
-    expect((await upload(moment)).exitCode, moment).toBe(null);
-    // A reader takes only a complete folder.
-    if (existsSync(join(target, "transfer.json"))) expect(await readTree(target)).toEqual(whole);
-    expect(await upload()).toMatchObject({ exitCode: 0, stderr: "" });
-    expect(await readTree(join(server.root, "box")), moment).toEqual(prefixed(ID, whole));
-  }
+describe.each<Kind>(["sftp", "s3"])("upload-transfer to %s", (kind) => {
+  test("is killed at every step, and its repetition completes the same folder", async () => {
+    const { server, folder, upload } = await prepareUpload(kind);
+    const whole = prefixed(ID, await readTree(folder));
+    for (const moment of CALLS.flatMap((call) => [`before ${call}`, `after ${call}`])) {
+      await server.rclone("purge", "there:inbox/box");
+      expect((await upload(moment)).exitCode, moment).toBe(null);
+      // A reader takes only a complete folder.
+      const left = await server.read("inbox/box");
+      if (`${ID}/transfer.json` in left) expect(left).toMatchObject(whole);
+      expect(await upload()).toMatchObject({ exitCode: 0 });
+      expect(await server.read("inbox/box"), moment).toEqual(whole);
+    }
+  });
+
+  test("replaces what a killed upload has left, and leaves a complete folder alone", async () => {
+    const { server, folder, upload } = await prepareUpload(kind);
+    const target = `inbox/box/${ID}`;
+    // The second one has the right size and a hole.
+    const left = { "a.txt": "He", "b.txt": "\0".repeat(1_000), "transfer.json.part": "{" };
+    for (const [name, text] of Object.entries(left)) await server.write(`${target}/${name}`, text);
+    expect(await upload()).toMatchObject({ exitCode: 0 });
+    expect(await server.read(target)).toEqual(await readTree(folder));
+
+    await server.write(`${target}/a.txt`, "the reader's own");
+    await rm(folder, { recursive: true });
+    expect(await upload()).toMatchObject({ exitCode: 0 });
+    expect((await server.read(target))["a.txt"]).toBe("the reader's own");
+    // Without a complete copy, a missing folder is a failure.
+    await server.rclone("deletefile", `there:${target}/transfer.json`);
+    expect((await upload()).exitCode).not.toBe(0);
+    expect(await server.read(target)).not.toHaveProperty(["transfer.json"]);
+  });
 });
 
-test("upload-transfer replaces what a killed upload has left, and leaves a complete folder alone", async () => {
-  const { server, folder, upload } = await prepareUpload();
-  const target = join(server.root, "box", ID);
-  await mkdir(target, { recursive: true });
-  await cp(join(folder, "a.txt"), join(target, "a.txt"));
-  await truncate(join(target, "a.txt"), 2);
-  // Of the right size, with a hole.
-  await writeFile(join(target, "b.txt"), Buffer.alloc(statSync(join(folder, "b.txt")).size));
-  await writeFile(join(target, "transfer.json.part"), "{");
-  expect(await upload()).toMatchObject({ exitCode: 0, stderr: "" });
-  expect(await readTree(target)).toEqual(await readTree(folder));
-
-  await writeFile(join(target, "a.txt"), "the reader's own");
-  await rm(folder, { recursive: true });
-  expect(await upload()).toMatchObject({ exitCode: 0, stderr: "" });
-  expect((await readTree(target))["a.txt"]).toBe("the reader's own");
-  // Without a complete copy, a missing folder is a failure.
-  await rm(join(target, "transfer.json"));
-  expect((await upload()).exitCode).not.toBe(0);
-  expect(existsSync(join(target, "transfer.json"))).toBe(false);
-});
-
-/** A server that has not been started yet. */
-async function prepareServer(kind: "sftp" | "webdav") {
+/** Its remote is `there`, with the folder or bucket `inbox`. The configuration has the given secret. */
+async function startServer(kind: Kind, secret: string) {
   const folder = await makeFolder();
   const port = await freePort();
-  const root = join(folder, "served");
-  const config = join(folder, "rclone.conf");
+  const [root, config] = [join(folder, "served"), join(folder, "rclone.conf")];
   await mkdir(root);
-  const { stdout } = await runCommand("rclone", ["obscure", "secret"]);
-  const remote = {
-    sftp: `host = 127.0.0.1\nport = ${port}`,
-    webdav: `url = http://127.0.0.1:${port}\nvendor = other`,
+  const env = { XDG_CACHE_HOME: folder, RCLONE_CONFIG: config };
+  const rclone = (...args: readonly string[]) => runCommand("rclone", args, { env });
+  const configure = async (secret: string) => {
+    const { stdout } = await rclone("obscure", secret);
+    const login = `user = inlet\npass = ${stdout.trim()}`;
+    const remotes = {
+      sftp: `host = 127.0.0.1\nport = ${port}\n${login}`,
+      webdav: `url = http://127.0.0.1:${port}\nvendor = other\n${login}`,
+      s3: `provider = Other\nendpoint = http://127.0.0.1:${port}\naccess_key_id = test:inlet\nsecret_access_key = ${secret}`,
+    };
+    await writeFile(config, `[there]\ntype = ${kind}\n${remotes[kind]}\n`, { mode: 0o600 });
   };
-  const text = `[there]\ntype = ${kind}\n${remote[kind]}\nuser = inlet\npass = ${stdout.trim()}\n`;
-  await writeFile(config, text, { mode: 0o600 });
-  const start = async () => {
-    const options = [
-      "--addr",
-      `127.0.0.1:${port}`,
-      "--user",
-      "inlet",
-      "--pass",
-      "secret",
-      "--dir-cache-time",
-      "0s",
-    ];
-    const env = { XDG_CACHE_HOME: folder, RCLONE_CONFIG: config };
-    startCommand("rclone", ["serve", kind, ...options, root], { env });
-    const isUp = () => runCommand("rclone", ["lsf", "there:"], { env }).then(({ exitCode }) => exitCode);
-    await expect.poll(isUp).toBe(0);
+  await configure("secret");
+  if (kind === "s3") await startS3(root, port);
+  else {
+    const login = ["--user", "inlet", "--pass", "secret", "--dir-cache-time", "0s"];
+    startCommand("rclone", ["serve", kind, "--addr", `127.0.0.1:${port}`, ...login, root], { env });
+  }
+  const isUp = () => rclone("mkdir", "there:inbox").then(({ exitCode }) => exitCode);
+  await expect.poll(isUp).toBe(0);
+  await configure(secret);
+  return {
+    config,
+    configure,
+    rclone,
+    async read(path: string): Promise<Record<string, string>> {
+      const copy = await makeFolder();
+      await rclone("copy", `there:${path}`, copy);
+      return readTree(copy);
+    },
+    async write(path: string, text: string): Promise<void> {
+      await writeFile(join(folder, "written"), text);
+      await rclone("copyto", join(folder, "written"), `there:${path}`);
+    },
   };
-  return { root, config, start };
+}
+
+async function startS3(folder: string, port: number): Promise<void> {
+  const python = await installModule("swift");
+  const child = startCommand(python, [join(ROOT, "test/support/s3-server.py"), folder, String(port)]);
+  let stderr = "";
+  child.stderr?.on("data", (chunk) => (stderr += chunk));
+  const [ready] = await Promise.race([once(child.stdout as Readable, "data"), once(child, "close")]);
+  if (String(ready) !== "ready\n") throw new Error(`Swift did not start: ${stderr}`);
 }
 
 /** A folder like a delivered one, and the command for it. */
-async function prepareUpload() {
-  const server = await prepareServer("sftp");
-  await server.start();
+async function prepareUpload(kind: Kind) {
+  const server = await startServer(kind, "secret");
   const own = await makeFolder();
   const [folder, bin] = [join(own, "t1"), join(own, "bin")];
   for (const made of [folder, bin]) await mkdir(made);
   const files = { "a.txt": "Hello", "b.txt": "x".repeat(1_000), "transfer.json": "{}\n", SHA256SUMS: "" };
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-  await writeFile(join(bin, "rclone"), SHIM);
-  await chmod(join(bin, "rclone"), 0o755);
+  await writeFile(join(bin, "rclone"), SHIM, { mode: 0o755 });
   const rest = process.env["PATH"] ?? "";
   const upload = async (kill = "") => {
     const env = { INLET_ID: ID, INLET_FOLDER: folder, KILL: kill, REST: rest, PATH: `${bin}:${rest}` };
-    return finished(startCommand("setsid", [SCRIPT, server.config, "there:box"], { env }));
+    return runCommand("setsid", [SCRIPT, server.config, "there:inbox/box"], { env });
   };
   return { server, folder, upload };
-}
-
-async function finished(child: ChildProcess) {
-  let stderr = "";
-  child.stderr?.on("data", (chunk) => (stderr += chunk));
-  const [exitCode] = await once(child, "close");
-  return { exitCode: exitCode as number | null, stderr };
 }
 
 function prefixed(folder: string, tree: Readonly<Record<string, string>>): Record<string, string> {

@@ -61,18 +61,29 @@ function librariesIn(root: string): string[] {
 }
 
 /** For a program with many libraries: installs its package, which needs root. */
-export async function installProgram(name: string, packageName: string): Promise<string> {
-  requireSystemLayer(name);
+export function installProgram(name: string, packageName: string): Promise<string> {
   const find = () => findIn([...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS], name);
+  return install(name, packageName, find);
+}
+
+/** Installs a Python module, which needs root. Returns Debian's Python: another one does not have the module. */
+export async function installModule(name: string): Promise<string> {
+  const find = () => findIn(["/usr/lib/python3/dist-packages"], name);
+  await install(`Python's module ${name}`, `python3-${name}`, find);
+  return "/usr/bin/python3";
+}
+
+async function install(name: string, packageName: string, find: () => string | undefined): Promise<string> {
+  requireSystemLayer(name);
   const path = find();
   if (path !== undefined) return path;
   const wait = ["-o", "DPkg::Lock::Timeout=300"];
-  const install = [...wait, "install", "-y", "--no-install-recommends", packageName];
+  const args = [...wait, "install", "-y", "--no-install-recommends", packageName];
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   try {
-    await run("apt-get", install, { env }).catch(async () => {
+    await run("apt-get", args, { env }).catch(async () => {
       await run("apt-get", [...wait, "update"]);
-      await run("apt-get", install, { env });
+      await run("apt-get", args, { env });
     });
   } catch (cause) {
     throw new Error(`${name} is missing: install Debian's package ${packageName}`, { cause });
