@@ -142,18 +142,17 @@ function describeInstead(isAsked: boolean, answer: unknown, status: Status | und
     : `No daemon of this inbox answers: the one at http.listen serves ${status.daemon.inbox}.`;
 }
 
-/** Problems with an exit code of 3, by what they are about, and by code: the service and the queue can be reached. */
-const FOR_PEOPLE: ReadonlySet<string> = new Set([
-  "configuration",
-  "handoffs",
-  "notify",
+/** What problems with an exit code of 3 are about, or their codes: the service and the queue can be reached. */
+const SUBJECTS_FOR_PEOPLE: ReadonlySet<string> = new Set(["configuration", "handoffs", "notify"]);
+const CODES_FOR_PEOPLE: ReadonlySet<string> = new Set([
   ...NEEDS_PERSON,
   "ARRIVAL_MISSED",
   "ENTRIES_UNUSABLE",
 ]);
 
 export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "troubles" | "totals">): Outcome {
-  const isForPeople = ({ what, code }: Trouble) => FOR_PEOPLE.has(what) || FOR_PEOPLE.has(code);
+  const isForPeople = ({ what, code }: Trouble) =>
+    SUBJECTS_FOR_PEOPLE.has(what) || CODES_FOR_PEOPLE.has(code);
   if (!troubles.every(isForPeople)) return "unreachable";
   if (totals.attention > 0 || troubles.length > 0) return "attention";
   return live ? "fine" : "unreachable";

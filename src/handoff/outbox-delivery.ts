@@ -117,10 +117,9 @@ export async function locate(
     if (found === "refused" || (found.id ?? id) === id) return { folder, status };
   }
   // If the entry names the folder, its name is certain.
-  const other = stored.entry.folder === undefined ? await findNumbered(root, end.folder ?? "", id) : false;
-  if (other === undefined) return { folder, status: "unknown" };
-  if (other === false) return { folder, status: "gone" };
-  return { folder: other, status: await findFolder(inbox, { ...delivery, folder: other }) };
+  const other = stored.entry.folder === undefined ? await findNumbered(root, end.folder ?? "", id) : "gone";
+  if (typeof other === "string") return { folder, status: other };
+  return { ...other, status: await findFolder(inbox, { ...delivery, ...other }) };
 }
 
 /** What consumers get of a delivery, and where it is. */
@@ -153,19 +152,23 @@ export async function announcedOf(
 }
 
 /**
- * Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. False if none is the right one; `undefined` if the file
+ * Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. `gone` if none is the right one; `unknown` if the file
  * system refuses to answer.
  */
-async function findNumbered(root: string, folder: string, id: string): Promise<string | false | undefined> {
+async function findNumbered(
+  root: string,
+  folder: string,
+  id: string,
+): Promise<{ readonly folder: string } | "gone" | "unknown"> {
   let isRefused = false;
   for (let number = 2; ; number++) {
     const path = join(root, `${folder}-${number}`);
     const isThere = await isFound(path);
-    if (isThere === undefined) return undefined;
-    if (!isThere) return isRefused ? undefined : false;
+    if (isThere === undefined) return "unknown";
+    if (!isThere) return isRefused ? "unknown" : "gone";
     const found = await readDeliveryId(path);
     if (found === "refused") isRefused = true;
-    else if (found.id === id) return `${folder}-${number}`;
+    else if (found.id === id) return { folder: `${folder}-${number}` };
   }
 }
 

@@ -77,13 +77,13 @@ describe("the console", () => {
     const { page } = await openBrowser(url, { javaScriptEnabled: false });
     expect(await page.locator("#recent").innerText()).toContain("anna@supplier.example/t1");
     await signIn(page);
-    await page.getByRole("link", { name: "Transfers" }).click();
+    await page.getByRole("link", { name: "Transfers", exact: true }).click();
     await page.getByRole("searchbox", { name: "Sender" }).fill("anna@*");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByLabel("Select t2").check();
     await page.getByRole("button", { name: "Discard" }).first().click();
     await expect.poll(() => daemon.stateOf("t2")).toBe("gone");
-    await page.getByRole("link", { name: "History" }).click();
+    await page.getByRole("link", { name: "History", exact: true }).click();
     await page.getByRole("searchbox", { name: "Text" }).fill("anna");
     await page.getByRole("button", { name: "Search" }).click();
     expect(await page.locator("#past tbody tr").count()).toBe(2);
