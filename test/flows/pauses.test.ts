@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
-import { walkPoints } from "../support/crashes.ts";
+import { countBy, walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
@@ -213,7 +213,7 @@ async function walk(
       ends.add(expected.outcome.end);
       return true;
     },
-    { every, from, last, atOnce: AT_ONCE },
+    { points: countBy(every, from, last), atOnce: AT_ONCE },
   );
   expect(reached * every).toBeGreaterThan((last ?? steps.length) - SPARE_STEPS - every);
   return ends;

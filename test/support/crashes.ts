@@ -18,18 +18,24 @@ export const PLANS = [
  */
 export async function walkPoints(
   runTo: (point: number) => Promise<boolean>,
-  which: { every?: number; from?: number; last?: number | undefined; atOnce?: number } = {},
+  which: { points?: Iterable<number>; atOnce?: number } = {},
 ): Promise<number> {
-  const { every = 1, from = every, last = Number.POSITIVE_INFINITY, atOnce = AT_ONCE } = which;
-  let [next, reached, isOver] = [from, 0, false];
+  const { points = countBy(1), atOnce = AT_ONCE } = which;
+  const next = points[Symbol.iterator]();
+  let [reached, isOver] = [0, false];
   const work = async () => {
-    while (!isOver && next <= last) {
-      const point = next;
-      next += every;
-      if (await runTo(point)) reached++;
+    while (!isOver) {
+      const { value, done } = next.next();
+      if (done) return;
+      if (await runTo(value)) reached++;
       else isOver = true;
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
   return reached;
+}
+
+/** `every`, twice `every`, and so on. */
+export function* countBy(every: number, from = every, last = Number.POSITIVE_INFINITY): Generator<number> {
+  for (let point = from; point <= last; point += every) yield point;
 }
