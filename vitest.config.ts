@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -24,12 +25,15 @@ const exclude = findOrdinaryFiles();
 /** Begins with files that take long. In Vitest's own order, by names of projects, one of them would run alone at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ project }: TestSpecification) => project.name === REDIS;
+    const isLong = ({ project, moduleId }: TestSpecification) =>
+      project.name === REDIS || LONG.test(moduleId);
     return (await super.sort(files)).toSorted((a, b) => Number(isLong(b)) - Number(isLong(a)));
   }
 }
 
 const REDIS = "flows on redis";
+/** Small files that take more than a minute. */
+const LONG = /\/(crash-inbox|failing-disk|power-loss|upload-transfer)\.test\.ts$/;
 
 export default defineConfig({
   test: {
@@ -39,7 +43,7 @@ export default defineConfig({
     // `npm test` excludes these, and `npm run test:system` runs only these.
     tags: [{ name: "system", description: "needs root, a program that Debian packages, or Redis" }],
     // Most tests wait for processes, disks and timers: four at a time keep two cores busy.
-    maxWorkers: 4,
+    maxWorkers: Math.max(4, availableParallelism()),
     // Patience costs nothing where a test passes, and a busy machine may be ten times slower.
     testTimeout: 300_000,
     hookTimeout: 300_000,
