@@ -164,7 +164,13 @@ async function stepsOf(run: () => Promise<void>, look: () => string): Promise<nu
 
 /** Everything in a folder that a change would change. */
 function describeFiles(folder: string): string {
-  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).sort();
+  let paths: string[];
+  try {
+    paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).sort();
+  } catch {
+    // A folder was removed meanwhile, which is a change.
+    return String(performance.now());
+  }
   const described = paths.map((path) => {
     // A consumer may have taken it.
     const found = statSync(join(folder, path), { throwIfNoEntry: false });
