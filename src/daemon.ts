@@ -1,12 +1,13 @@
 /** The life of the daemon: it opens its parts in order, works, waits, and closes them in reverse. */
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
+import { random } from "./base/random.ts";
 import { Scope } from "./base/scope.ts";
+import { clearInterval, pause, setInterval } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { keepBoardFresh, openConsole } from "./daemon/console.ts";
 import { withGroups } from "./daemon/groups.ts";
@@ -115,7 +116,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
       if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
       if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
       diskFull.add(START, fault);
-      await pause(patience.diskMs, undefined, { signal: stop }).catch(() => {});
+      await pause(patience.diskMs, stop).catch(() => {});
     }
   }
 }
@@ -288,7 +289,7 @@ function transferTools(
     ...stores,
     checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
     clock,
-    random: Math.random,
+    random,
     patience,
     diskFull,
     large: new LargeTransfers(),

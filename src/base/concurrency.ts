@@ -1,5 +1,7 @@
 /** Limits, locks, shared runs and pools. Their state does not outlive the work under way. */
+
 import { LONGEST_TIMER_MS, whenAborted } from "./deadline.ts";
+import { clearTimeout, setTimeout, type Timer } from "./timers.ts";
 
 /**
  * Runs `work` for each item, at most `limit` at once. After the first failure no further run starts, the signal of the
@@ -107,7 +109,7 @@ export class KeyedMutex {
 export class Coalesced<Result = void> {
   readonly #work: () => Promise<Result>;
   readonly #delayMs: number;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #next: Promise<Result> | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isRunning = false;
@@ -191,7 +193,7 @@ export class KeyedPool {
   readonly #stop: AbortSignal;
   readonly #waiting = new Set<string>();
   readonly #running = new Map<string, Promise<void>>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #timers = new Map<string, Timer>();
 
   /** `work` must not throw. Nothing starts after `stop`. */
   constructor(limits: PoolLimits, work: (key: string) => Promise<void>, stop: AbortSignal) {

@@ -1,5 +1,7 @@
 /** Limits on waiting: a deadline for work that stalls or takes too long, and waits that a stop ends. */
+
 import { Fault } from "./faults.ts";
+import { clearTimeout, setTimeout, type Timer } from "./timers.ts";
 
 /** A timer that is set for longer fires at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -12,8 +14,8 @@ export interface DeadlineLimits {
 
 export class Deadline {
   readonly #over = new AbortController();
-  readonly #total: NodeJS.Timeout;
-  readonly #stall: NodeJS.Timeout;
+  readonly #total: Timer;
+  readonly #stall: Timer;
   #reason: string | undefined;
 
   constructor({ stallMs, totalMs }: DeadlineLimits) {
@@ -58,7 +60,7 @@ export async function unlessStopped<Result>(
   signal: AbortSignal,
 ): Promise<Result> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const onStop = () => {
     timer = setTimeout(() => reject(new Fault("STOPPED")), patienceMs);
   };

@@ -3,22 +3,25 @@
  * workers at each step, or that loses all unsynced changes.
  */
 import { channel } from "node:diagnostics_channel";
-import fs from "node:fs";
-import { chmod, lchown, rm } from "node:fs/promises";
-import { promisify } from "node:util";
+import { constants, readdirSync, readFileSync, type Stats } from "node:fs";
 import { Coalesced } from "./concurrency.ts";
-import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
 import { systemCode } from "./faults.ts";
-
-// Node's own promises cost more if a call fails, and many of these calls look for missing files.
-const [link, rename, unlink, rmdir, readdir] = [
-  promisify(fs.link),
-  promisify(fs.rename),
-  promisify(fs.unlink),
-  promisify(fs.rmdir),
-  promisify(fs.readdir),
-];
-const [lstat, readFile] = [promisify(fs.lstat), promisify(fs.readFile)];
+import {
+  chmod,
+  lchown,
+  link,
+  lstat,
+  makeFolder,
+  type OpenFile,
+  openFile,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  unlink,
+  withFile,
+} from "./files.ts";
 
 /** As an owner: stays as it is. */
 export const UNCHANGED = -1;
@@ -64,8 +67,8 @@ export interface DiskFile {
 }
 
 export const systemDisk: Disk = {
-  create: (path, mode) => openDescriptor(path, "wx", mode),
-  truncate: (path) => openDescriptor(path, fs.constants.O_WRONLY | fs.constants.O_TRUNC),
+  create: (path, mode) => openFile(path, "wx", mode),
+  truncate: (path) => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
   read: (path) => readFile(path, "utf8"),
   list: (folder) => readdir(folder),
   async kindOf(path) {
@@ -88,14 +91,7 @@ export const systemDisk: Disk = {
     durableStep("unlinked");
   },
   async makeFolder(path, mode) {
-    // The folder is created with its mode: a user who may write the parent could exchange it before a chmod. The umask
-    // belongs to the whole process, so nothing else may run meanwhile.
-    const umask = process.umask(0);
-    try {
-      fs.mkdirSync(path, { mode });
-    } finally {
-      process.umask(umask);
-    }
+    await makeFolder(path, mode);
     durableStep("folder made");
   },
   async setGroup(path, gid) {
@@ -113,7 +109,7 @@ export const systemDisk: Disk = {
     });
   },
   async syncFolder(path) {
-    await withDescriptor(path, "r", (folder) => folder.sync());
+    await withFile(path, "r", (folder) => folder.sync());
     durableStep("folder synced");
   },
 };
@@ -121,11 +117,11 @@ export const systemDisk: Disk = {
 /** Reading blocks the process, and takes a fraction of the time. For a command, which has nothing else to do meanwhile. */
 export const blockingDisk: Disk = {
   ...systemDisk,
-  read: async (path) => fs.readFileSync(path, "utf8"),
-  list: async (folder) => fs.readdirSync(folder),
+  read: async (path) => readFileSync(path, "utf8"),
+  list: async (folder) => readdirSync(folder),
 };
 
-async function tryLstat(path: string): Promise<fs.Stats | undefined> {
+async function tryLstat(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path);
   } catch (error) {
@@ -136,10 +132,10 @@ async function tryLstat(path: string): Promise<fs.Stats | undefined> {
 
 /** Keeps folders open that are synced again and again. They must not be replaced meanwhile. */
 export class OpenFolders {
-  readonly #folders = new Map<string, Promise<Descriptor>>();
+  readonly #folders = new Map<string, Promise<OpenFile>>();
 
   async sync(path: string): Promise<void> {
-    const open = this.#folders.get(path) ?? openDescriptor(path, "r");
+    const open = this.#folders.get(path) ?? openFile(path, "r");
     this.#folders.set(path, open);
     try {
       await (await open).sync();

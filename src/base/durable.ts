@@ -2,26 +2,26 @@
  * Files and folders that survive a power cut: bytes are on the disk before they get their name, and a name counts only
  * when its folder is on the disk too.
  */
-import { randomBytes } from "node:crypto";
-import { mkdirSync } from "node:fs";
+
+import { dirname, join } from "node:path";
+import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
+import { Fault, systemCode } from "./faults.ts";
 import {
   chmod,
-  type FileHandle,
   lchown,
   link,
   lstat,
+  makeFolder,
   mkdir,
-  open,
+  type OpenFile,
   readdir,
   rename,
   rm,
   stat,
   unlink,
-} from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { type Descriptor, withDescriptor } from "./descriptor.ts";
-import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
-import { Fault, systemCode } from "./faults.ts";
+  withFile,
+} from "./files.ts";
+import { randomHex } from "./random.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
 const ABANDONED_MS = 60 * 60_000;
@@ -33,15 +33,15 @@ const ABANDONED_MS = 60 * 60_000;
  */
 export async function createDurably(
   target: string,
-  write: (file: FileHandle) => Promise<void>,
+  write: (file: OpenFile) => Promise<void>,
   folder: string = dirname(target),
 ): Promise<void> {
-  const fill = async (temporary: string) => {
-    await using file = await open(temporary, "wx+", 0o600);
-    await write(file);
-    durableStep("temporary written");
-    await file.sync();
-  };
+  const fill = (temporary: string) =>
+    withFile(temporary, "wx+", async (file) => {
+      await write(file);
+      durableStep("temporary written");
+      await file.sync();
+    });
   await withTemporary(target, fill, (temporary) => giveNewName(temporary, target), folder);
 }
 
@@ -91,11 +91,11 @@ export async function finishFile(file: Finishable, mode: number, bytes?: number)
 
 /** Writes a complete file, over a leftover of an earlier run. */
 export async function writeFinished(path: string, text: string, mode: number): Promise<void> {
-  const write = async (file: Descriptor) => {
+  const write = async (file: OpenFile) => {
     await file.write(text);
     await finishFile(file, mode, Buffer.byteLength(text));
   };
-  const attempt = () => withDescriptor(path, "w", write, mode);
+  const attempt = () => withFile(path, "w", write, mode);
   await attempt().catch(async (error: unknown) => {
     // The leftover may be read-only.
     if (systemCode(error) !== "EACCES") throw error;
@@ -106,7 +106,7 @@ export async function writeFinished(path: string, text: string, mode: number): P
 
 /** `finishFile` for a file that is not open, and may be read-only. */
 export async function syncFile(path: string, mode: number): Promise<void> {
-  await withDescriptor(path, "r", (file) => finishFile(file, mode));
+  await withFile(path, "r", (file) => finishFile(file, mode));
 }
 
 /** Throws if the file system gives no answer, which must not count as missing. */
@@ -120,7 +120,7 @@ export async function exists(path: string): Promise<boolean> {
 
 /** The name of a file that `clearTemporaries` clears. */
 export function temporaryName(): string {
-  return `.${randomBytes(6).toString("hex")}.part`;
+  return `.${randomHex(6)}.part`;
 }
 
 /** Removes temporary files that a crash left behind. After an hour no process is still writing them. */
@@ -166,12 +166,12 @@ async function withTemporary(
 }
 
 async function fillNew(path: string, content: string | Uint8Array, mode: number): Promise<void> {
-  const fill = async (file: Descriptor) => {
+  const fill = async (file: OpenFile) => {
     await file.write(content);
     durableStep("temporary written");
     await file.sync();
   };
-  await withDescriptor(path, "wx", fill, mode);
+  await withFile(path, "wx", fill, mode);
 }
 
 /** A hard link never replaces an existing name, as a rename would. File systems without hard links get the rename. */
@@ -207,15 +207,10 @@ export async function makeFolderDurably(path: string, mode: number): Promise<voi
 export async function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
   if (await exists(path)) return;
   await makeSharedFolderDurably(dirname(path), mode);
-  // The folder is created with its mode: a user who may write the parent could exchange it before a chmod. The umask
-  // belongs to the whole process, so nothing else may run meanwhile.
-  const umask = process.umask(0);
   try {
-    mkdirSync(path, { mode });
+    await makeFolder(path, mode);
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw faultOfDisk(error, path);
-  } finally {
-    process.umask(umask);
   }
   await syncNew(path);
 }
@@ -243,7 +238,7 @@ export async function setGroup(folder: string, gid: number): Promise<void> {
   }
   durableStep("group set");
   // One after the other: the first sync writes the changes of all, and the others find little left to do.
-  for (const path of changed) await withDescriptor(path, "r", (file) => file.sync());
+  for (const path of changed) await withFile(path, "r", (file) => file.sync());
   if ((await lstat(folder)).gid !== gid) await lchown(folder, UNCHANGED, gid);
 }
 

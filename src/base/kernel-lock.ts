@@ -1,46 +1,17 @@
-/**
- * Locks that the kernel keeps, taken through SQLite on a file: they hold between processes and containers that share
- * the disk, and end with their holder, however it ended. A suspended process (SIGSTOP) still holds its locks.
- */
-import { open } from "node:fs/promises";
-import { DatabaseSync } from "node:sqlite";
+/** Locks of the machine on files: they end with their holder. */
 import { exists, faultOfDisk } from "./durable.ts";
 import { Fault } from "./faults.ts";
+import { machine } from "./machine.ts";
+import { isLockedAlone, type KernelLock } from "./system-lock.ts";
 
-export interface KernelLock {
-  /** May be called twice. */
-  release(): void;
-}
+export type { KernelLock } from "./system-lock.ts";
 
-const SQLITE_BUSY = 5;
-const SQLITE_FULL = 13;
-
-const TAKE = {
-  alone: "PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE",
-  // A read transaction that stays open: it allows other shared locks, and no exclusive one.
-  shared: "BEGIN; SELECT count(*) FROM sqlite_schema",
-} as const;
-
-/** `undefined` if another process holds the lock. Creates the file if it is missing. */
-export async function tryLock(path: string, kind: keyof typeof TAKE): Promise<KernelLock | undefined> {
-  let database: DatabaseSync | undefined;
+/** `undefined` if another process holds the lock. Creates the file if it is missing. Throws `DISK_FULL` or `DISK_REFUSED`. */
+export async function tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined> {
   try {
-    // SQLite would not say why it cannot create the file.
-    await (await open(path, "a", 0o600)).close();
-    database = new DatabaseSync(path, { timeout: 0 });
-    database.exec(TAKE[kind]);
-    const held = database;
-    return {
-      release() {
-        if (held.isOpen) held.close();
-      },
-    };
+    return await machine().tryLock(path, kind);
   } catch (error) {
-    database?.close();
-    if (!(error instanceof Error && "errcode" in error)) throw faultOfDisk(error, path);
-    if (error.errcode === SQLITE_BUSY) return undefined;
-    const code = error.errcode === SQLITE_FULL ? "DISK_FULL" : "DISK_REFUSED";
-    throw new Fault(code, { detail: `${path}: ${error.message}`, cause: error });
+    throw faultOfDisk(error, path);
   }
 }
 
@@ -50,17 +21,11 @@ export async function tryLock(path: string, kind: keyof typeof TAKE): Promise<Ke
  */
 export async function isHeldAlone(path: string): Promise<boolean> {
   if (!(await exists(path))) return false;
-  let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(path, { readOnly: true, timeout: 0 });
-    database.exec(TAKE.shared);
-    return false;
+    return isLockedAlone(path);
   } catch (error) {
-    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return true;
     // Its holder may have removed the file since.
     if (!(await exists(path))) return false;
     throw new Fault("DISK_UNREADABLE", { detail: path, cause: error });
-  } finally {
-    database?.close();
   }
 }

@@ -1,22 +1,5 @@
-/** Process groups of child programs, the user that root works as, and names of users. */
-import { readFile, stat } from "node:fs/promises";
-
-/** Does nothing if the group has ended already. */
-export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, name);
-  } catch {}
-}
-
-/** Why a program could not be started: the end of a sentence about it. */
-export function describeStartFailure(error: NodeJS.ErrnoException): string {
-  if (error.code === "ENOENT") return "was not found";
-  if (error.code !== "EACCES") return `could not be started (${error.code})`;
-  // A name is looked for in PATH, where a folder that this user may not enter leads to the same error.
-  const isPath = error.path?.includes("/") ?? false;
-  return isPath ? "may not be run by this user" : "was not found in PATH, or may not be run by this user";
-}
+/** The user that root works as, names of users, and variables for programs. */
+import { readFile, stat } from "./files.ts";
 
 /**
  * Runs `work`; for root, as the owner of the folder, so that the daemon can read the files made there, and no link that the

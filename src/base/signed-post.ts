@@ -1,11 +1,12 @@
 /** A signed POST to a receiver that an operator configured. Only the status of the answer counts. */
+
 import { createHmac } from "node:crypto";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
 import { parseRetryAfter } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { Fault } from "./faults.ts";
+import { machine } from "./machine.ts";
 import type { Secret, SecretSource } from "./secret.ts";
+import { timeLimit } from "./timers.ts";
 
 export interface Receiver {
   /** The query may hold a secret. */
@@ -37,39 +38,21 @@ export async function postSigned(
     "idempotency-key": id,
     "inlet-signature": signBody(await secret.read(signal), body, clock.now()),
   };
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const either = AbortSignal.any([signal, timeout]);
-  const { status, retryAfter } = await post(url, headers, body, either).catch((error: unknown) => {
-    if (signal.aborted) throw new Fault("STOPPED");
-    const detail = timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error);
-    throw new Fault(failure, { detail });
-  });
+  const limit = timeLimit(timeoutMs);
+  const either = AbortSignal.any([signal, limit.signal]);
+  const { status, retryAfter } = await machine()
+    .post(url, headers, body, either)
+    .catch((error: unknown) => {
+      if (signal.aborted) throw new Fault("STOPPED");
+      const detail = limit.signal.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error);
+      throw new Fault(failure, { detail });
+    });
+  limit.clear();
   if (status >= 200 && status < 300) return;
   const isRedirect = status >= 300 && status < 400;
   const detail = `it answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`;
   const retryAfterMs = parseRetryAfter(retryAfter, clock.now());
   throw new Fault(failure, { detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
-}
-
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: string | undefined;
-}
-
-/**
- * Without `fetch`, which limits the wait for an answer to five minutes. Each call has a new connection: the receiver
- * may close an idle one at any moment.
- */
-function post(url: URL, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const request = url.protocol === "https:" ? requestHttps : requestHttp;
-    const call = request(url, { method: "POST", headers, agent: false, signal }, (answer) => {
-      resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"] });
-      answer.on("error", () => {}).destroy();
-    });
-    call.on("error", reject);
-    call.end(body);
-  });
 }
 
 /** `t=SECONDS,v1=HEX`: the time is signed too, so that an old call cannot be replayed as a new one. */

@@ -1,78 +1,13 @@
-/** Watches the entries of a folder, and polls it if the system cannot watch it. */
-import type { FSWatcher } from "chokidar";
-import { Fault, systemCode } from "./faults.ts";
+/** Watches the entries of a folder of the machine. */
+import { machine } from "./machine.ts";
+import type { FolderEvents, FolderWatch, FolderWatchOptions } from "./system-watch.ts";
 
-/** Poll interval of a folder that cannot be watched. */
-const CHECK_EVERY_MS = 5_000;
+export type { FolderEvents, FolderWatch } from "./system-watch.ts";
 
-export interface FolderEvents {
-  /** May also be called without a change. */
-  changed(path: string, event: "add" | "change" | "other"): void;
-  /** The system cannot watch the folder: it is polled every few seconds from now on. Called once. */
-  unwatchable(fault: Fault): void;
-}
-
-export interface FolderWatch {
-  /** Resolves when changes from now on are noticed. */
-  readonly ready: Promise<void>;
-  close(): Promise<void>;
-}
-
-interface FolderWatchOptions {
-  /** Entries that are there already are not reported. */
-  readonly ignoreInitial: boolean;
-  readonly followSymlinks?: boolean;
-  /** How many levels of folders below are watched too; missing: none. */
-  readonly depth?: number;
-  readonly checkEveryMs?: number;
-}
-
-export async function watchFolder(
+export function watchFolder(
   folder: string,
-  { checkEveryMs = CHECK_EVERY_MS, depth = 0, ...options }: FolderWatchOptions,
+  options: FolderWatchOptions,
   events: FolderEvents,
 ): Promise<FolderWatch> {
-  const { watch } = await import("chokidar");
-  const ready = Promise.withResolvers<void>();
-  const begin = (watcher: FSWatcher) =>
-    watcher
-      .on("all", (event, path) =>
-        events.changed(path, event === "add" || event === "change" ? event : "other"),
-      )
-      .once("ready", () => ready.resolve());
-  const native = begin(watch(folder, { depth, ...options }));
-  let polling: FSWatcher | undefined;
-  native.on("error", (error) => {
-    if (polling !== undefined) return;
-    // Also reports entries that were changed meanwhile.
-    polling = begin(
-      watch(folder, {
-        ...options,
-        depth,
-        ignoreInitial: false,
-        backend: "polling",
-        pollingInterval: checkEveryMs,
-        pollingBinaryInterval: checkEveryMs,
-      }),
-    );
-    // A folder that cannot be read now may be readable at the next check.
-    polling.on("error", () => ready.resolve());
-    events.unwatchable(faultOf(folder, error));
-    void native.close();
-  });
-  return {
-    ready: ready.promise,
-    async close() {
-      await native.close();
-      await polling?.close();
-      ready.resolve();
-    },
-  };
-}
-
-function faultOf(folder: string, cause: unknown): Fault {
-  return new Fault("WATCH_REFUSED", {
-    detail: `${folder} (${systemCode(cause) || "unknown reason"})`,
-    cause,
-  });
+  return machine().watchFolder(folder, options, events);
 }

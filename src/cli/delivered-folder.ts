@@ -2,8 +2,8 @@
 import type { Dirent } from "node:fs";
 import { lstat, open, opendir, readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { Fault } from "../base/faults.ts";
+import { READ_PLAIN_FILE } from "../base/files.ts";
 import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { describeStartFailure } from "../base/process.ts";
+import { describeStartFailure } from "../base/system-program.ts";
 import type { Context, Outcome } from "./context.ts";
 import { invalid } from "./options.ts";
 

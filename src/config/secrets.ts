@@ -4,8 +4,9 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Fault } from "../base/faults.ts";
-import { describeStartFailure, signalGroup, variableText } from "../base/process.ts";
+import { variableText } from "../base/process.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
+import { describeStartFailure, signalGroup } from "../base/system-program.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Environment } from "./draft.ts";
 

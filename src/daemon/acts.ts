@@ -1,7 +1,8 @@
 /** Acts of operators on transfers, the same for commands and the console: objections, orders, outcomes. */
-import { setTimeout as pause } from "node:timers/promises";
+
 import { exists } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
+import { pause } from "../base/timers.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { hasOpenSteps, peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
@@ -204,7 +205,7 @@ async function awaitGrant(
   const { trackingId } = before;
   let isDone = await isCarriedOut();
   for (; !isDone && !signal.aborted; isDone = await isCarriedOut()) {
-    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
+    await pause(LOOK_EVERY_MS, signal).catch(() => {});
   }
   const text = isDone
     ? `One more password attempt is allowed for ${trackingId}.`

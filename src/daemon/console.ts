@@ -1,6 +1,8 @@
 /** The console: its server, and the regular refresh of the status that it shows. */
+
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
+import { clearInterval, setInterval } from "../base/timers.ts";
 import type { ConsolePort } from "../console/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import { readActs, tallyHistory } from "../ledger/history.ts";

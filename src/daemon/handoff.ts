@@ -1,6 +1,7 @@
 /** Opens the hand-offs with the parts of the daemon that they need. */
-import { uptime } from "node:os";
 import type { Clock } from "../base/clock.ts";
+import { machine } from "../base/machine.ts";
+import { random } from "../base/random.ts";
 import { handoffOf } from "../config/settings.ts";
 import { openHandoffs } from "../handoff/open.ts";
 import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
@@ -41,8 +42,8 @@ export function openDaemonHandoffs(
     handoffOf: (delivery) => handoffOf(live.now, delivery),
     isAlone: queue === "embedded",
     finishedPath: (name, round) => paths.handoff(name, round),
-    uptimeMs: () => uptime() * 1_000,
-    random: Math.random,
+    uptimeMs: () => machine().uptimeMs(),
+    random,
     patience: { ...HANDOFF_PATIENCE, ...patience },
   });
 }

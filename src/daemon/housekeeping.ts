@@ -1,6 +1,8 @@
 /** Regular clean-up: finishes deliveries of processes that died, and removes expired records and passwords. */
+
 import { Coalesced } from "../base/concurrency.ts";
 import type { Scope } from "../base/scope.ts";
+import { clearInterval, setInterval } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";

@@ -2,8 +2,10 @@
  * Carries out operators' orders as they arrive, one after the other, and retries failed ones. The journal has each order
  * before it is carried out.
  */
+
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
+import { clearInterval, setInterval } from "../base/timers.ts";
 import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";

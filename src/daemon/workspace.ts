@@ -1,6 +1,5 @@
 /** Opens the folders of a daemon, and the stores in them. */
-import { createHash, randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import {
@@ -10,7 +9,9 @@ import {
   makeSharedFolderDurably,
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { readFile } from "../base/files.ts";
 import { nameIn } from "../base/process.ts";
+import { randomHex } from "../base/random.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
@@ -101,7 +102,7 @@ function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptio
 async function readWriter(state: string): Promise<string> {
   const path = join(state, "writer");
   try {
-    await createTextDurably(path, randomBytes(6).toString("hex"));
+    await createTextDurably(path, randomHex(6));
   } catch (error) {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
   }

@@ -3,9 +3,10 @@
  * and anything else is no verdict.
  */
 import { Fault } from "../base/faults.ts";
+import { machine } from "../base/machine.ts";
 import { scrub } from "../base/secret.ts";
 import type { Check } from "../model/mailbox.ts";
-import { factsOf, runProgram } from "./command.ts";
+import { factsOf } from "./command.ts";
 import { Orphans } from "./orphans.ts";
 import type { CheckedTransfer, Checker, HandoffPatience } from "./port.ts";
 
@@ -26,7 +27,11 @@ export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs
       const { folder, manifest } = transfer;
       const facts = factsOf("check", transfer, folder, manifest);
       const program = { argv: argvOf(check), env: { ...check.env, ...facts }, timeoutMs: check.timeoutMs };
-      const end = await runProgram({ ...program, cwd: folder, endsGroup: true }, patience.killMs, signal);
+      const end = await machine().runProgram(
+        { ...program, cwd: folder, endsGroup: true },
+        patience.killMs,
+        signal,
+      );
       signal.throwIfAborted();
       if (end.why === undefined) return;
       const { stdout, stderr } = end.firstLine;

@@ -2,10 +2,11 @@
  * Commands that outlived the process that started them. A delivery never has two commands at a time, even if Inlet was
  * killed, so an orphan has to end before the command starts again.
  */
-import { readdir, readFile } from "node:fs/promises";
-import { setTimeout as pause } from "node:timers/promises";
+
 import { Coalesced } from "../base/concurrency.ts";
-import { signalGroup } from "../base/process.ts";
+import { readdir, readFile } from "../base/files.ts";
+import { signalGroup } from "../base/system-program.ts";
+import { monotonicMs, pause } from "../base/timers.ts";
 import type { CommandEvent } from "./command.ts";
 
 const PROCESSES = "/proc";
@@ -35,16 +36,16 @@ export class Orphans {
    * may still run, or the signal aborts.
    */
   async clear(id: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
-    const deadlineMs = performance.now() + timeoutMs;
+    const deadlineMs = monotonicMs() + timeoutMs;
     let pids = await this.#find(id);
-    while (pids.length > 0 && performance.now() < deadlineMs && !signal.aborted) {
-      await pause(this.#scanMs, undefined, { signal }).catch(() => {});
+    while (pids.length > 0 && monotonicMs() < deadlineMs && !signal.aborted) {
+      await pause(this.#scanMs, signal).catch(() => {});
       pids = await this.#find(id);
     }
     for (const name of ["SIGTERM", "SIGKILL"] as const) {
       if (pids.length === 0 || signal.aborted) break;
       for (const pid of pids) await end(pid, pids, name);
-      await pause(this.#killMs, undefined, { signal }).catch(() => {});
+      await pause(this.#killMs, signal).catch(() => {});
       pids = await this.#find(id);
     }
     return pids.length === 0 && !signal.aborted;

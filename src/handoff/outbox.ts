@@ -5,12 +5,13 @@
  * caller at a time within this process. A finished entry moves to the ledger. A late worker may create a file after that,
  * which is dropped.
  */
-import { rm } from "node:fs/promises";
+
 import { join } from "node:path";
 import { KeyedMutex } from "../base/concurrency.ts";
 import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
+import { rm } from "../base/files.ts";
 import { parseKey } from "./delivery.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, KINDS, type Kind } from "./entry.ts";
 import { EntryLocks } from "./locks.ts";

@@ -1,8 +1,9 @@
 /** Reads the outbox without changing it. Works without a daemon. */
-import { opendir } from "node:fs/promises";
+
 import { join } from "node:path";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { faultOfDisk } from "../base/durable.ts";
+import { opendir } from "../base/files.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import { parseKey } from "./delivery.ts";
 import { EMPTY_ENTRY, type Entry, type Kind, parseEntry, type StepState } from "./entry.ts";

@@ -1,6 +1,7 @@
 /** Scans the outbox periodically. Memory is bounded: a scan visits few entries at a time, and remembers few. */
-import { setTimeout as pause } from "node:timers/promises";
+
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
+import { monotonicMs, pause } from "../base/timers.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { Routed, TransferRecord } from "../model/record.ts";
 import { deliveryOf } from "./delivery.ts";
@@ -131,12 +132,12 @@ export class Scanner {
   async #repeat(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      const startedMs = performance.now();
+      const startedMs = monotonicMs();
       await this.scan();
-      const tookMs = performance.now() - startedMs;
+      const tookMs = monotonicMs() - startedMs;
       const { scanMs } = this.#tools.patience;
       const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (1 / MAX_SHARE - 1));
-      await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => {});
+      await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), signal).catch(() => {});
     }
   }
 

@@ -1,10 +1,11 @@
 /**
  * Runs the steps that follow a delivery, each until it succeeds or is given up. Steps are independent of each other.
  */
-import { setTimeout as pause } from "node:timers/promises";
+
 import { backoffMs } from "../base/backoff.ts";
 import { KeyedPool } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
+import { pause } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
@@ -184,7 +185,7 @@ export class Steps {
         return result;
       } catch (error) {
         this.#hooks.writeFailed(what, asFault(error));
-        await pause(this.#tools.patience.scanMs, undefined, { signal }).catch(() => {});
+        await pause(this.#tools.patience.scanMs, signal).catch(() => {});
         if (signal.aborted) return undefined;
       }
     }

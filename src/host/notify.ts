@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { Mutex } from "../base/concurrency.ts";
 import { messageOf } from "../base/faults.ts";
-import { describeStartFailure } from "../base/process.ts";
+import { describeStartFailure } from "../base/system-program.ts";
 
 const PROGRAM = "systemd-notify";
 /** The program takes a few milliseconds, unless systemd itself hangs. */

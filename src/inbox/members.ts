@@ -5,13 +5,14 @@
  * long as it lives: a file that can be locked belongs to a process that has ended. Commands find running processes by
  * these files.
  */
-import { randomBytes } from "node:crypto";
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { readdir, readFile, rm, writeFile } from "../base/files.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
+import { randomHex } from "../base/random.ts";
 import { findMountOf, hasLocksOfServer } from "./mounts.ts";
 
 /** Describes the process that locked the inbox last. */
@@ -135,7 +136,7 @@ async function readState(path: string): Promise<string | undefined> {
 /** Another process may remove the file before it is locked, as if its owner had ended: then a new name is tried. */
 async function lockNewMember(folder: string): Promise<{ path: string; lock: KernelLock }> {
   for (;;) {
-    const path = join(folder, randomBytes(8).toString("hex"));
+    const path = join(folder, randomHex(8));
     const lock = await tryLock(path, "alone");
     if (lock === undefined) continue;
     const isThere = await exists(path).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 /** The file system that a folder is on, how it is mounted, and its known weaknesses. */
-import { readFile, realpath, statfs } from "node:fs/promises";
+import { readFile, realpath, statfs } from "../base/files.ts";
 
 export interface Mount {
   /** The kernel's name: `ext4`, `nfs4`, `fuse.sshfs`; a number if the name is not known. */

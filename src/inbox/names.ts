@@ -3,8 +3,8 @@
  * original, and no two in one folder are the same.
  */
 import { createHash } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
 import { foldName, IGNORED } from "../base/fold-name.ts";
+import { nextTurn } from "../base/timers.ts";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
 export const MAX_NAME_BYTES = 240;
@@ -31,7 +31,7 @@ export async function safeNamesInBatches(
   const batches = nameInBatches(files, reserved);
   for (let batch = batches.next(); ; batch = batches.next()) {
     if (batch.done) return batch.value;
-    await setImmediate();
+    await nextTurn();
   }
 }
 

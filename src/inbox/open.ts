@@ -1,7 +1,7 @@
 /** Opens the inboxes: their folders, names and room. */
-import { stat } from "node:fs/promises";
 
 import { makeFolderDurably } from "../base/durable.ts";
+import { stat } from "../base/files.ts";
 import { formatLayout, formatName } from "./layout.ts";
 import { numberedName, safeNamesInBatches, shortened } from "./names.ts";
 import type { Inbox } from "./port.ts";

@@ -1,10 +1,12 @@
 /** Proves that a folder can be renamed from the work folder into an inbox. */
-import { randomBytes } from "node:crypto";
-import { lchown, mkdir, readdir, rename, rmdir, stat } from "node:fs/promises";
+
 import { dirname, join } from "node:path";
+import { systemClock } from "../base/clock.ts";
 import { UNCHANGED } from "../base/disk.ts";
 import { faultOfDisk, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { lchown, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
+import { randomHex } from "../base/random.ts";
 import type { NewInbox } from "./port.ts";
 
 /** No delivery has a name that begins with a dot, and consumers skip such names. */
@@ -12,7 +14,7 @@ export const PROBE = /^\.inlet-probe-[0-9a-f]{12}$/;
 export const PROBE_ABANDONED_MS = 60 * 60_000;
 
 export function probeName(): string {
-  return `.inlet-probe-${randomBytes(6).toString("hex")}`;
+  return `.inlet-probe-${randomHex(6)}`;
 }
 
 /** Creates an inbox if it is missing. `from`: a folder in the work folder. Throws `INBOX_APART`. */
@@ -21,7 +23,7 @@ export async function prepareInbox({ path, mode }: NewInbox, from: string): Prom
   await makeSharedFolderDurably(path, mode);
   let isNear: boolean;
   try {
-    isNear = await canReach(from, path, Date.now());
+    isNear = await canReach(from, path, systemClock.now());
   } catch (error) {
     throw faultOfDisk(error, path);
   }

@@ -6,11 +6,12 @@
  * before anything is deleted, and only its direct entries are deleted, by name: no link is followed, and no folder is
  * entered.
  */
-import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "node:fs/promises";
+
 import { dirname, join } from "node:path";
 import { durableStep } from "../base/disk.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "../base/files.ts";
 import { readDeliveryId } from "../model/manifest.ts";
 import { contentOf, identityOf, type Part, partsOf, pathOf } from "../model/placement.ts";
 import type { Inbox } from "./port.ts";

@@ -1,7 +1,8 @@
 /** Reserves room on the disk before a download begins, so that parts of transfers never fill the disk. */
-import { statfs } from "node:fs/promises";
+
 import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { statfs } from "../base/files.ts";
 import type { Reservation } from "./port.ts";
 
 /** Manifest, sums, marker, record and folders of a delivery. */

@@ -5,8 +5,7 @@
  * delivered again; through a link, Inlet would write elsewhere. So the folder carries an id that no other user can
  * read, and the state folder remembers the id of each inbox's work folder.
  */
-import { createHash, randomBytes } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rmdir, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import {
   createTextDurably,
@@ -16,6 +15,8 @@ import {
   replaceDurably,
 } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { lstat, mkdir, readdir, readFile, rmdir, stat } from "../base/files.ts";
+import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
@@ -58,7 +59,7 @@ export async function rememberWork(folders: Folders, temporary: string): Promise
   const { work, state, inbox } = folders;
   const memory = memoryOf(folders);
   await makeFolderDurably(dirname(memory), 0o700);
-  await writeOnce(idOf(work), randomBytes(16).toString("hex"), temporary);
+  await writeOnce(idOf(work), randomHex(16), temporary);
   // Of several processes that share the work folder, the first one has chosen the id.
   const id = (await readWord(idOf(work))) ?? "";
   await writeOnce(memory, `${id} ${inbox}`, state);
@@ -116,7 +117,7 @@ async function demandPlain(path: string, owner: number): Promise<void> {
 
 /** Some network file systems give everything to one owner, whichever user creates it. */
 async function ownerOfNew(folder: string): Promise<number | undefined> {
-  const trial = join(folder, `.${randomBytes(6).toString("hex")}.trial`);
+  const trial = join(folder, `.${randomHex(6)}.trial`);
   try {
     await mkdir(trial, { mode: 0o700 });
   } catch {

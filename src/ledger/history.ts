@@ -7,9 +7,9 @@
  * hold a line twice. An act is shown once, however often it was recorded.
  */
 import { hash } from "node:crypto";
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../base/faults.ts";
+import { readdir } from "../base/files.ts";
 import { matchesGlob } from "../base/glob.ts";
 import { hasEnded, shownFolder, type TransferRecord } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";

@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
-import { withDescriptor } from "../base/descriptor.ts";
+import { withFile } from "../base/files.ts";
 import type { RecordedAct } from "../model/order.ts";
 import type { TransferRecord } from "../model/record.ts";
 
@@ -81,7 +81,7 @@ export class Journal {
     for (const [month, lines] of months) {
       const path = join(this.#folder, [month, this.#writer, "jsonl"].filter(Boolean).join("."));
       try {
-        await withDescriptor(path, "a", (file) => file.write(lines.map(({ line }) => `${line}\n`).join("")));
+        await withFile(path, "a", (file) => file.write(lines.map(({ line }) => `${line}\n`).join("")));
         for (const { onWritten } of lines) onWritten();
         this.#isStuck = false;
       } catch {

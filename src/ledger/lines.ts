@@ -1,7 +1,7 @@
 /** Reads a file of the journal from its end. The memory needed does not depend on the length of the file. */
 import * as v from "valibot";
-import { withDescriptor } from "../base/descriptor.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { withFile } from "../base/files.ts";
 import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
 
@@ -134,7 +134,7 @@ export async function* readLinesBackward(
   path: string,
   { mostBytes, blockBytes = BLOCK_BYTES, signal }: BackwardOptions,
 ): AsyncGenerator<(string | undefined)[], void, undefined> {
-  let end = (await withDescriptor(path, "r", (file) => file.stat())).size;
+  let end = (await withFile(path, "r", (file) => file.stat())).size;
   let isLast = true;
   const tail = new Tail(mostBytes);
   while (end > 0) {
@@ -192,7 +192,7 @@ function joinPieces(pieces: readonly Buffer[]): string {
 
 async function readBlock(path: string, start: number, end: number): Promise<Buffer> {
   const block = Buffer.allocUnsafe(end - start);
-  return withDescriptor(path, "r", async (file) => {
+  return withFile(path, "r", async (file) => {
     let length = 0;
     while (length < block.length) {
       const count = await file.read(block.subarray(length), start + length);

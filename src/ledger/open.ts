@@ -1,10 +1,11 @@
 /** Opens the ledger of an inbox. */
-import { stat } from "node:fs/promises";
+
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type Disk, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { faultOfDisk, temporaryName } from "../base/durable.ts";
 import { messageOf } from "../base/faults.ts";
+import { stat } from "../base/files.ts";
 import type { RecordedAct } from "../model/order.ts";
 import { hasEnded, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";

@@ -3,12 +3,14 @@
  * given. Every daemon that has the mailbox carries the order out and removes the file. Twice has the same effect as
  * once: a round begins and ends only once.
  */
-import { randomBytes } from "node:crypto";
-import { readdir, readFile, unlink } from "node:fs/promises";
+
 import { join } from "node:path";
 import * as v from "valibot";
+import { systemClock } from "../base/clock.ts";
 import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, systemCode } from "../base/faults.ts";
+import { readdir, readFile, unlink } from "../base/files.ts";
+import { randomHex } from "../base/random.ts";
 import { type FolderEvents, type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import { ACTIONS, ActorShape, type Order, type PasswordNotice } from "../model/order.ts";
 import { parseJson } from "./format.ts";
@@ -42,11 +44,11 @@ export interface GivenOrder {
 export async function giveOrder(
   work: string,
   order: Order | PasswordNotice,
-  nowMs = Date.now(),
+  nowMs = systemClock.now(),
 ): Promise<string> {
   const folder = folderOf(work);
   await makeFolderDurably(folder, 0o700);
-  const path = join(folder, `${nameOf(order)}~${randomBytes(8).toString("hex")}.json`);
+  const path = join(folder, `${nameOf(order)}~${randomHex(8)}.json`);
   await createTextDurably(path, `${JSON.stringify({ ...order, at: new Date(nowMs).toISOString() })}\n`);
   return path;
 }

@@ -4,12 +4,13 @@
  * Records have the state that people see: a delivery whose staged folder is not moved yet is `delivering`, and a
  * delivery whose hand-off says so is `picked-up`. A missing folder counts as empty.
  */
-import { opendir } from "node:fs/promises";
+
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import * as v from "valibot";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode } from "../base/faults.ts";
+import { opendir } from "../base/files.ts";
+import { nextTurn } from "../base/timers.ts";
 import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";

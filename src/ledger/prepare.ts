@@ -1,9 +1,10 @@
 /** Prepares the folders of the ledger at a start. */
-import { mkdir } from "node:fs/promises";
+
 import { join } from "node:path";
 import { meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { mkdir } from "../base/files.ts";
 import { type LedgerPaths, parseNotes, SPREAD } from "./paths.ts";
 import { Rounds } from "./rounds.ts";
 

@@ -3,12 +3,13 @@
  * it says why. If the content is complete, it also lists the files, so that `release` can deliver them without the
  * service.
  */
-import { lstat, readdir } from "node:fs/promises";
+
 import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
 import { syncFile, writeFinished } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
+import { lstat, readdir } from "../base/files.ts";
 import { type Contents, ContentsShape, filesIn, REASON } from "../model/manifest.ts";
 import { parseJson } from "./format.ts";
 

@@ -2,10 +2,11 @@
  * Removes old months of the journal, and the records of transfers that expired long ago and are no longer listed. Each
  * sweep covers a small part of the ledger, so that its cost does not depend on the past.
  */
-import { randomInt } from "node:crypto";
+
 import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { Fault } from "../base/faults.ts";
+import { random } from "../base/random.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
 import { JOURNAL_FILE } from "./journal.ts";
@@ -34,7 +35,7 @@ const PARTS = 256;
 export class Retention {
   readonly #tools: RetentionTools;
   /** Random at first: a process such as `inlet once` may run one sweep only. */
-  #next = randomInt(PARTS);
+  #next = Math.floor(random() * PARTS);
 
   constructor(tools: RetentionTools) {
     this.#tools = tools;

@@ -14,11 +14,12 @@
  * The attempt itself may remove its staged folder. Other processes may do so once the round has ended with another
  * token, or after removing the ticket: without its ticket, an attempt cannot end the round.
  */
-import { randomBytes } from "node:crypto";
+
 import { dirname } from "node:path";
 import { type Disk, type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
 import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
+import { randomHex } from "../base/random.ts";
 import type { Routed, TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
 import { Inboxes } from "./inboxes.ts";
@@ -135,7 +136,7 @@ export class Rounds {
       if (isSpent) this.#stages.delete(`${name}~${round}`);
       else await this.dropStage(known);
     }
-    const id: StageId = { name, round, token: randomBytes(8).toString("hex") };
+    const id: StageId = { name, round, token: randomHex(8) };
     const ticket = await this.#disk.create(this.#paths.ticket(id), 0o600);
     const folder = this.#paths.staged(id);
     const stage: OwnStage = {

@@ -1,10 +1,11 @@
 /**
  * Finds a free folder in an inbox for each delivery, creates the folders above it, and moves the staged folder there.
  */
-import { randomBytes } from "node:crypto";
+
 import { dirname, join } from "node:path";
 import type { Disk, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { randomHex } from "../base/random.ts";
 import type { Routed } from "../model/record.ts";
 
 export interface TargetsOptions {
@@ -146,7 +147,7 @@ export class Targets {
 
   /** The folder appears with its group, by a rename. After a crash, recovery removes the folder in staging. */
   async #makeForGroup(path: string, mode: number, gid: number): Promise<void> {
-    const made = join(this.#options.staging, `${randomBytes(8).toString("hex")}${PARENT}`);
+    const made = join(this.#options.staging, `${randomHex(8)}${PARENT}`);
     await this.#disk.makeFolder(made, mode);
     try {
       await this.#disk.setGroup(made, gid);

@@ -2,9 +2,10 @@
  * Remembers, outside the work folder, the last end record that this installation made. A ledger that lacks this record
  * was restored from an older copy, and would deliver again everything since then.
  */
-import { readFile, rm, writeFile } from "node:fs/promises";
+
 import { Coalesced } from "../base/concurrency.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { readFile, rm, writeFile } from "../base/files.ts";
 import type { Rounds } from "./rounds.ts";
 
 const WRITE_AFTER_MS = 5_000;

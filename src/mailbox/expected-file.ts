@@ -1,9 +1,10 @@
 /** The facts about the expectations of one mailbox, in memory and in a file that several processes may share. */
-import { readFile } from "node:fs/promises";
+
 import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { replaceDurably } from "../base/durable.ts";
+import { readFile } from "../base/files.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type ExpectationFacts, mergeFacts, withoutFuture } from "./overdue.ts";
 

@@ -1,5 +1,7 @@
 /** The fields that a poll requests: the wanted ones, or only the needed ones if the service refuses the others. */
+
 import { asFault, type Fault } from "../base/faults.ts";
+import { monotonicMs } from "../base/timers.ts";
 import type { PollQuery } from "../service/port.ts";
 
 export type Fields = NonNullable<PollQuery["fields"]>;
@@ -41,7 +43,7 @@ const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED",
 export class ListFields {
   /** The service has given the wanted fields. */
   #hasGivenWanted = false;
-  /** When the service itself refused the wanted fields, by `performance.now()`. */
+  /** When the service itself refused the wanted fields, by `monotonicMs()`. */
   #refusedMs: number | undefined;
 
   /**
@@ -50,7 +52,7 @@ export class ListFields {
    * itself.
    */
   async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
-    if (this.#refusedMs !== undefined && performance.now() - this.#refusedMs <= RETRY_WANTED_MS) {
+    if (this.#refusedMs !== undefined && monotonicMs() - this.#refusedMs <= RETRY_WANTED_MS) {
       return read(NEEDED_FIELDS);
     }
     this.#refusedMs = undefined;
@@ -71,7 +73,7 @@ export class ListFields {
       const result = await read(NEEDED_FIELDS).catch(() => {
         throw error;
       });
-      if (fault.answeredBy === "service") this.#refusedMs = performance.now();
+      if (fault.answeredBy === "service") this.#refusedMs = monotonicMs();
       return result;
     }
   }

@@ -1,6 +1,8 @@
 /** Looks single transfers up in the service's list: their links, and their states. */
+
 import { asFault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
+import { setTimeout } from "../base/timers.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { findRecipient, type TransferState } from "../model/transfer.ts";

@@ -5,6 +5,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
+import { timeLimit } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -100,12 +101,13 @@ export async function carryOut(
 }
 
 async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
-  const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS);
+  const { signal, clear } = timeLimit(LOOKUP_TIMEOUT_MS);
   const found = await state.lookup
     .stateOf({ trackingId, vanished: false }, signal)
     .catch((error: unknown) => {
       throw signal.aborted ? new Fault("SERVICE_TIMEOUT", { detail: "the list", cause: error }) : error;
-    });
+    })
+    .finally(clear);
   return found === "active" || found === "processing" || found === "unknown";
 }
 

@@ -4,10 +4,9 @@
  * validated.
  */
 import { hash } from "node:crypto";
-import { open } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
-import { READ_PLAIN_FILE } from "../base/descriptor.ts";
+import { READ_PLAIN_FILE, withFile } from "../base/files.ts";
 import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
 
 export const MANIFEST = "transfer.json";
@@ -222,11 +221,12 @@ export async function readDeliveryId(
 
 async function readText(folder: string, name: string): Promise<string> {
   try {
-    await using file = await open(join(folder, name), READ_PLAIN_FILE);
-    const facts = await file.stat();
-    if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-    if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
-    return await file.readFile("utf8");
+    return await withFile(join(folder, name), READ_PLAIN_FILE, async (file) => {
+      const facts = await file.stat();
+      if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
+      if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
+      return file.readText();
+    });
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);

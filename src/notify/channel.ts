@@ -2,12 +2,15 @@
  * One channel for notifications. Notices are gathered, then sent in one message: the first soon, later ones as digests.
  * After a failure, the next attempt follows with backoff, and includes newer notices.
  */
+
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { LONGEST_TIMER_MS, unlessStopped } from "../base/deadline.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
+import { random } from "../base/random.ts";
+import { clearInterval, clearTimeout, setInterval, setTimeout, type Timer } from "../base/timers.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import type { DaemonEvent, Emit, ShownMailbox } from "../model/events.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
@@ -75,9 +78,9 @@ export class Channel {
   /** Some recipients of the last mail were refused. The others have it, so it is not sent again. */
   #isPartlyRefused = false;
   #retryAtMs = 0;
-  #planTimer: NodeJS.Timeout | undefined;
-  #sendTimer: NodeJS.Timeout | undefined;
-  #heartbeat: NodeJS.Timeout | undefined;
+  #planTimer: Timer | undefined;
+  #sendTimer: Timer | undefined;
+  #heartbeat: Timer | undefined;
 
   constructor(id: string, settings: ChannelSettings, tools: ChannelTools) {
     this.id = id;
@@ -304,10 +307,7 @@ export class Channel {
     const isFirst = this.#failures === 0;
     this.#failures++;
     const { clock, emit, patience } = this.#tools;
-    const waitMs = Math.max(
-      backoffMs(this.#failures, Math.random(), patience.retryMs),
-      fault.retryAfterMs ?? 0,
-    );
+    const waitMs = Math.max(backoffMs(this.#failures, random(), patience.retryMs), fault.retryAfterMs ?? 0);
     this.#retryAtMs = clock.now() + waitMs;
     emit({ type: "notify-failed", ...facts, fault, isFirst, waitMs });
   }

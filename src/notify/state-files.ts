@@ -2,13 +2,15 @@
  * The saved state of one channel, shared by all processes. Each save is a new file with the next number, which must not exist
  * yet: one process creates it, and the others have to read it before they save. So no process loses changes of another.
  */
-import { randomBytes } from "node:crypto";
+
 import { join } from "node:path";
 import * as v from "valibot";
+import { systemClock } from "../base/clock.ts";
 import { type Disk, FolderSyncs, systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
+import { randomHex } from "../base/random.ts";
 import { type StateSnapshot, StateSnapshotShape } from "./state.ts";
 
 const FileShape = v.object({
@@ -33,7 +35,7 @@ const MAX_TRIES = 100;
 
 export class StateFiles {
   /** Identifies this process. */
-  readonly token = randomBytes(6).toString("hex");
+  readonly token = randomHex(6);
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #files: OnceFiles;
@@ -92,7 +94,7 @@ export class StateFiles {
 
   /** Removes temporary files of crashed processes. */
   async clean(): Promise<void> {
-    await clearTemporaries(this.#folder, Date.now()).catch(() => {});
+    await clearTemporaries(this.#folder, systemClock.now()).catch(() => {});
   }
 
   async #create(path: string, text: string): Promise<boolean> {

@@ -2,18 +2,13 @@
  * The drop folder: passwords that people supply. `passwords/TRACKING-ID` is meant for every mailbox that received the
  * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
  */
-import fs, { type BigIntStats } from "node:fs";
-import { open, readdir, unlink } from "node:fs/promises";
+import type { BigIntStats } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { promisify } from "node:util";
-import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import type { Fault } from "../base/faults.ts";
+import { lstat, openFile, READ_PLAIN_FILE, readdir, unlink } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
-
-// Node's own promise costs more if a file is missing, and most files are.
-const lstat = promisify(fs.lstat);
 
 /** Longer than any password that a service accepts. */
 const MAX_BYTES = 64 * 1024;
@@ -117,12 +112,12 @@ export async function readPassword(path: string): Promise<Secret | undefined> {
 export async function readDrop(
   path: string,
 ): Promise<{ readonly password: Secret; readonly byHand: HandDrop | undefined } | undefined> {
-  const file = await open(path, READ_PLAIN_FILE).catch(() => undefined);
+  const file = await openFile(path, READ_PLAIN_FILE).catch(() => undefined);
   if (file === undefined) return undefined;
   try {
-    const facts = await file.stat({ bigint: true });
+    const facts = await file.statExactly();
     if (!facts.isFile() || facts.size > MAX_BYTES) return undefined;
-    const text = (await file.readFile("utf8")).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
+    const text = (await file.readText()).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
     if (text === "" || /[\r\n]/.test(text)) return undefined;
     const isByHand = Number(facts.mode & 0o777n) !== COMMAND_MODE;
     const byHand = isByHand ? { mark: formatMark(facts), uid: Number(facts.uid) } : undefined;

@@ -1,8 +1,7 @@
 /**
  * Decides whether a password may be sent, because wrong ones destroy transfers, and explains the decision to people.
  */
-import { scrypt } from "node:crypto";
-import { promisify } from "node:util";
+import { machine } from "../base/machine.ts";
 import type { Secret } from "../base/secret.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { commandFor } from "../model/order.ts";
@@ -30,10 +29,8 @@ export async function mayTry(
   return source === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
 }
 
-/** Slow on purpose: a stored fingerprint must not help to guess the password. */
 export async function fingerprintOf(password: Secret, trackingId: string): Promise<string> {
-  const derive = promisify(scrypt) as (text: string, salt: string, bytes: number) => Promise<Buffer>;
-  return (await derive(password.reveal(), `inlet ${trackingId}`, 16)).toString("hex");
+  return (await machine().deriveKey(password.reveal(), `inlet ${trackingId}`, 16)).toString("hex");
 }
 
 /** About a supplied password that was not sent, for people. */

@@ -3,11 +3,11 @@
  * expired, because `retry`, `release` and `redeliver` need them again.
  */
 import { hash } from "node:crypto";
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { readdir } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import type { AttemptKey } from "../model/attempts.ts";
 

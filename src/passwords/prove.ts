@@ -1,7 +1,8 @@
 /** Tries passwords one after the other. Each takes a slot of the budget before it is sent. */
-import { setTimeout as pause } from "node:timers/promises";
+
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
+import { pause } from "../base/timers.ts";
 import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { Breaker } from "./breaker.ts";

@@ -4,7 +4,9 @@
  * A download job is queued, delayed until its next attempt, or running. Slots are shared fairly between services, then
  * between mailboxes, so that a service that stalls never delays the rest. Among equals, the job that expires first runs.
  */
+
 import { WaitGroup } from "../base/concurrency.ts";
+import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
 import type { PollSchedule, Services, TransferJob } from "../model/job.ts";
 import { PollQueue } from "./poll-queue.ts";
 import type { Handlers, JobQueue } from "./port.ts";
@@ -29,7 +31,7 @@ interface ScheduledPoll {
   readonly everyMs: number;
   /** The last poll failed, and the next one is later than the interval says. */
   isDeferred: boolean;
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
 }
 
 class EmbeddedQueue implements JobQueue {
@@ -39,14 +41,14 @@ class EmbeddedQueue implements JobQueue {
   readonly #queues = new Map<string, TransferJob[]>();
   /** Keys of all queued jobs. */
   readonly #queued = new Set<string>();
-  readonly #delayed = new Map<string, { job: TransferJob; timer: NodeJS.Timeout }>();
+  readonly #delayed = new Map<string, { job: TransferJob; timer: Timer }>();
   readonly #running = new Set<string>();
   readonly #slots: JobSlots;
   readonly #pollQueue: PollQueue;
   /** Running jobs that have to run once more. */
   readonly #again = new Set<string>();
   /** Services that asked for fewer requests, and until when. */
-  readonly #limited = new Map<string, { untilMs: number; timer: NodeJS.Timeout }>();
+  readonly #limited = new Map<string, { untilMs: number; timer: Timer }>();
   readonly #polls = new Map<string, ScheduledPoll>();
   /** The wait that the last poll of a mailbox returned. */
   readonly #waitMs = new Map<string, number>();
@@ -219,7 +221,7 @@ class EmbeddedQueue implements JobQueue {
   /** Never shortens a limit. */
   #limit(service: string, limitMs: number): void {
     const before = this.#limited.get(service);
-    const untilMs = performance.now() + limitMs;
+    const untilMs = monotonicMs() + limitMs;
     if (before !== undefined && before.untilMs >= untilMs) return;
     clearTimeout(before?.timer);
     const end = () => {

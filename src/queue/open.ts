@@ -1,5 +1,7 @@
 /** Opens the configured engine. */
+
 import type { Outage } from "../base/outage.ts";
+import { random } from "../base/random.ts";
 import type { SecretSource } from "../base/secret.ts";
 import type { Services } from "../model/job.ts";
 import type { RedisSettings } from "./bullmq-connection.ts";
@@ -30,7 +32,7 @@ export interface QueueOptions {
 /** Throws `SECRET_UNREADABLE`. BullMQ and ioredis are loaded only when needed. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
   const { slots, mode, signal, onEvicting, services, mayFreeSlots, outage } = options;
-  if (queue === "embedded") return createEmbeddedQueue({ slots, services, random: Math.random });
+  if (queue === "embedded") return createEmbeddedQueue({ slots, services, random });
   const { openBullQueue } = await import("./bullmq.ts");
   const { lockMs, role } = queue;
   return openBullQueue({

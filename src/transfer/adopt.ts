@@ -1,8 +1,8 @@
 /** Copies content that other attempts have downloaded. Their files are never moved, appended to or removed. */
 import { constants } from "node:fs";
-import { chmod, copyFile, lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, setFolderMode, syncFile } from "../base/durable.ts";
+import { chmod, copyFile, lstat, readdir, rm } from "../base/files.ts";
 import type { Quarantined, Stage } from "../ledger/port.ts";
 import { filesIn } from "../model/manifest.ts";
 import type { Plan } from "./plan.ts";

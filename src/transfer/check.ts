@@ -2,11 +2,12 @@
  * The check of a complete transfer before its delivery. The folder is read-only while the check runs, and afterwards its
  * content must be the verified one: a check that runs as our user can change it nevertheless.
  */
-import { chmod, lstat, readdir, readFile } from "node:fs/promises";
+
 import { join } from "node:path";
 import { durableStep } from "../base/disk.ts";
 import { setFolderMode } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { chmod, lstat, readdir, readFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { type Contents, deliveryId, digestOf, filesIn, MANIFEST, verifiedOf } from "../model/manifest.ts";

@@ -1,9 +1,9 @@
 /** Complete content of earlier attempts: staged for the check, or in quarantine. It is used without the service. */
-import { lstat } from "node:fs/promises";
+
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
-import { withDescriptor } from "../base/descriptor.ts";
 import { finishFile } from "../base/durable.ts";
+import { lstat, withFile } from "../base/files.ts";
 import { bytesOf, type Contents, digestOf, filesIn, readManifest, withoutNames } from "../model/manifest.ts";
 import { clearStage, copyComplete } from "./adopt.ts";
 import { hashFile } from "./fetch.ts";
@@ -78,7 +78,7 @@ export async function takeQuarantined(
 /** Sets the mode of complete files that may be read-only, and syncs them. */
 export async function setFileModes(folder: string, names: Iterable<string>, mode: number): Promise<void> {
   await forEachLimit(names, AT_ONCE, (name) =>
-    withDescriptor(join(folder, name), "r", (file) => finishFile(file, mode)),
+    withFile(join(folder, name), "r", (file) => finishFile(file, mode)),
   );
 }
 

@@ -2,7 +2,9 @@
  * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the last
  * one is visible outside. The ledger records every outcome.
  */
+
 import { asFault, Fault } from "../base/faults.ts";
+import { clearInterval, setInterval } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
 import { bytesOf, type Contents } from "../model/manifest.ts";
 import {

@@ -2,15 +2,13 @@
  * Downloads the files of a plan, several at once. Each is hashed while it is written, and resumed where it broke off.
  */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { returnChunk } from "../base/blocks.ts";
 import { mapLimit } from "../base/concurrency.ts";
-import { type Descriptor, openDescriptor } from "../base/descriptor.ts";
 import { durableStep } from "../base/disk.ts";
 import { faultOfDisk, finishFile, syncFile } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { type OpenFile, openFile, rm, withFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { Part } from "./part.ts";
@@ -23,6 +21,8 @@ import type { ContentFile, Plan, PlannedFile } from "./plan.ts";
 const ENOUGH_BYTES = 64 * 1024;
 const MAX_SETBACKS = 12;
 const SETBACKS_IF_NO_BYTE = 4;
+
+const READ_BYTES = 256 * 1024;
 
 export interface FetchContext {
   readonly service: ServicePort;
@@ -98,7 +98,14 @@ async function fetchFile(
 /** The SHA-256 of a file, in hexadecimal digits. */
 export async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path, { signal })) hash.update(chunk);
+  const buffer = new Uint8Array(READ_BYTES);
+  await withFile(path, "r", async (file) => {
+    for (let at = 0, count = -1; count !== 0; at += count) {
+      signal.throwIfAborted();
+      count = await file.read(buffer, at);
+      hash.update(buffer.subarray(0, count));
+    }
+  });
   return hash.digest("hex");
 }
 
@@ -126,13 +133,13 @@ async function fetchOnce(
   }
 }
 
-async function openPart(path: string, mode: number): Promise<{ handle: Descriptor; isNew: boolean }> {
+async function openPart(path: string, mode: number): Promise<{ handle: OpenFile; isNew: boolean }> {
   try {
-    return { handle: await openDescriptor(path, "ax+", mode), isNew: true };
+    return { handle: await openFile(path, "ax+", mode), isNew: true };
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw faultOfDisk(error, path);
   }
-  const handle = await openDescriptor(path, "a+").catch((error: unknown) => {
+  const handle = await openFile(path, "a+").catch((error: unknown) => {
     throw faultOfDisk(error, path);
   });
   return { handle, isNew: false };

@@ -2,6 +2,7 @@
  * A slow download gives its slot to waiting ones, and resumes later. This needs a service that can resume a file:
  * otherwise a slow file would never be complete.
  */
+import { monotonicMs } from "../base/timers.ts";
 import type { TransferTools } from "./tools.ts";
 
 const SLOW_BYTES_PER_SECOND = 16 * 1024;
@@ -52,7 +53,7 @@ export class Pace {
   }
 
   #count(): void {
-    const nowMs = performance.now();
+    const nowMs = monotonicMs();
     if (this.#bodies > 0) this.#awaitedMs += nowMs - this.#sinceMs;
     this.#sinceMs = nowMs;
   }

@@ -1,9 +1,9 @@
 /** Fetches the confidential message of a transfer. */
 import { createHash } from "node:crypto";
-import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { openFile, rm } from "../base/files.ts";
 import { MESSAGE, type MessageFile } from "../model/manifest.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { asOperationFault, failOptional, isRefusedForGood } from "./answers.ts";
@@ -65,13 +65,13 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<M
   const { body, cancel } = await openMessage(request, signal);
   try {
     await rm(path, { force: true });
-    const file = await open(path, "wx", 0o600);
+    const file = await openFile(path, "wx");
     try {
       for await (const chunk of body) {
         if (bytes === 0) demandMessage(chunk);
         hash.update(chunk);
         bytes += chunk.byteLength;
-        await file.appendFile(chunk);
+        await file.write(chunk);
       }
       if (bytes > 0) await finishFile(file, fileMode);
     } finally {

@@ -1,5 +1,5 @@
 /** The part of one file that is on the disk, with its hash so far. */
-import type { Descriptor } from "../base/descriptor.ts";
+import type { OpenFile } from "../base/files.ts";
 import { startVerification } from "../model/checksum.ts";
 import type { PlannedFile } from "./plan.ts";
 
@@ -9,7 +9,7 @@ const FLUSH_EVERY_BYTES = 64 * 1024 * 1024;
 
 /** Disposing of it waits for its last flush, and leaves the handle open. */
 export class Part implements AsyncDisposable {
-  readonly #handle: Descriptor;
+  readonly #handle: OpenFile;
   readonly #file: PlannedFile;
   #hash: ReturnType<typeof startVerification>;
   #unflushedBytes = 0;
@@ -17,7 +17,7 @@ export class Part implements AsyncDisposable {
   #flushing: Promise<void> | undefined;
   bytes = 0;
 
-  constructor(handle: Descriptor, file: PlannedFile) {
+  constructor(handle: OpenFile, file: PlannedFile) {
     this.#handle = handle;
     this.#file = file;
     this.#hash = startVerification(file.checksums);

@@ -6,10 +6,11 @@
  * its done-marker. Single files: first the files; then the sums; then a done-marker for each file; and the manifest last, as
  * a sign that everything is there.
  */
-import { lstat, mkdir, rm } from "node:fs/promises";
+
 import { join, posix } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { setGroup, writeFinished } from "../base/durable.ts";
+import { lstat, mkdir, rm } from "../base/files.ts";
 import { foldName } from "../base/fold-name.ts";
 import type { LayoutValues } from "../inbox/port.ts";
 import type { Stage } from "../ledger/port.ts";

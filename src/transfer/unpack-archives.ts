@@ -5,9 +5,10 @@
  * Unpacked files lie in the same folder as the others: `data.zip` with `docs/a.txt` gives `data_docs_a.txt`. A delivered folder
  * stays flat, so that consumers, the check and the removal see every file.
  */
-import { rm } from "node:fs/promises";
+
 import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { rm } from "../base/files.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { Stage } from "../ledger/port.ts";
 import { type Contents, RESERVED_NAMES } from "../model/manifest.ts";

@@ -1,6 +1,7 @@
 /** Reads a ZIP from its file, trusting none of the positions that it names. */
-import type { FileHandle } from "node:fs/promises";
 import { RandomAccessReader } from "yauzl";
+import type { OpenFile } from "../base/files.ts";
+import { nextTurn } from "../base/timers.ts";
 
 /** Holds the directory of a thousand entries, or several small entries. */
 const WINDOW_BYTES = 256 * 1024;
@@ -16,12 +17,12 @@ const MAX_COMMENT_BYTES = 0xffff;
  */
 export class ZipReader extends RandomAccessReader {
   readonly bytes: number;
-  readonly #file: FileHandle;
+  readonly #file: OpenFile;
   /** The bytes read last, and some after them: directories are read in many small steps. */
   #window = Buffer.alloc(0);
   #windowStart = 0;
 
-  constructor(file: FileHandle, bytes: number) {
+  constructor(file: OpenFile, bytes: number) {
     super();
     this.#file = file;
     this.bytes = bytes;
@@ -41,14 +42,14 @@ export class ZipReader extends RandomAccessReader {
   }
 
   override close(callback: (error: Error | null) => void): void {
-    setImmediate(callback, null);
+    void nextTurn().then(() => callback(null));
   }
 
   /** The bytes from `start` to before `end`, in chunks that the caller may keep. */
   async *stream(start: number, end: number): AsyncGenerator<Buffer> {
     for (let at = start; at < end; ) {
       const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - at));
-      const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, at);
+      const bytesRead = await this.#file.read(buffer, at);
       if (bytesRead === 0) throw new Error("it ends too early");
       at += bytesRead;
       yield buffer.subarray(0, bytesRead);

@@ -1,14 +1,15 @@
 /** Unpacks a ZIP into a folder: exactly the announced files, each with its size and checksums, under our own names. */
-import { type FileHandle, lstat, open, readdir, rm, unlink } from "node:fs/promises";
+
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync, type ZlibOptions } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
 import { forEachLimit } from "../base/concurrency.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
-import { openDescriptor } from "../base/descriptor.ts";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault, messageOf } from "../base/faults.ts";
+import { lstat, type OpenFile, openFile, readdir, rm, unlink, withFile } from "../base/files.ts";
+import { clearTimeout, setTimeout } from "../base/timers.ts";
 import { startVerification } from "../model/checksum.ts";
 import {
   DEFLATED,
@@ -69,7 +70,7 @@ export async function unpackZip(
   const deadline = startDeadline(limits.deadlineMs, signal);
   const made: string[] = [];
   try {
-    const zip = await open(zipPath, "r");
+    const zip = await openFile(zipPath, "r");
     try {
       const reader = new ZipReader(zip, (await zip.stat()).size);
       const archive = await openArchive(reader);
@@ -80,7 +81,7 @@ export async function unpackZip(
       const unpackOne = async (match: MatchedEntry, signal: AbortSignal) => {
         signal.throwIfAborted();
         const path = join(folder, match.wanted.target);
-        const file = await openDescriptor(path, "wx");
+        const file = await openFile(path, "wx");
         made.push(path);
         try {
           await readEntry(reader, archive, match, (chunk) => file.write(chunk), signal);
@@ -108,9 +109,10 @@ export async function listZip(
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
   try {
-    await using zip = await open(zipPath, "r");
-    const archive = await openArchive(new ZipReader(zip, (await zip.stat()).size));
-    return await listDirectory(archive, limits, signal);
+    return await withFile(zipPath, "r", async (zip) => {
+      const archive = await openArchive(new ZipReader(zip, (await zip.stat()).size));
+      return listDirectory(archive, limits, signal);
+    });
   } catch (error) {
     throw faultOf(error, signal, zipPath);
   }
@@ -118,7 +120,7 @@ export async function listZip(
 
 /** Verifies that a ZIP holds exactly the announced files. Writes nothing, and leaves the handle open. */
 export async function verifyZip(
-  zip: FileHandle,
+  zip: OpenFile,
   wanted: readonly Omit<WantedEntry, "target">[],
   limits: DirectoryLimits,
   signal: AbortSignal,

@@ -1,9 +1,10 @@
 /** `api get`, `zip` and `eml`: the files of a transfer, each verified before it gets its name. */
-import { type FileHandle, open, stat } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { exists } from "../../base/durable.ts";
 import { describeFault, Fault } from "../../base/faults.ts";
+import type { OpenFile } from "../../base/files.ts";
 import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
 import type { ChecksumReport } from "../../service/checksums.ts";
@@ -188,7 +189,7 @@ async function getEml(
 
 /** Requires every file once, with its size and checksums. `allowExtra`: the service's list of checksums may be there too. */
 function verify(
-  zip: FileHandle,
+  zip: OpenFile,
   files: readonly TransferFile[],
   { checksumsOf }: OpenedTransfer,
   allowExtra: boolean,

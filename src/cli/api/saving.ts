@@ -1,8 +1,9 @@
 /** Saves a download under a temporary name, and renames it when it is verified. */
-import type { FileHandle } from "node:fs/promises";
+
 import { join } from "node:path";
 import { createDurably, exists } from "../../base/durable.ts";
 import { Fault } from "../../base/faults.ts";
+import type { OpenFile } from "../../base/files.ts";
 import { type Checksum, startVerification } from "../../model/checksum.ts";
 import type { Download } from "../../service/port.ts";
 import type { Context } from "../context.ts";
@@ -30,7 +31,7 @@ export async function saveDownload(
   download: Download,
   target: string,
   expected: Expectation,
-  inspect: (temporary: FileHandle) => Promise<void> = async () => {},
+  inspect: (temporary: OpenFile) => Promise<void> = async () => {},
 ): Promise<Saved> {
   let bytes = 0;
   try {
@@ -82,7 +83,7 @@ export function reportSaved(
 async function receive(
   context: Context,
   download: Download,
-  file: FileHandle,
+  file: OpenFile,
   label: string,
   expected: Expectation,
 ): Promise<number> {
@@ -92,7 +93,7 @@ async function receive(
   try {
     for await (const chunk of download.body) {
       verification.update(chunk);
-      await file.writeFile(chunk);
+      await file.write(chunk);
       bytes += chunk.byteLength;
       progress.advance(chunk.byteLength);
     }

@@ -16,9 +16,9 @@ describe("a file that is created durably", () => {
 
   test("has its name only when it is whole", async () => {
     await createDurably(join(folder, "a"), async (file) => {
-      await file.writeFile("half");
+      await file.write("half");
       expect(await readdir(folder)).not.toContain("a");
-      await file.writeFile(" and half");
+      await file.write(" and half");
     });
     expect(await readFile(join(folder, "a"), "utf8")).toBe("half and half");
     expect(await readdir(folder)).toEqual(["a"]);
@@ -26,7 +26,7 @@ describe("a file that is created durably", () => {
 
   test("leaves nothing behind when writing fails", async () => {
     const failing = createDurably(join(folder, "a"), async (file) => {
-      await file.writeFile("half");
+      await file.write("half");
       throw new Error("broken off");
     });
     await expect(failing).rejects.toThrow("broken off");

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { describeStartFailure } from "../../../src/base/process.ts";
+import { describeStartFailure } from "../../../src/base/system-program.ts";
 import { makeFolder } from "../../support/program.ts";
 
 test.each([

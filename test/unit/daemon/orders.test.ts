@@ -1,10 +1,13 @@
 /** Orders carried out by several daemons on one inbox, and across crashes. */
+
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
+import { whenAborted } from "../../../src/base/deadline.ts";
 import { exists } from "../../../src/base/durable.ts";
 import { Fault } from "../../../src/base/faults.ts";
+import { onMachine, systemMachine } from "../../../src/base/machine.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
 import { KnownOrders, runOrders } from "../../../src/daemon/orders.ts";
@@ -150,11 +153,10 @@ test("I6 no contagion: an order whose service answers too late is reported, and 
   const fixture = await openFixture();
   const daemon = await fixture.daemon();
   const late: typeof daemon.state.lookup.stateOf = async (_record, signal) => {
-    throw signal.aborted ? new Fault("STOPPED", { cause: signal.reason }) : new Error("not in time");
+    await whenAborted(signal);
+    throw new Fault("STOPPED", { cause: signal.reason });
   };
   Object.assign(daemon.state.lookup, { stateOf: late });
-  const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
-  onTestFinished(() => timeout.mockRestore());
   for (const [id, state, action] of [
     ["a", "delivered", "redeliver"],
     ["b", "quarantined", "discard"],
@@ -163,7 +165,8 @@ test("I6 no contagion: an order whose service answers too late is reported, and 
     await fixture.settle(id, state);
     await fixture.give(action, id);
   }
-  await daemon.run();
+  const impatient = { ...systemMachine, setTimeout: (work: () => void) => systemMachine.setTimeout(work, 0) };
+  await onMachine(impatient, () => daemon.run());
   expect((await fixture.roundOf("b"))[1]).toBe("gone");
   expect(daemon.reports).toEqual(["redeliver a: SERVICE_TIMEOUT", "redeliver c: SERVICE_TIMEOUT"]);
 });

@@ -2,7 +2,7 @@ import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { Descriptor } from "../../../src/base/descriptor.ts";
+import { Descriptor } from "../../../src/base/system-files.ts";
 import { readActs, readHistory, tallyHistory } from "../../../src/ledger/history.ts";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readLinesBackward } from "../../../src/ledger/lines.ts";

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { openDescriptor } from "../../../src/base/descriptor.ts";
+import { openFile } from "../../../src/base/files.ts";
 import { checksumOf } from "../../../src/model/checksum.ts";
 import { Part } from "../../../src/transfer/part.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -14,7 +14,7 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
   const sha256 = createHash("sha256").update(content).digest("hex");
 
   async function openPart(path: string, checksum: string) {
-    const handle = await openDescriptor(path, "a+");
+    const handle = await openFile(path, "a+");
     const checksums = [checksumOf(checksum, "SHA-256")];
     const part = new Part(handle, { id: "1", name: "a", originalName: "a", bytes, checksums });
     onTestFinished(async () => {
@@ -65,7 +65,7 @@ describe("a file that is larger than the distance between two flushes", () => {
   const chunk = new Uint8Array(8 * MIB);
 
   async function openPart() {
-    const handle = await openDescriptor(join(await makeFolder(), "a"), "a+");
+    const handle = await openFile(join(await makeFolder(), "a"), "a+");
     onTestFinished(() => handle.close());
     vi.spyOn(handle, "write").mockResolvedValue();
     const flushes: PromiseWithResolvers<void>[] = [];

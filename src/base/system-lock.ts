@@ -1,0 +1,59 @@
+/**
+ * Locks that the kernel keeps, taken through SQLite on a file: they hold between processes and containers that share
+ * the disk, and end with their holder, however it ended. A suspended process (SIGSTOP) still holds its locks.
+ */
+import { open } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
+import { Fault } from "./faults.ts";
+
+export interface KernelLock {
+  /** May be called twice. */
+  release(): void;
+}
+
+const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
+
+const TAKE = {
+  alone: "PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE",
+  // A read transaction that stays open: it allows other shared locks, and no exclusive one.
+  shared: "BEGIN; SELECT count(*) FROM sqlite_schema",
+} as const;
+
+/** `undefined` if another process holds the lock. Creates the file if it is missing. Throws faults, and the system's errors. */
+export async function lockBySqlite(path: string, kind: keyof typeof TAKE): Promise<KernelLock | undefined> {
+  // SQLite would not say why it cannot create the file.
+  await (await open(path, "a", 0o600)).close();
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: 0 });
+    database.exec(TAKE[kind]);
+    const held = database;
+    return {
+      release() {
+        if (held.isOpen) held.close();
+      },
+    };
+  } catch (error) {
+    database?.close();
+    if (!(error instanceof Error && "errcode" in error)) throw error;
+    if (error.errcode === SQLITE_BUSY) return undefined;
+    const code = error.errcode === SQLITE_FULL ? "DISK_FULL" : "DISK_REFUSED";
+    throw new Fault(code, { detail: `${path}: ${error.message}`, cause: error });
+  }
+}
+
+/** Whether a process holds the lock alone. Creates no file, and blocks other processes only for the moment of this call. */
+export function isLockedAlone(path: string): boolean {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { readOnly: true, timeout: 0 });
+    database.exec(TAKE.shared);
+    return false;
+  } catch (error) {
+    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return true;
+    throw error;
+  } finally {
+    database?.close();
+  }
+}

@@ -1,0 +1,29 @@
+/** A POST of which only the status of the answer counts. */
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+
+export interface PostAnswer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+}
+
+/**
+ * Without `fetch`, which limits the wait for an answer to five minutes. Each call has a new connection: the receiver
+ * may close an idle one at any moment.
+ */
+export function postByHttp(
+  url: URL,
+  headers: Record<string, string>,
+  body: string,
+  signal: AbortSignal,
+): Promise<PostAnswer> {
+  return new Promise((resolve, reject) => {
+    const request = url.protocol === "https:" ? requestHttps : requestHttp;
+    const call = request(url, { method: "POST", headers, agent: false, signal }, (answer) => {
+      resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"] });
+      answer.on("error", () => {}).destroy();
+    });
+    call.on("error", reject);
+    call.end(body);
+  });
+}

@@ -1,0 +1,52 @@
+/** The timers of the machine, with the names and results of Node's own functions. */
+import { machine, type Timer } from "./machine.ts";
+
+export type { Timer } from "./machine.ts";
+
+export function setTimeout(work: () => void, ms: number): Timer {
+  return machine().setTimeout(work, ms);
+}
+
+export function setInterval(work: () => void, ms: number): Timer {
+  return machine().setInterval(work, ms);
+}
+
+export function clearTimeout(timer: Timer | undefined): void {
+  machine().clearTimer(timer);
+}
+
+export function clearInterval(timer: Timer | undefined): void {
+  machine().clearTimer(timer);
+}
+
+/** Never goes back. */
+export function monotonicMs(): number {
+  return machine().monotonicMs();
+}
+
+/** Lets other work of this process run. */
+export function nextTurn(): Promise<void> {
+  return machine().nextTurn();
+}
+
+/** Rejects with the signal's reason. */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const onAbort = () => reject(signal?.reason);
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Aborts after this time, unless it is cleared. */
+export function timeLimit(ms: number): { readonly signal: AbortSignal; clear(): void } {
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), ms);
+  return { signal: over.signal, clear: () => clearTimeout(timer) };
+}
