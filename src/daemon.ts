@@ -37,6 +37,7 @@ import type { NotifyPatience } from "./notify/channel.ts";
 import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
+import { openService } from "./service/open.ts";
 import { LargeTransfers } from "./transfer/large.ts";
 import type { Patience, TransferTools } from "./transfer/tools.ts";
 
@@ -53,6 +54,9 @@ export interface DaemonOptions {
     readonly notify?: Partial<NotifyPatience>;
     readonly poll?: DeadlineLimits | undefined;
   };
+  /** How services and the queue are reached. */
+  readonly openService?: typeof openService;
+  readonly openQueue?: typeof openQueue;
   /** The service manager, which is notified of the daemon's status. */
   readonly host?: Host | undefined;
   /** Watches the configuration, and passes on new settings, or why they are refused. */
@@ -131,7 +135,12 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
   const { ledger, inbox, passwords } = await openWorkspace(live, scope, emit, clock);
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   await notifier.start();
-  const mailboxes = await openMailboxes(settings, scope, clock, emit, stop);
+  const mailboxes = await openMailboxes(settings, scope, {
+    clock,
+    emit,
+    stop,
+    openService: options.openService ?? openService,
+  });
   const { states, isClockRight } = mailboxes;
   const placed = await recoverFromCrash(inbox, passwords, ledger, states, emit);
   const expected = await openExpected(
@@ -251,9 +260,10 @@ async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<void> {
   }
 }
 
-function openEngine(live: LiveSettings, { mode, stop, clock, events }: StartOptions): Promise<JobQueue> {
+function openEngine(live: LiveSettings, options: StartOptions): Promise<JobQueue> {
+  const { mode, stop, clock, events } = options;
   const { queue, limits } = live.now;
-  return openQueue(queue, {
+  return (options.openQueue ?? openQueue)(queue, {
     slots: limits.transfers,
     mode,
     services: live.services,

@@ -1,8 +1,8 @@
 /** Finds and reads the file and the environment, and checks their values against the schema. */
 import { createHash } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { readFile, stat } from "../base/files.ts";
 import { PACKAGE_FOLDER } from "../base/version.ts";
 import type { ConfigDocument } from "./document.ts";
 import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems } from "./draft.ts";

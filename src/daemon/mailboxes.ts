@@ -12,7 +12,7 @@ import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
 import { POLLS_AT_ONCE } from "../model/job.ts";
 import { createBandwidth } from "../service/bandwidth.ts";
-import { openService } from "../service/open.ts";
+import type { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
 
 export interface Mailboxes {
@@ -30,12 +30,17 @@ export interface Mailboxes {
 /** Retention deletes nothing while the clock is wrong by more than this. */
 const MAX_CLOCK_ERROR_MS = 60 * 60_000;
 
+interface MailboxesTools {
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly stop: AbortSignal;
+  readonly openService: typeof openService;
+}
+
 export async function openMailboxes(
   settings: Settings,
   scope: Scope,
-  clock: Clock,
-  emit: Emit,
-  stop: AbortSignal,
+  { clock, emit, stop, openService }: MailboxesTools,
 ): Promise<Mailboxes> {
   const openTokens = await loadTokenStores();
   const tokenStore = openTokens(join(settings.state, "tokens"));

@@ -1,0 +1,218 @@
+/** What must hold in every world that has come to rest. */
+import { nameOf } from "../../src/ledger/paths.ts";
+import { isDelivered, isUnwanted, type TransferRecord } from "../../src/model/record.ts";
+import { headlineOf, type Status } from "../../src/model/status.ts";
+import { canonicalAddress } from "../../src/model/transfer.ts";
+import type { Delivered } from "./observer.ts";
+import { SECOND_BOX, STATE, WORK } from "./plan.ts";
+import { decide, handoffFor } from "./routing.ts";
+import type { World } from "./world.ts";
+
+/** How a transfer that needs a person is notified of. */
+const NOTICE_OF: Readonly<Record<string, string>> = {
+  quarantined: "quarantined",
+  gone: "gone",
+  "waiting password": "password",
+  "waiting held": "held",
+};
+
+export async function checkRest(world: World): Promise<void> {
+  const records = await world.records();
+  const status = world.daemon?.vitals?.status();
+  if (status === undefined) return world.observer.violate("no daemon runs at the end");
+  const known = new Map(records.map((record) => [nameOf(record), record]));
+  checkTransfers(world, known, status);
+  checkDeliveries(world, known);
+  checkOrders(world, known);
+  checkLeftOvers(world, known);
+  checkSecrets(world);
+}
+
+function checkTransfers(world: World, known: ReadonlyMap<string, TransferRecord>, status: Status): void {
+  const { observer, service } = world;
+  const boxes = [world.site.box, ...(world.site.hasSecondBox ? [SECOND_BOX] : [])];
+  for (const transfer of service.transfers) {
+    if (transfer.wrong > 2)
+      observer.violate(`I3: ${transfer.trackingId} got ${transfer.wrong} wrong passwords`);
+    for (const mailbox of boxes) {
+      const { trackingId, recipients } = transfer;
+      const isListed =
+        service.stateOf(transfer) === "active" &&
+        recipients.some((address) => canonicalAddress(address) === canonicalAddress(mailbox));
+      const record = known.get(nameOf({ mailbox, trackingId }));
+      if (isListed && record === undefined) observer.violate(`I7: ${trackingId} of ${mailbox} is not known`);
+      if (record !== undefined) checkState(world, record, isListed, status);
+    }
+  }
+  const needs = [...known.values()].some((record) => needsPerson(record));
+  const { tone, words } = headlineOf(status);
+  if (needs && tone === "good") observer.violate(`I7: status says "${words}", and a person has to act`);
+}
+
+function needsPerson(record: TransferRecord): boolean {
+  const { state } = record;
+  if (state === "gone") return !isUnwanted(record) && record.acknowledged !== true;
+  return state === "quarantined" || state === "waiting" || state === "delivering";
+}
+
+function checkState(world: World, record: TransferRecord, isListed: boolean, status: Status): void {
+  const { observer } = world;
+  const { trackingId, mailbox, state, reason } = record;
+  const what = `${trackingId} of ${mailbox}`;
+  const isBlocked = observer.foreign.size > 0;
+  if (["discovered", "downloading", "checking"].includes(state)) {
+    observer.violate(`I7: ${what} stays ${state}, and all is at rest`);
+  }
+  if (state === "delivering" && !isBlocked) observer.violate(`I7: ${what} is decided and not placed`);
+  const waitsForPerson = reason === "password" || reason === "held";
+  if (state === "waiting" && !waitsForPerson && isListed && !isBlocked) {
+    observer.violate(`I7: ${what} waits (${reason}: ${record.message}), and nothing is in its way`);
+  }
+  if (state === "waiting" && waitsForPerson) checkReason(world, record, what);
+  if (needsPerson(record)) checkVisible(world, record, what, status);
+}
+
+/** It waits for a person, and only for a good reason. */
+function checkReason({ observer, site, plan }: World, record: TransferRecord, what: string): void {
+  const transfer = plan.transfers.find((each) => each.trackingId === record.trackingId);
+  if (transfer === undefined) return;
+  if (record.reason === "held") {
+    const isHeld = decide(site, record.mailbox, transfer).action === "hold";
+    if (!isHeld) observer.violate(`${what} is held, and no rule says so`);
+    return;
+  }
+  const isKnown = site.knowsPassword && transfer.password === "Secret-common";
+  if (isKnown && record.password?.isExhausted !== true) {
+    observer.violate(`I7: ${what} waits for a password that a rule knows`);
+  }
+  const supplies = observer.supplies.filter(({ record: of }) => nameOf(of) === nameOf(record));
+  if (supplies.some(({ isRight }) => isRight) && transfer.wrong === 0) {
+    observer.violate(`${what} waits for a password that a person has supplied`);
+  }
+}
+
+/** Status shows it, and it was notified of. */
+function checkVisible({ observer }: World, record: TransferRecord, what: string, status: Status): void {
+  const { trackingId, state, reason } = record;
+  const key = state === "waiting" ? `${state} ${reason}` : state;
+  const isShown = status.attention.some(
+    (each) => each.trackingId === trackingId && nameOf(each) === nameOf(record),
+  );
+  if (!isShown) observer.violate(`I7: ${what} is ${key}, and status does not show it`);
+  const kind = NOTICE_OF[key];
+  const isTold = observer.notices.some((each) => each.kind === kind && each.trackingId === trackingId);
+  if (kind !== undefined && !isTold) observer.violate(`I7: ${what} is ${key}, and nobody was notified`);
+}
+
+function checkDeliveries(world: World, known: ReadonlyMap<string, TransferRecord>): void {
+  const { observer } = world;
+  const rounds = Map.groupBy(observer.deliveries, ({ name, round }) => `${name} ${round}`);
+  for (const [key, [first, ...more]] of rounds) {
+    if (more.length > 0 && first !== undefined) observer.violate(`I2: ${key} ended ${more.length + 1} times`);
+  }
+  const transfers = Map.groupBy(observer.deliveries, ({ name }) => name);
+  for (const [name, all] of transfers) {
+    const again = observer.orders.filter(
+      ({ act, record }) => nameOf(record) === name && ["redeliver", "retry", "release"].includes(act),
+    ).length;
+    if (all.length > 1 + again) observer.violate(`I2: ${name} was delivered ${all.length} times`);
+  }
+  for (const delivery of observer.deliveries) {
+    const record = known.get(delivery.name);
+    if (record === undefined) observer.violate(`the delivery of ${delivery.trackingId} is forgotten`);
+    checkHandoff(world, delivery);
+  }
+}
+
+/** A hand-off that was configured all the time since the decision has run. */
+function checkHandoff(world: World, delivery: Delivered): void {
+  const { identity, trackingId, round, atMs, programs, calls, paths } = delivery;
+  if (identity === undefined || (paths.length === 0 && world.observer.foreign.size > 0)) return;
+  const handoffs = world.observer.sitesSince(atMs).map((site) => handoffFor(site, identity));
+  const isAlways = (has: (handoff: (typeof handoffs)[number]) => boolean) => handoffs.every(has);
+  if (isAlways((handoff) => handoff?.command !== undefined) && programs.length === 0) {
+    world.observer.violate(`the command of ${trackingId} (round ${round}) never ran`);
+  }
+  if (isAlways((handoff) => handoff?.webhook !== undefined) && calls === 0) {
+    world.observer.violate(`the webhook of ${trackingId} (round ${round}) was never called`);
+  }
+}
+
+/** Every order that was accepted was carried out. */
+function checkOrders(world: World, known: ReadonlyMap<string, TransferRecord>): void {
+  const { observer, plan } = world;
+  for (const { act, record, atMs } of observer.orders) {
+    const now = known.get(nameOf(record));
+    const later = observer.orders.some((each) => each.atMs > atMs && nameOf(each.record) === nameOf(record));
+    if (now === undefined || later || now.round > record.round) continue;
+    const { trackingId, state } = record;
+    const transfer = plan.transfers.find((each) => each.trackingId === trackingId);
+    const isListed = transfer !== undefined && world.service.stateOf(transfer) === "active";
+    const isEnded = ["quarantined", "gone"].includes(state);
+    if (act === "discard" && !isUnwanted(now) && !isDelivered(now)) {
+      observer.violate(`the order to discard ${trackingId} was lost`);
+    }
+    if (
+      act === "release" &&
+      state === "waiting" &&
+      now.state === "waiting" &&
+      now.reason === "held" &&
+      isListed
+    ) {
+      observer.violate(`the order to release ${trackingId} was lost`);
+    }
+    if ((act === "retry" || act === "release") && isEnded) {
+      observer.violate(`the order to ${act} ${trackingId} was lost`);
+    }
+  }
+}
+
+/** Nothing is left that nobody will clear. */
+function checkLeftOvers({ disk, observer, site }: World, known: ReadonlyMap<string, TransferRecord>): void {
+  const stateOf = (entry: string) => known.get(entry.split("~")[0] ?? "")?.state ?? "unknown";
+  const isOpen = (entry: string) => ["waiting", "delivering"].includes(stateOf(entry));
+  const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
+    staging: isOpen,
+    names: (entry) => isOpen(disk.text(`${WORK}/names/${entry}`) ?? ""),
+    // Beside other processes, a start clears temporary files that are older than an hour.
+    new: () => site.isShared,
+    orders: (entry) => stateOf(entry) === "unknown",
+    quarantine: (entry) => isOpen(entry) || isLastRound(known, entry),
+    outbox: (entry) => isOpen(entry) || isAwaited(entry),
+  };
+  const isAwaited = (entry: string) => {
+    const [, key, kind] = /^(.+~\d+)\.(json|wait|kept)$/.exec(entry) ?? [];
+    const delivery = observer.deliveries.find(({ name, round }) => `${name}~${round}` === key);
+    const isThere = delivery?.paths.some((path) => disk.tryGet(path) !== undefined) ?? false;
+    return key === undefined || isThere || kind === "json";
+  };
+  for (const [folder, isGood] of Object.entries(isKept)) {
+    for (const entry of disk.names(`${WORK}/${folder}`)) {
+      if (!isGood(entry)) observer.violate(`left: ${folder}/${entry}`);
+    }
+  }
+  for (const { path, entry } of disk.walk(`${STATE}/passwords`)) {
+    const [, trackingId = ""] = /([^/]+)$/.exec(path) ?? [];
+    const records = [...known.values()].filter((record) => record.trackingId === trackingId);
+    const isNeeded = records.length === 0 || records.some(({ state }) => state === "waiting");
+    if (entry.kind === "file" && !isNeeded) observer.violate(`left: ${path}`);
+  }
+}
+
+function isLastRound(known: ReadonlyMap<string, TransferRecord>, entry: string): boolean {
+  const [name = "", round] = entry.split("~");
+  const record = known.get(name);
+  return record?.state === "quarantined" && record.round === Number(round);
+}
+
+function checkSecrets({ disk, observer }: World): void {
+  const isSecret = /Secret-|Token-0|Client0|Hook-/;
+  for (const text of observer.texts)
+    if (isSecret.test(text)) observer.violate(`I4: a secret in ${text.slice(0, 80)}`);
+  for (const root of ["/data"]) {
+    for (const { path, entry } of disk.walk(root)) {
+      if (entry.kind === "file" && isSecret.test(entry.bytes.toString()))
+        observer.violate(`I4: a secret in ${path}`);
+    }
+  }
+}

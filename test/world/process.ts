@@ -1,0 +1,396 @@
+/** A process in the world: the machine that its code runs on. It can be killed, frozen, and met by failing disks. */
+import { createHash } from "node:crypto";
+import type { Stats } from "node:fs";
+import { type Machine, onMachine, type Timer } from "../../src/base/machine.ts";
+import type { Files, OpenFile } from "../../src/base/system-files.ts";
+import type { KernelLock } from "../../src/base/system-lock.ts";
+import type { ProgramEnd, ProgramStart } from "../../src/base/system-program.ts";
+import type { FolderEvents } from "../../src/base/system-watch.ts";
+import { type AnyEntry, failure, type OpenEntry, pathOf, type SimulatedDisk } from "./disk.ts";
+import type { Random } from "./random.ts";
+import type { Owner, Planned, Schedule } from "./schedule.ts";
+
+/** What processes share. */
+export interface Ground {
+  readonly schedule: Schedule;
+  readonly disk: SimulatedDisk;
+  readonly random: Random;
+  /** Locks are granted to everybody, as on some network file systems. */
+  areLocksBroken: boolean;
+  readonly locks: Map<string, Map<Process, "alone" | "shared">>;
+  readonly watches: Set<Watch>;
+  /** Throws the system's error if this step fails. */
+  disturb(process: Process, step: Step): void;
+  runProgram(process: Process, program: ProgramStart): Promise<Partial<ProgramEnd>>;
+  post(url: URL, body: string): Promise<{ readonly status: number; readonly retryAfter: string | undefined }>;
+}
+
+export interface Watch {
+  readonly process: Process;
+  readonly folder: string;
+  readonly events: FolderEvents;
+}
+
+export interface Step {
+  readonly type: "read" | "change" | "sync";
+  readonly path: string;
+  readonly entry?: AnyEntry | undefined;
+}
+
+const OWN_USER = process.geteuid?.() ?? 0;
+
+/** How long a step of the disk takes. Most of them take no time, so that worlds are quick. */
+const STEP_MS = 3;
+
+export class Process implements Owner, Machine {
+  isDead = false;
+  frozenUntilMs = 0;
+  /** It is killed after this many more steps of the disk, counted where `killsIn` says. */
+  stepsToLive = Number.POSITIVE_INFINITY;
+  /** Counts only steps in this folder of ours. */
+  killsIn: string | undefined;
+  onKilled: () => void = () => {};
+  steps = 0;
+  readonly name: string;
+  readonly files: Files;
+  readonly #ground: Ground;
+  readonly #random: Random;
+
+  constructor(name: string, ground: Ground) {
+    this.name = name;
+    this.#ground = ground;
+    this.#random = ground.random.fork();
+    this.files = this.#makeFiles();
+  }
+
+  /** Runs work as this process. */
+  run<Result>(work: () => Result): Result {
+    return onMachine(this, work);
+  }
+
+  /** Nothing that it waits for happens any longer. */
+  kill(): void {
+    if (this.isDead) return;
+    this.isDead = true;
+    for (const holders of this.#ground.locks.values()) holders.delete(this);
+    for (const watch of this.#ground.watches) if (watch.process === this) this.#ground.watches.delete(watch);
+    this.onKilled();
+  }
+
+  now = () => Math.floor(this.#ground.schedule.nowMs);
+  monotonicMs = () => this.#ground.schedule.nowMs;
+  uptimeMs = () => this.#ground.schedule.nowMs - START_MS;
+  random = () => this.#random.next();
+
+  randomBytes(size: number): Buffer {
+    return Buffer.from(Array.from({ length: size }, () => this.#random.int(256)));
+  }
+
+  async deriveKey(text: string, salt: string, size: number): Promise<Buffer> {
+    return createHash("sha256").update(`${salt}\0${text}`).digest().subarray(0, size);
+  }
+
+  setTimeout(work: () => void, ms: number): Timer {
+    return this.#timer(work, ms, false);
+  }
+
+  setInterval(work: () => void, ms: number): Timer {
+    return this.#timer(work, ms, true);
+  }
+
+  clearTimer(timer: Timer | undefined): void {
+    if (timer !== undefined) (timer as SimulatedTimer).stop();
+  }
+
+  nextTurn(): Promise<void> {
+    return this.#wait(0);
+  }
+
+  async tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined> {
+    await this.#step({ type: "change", path });
+    const { disk, locks, areLocksBroken } = this.#ground;
+    disk.open(path, "a", 0o600, OWN_USER).close();
+    const holders = locks.get(path) ?? new Map<Process, "alone" | "shared">();
+    locks.set(path, holders);
+    const isHeld = [...holders].some(
+      ([holder, held]) => holder !== this && (held === "alone" || kind === "alone"),
+    );
+    if (isHeld && !areLocksBroken) return undefined;
+    holders.set(this, kind);
+    return { release: () => void holders.delete(this) };
+  }
+
+  async watchFolder(folder: string, _options: unknown, events: FolderEvents) {
+    const watch = { process: this, folder, events };
+    const { watches } = this.#ground;
+    watches.add(watch);
+    return { ready: Promise.resolve(), close: async () => void watches.delete(watch) };
+  }
+
+  async runProgram(program: ProgramStart, _killMs: number, signal: AbortSignal): Promise<ProgramEnd> {
+    const firstLine = { stdout: "", stderr: "" };
+    const begun = this.#ground.runProgram(this, program);
+    await this.#wait(this.#random.int(2_000));
+    if (signal.aborted) return { exitCode: undefined, why: "it was stopped", output: "", firstLine };
+    return { exitCode: 0, why: undefined, output: "", firstLine, ...(await begun) };
+  }
+
+  async post(url: URL, _headers: unknown, body: string, signal: AbortSignal) {
+    await this.#wait(this.#random.int(200));
+    signal.throwIfAborted();
+    const answer = await this.#ground.post(url, body);
+    await this.#wait(this.#random.int(200));
+    return answer;
+  }
+
+  /** Resolves after this time, unless the process is dead by then. */
+  wait(ms: number): Promise<void> {
+    return this.#wait(ms);
+  }
+
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.#ground.schedule.after(ms, resolve, this));
+  }
+
+  #timer(work: () => void, ms: number, repeats: boolean): Timer {
+    return new SimulatedTimer(this.#ground.schedule, this, () => onMachine(this, work), ms, repeats);
+  }
+
+  /** One step of the disk: it takes time, and may fail, or be the last one. */
+  async #step(step: Step): Promise<void> {
+    this.steps++;
+    if (this.isDead) return new Promise(() => {});
+    if (this.killsIn === undefined || step.path.includes(`/${this.killsIn}/`)) this.stepsToLive--;
+    if (this.stepsToLive < 0) {
+      this.#ground.schedule.after(0, () => this.kill());
+      return new Promise(() => {});
+    }
+    if (this.frozenUntilMs > this.#ground.schedule.nowMs || this.#random.chance(0.25)) {
+      await this.#wait(this.#random.next() * STEP_MS);
+    }
+    this.#ground.disturb(this, step);
+  }
+
+  /** The files of the world, with the results of Node's functions as far as the program uses them. */
+  #makeFiles(): Files {
+    const { disk } = this.#ground;
+    const looking = async <Result>(path: string, look: () => Result): Promise<Result> => {
+      await this.#step({ type: "read", path });
+      return look();
+    };
+    const changing = async <Result>(path: string, change: () => Result): Promise<Result> => {
+      await this.#step({ type: "change", path });
+      return change();
+    };
+    const files = {
+      lstat: (path: string, options?: { bigint?: boolean }) =>
+        looking(path, () => statsOf(disk.get(path), options?.bigint)),
+      stat: (path: string, options?: { bigint?: boolean }) =>
+        looking(path, () => statsOf(disk.get(path, true), options?.bigint)),
+      statfs: (path: string) =>
+        looking(path, () => ({
+          type: 0,
+          bsize: 4096,
+          bavail: disk.isFull ? 0 : 2 ** 30,
+          files: 0,
+          ffree: 0,
+        })),
+      readFile: (path: string) =>
+        looking(path, () => {
+          const entry = disk.get(path, true);
+          if (entry.kind !== "file") throw failure("EISDIR", path);
+          return entry.bytes.toString();
+        }),
+      readdir: (path: string, options?: { withFileTypes?: boolean }) =>
+        looking(path, () => {
+          const { entries } = disk.folder(path);
+          if (!options?.withFileTypes) return [...entries.keys()];
+          return [...entries].map(([name, entry]) => ({ name, ...kindsOf(entry) }));
+        }),
+      opendir: (path: string) =>
+        looking(path, () => {
+          const names = [...disk.folder(path).entries.keys()];
+          return (async function* () {
+            for (const name of names) yield { name };
+          })();
+        }),
+      rm: (path: string, options?: { recursive?: boolean; force?: boolean }) =>
+        changing(path, () => {
+          if (disk.tryGet(path) === undefined && options?.force) return;
+          if (options?.recursive) disk.removeTree(path);
+          else disk.unlink(path);
+        }),
+      rmdir: (path: string) => changing(path, () => disk.removeFolder(path)),
+      mkdir: (path: string, options?: { mode?: number; recursive?: boolean }) =>
+        changing(path, () => {
+          if (options?.recursive && disk.tryGet(path) !== undefined) return;
+          disk.makeFolder(path, options?.mode ?? 0o777, OWN_USER);
+        }),
+      makeFolder: (path: string, mode: number) =>
+        changing(path, () => void disk.makeFolder(path, mode, OWN_USER)),
+      rename: (from: string, to: string) => changing(to, () => disk.rename(from, to)),
+      link: (from: string, to: string) => changing(to, () => disk.link(from, to)),
+      unlink: (path: string) => changing(path, () => disk.unlink(path)),
+      writeFile: (path: string, text: string, options?: { flag?: string; mode?: number }) =>
+        changing(path, () => {
+          const open = disk.open(path, options?.flag ?? "w", options?.mode ?? 0o666, OWN_USER);
+          open.write(text);
+          open.close();
+        }),
+      copyFile: (from: string, to: string) =>
+        changing(to, () => {
+          const source = disk.get(from, true);
+          if (source.kind !== "file") throw failure("EISDIR", from);
+          const open = disk.open(to, "wx", source.mode, OWN_USER);
+          open.write(source.bytes);
+          open.close();
+        }),
+      chmod: (path: string, mode: number) => changing(path, () => disk.setMode(disk.get(path, true), mode)),
+      lchown: (path: string, _uid: number, gid: number) =>
+        changing(path, () => void Object.assign(disk.get(path), { gid })),
+      realpath: (path: string) =>
+        looking(path, () => {
+          const { folder, name } = disk.find(path, true);
+          return `${pathOf(folder)}/${name}`;
+        }),
+      openFile: async (path: string, flags: string | number, mode: number) => {
+        const isRead = flags === "r" || typeof flags === "number";
+        await this.#step({ type: isRead ? "read" : "change", path });
+        return this.#openFile(disk.open(path, flags, mode, OWN_USER));
+      },
+    };
+    return files as unknown as Files;
+  }
+
+  #openFile(open: OpenEntry): OpenFile {
+    const { disk } = this.#ground;
+    const { path, entry } = open;
+    const sync = async () => {
+      await this.#step({ type: "sync", path, entry });
+      disk.sync(entry);
+    };
+    const looking = async <Result>(look: () => Result): Promise<Result> => {
+      await this.#step({ type: "read", path, entry });
+      return look();
+    };
+    return {
+      write: async (content) => {
+        await this.#step({ type: "change", path, entry });
+        open.write(content);
+      },
+      read: (buffer, position) => looking(() => open.read(buffer, position)),
+      readText: () => looking(() => open.file.bytes.toString()),
+      stat: () => looking(() => statsOf(entry)),
+      statExactly: () => looking(() => statsOf(entry, true) as never),
+      chmod: async (mode) => {
+        await this.#step({ type: "change", path, entry });
+        disk.setMode(entry, mode);
+      },
+      truncate: async () => {
+        await this.#step({ type: "change", path, entry });
+        disk.truncate(open.file, path);
+      },
+      sync,
+      datasync: sync,
+      close: async () => open.close(),
+    };
+  }
+}
+
+/** When the world's machine was started. */
+export const START_MS = Date.UTC(2026, 0, 5, 8);
+
+class SimulatedTimer implements Timer {
+  readonly #schedule: Schedule;
+  readonly #owner: Owner;
+  readonly #work: () => void;
+  readonly #ms: number;
+  readonly #repeats: boolean;
+  #planned: Planned | undefined;
+
+  constructor(schedule: Schedule, owner: Owner, work: () => void, ms: number, repeats: boolean) {
+    this.#schedule = schedule;
+    this.#owner = owner;
+    this.#work = work;
+    this.#ms = ms;
+    this.#repeats = repeats;
+    this.#plan();
+  }
+
+  refresh(): Timer {
+    this.stop();
+    this.#plan();
+    return this;
+  }
+
+  unref(): Timer {
+    return this;
+  }
+
+  stop(): void {
+    this.#schedule.cancel(this.#planned);
+    this.#planned = undefined;
+  }
+
+  #plan(): void {
+    const fire = () => {
+      if (this.#repeats) this.#plan();
+      this.#work();
+    };
+    this.#planned = this.#schedule.after(Math.max(1, this.#ms), fire, this.#owner);
+  }
+}
+
+function kindsOf({ kind }: AnyEntry) {
+  return {
+    isFile: () => kind === "file",
+    isDirectory: () => kind === "folder",
+    isSymbolicLink: () => kind === "link",
+  };
+}
+
+/** As Node's `Stats`, as far as the program uses it. */
+class SimulatedStats {
+  readonly ino: number | bigint;
+  readonly mode: number | bigint;
+  readonly uid: number | bigint;
+  readonly gid: number | bigint;
+  readonly size: number | bigint;
+  readonly dev: number | bigint;
+  readonly mtimeMs: number | bigint;
+  readonly mtimeNs: bigint;
+  readonly ctimeNs: bigint;
+  readonly birthtimeNs: bigint;
+  readonly #kind: AnyEntry["kind"];
+
+  constructor(entry: AnyEntry, isExact: boolean) {
+    const exactly = isExact ? BigInt : Number;
+    this.ino = exactly(entry.ino);
+    this.mode = exactly(entry.mode);
+    this.uid = exactly(entry.uid);
+    this.gid = exactly(entry.gid);
+    this.size = exactly(entry.kind === "file" ? entry.bytes.length : 0);
+    this.dev = exactly(1);
+    this.mtimeMs = exactly(Math.floor(entry.modifiedMs));
+    this.mtimeNs = BigInt(entry.modified);
+    this.ctimeNs = BigInt(entry.changed);
+    this.birthtimeNs = BigInt(entry.ino);
+    this.#kind = entry.kind;
+  }
+
+  isFile(): boolean {
+    return this.#kind === "file";
+  }
+
+  isDirectory(): boolean {
+    return this.#kind === "folder";
+  }
+
+  isSymbolicLink(): boolean {
+    return this.#kind === "link";
+  }
+}
+
+function statsOf(entry: AnyEntry, isExact = false): Stats {
+  return new SimulatedStats(entry, isExact) as unknown as Stats;
+}
