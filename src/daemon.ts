@@ -1,4 +1,5 @@
 /** The life of the daemon: it opens its parts in order, works, waits, and closes them in reverse. */
+
 import { join } from "node:path";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
@@ -33,6 +34,7 @@ import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { expiryOf, hasEnded } from "./model/record.ts";
+import { type MailboxId, mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
 import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
@@ -213,7 +215,7 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     emit({ type: "ready" });
     const work = async () => {
       const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
-      await queue.pollNow(active.map(({ name }) => name));
+      await queue.pollNow(active.map(({ name }) => mailboxIdOf(name)));
       await queue.idle();
       await handoffs.finish();
     };
@@ -312,7 +314,7 @@ function transferTools(
 function watchPasswords(
   { state }: Settings,
   { ledger, queue }: { readonly ledger: Ledger; readonly queue: JobQueue },
-  mailboxes: ReadonlyMap<string, MailboxState>,
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
   emit: Emit,
 ) {
   const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
@@ -325,10 +327,10 @@ function watchPasswords(
   return watchDropFolder(
     state,
     (trackingId) => {
-      for (const [name, { transfers }] of mailboxes) {
+      for (const [id, { transfers }] of mailboxes) {
         const expiresMs = transfers.expiryOf(trackingId);
         // If Redis is away, the next poll finds the password.
-        if (expiresMs !== undefined) downloadNow(name, trackingId, expiresMs).catch(() => {});
+        if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});
       }
     },
     (fault) => emit({ type: "folder-unwatchable", fault }),

@@ -2,8 +2,7 @@
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
-import { mailboxOf } from "../daemon/story.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
+import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { TransferAct } from "../model/order.ts";
 import { hasEnded, type State, type TransferKey } from "../model/record.ts";
 import type {

@@ -1,4 +1,5 @@
 /** Reads transfers from the work folder, and gives orders there. No daemon needs to run. */
+
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, Mutex, mapLimit } from "../base/concurrency.ts";
 import { blockingDisk } from "../base/disk.ts";
@@ -19,13 +20,14 @@ import {
   submitAct,
   supplyPassword,
 } from "../daemon/acts.ts";
-import { mailboxOf, readStory } from "../daemon/story.ts";
+import { readStory } from "../daemon/story.ts";
 import { listTransfers, makeFormatter, selectTransfers } from "../daemon/transfers.ts";
 import { countMembers } from "../inbox/members.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import type { Outcome } from "../mailbox/outcome.ts";
+import { mailboxOf } from "../model/mailbox.ts";
 import type { TransferAct } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type {

@@ -1,10 +1,9 @@
 /** The configuration as the program uses it: complete, checked, in plain units. */
 import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
-import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import { type Handoff, type Limits, type Mailbox, mailboxOf } from "../model/mailbox.ts";
 import type { ChannelSettings } from "../model/notify.ts";
 import type { Routed } from "../model/record.ts";
-import { canonicalAddress } from "../model/transfer.ts";
 
 /** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
@@ -92,9 +91,7 @@ export interface MailboxSettings extends Mailbox {
  * own: the next common one takes its place, and then removes no folder.
  */
 export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, route }: Routed): Handoff {
-  const found =
-    mailboxes.find(({ name }) => name === mailbox) ??
-    mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
+  const found = mailboxOf(mailboxes, { mailbox });
   const own = found?.routing?.routes.find(({ name }) => name === route);
   const handoff = own?.handoff ?? found?.handoff ?? common;
   if (found !== undefined && (route === undefined || own !== undefined)) return handoff;

@@ -12,13 +12,12 @@ import type { OnDamaged } from "../ledger/port.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import { awaitOutcome, type Outcome } from "../mailbox/outcome.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
+import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import { type Actor, commandFor, type Order, type TransferAct } from "../model/order.ts";
 import { isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { ActResult, TransferFilter } from "../model/views.ts";
 import { dropPassword, readPassword, takeAway } from "../passwords/dropped.ts";
 import { isRefused, objectionToSupply } from "../passwords/guard.ts";
-import { mailboxOf } from "./story.ts";
 import { selectTransfers } from "./transfers.ts";
 
 export interface ActTools {

@@ -1,4 +1,5 @@
 /** The jobs that the engine runs: polls of mailboxes, and downloads of their transfers. */
+
 import type { Clock } from "../base/clock.ts";
 import { handoffOf } from "../config/settings.ts";
 import type { Expected } from "../mailbox/expected.ts";
@@ -6,7 +7,9 @@ import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import { DONE } from "../model/job.ts";
+import { mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { downloadOf, type Pulse } from "../observe/pulse.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
@@ -20,7 +23,7 @@ export type JobTools = "limits" | "handoffOf" | "check" | "freeSlot";
 
 interface HandlerTools {
   readonly live: LiveSettings;
-  readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly mailboxes: ReadonlyMap<MailboxId, MailboxState>;
   readonly expected: Expected;
   readonly poll: PollTools;
   readonly transfer: Omit<TransferTools, JobTools>;
@@ -37,7 +40,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   const { live, mailboxes, expected, poll, transfer, pulse, clock } = tools;
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
-    const state = mailboxes.get(name);
+    const state = mailboxes.get(mailboxIdOf(name));
     if (state === undefined) return 0;
     const beganMs = clock.now();
     const { isGood, waitMs } = await pollMailbox(poll, state, signal);
@@ -49,14 +52,14 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
     failedPolls: () => failedPolls,
     poll: (name, signal) => pulse.during(`the poll of ${name}`, () => pollByName(name, signal)),
     async download(key, signal, freeSlot) {
-      const state = mailboxes.get(key.mailbox);
+      const state = mailboxes.get(mailboxIdOf(key.mailbox));
       if (state === undefined) {
         clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
       // A change of the hand-off applies to downloads that start later.
       const settings = live.now;
-      const check = () => live.now.mailboxes.find(({ name }) => name === key.mailbox)?.check;
+      const check = () => mailboxOf(live.now.mailboxes, key)?.check;
       const jobTools = {
         ...transfer,
         limits: settings.limits,

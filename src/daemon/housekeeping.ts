@@ -10,6 +10,7 @@ import { forgetUnusedPasswords } from "../mailbox/unfinished.ts";
 import type { AttemptKey } from "../model/attempts.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
@@ -19,7 +20,7 @@ const SWEEP_EVERY_MS = 5 * 60_000;
 export interface HousekeepingTools {
   readonly live: LiveSettings;
   readonly ledger: Ledger;
-  readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly mailboxes: ReadonlyMap<MailboxId, MailboxState>;
   readonly passwords: Passwords;
   readonly handoffs: Handoffs;
   readonly emit: Emit;
@@ -63,8 +64,10 @@ export async function announce(
 /** Never throws: a step that fails is retried by the next sweep, and the others run. */
 export async function sweep(tools: HousekeepingTools): Promise<void> {
   const { live, ledger, mailboxes, passwords, isClockRight } = tools;
+  // Another process may have the mailbox.
+  const isShared = live.now.queue !== "embedded";
   const isListed = ({ mailbox, trackingId }: TransferRecord) =>
-    mailboxes.get(mailbox)?.mayList(trackingId) ?? false;
+    mailboxes.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
   await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});

@@ -1,8 +1,10 @@
 /** The settings in force. Everything that a reload can change is read from here at each use. */
+
 import { isDeepStrictEqual } from "node:util";
 import type { Settings } from "../config/settings.ts";
 import type { Services } from "../model/job.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 
 export class LiveSettings {
   #now: Settings;
@@ -38,7 +40,7 @@ export class LiveSettings {
 /** The service of each mailbox that is polled. */
 function servicesOf({ mailboxes }: Settings): ReadonlyMap<string, string> {
   const active = mailboxes.filter(({ paused }) => !paused);
-  return new Map(active.map(({ name, service }) => [name, serviceIdOf(service.baseUrl)]));
+  return new Map(active.map(({ name, service }) => [mailboxIdOf(name), serviceIdOf(service.baseUrl)]));
 }
 
 /** The new settings, with the old values of all keys that need a restart. */

@@ -1,4 +1,5 @@
 /** The mailboxes with their services and tokens: one client per service, however many mailboxes share it. */
+
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -11,13 +12,14 @@ import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
 import { POLLS_AT_ONCE } from "../model/job.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { createBandwidth } from "../service/bandwidth.ts";
 import type { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
 
 export interface Mailboxes {
-  /** By name. A reload replaces entries; a running download keeps the entry it began with. */
-  readonly states: ReadonlyMap<string, MailboxState>;
+  /** A reload replaces entries; a running download keeps the entry it began with. */
+  readonly states: ReadonlyMap<MailboxId, MailboxState>;
   /**
    * Opens the services of new settings. The returned function replaces the mailboxes. Throws `SECRET_UNREADABLE`, and
    * then nothing has changed.
@@ -49,7 +51,7 @@ export async function openMailboxes(
   // Polls never wait for downloads, nor downloads for polls.
   const connections = limits.transfers * limits.filesPerTransfer + POLLS_AT_ONCE;
   const services = new Map<string, ServicePort>();
-  const states = new Map<string, MailboxState>();
+  const states = new Map<MailboxId, MailboxState>();
 
   /** Services that no mailbox uses stay open until the end: a download may still run. */
   const serviceFor = async (wanted: MailboxSettings["service"]): Promise<ServicePort> => {
@@ -75,14 +77,16 @@ export async function openMailboxes(
       if (!found.has(service)) found.set(service, await serviceFor(service));
     }
     return () => {
-      const wanted = new Set(mailboxes.map(({ name }) => name));
-      for (const name of states.keys()) if (!wanted.has(name)) states.delete(name);
+      const wanted = new Set(mailboxes.map(({ name }) => mailboxIdOf(name)));
+      for (const id of states.keys()) if (!wanted.has(id)) states.delete(id);
       for (const mailbox of mailboxes) {
         const service = found.get(mailbox.service) as ServicePort;
         const tokens = new Tokens(mailbox, service, mailbox.service.token, tokenStore, clock);
-        const known = states.get(mailbox.name);
-        const isSame = known?.service === service && known.mailbox.email === mailbox.email;
-        states.set(mailbox.name, new MailboxState(mailbox, service, tokens, isSame ? known : undefined));
+        const id = mailboxIdOf(mailbox.name);
+        const known = states.get(id);
+        const isSame =
+          known?.service === service && mailboxIdOf(known.mailbox.email) === mailboxIdOf(mailbox.email);
+        states.set(id, new MailboxState(mailbox, service, tokens, isSame ? known : undefined));
       }
     };
   };

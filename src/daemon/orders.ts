@@ -10,6 +10,7 @@ import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { Act } from "../model/order.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
 const LOOK_EVERY_MS = 30_000;
 /** For this long, a `discard` is left to a process that has its mailbox. Then any process carries it out. */
@@ -44,7 +45,7 @@ export class KnownOrders {
 
 export async function startOrderRunner(
   tools: OrderRunnerTools,
-  mailboxes: ReadonlyMap<string, MailboxState>,
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
 ): Promise<OrderRunner> {
   const known = new KnownOrders();
   const runs = new Coalesced(() => runOrders(tools, mailboxes, known).catch(() => {}));
@@ -70,20 +71,20 @@ export async function startOrderRunner(
  */
 export async function runOrders(
   tools: OrderRunnerTools,
-  mailboxes: ReadonlyMap<string, MailboxState>,
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
   known: KnownOrders,
 ): Promise<void> {
   const given = await listOrders(tools.work);
   known.forgetAllBut(given);
   for (const each of given) {
     const { id, order, remove } = each;
-    const state = mailboxes.get(order.mailbox);
+    const state = mailboxes.get(mailboxIdOf(order.mailbox));
     if (state === undefined && !isForAnyProcess(tools, each)) continue;
     try {
       await recordOnce(tools, each, known);
       if (await carryOut(tools, state, order)) await remove();
       // An operator is at work on this mailbox, so it is polled at once.
-      if (state?.health.isFailing) tools.queue.pollNow([order.mailbox]).catch(() => {});
+      if (state?.health.isFailing) tools.queue.pollNow([mailboxIdOf(order.mailbox)]).catch(() => {});
       known.failing.delete(id);
     } catch (error) {
       const fault = asFault(error);

@@ -1,4 +1,5 @@
 /** Applies new settings while the daemon runs: all that can change takes effect, or nothing does. */
+
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../base/clock.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
@@ -7,6 +8,7 @@ import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
 import type { Emit } from "../model/events.ts";
 import { expiryOf, type TransferRecord, waitLeftMs } from "../model/record.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Mailboxes } from "./mailboxes.ts";
@@ -52,7 +54,7 @@ function newInboxes(now: Settings, next: Settings): ReturnType<typeof inboxesOf>
 
 export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise<void> {
   const active = mailboxes.filter(({ paused }) => !paused);
-  return queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
+  return queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: mailboxIdOf(name), everyMs: pollMs })));
 }
 
 async function runAllNow({ ledger, queue }: ReloadTools, records: readonly TransferRecord[]): Promise<void> {
@@ -64,11 +66,12 @@ async function runAllNow({ ledger, queue }: ReloadTools, records: readonly Trans
 /** Whether the quiet hours have changed, and the old ones may have held the transfer back. Any other wait continues. */
 function wasHeldByQuietHours(
   { mailboxes, clock }: ReloadTools,
-  before: ReadonlyMap<string, MailboxState>,
+  before: ReadonlyMap<MailboxId, MailboxState>,
   record: TransferRecord,
 ): boolean {
-  const { mailbox, state, until } = record;
-  const [old, now] = [before.get(mailbox), mailboxes.states.get(mailbox)];
+  const { state, until } = record;
+  const id = mailboxIdOf(record.mailbox);
+  const [old, now] = [before.get(id), mailboxes.states.get(id)];
   if (old === undefined || now === undefined) return false;
   if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
   // `waitLeftMs` does not count quiet hours.

@@ -2,10 +2,9 @@
 import { readActs } from "../ledger/history.ts";
 import { type PeekedFolders, peekLedger, type TransferDescription } from "../ledger/peek.ts";
 import { objectionTo } from "../mailbox/orders.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
+import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import { ACTIONS, commandFor, type TransferAct } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
-import { canonicalAddress } from "../model/transfer.ts";
 import type { ActEntry, Story } from "../model/views.ts";
 import { formatTransfer, type MailboxFacts } from "./transfers.ts";
 
@@ -41,14 +40,6 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
   const sinceMs = discovered === undefined ? undefined : Date.parse(discovered);
   const query = { transfer: record, sinceMs, limit: MAX_ACTS };
   return (await Array.fromAsync(readActs(work, query, () => {}))).toReversed();
-}
-
-/** The settings of a transfer's mailbox, unless it is no longer configured. */
-export function mailboxOf<Mailbox extends { readonly name: string }>(
-  mailboxes: readonly Mailbox[],
-  { mailbox }: Pick<TransferRecord, "mailbox">,
-): Mailbox | undefined {
-  return mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
 }
 
 function formatStory(

@@ -1,10 +1,12 @@
 /** Reads the open transfers from the disk, because orders and other processes change them. */
+
 import type { Outage } from "../base/outage.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
 import type { TransferRecord } from "../model/record.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 
 export interface UnfinishedTools {
@@ -16,7 +18,7 @@ export interface UnfinishedTools {
 export interface Unfinished {
   readonly records: readonly TransferRecord[];
   /** Adds each transfer to its mailbox. Clears the disk wait of every transfer and mailbox that is no longer active. */
-  apply(mailboxes: ReadonlyMap<string, MailboxState>): void;
+  apply(mailboxes: ReadonlyMap<MailboxId, MailboxState>): void;
 }
 
 /** Changes nothing. Skips damaged records: a start reports them. */
@@ -29,7 +31,7 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
     records,
     apply(mailboxes) {
       noteUnfinished(records, mailboxes);
-      const isActive = (name: string) => mailboxes.get(name)?.mailbox.paused === false;
+      const isActive = (name: string) => mailboxes.get(mailboxIdOf(name))?.mailbox.paused === false;
       const wanted = records.filter(({ mailbox }) => isActive(mailbox));
       const names = new Set(wanted.map((record) => ledger.nameOf(record)));
       for (const key of waiting) if (!names.has(key) && !isActive(key)) clearDiskWait(tools, key);

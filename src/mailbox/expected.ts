@@ -13,7 +13,7 @@ import type { Ledger } from "../ledger/port.ts";
 import { type Emit, listenTo, type Overdue } from "../model/events.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { canonicalAddress } from "../model/transfer.ts";
+import { canonicalAddress, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { ExpectedFile } from "./expected-file.ts";
 import { judge } from "./overdue.ts";
 
@@ -51,7 +51,7 @@ export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mai
   return expected;
 }
 
-type Files = ReadonlyMap<string, ExpectedFile>;
+type Files = ReadonlyMap<MailboxId, ExpectedFile>;
 
 class FileExpected implements Expected {
   readonly #tools: ExpectedTools;
@@ -71,8 +71,11 @@ class FileExpected implements Expected {
     }
     const files: Files = new Map(
       expecting.map(({ name, expect = [] }) => {
-        const path = join(folder, `${createHash("sha256").update(name).digest("hex").slice(0, 32)}.json`);
-        return [name, new ExpectedFile(path, expect, clock)];
+        const path = join(
+          folder,
+          `${createHash("sha256").update(mailboxIdOf(name)).digest("hex").slice(0, 32)}.json`,
+        );
+        return [mailboxIdOf(name), new ExpectedFile(path, expect, clock)];
       }),
     );
     // A process may have been killed between a discovery and the note of the arrival.
@@ -87,7 +90,7 @@ class FileExpected implements Expected {
   }
 
   async check(mailbox: string, polledMs: number): Promise<void> {
-    const file = this.#files.get(mailbox);
+    const file = this.#files.get(mailboxIdOf(mailbox));
     if (file === undefined) return;
     // Another process may know more.
     await file.sync();
@@ -128,7 +131,7 @@ class FileExpected implements Expected {
 
 function noteArrival(files: Files, { mailbox, sender, at }: TransferRecord): void {
   const arrivedMs = Date.parse(at.discovered ?? "");
-  const file = files.get(mailbox);
+  const file = files.get(mailboxIdOf(mailbox));
   if (file === undefined || Number.isNaN(arrivedMs)) return;
   for (const rule of file.rules) {
     if (!matchesGlob(canonicalAddress(sender), canonicalAddress(rule.sender))) continue;

@@ -1,9 +1,11 @@
 /** The token that proves a mailbox's address: obtained, stored, renewed in time, and obtained again when refused. */
+
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 
 /** A token is renewed when this share of its validity, or this time, is left, whichever is shorter. */
@@ -44,7 +46,9 @@ export class Tokens {
     this.#mailbox = mailbox;
     this.#service = service;
     this.#configured = configured;
-    const digest = createHash("sha256").update(`${service.id}\0${mailbox.email}`).digest("hex");
+    const digest = createHash("sha256")
+      .update(`${service.id}\0${mailboxIdOf(mailbox.email)}`)
+      .digest("hex");
     this.#store = store;
     this.#name = digest.slice(0, 32);
     this.#clock = clock;

@@ -1,10 +1,12 @@
 /** The tools of a poll. */
+
 import type { Clock } from "../base/clock.ts";
 import type { DeadlineLimits } from "../base/deadline.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferJob } from "../model/job.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
 
@@ -23,5 +25,10 @@ export interface PollTools {
 }
 
 export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expiresMs: number): TransferJob {
-  return { key: ledger.nameOf({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
+  return {
+    key: ledger.nameOf({ mailbox, trackingId }),
+    mailbox: mailboxIdOf(mailbox),
+    trackingId,
+    expiresMs,
+  };
 }

@@ -1,9 +1,11 @@
 /** Transfers that earlier runs, or other processes, have begun and not finished. */
+
 import { asFault, describeFault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger, OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import { expiryOf, type TransferRecord } from "../model/record.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { MailboxState } from "./state.ts";
 
@@ -19,11 +21,11 @@ export function reportOnce(onDamaged: OnDamaged): OnDamaged {
 /** Notes open transfers at their mailboxes. Transfers of mailboxes that are not configured are skipped. */
 export function noteUnfinished(
   unfinished: readonly TransferRecord[],
-  mailboxes: ReadonlyMap<string, MailboxState>,
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
 ): void {
   for (const record of unfinished) {
     // Also if a poll found it settled: an operator may have begun another round since.
-    mailboxes.get(record.mailbox)?.transfers.noteOpen(record.trackingId, expiryOf(record));
+    mailboxes.get(mailboxIdOf(record.mailbox))?.transfers.noteOpen(record.trackingId, expiryOf(record));
   }
 }
 
@@ -35,7 +37,7 @@ export async function recoverFromCrash(
   inbox: Inbox,
   passwords: Passwords,
   ledger: Ledger,
-  mailboxes: ReadonlyMap<string, MailboxState>,
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
   emit: Emit,
 ): Promise<TransferRecord[]> {
   const failed = (error: unknown) => emit({ type: "recovery-failed", fault: asFault(error) });
@@ -57,13 +59,13 @@ export async function recoverFromCrash(
 export async function forgetUnusedPasswords(
   passwords: Pick<Passwords, "forgetDropped">,
   ledger: Pick<Ledger, "open" | "find">,
-  mailboxes: ReadonlyMap<string, unknown>,
+  mailboxes: ReadonlyMap<MailboxId, unknown>,
 ): Promise<void> {
   let isAnyDamaged = false;
   let unfinished: TransferRecord[] | undefined;
   await passwords.forgetDropped(async ({ trackingId, mailbox }) => {
     unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
-    const isFor = (name: string) => mailbox === undefined || mailbox === name;
+    const isFor = (name: string) => mailbox === undefined || mailboxIdOf(mailbox) === mailboxIdOf(name);
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
     if (isAnyDamaged || isOpen) return false;
     for (const name of [...mailboxes.keys()].filter(isFor)) {

@@ -1,7 +1,9 @@
 /** The operator's settings: mailboxes, limits and the hand-off. */
+
 import type { Secret, SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
+import { mailboxIdOf } from "./transfer.ts";
 
 /** One verified email address whose received transfers are mirrored. */
 export interface Mailbox {
@@ -196,4 +198,12 @@ export interface HandoffKeep {
 /** The id of a service, from its base URL: several can live at one origin, below paths of their own. */
 export function serviceIdOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/\/+$/, "");
+}
+
+/** The settings of a transfer's mailbox, in any spelling; `undefined` if it is not configured. */
+export function mailboxOf<Named extends { readonly name: string }>(
+  mailboxes: readonly Named[],
+  { mailbox }: { readonly mailbox: string },
+): Named | undefined {
+  return mailboxes.find(({ name }) => mailboxIdOf(name) === mailboxIdOf(mailbox));
 }

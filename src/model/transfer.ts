@@ -66,6 +66,15 @@ export function findRecipient(recipients: readonly Recipient[], address: string)
   return recipients.find((recipient) => canonicalAddress(recipient.mail) === wanted);
 }
 
+declare const folded: unique symbol;
+
+/** Identifies a mailbox: its name in one spelling. Text from a file, a job or a person becomes an id where it enters. */
+export type MailboxId = string & { readonly [folded]: true };
+
+export function mailboxIdOf(name: string): MailboxId {
+  return canonicalAddress(name) as MailboxId;
+}
+
 /** One spelling for all spellings of an address: case and Unicode form do not matter. */
 export function canonicalAddress(address: string): string {
   return address.trim().normalize("NFC").toLowerCase();

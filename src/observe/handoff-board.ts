@@ -1,8 +1,10 @@
 /** Problems after a delivery: a command or webhook fails, or no consumer picks the folder up. */
+
 import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import { commandFor } from "../model/order.ts";
 import { shownFolder } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 
 /** More are only counted. */
 const MAX_KEPT = 1_000;
@@ -81,5 +83,5 @@ function describe(trouble: HandoffTrouble) {
 }
 
 function keyOf({ mailbox, trackingId, round }: Delivered): string {
-  return `${mailbox}\0${trackingId}\0${round}`;
+  return `${mailboxIdOf(mailbox)}\0${trackingId}\0${round}`;
 }

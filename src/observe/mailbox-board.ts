@@ -1,9 +1,11 @@
 /** The health of each mailbox: when it was and will be polled, and its trouble. */
+
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { DaemonEvent, ShownMailbox } from "../model/events.ts";
 import type { MailboxStatus, Trouble } from "../model/status.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
 type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly type: Type }>;
 
@@ -27,14 +29,14 @@ const SILENT = { intervals: 5, leastMs: 5 * 60_000 };
 export class MailboxBoard {
   readonly #clock: Clock;
   readonly #isPolledHere: boolean;
-  readonly #known: Map<string, Known>;
+  readonly #known: Map<MailboxId, Known>;
 
   /** `isPolledHere`: by this process and no other. */
   constructor(mailboxes: readonly ShownMailbox[], clock: Clock, isPolledHere: boolean) {
     this.#clock = clock;
     this.#isPolledHere = isPolledHere;
     const sinceMs = clock.now();
-    this.#known = new Map(mailboxes.map((facts) => [facts.name, { facts, sinceMs }]));
+    this.#known = new Map(mailboxes.map((facts) => [mailboxIdOf(facts.name), { facts, sinceMs }]));
   }
 
   get size(): number {
@@ -46,15 +48,15 @@ export class MailboxBoard {
     const before = new Map(this.#known);
     this.#known.clear();
     for (const facts of mailboxes) {
-      const known = before.get(facts.name);
+      const known = before.get(mailboxIdOf(facts.name));
       const sinceMs = known === undefined || known.facts.paused ? this.#clock.now() : known.sinceMs;
       const calm = facts.paused ? { trouble: undefined, unusable: undefined } : {};
-      this.#known.set(facts.name, { ...known, ...calm, facts, sinceMs });
+      this.#known.set(mailboxIdOf(facts.name), { ...known, ...calm, facts, sinceMs });
     }
   }
 
   polled({ mailbox, listed, unusable, tokenValidUntilMs }: EventOf<"poll-succeeded">): void {
-    const known = this.#known.get(mailbox);
+    const known = this.#known.get(mailboxIdOf(mailbox));
     if (known === undefined) return;
     const nowMs = this.#clock.now();
     const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, tokenValidUntilMs };
@@ -64,7 +66,7 @@ export class MailboxBoard {
 
   /** Entries of the list cannot be used, so transfers may be missed. */
   rejected(name: string, entries: number, { message, advice }: Fault): void {
-    const known = this.#known.get(name);
+    const known = this.#known.get(mailboxIdOf(name));
     if (known === undefined) return;
     const since = known.unusable?.since ?? new Date(this.#clock.now()).toISOString();
     const count = entries === 1 ? "An entry" : `${entries} entries`;
@@ -90,7 +92,7 @@ export class MailboxBoard {
 
   failed({ mailbox, fault, waitMs, tokenValidUntilMs }: EventOf<"poll-failed">): void {
     const { code, message, advice } = fault;
-    const known = this.#known.get(mailbox);
+    const known = this.#known.get(mailboxIdOf(mailbox));
     if (known === undefined) return;
     const nowMs = this.#clock.now();
     known.lastPollMs = nowMs;

@@ -2,9 +2,11 @@
  * The transfers that are not delivered: being downloaded, queued, or in need of a person. All are counted; up to a
  * limit their records are kept too.
  */
+
 import type { Clock } from "../base/clock.ts";
 import { needsNoAttention, type State, type TransferRecord } from "../model/record.ts";
 import type { Status, TransferGroup, TransferStatus } from "../model/status.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 import { ProgressMeter } from "./progress.ts";
 
 /** Records that are kept; those in quarantine and those that are gone have a limit of their own. */
@@ -180,5 +182,5 @@ function isEnded(state: State): boolean {
 }
 
 function keyOf({ mailbox, trackingId }: TransferRecord): string {
-  return `${mailbox}\0${trackingId}`;
+  return `${mailboxIdOf(mailbox)}\0${trackingId}`;
 }

@@ -2,6 +2,7 @@
  * The drop folder: passwords that people supply. `passwords/TRACKING-ID` is meant for every mailbox that received the
  * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
  */
+
 import type { BigIntStats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
@@ -9,6 +10,7 @@ import type { Fault } from "../base/faults.ts";
 import { lstat, openFile, READ_PLAIN_FILE, readdir, unlink } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 
 /** Longer than any password that a service accepts. */
 const MAX_BYTES = 64 * 1024;
@@ -37,9 +39,13 @@ export class DropFolder {
     return names.every((name) => PLAIN_NAME.test(name)) ? join(this.folder, ...names) : undefined;
   }
 
-  /** Where a password for a transfer of this mailbox may be; the first takes precedence. */
+  /**
+   * Where a password for a transfer of this mailbox may be; the first takes precedence. A person may spell the mailbox as the
+   * configuration does.
+   */
   pathsFor(mailbox: string, trackingId: string): string[] {
-    return [this.pathOf(trackingId, mailbox), this.pathOf(trackingId)].filter((path) => path !== undefined);
+    const paths = [mailboxIdOf(mailbox), mailbox, undefined].map((each) => this.pathOf(trackingId, each));
+    return [...new Set(paths)].filter((path) => path !== undefined);
   }
 
   async list(): Promise<Drop[]> {
@@ -67,7 +73,8 @@ export async function dropPassword(
   transfer: { readonly trackingId: string; readonly mailbox?: string | undefined },
   password: Secret,
 ): Promise<string | undefined> {
-  const path = new DropFolder(state).pathOf(transfer.trackingId, transfer.mailbox);
+  const mailbox = transfer.mailbox === undefined ? undefined : mailboxIdOf(transfer.mailbox);
+  const path = new DropFolder(state).pathOf(transfer.trackingId, mailbox);
   if (path === undefined) return undefined;
   await makeFolderDurably(dirname(path), 0o700);
   await replaceDurably(path, password.reveal(), COMMAND_MODE, dirname(path));

@@ -21,6 +21,7 @@ import { type MailboxState, PollHealth } from "../../../src/mailbox/state.ts";
 import { listenTo } from "../../../src/model/events.ts";
 import type { Action } from "../../../src/model/order.ts";
 import type { State } from "../../../src/model/record.ts";
+import { mailboxIdOf } from "../../../src/model/transfer.ts";
 import { openPasswords } from "../../../src/passwords/open.ts";
 import { createEmbeddedQueue } from "../../../src/queue/embedded.ts";
 import { ledgerIn } from "../../support/ledger.ts";
@@ -333,7 +334,12 @@ async function openFixture() {
         lookup: { stateOf: async () => "active" },
       } as unknown as MailboxState;
       const known = new KnownOrders();
-      return { tools, state, reports, run: () => runOrders(tools, new Map([["m", state]]), known) };
+      return {
+        tools,
+        state,
+        reports,
+        run: () => runOrders(tools, new Map([[mailboxIdOf("m"), state]]), known),
+      };
     },
   };
 }

@@ -1,4 +1,5 @@
 /** A full disk is over when no transfer waits for room any longer, however the last one ended. */
+
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -8,6 +9,7 @@ import { readUnfinished } from "../../../src/daemon/unfinished.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import type { MailboxState } from "../../../src/mailbox/state.ts";
+import { mailboxIdOf } from "../../../src/model/transfer.ts";
 import { downloadTransfer } from "../../../src/transfer/download.ts";
 import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
 import { ledgerIn } from "../../support/ledger.ts";
@@ -66,7 +68,7 @@ async function setUp() {
     events,
     async learn(states: readonly MailboxState[]) {
       const unfinished = await readUnfinished(tools);
-      unfinished.apply(new Map(states.map((state) => [state.mailbox.name, state])));
+      unfinished.apply(new Map(states.map((state) => [mailboxIdOf(state.mailbox.name), state])));
     },
     async finish() {
       await ledger.end({ ...record, state: "gone" });

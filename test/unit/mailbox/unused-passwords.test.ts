@@ -1,11 +1,13 @@
 /** Which supplied passwords are removed because nothing waits for them. */
+
 import { expect, test } from "vitest";
 import { forgetUnusedPasswords } from "../../../src/mailbox/unfinished.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
+import { mailboxIdOf } from "../../../src/model/transfer.ts";
 
 const MAILBOXES = new Map([
-  ["a", {}],
-  ["b", {}],
+  [mailboxIdOf("a"), {}],
+  [mailboxIdOf("b"), {}],
 ]);
 
 test.each([
