@@ -144,7 +144,7 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     openService: options.openService ?? openService,
   });
   const { states, isClockRight } = mailboxes;
-  const placed = await recoverFromCrash(inbox, passwords, ledger, states, emit);
+  const placed = await recoverFromCrash(inbox, ledger, states, emit);
   const expected = await openExpected(
     { folder: join(settings.work, "expected"), ledger, clock, emit },
     settings.mailboxes,

@@ -1,5 +1,7 @@
 /** The `routes` of a mailbox: which transfers go where, which are held, and which are left out. */
+
 import { ROUTE_ACTIONS, type Route, type RouteConditions, type Routing } from "../model/mailbox.ts";
+import { ruleOf } from "../model/route.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import type { Layer } from "./layers.ts";
@@ -31,7 +33,8 @@ const ROUTE = {
     name: {
       ...TEXT,
       maxLength: 100,
-      description: "The name of the route in messages and records. Default: its place, such as `routes[0]`.",
+      description:
+        "The name of the route in messages and records. A route that sets `inbox`, `layout` or `handoff` needs one. The name together with the conditions identifies the route: if you change either, the route no longer applies to transfers that it delivered before.",
     },
     sender: patterns(
       "The sender's address. In all patterns of a route, `*` matches any characters, `?` matches one, and case is ignored. If there are several patterns, one of them has to match.",
@@ -118,11 +121,20 @@ async function readRoute(
   draft: Draft,
 ): Promise<Route> {
   const { name = `routes[${at}]`, action = ACTION.default, inbox, layout } = raw;
+  const when = readConditions(raw, path, draft);
+  const [consequence] = (["inbox", "layout", "handoff"] as const).filter((key) => raw[key] !== undefined);
+  if (raw.name === undefined && consequence !== undefined) {
+    draft.problems.add(
+      path,
+      `sets ${consequence}, so it needs a name that deliveries are recorded with: add a line such as name: invoices`,
+    );
+  }
   const own = raw.handoff && [{ raw: raw.handoff, path: [...path, "handoff"] }, ...handoff];
   const isShared = deliversFiles(own ?? handoff);
   return {
     name,
-    when: readConditions(raw, path, draft),
+    ...(raw.name !== undefined && { rule: ruleOf(name, when) }),
+    when,
     action,
     ...(inbox && { inbox: draft.resolvePath([...path, "inbox"], inbox) }),
     ...(layout && { layout: readLayout(layout, [...path, "layout"], isShared, draft) }),

@@ -1,9 +1,11 @@
 /** The configuration as the program uses it: complete, checked, in plain units. */
+
 import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
 import { type Handoff, type Limits, type Mailbox, mailboxOf } from "../model/mailbox.ts";
 import type { ChannelSettings } from "../model/notify.ts";
 import type { Routed } from "../model/record.ts";
+import { routeOf } from "../model/route.ts";
 
 /** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
@@ -87,16 +89,17 @@ export interface MailboxSettings extends Mailbox {
 }
 
 /**
- * The hand-off of a transfer, by its mailbox and route. A mailbox or route that is no longer configured may have had its
- * own: the next common one takes its place, and then removes no folder.
+ * The hand-off of a transfer, by its mailbox and the rule that decided. A mailbox that is no longer configured may have had
+ * its own: the common one takes its place, and then removes no folder. Without the rule that decided, nothing is removed,
+ * and no command or webhook runs.
  */
-export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, route }: Routed): Handoff {
+export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, rule }: Routed): Handoff {
   const found = mailboxOf(mailboxes, { mailbox });
-  const own = found?.routing?.routes.find(({ name }) => name === route);
-  const handoff = own?.handoff ?? found?.handoff ?? common;
-  if (found !== undefined && (route === undefined || own !== undefined)) return handoff;
-  const { keep, ...others } = handoff;
-  return others;
+  const own = found && routeOf(found, { rule });
+  const { keep, command, webhook, ...others } = own?.handoff ?? found?.handoff ?? common;
+  if (rule !== undefined && own === undefined) return { ...others, isGone: true };
+  const steps = { ...(command && { command }), ...(webhook && { webhook }) };
+  return found === undefined ? { ...others, ...steps } : (own?.handoff ?? found.handoff ?? common);
 }
 
 /** Every hand-off: the common one, and those of mailboxes and routes. */

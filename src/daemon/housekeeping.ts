@@ -1,10 +1,12 @@
 /** Regular clean-up: finishes deliveries of processes that died, and removes expired records and passwords. */
 
 import { Coalesced } from "../base/concurrency.ts";
+import { asFault } from "../base/faults.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
-import type { Ledger } from "../ledger/port.ts";
+import { listOrders } from "../ledger/orders.ts";
+import type { Ledger, OnUnrecovered } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { forgetUnusedPasswords } from "../mailbox/unfinished.ts";
 import type { AttemptKey } from "../model/attempts.ts";
@@ -46,7 +48,13 @@ export async function finishDeliveries(
   { ledger, handoffs, emit }: Pick<HousekeepingTools, "ledger" | "handoffs" | "emit">,
   onFailed: () => void,
 ): Promise<void> {
-  await announce(await ledger.recover(onFailed), handoffs, emit);
+  const report: OnUnrecovered = (_path, error, end) => {
+    onFailed();
+    const fault = asFault(error);
+    if (end === undefined) emit({ type: "recovery-failed", fault });
+    else emit({ type: "transfer-stuck", record: end, fault });
+  };
+  await announce(await ledger.recover(report), handoffs, emit);
 }
 
 /** Reports placed deliveries, and starts their hand-offs. */
@@ -68,7 +76,10 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
   const isShared = live.now.queue !== "embedded";
   const isListed = ({ mailbox, trackingId }: TransferRecord) =>
     mailboxes.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
-  await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(() => {});
+  const isOrdered = async (trackingId: string) =>
+    (await listOrders(live.now.work)).some(({ order }) => order.trackingId === trackingId);
+  // The next sweep tries again.
+  await forgetUnusedPasswords(passwords, ledger, mailboxes, isOrdered).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});
   const listed = () => attemptKeysOf(mailboxes);

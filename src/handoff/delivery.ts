@@ -1,6 +1,6 @@
 /** A delivery as consumers see it, and the key of its outbox entry. */
 
-import type { Delivered } from "../model/handoff.ts";
+import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { deliveryId } from "../model/manifest.ts";
 import type { TransferRecord, Verified } from "../model/record.ts";
 
@@ -10,6 +10,9 @@ export interface Delivery extends Delivered {
   readonly transferId: string;
   readonly verified: Verified;
   readonly route: string | undefined;
+  readonly rule: string | undefined;
+  /** The steps that its end record names. */
+  readonly steps: readonly HandoffStep[];
   /** The name of the acknowledgement file. No delivered file has this name. */
   readonly acknowledgement: string | undefined;
 }
@@ -26,13 +29,15 @@ export function parseKey(key: string): { readonly name: string; readonly round: 
 
 /** `folder`: the real one, where it differs from that of the end record. */
 export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
-  const { mailbox, route, trackingId, transferId, sender, inbox } = end;
+  const { mailbox, route, rule, steps = [], trackingId, transferId, sender, inbox } = end;
   const { verified = "none", acknowledgement, at } = end;
   const { name, round } = parseKey(key);
   return {
     id: deliveryId(name, round),
     mailbox,
     route,
+    rule,
+    steps,
     trackingId,
     round,
     transferId,

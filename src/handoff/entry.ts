@@ -1,6 +1,6 @@
 /** The outbox entry of one delivery: the state of its steps and of its folder. */
 import * as v from "valibot";
-import { type FailedStep, type HandoffStep, STEPS } from "../model/handoff.ts";
+import type { FailedStep, HandoffStep } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { LONGEST_WAIT_MS, type TransferRecord } from "../model/record.ts";
 
@@ -58,30 +58,41 @@ export const EMPTY_ENTRY: Entry = {
 export const KINDS = ["kept", "wait", "json"] as const;
 export type Kind = (typeof KINDS)[number];
 
+/** What follows a delivery: the steps that its end record names, and their settings now. */
+export interface Following {
+  readonly steps: readonly HandoffStep[];
+  readonly handoff: Handoff;
+}
+
+const UNTRIED: StepState = { state: "pending", attempts: 0 };
+
+/** A step that the entry does not know was not tried. */
+export function stepOf(entry: Entry, step: HandoffStep): StepState {
+  return entry[step] ?? UNTRIED;
+}
+
 /** Whether losing the entry would lose more than the notice of a pick-up. */
 export function needsDurability(
-  handoff: Handoff,
-  { acknowledgement, placement }: Pick<TransferRecord, "acknowledgement" | "placement">,
+  { expectWithinMs, keep }: Handoff,
+  { acknowledgement, placement, steps = [] }: TransferRecord,
 ): boolean {
-  const { command, webhook, expectWithinMs, keep } = handoff;
   const kept = [keep?.pickedUpMs, keep?.notPickedUpMs];
-  const reasons = [command, webhook, expectWithinMs, ...kept, acknowledgement, placement];
+  const reasons = [...steps, expectWithinMs, ...kept, acknowledgement, placement];
   return reasons.some((reason) => reason !== undefined);
 }
 
 /** The entry of a new delivery. */
-export function newEntry(handoff: Handoff): Entry {
-  const steps = STEPS.filter((step) => handoff[step] !== undefined);
+export function newEntry(steps: readonly HandoffStep[]): Entry {
   return steps.length === 0 ? EMPTY_ENTRY : { ...EMPTY_ENTRY, ...untried(steps) };
 }
 
 /** These steps as they are before their first attempt. */
 export function untried(steps: readonly HandoffStep[]): Partial<Record<HandoffStep, StepState>> {
-  return Object.fromEntries(steps.map((step) => [step, { state: "pending", attempts: 0 } as const]));
+  return Object.fromEntries(steps.map((step) => [step, UNTRIED]));
 }
 
-export function kindOf(entry: Entry, handoff: Handoff): Kind {
-  if (openSteps(entry, handoff).length > 0) return "json";
+export function kindOf(entry: Entry, following: Following): Kind {
+  if (openSteps(entry, following).length > 0) return "json";
   if (entry.pickedUpAt !== undefined) return "kept";
   return entry.reported ? "json" : "wait";
 }
@@ -100,24 +111,31 @@ export function parseEntry(text: string): Entry | undefined {
   }
 }
 
-/** Steps that are still configured, and pending or given up. */
-export function openSteps(entry: Entry, handoff: Handoff): HandoffStep[] {
-  return STEPS.filter((step) => handoff[step] !== undefined && (entry[step]?.state ?? "done") !== "done");
+/** Steps that are pending or given up, and still configured. Those of a rule that is gone are open until a person acts. */
+export function openSteps(entry: Entry, { steps, handoff }: Following): HandoffStep[] {
+  const isWanted = (step: HandoffStep) => handoff[step] !== undefined || handoff.isGone === true;
+  return steps.filter((step) => isWanted(step) && stepOf(entry, step).state !== "done");
 }
 
-export function dueSteps(entry: Entry, handoff: Handoff, nowMs: number): HandoffStep[] {
-  return openSteps(entry, handoff).filter((step) => {
-    const { state, nextAt } = entry[step] ?? {};
+export function dueSteps(entry: Entry, following: Following, nowMs: number): HandoffStep[] {
+  if (following.handoff.isGone) return [];
+  return openSteps(entry, following).filter((step) => {
+    const { state, nextAt } = stepOf(entry, step);
     const leftMs = nextAt === undefined ? 0 : Date.parse(nextAt) - nowMs;
     // A longer wait was recorded while the clock was wrong.
     return state === "pending" && (leftMs <= 0 || leftMs > LONGEST_WAIT_MS);
   });
 }
 
-/** Open steps whose last attempt failed, whether they are retried or given up. */
-export function failedSteps(entry: Entry, handoff: Handoff): FailedStep[] {
-  return openSteps(entry, handoff).flatMap((step) => {
-    const { error: message, state } = entry[step] ?? {};
-    return message === undefined ? [] : [{ step, message, willRetry: state === "pending" }];
+/** Open steps whose last attempt failed, whether they are retried or given up, and those whose rule is gone. */
+export function failedSteps(entry: Entry, following: Following): FailedStep[] {
+  const { isGone } = following.handoff;
+  return openSteps(entry, following).flatMap((step) => {
+    const { error, state } = stepOf(entry, step);
+    const message = isGone ? RULE_GONE : error;
+    return message === undefined ? [] : [{ step, message, willRetry: state === "pending" && !isGone }];
   });
 }
+
+const RULE_GONE =
+  "The route that decided about it is no longer configured, so its hand-off does not run. Configure the route again, with the same name and conditions.";

@@ -1,9 +1,8 @@
 /** The life cycle of a delivered folder: waiting, perhaps overdue, picked up, and removed when it was kept long enough. */
 import type { Delivered } from "../model/handoff.ts";
-import type { Handoff } from "../model/mailbox.ts";
 import { isDelivered } from "../model/record.ts";
 import { eventFactsOf } from "./delivery.ts";
-import { type Entry, kindOf, openSteps } from "./entry.ts";
+import { type Entry, type Following, kindOf, openSteps, stepOf } from "./entry.ts";
 import type { Outbox, Stored } from "./outbox.ts";
 import {
   type FolderStatus,
@@ -13,7 +12,7 @@ import {
   type OutboxDelivery,
   openOutboxDelivery,
 } from "./outbox-delivery.ts";
-import type { HandoffTools } from "./tools.ts";
+import { followingOf, type HandoffTools } from "./tools.ts";
 
 /** The clock has jumped if it and the machine's uptime have moved apart by more than this. */
 const TOLERANCE_MS = 60_000;
@@ -42,18 +41,19 @@ export function nextAction(
   entry: Entry,
   status: FolderStatus,
   deliveredAt: string,
-  handoff: Handoff,
+  following: Following,
   now: Moment,
 ): Action {
+  const { handoff } = following;
   if (status === "unknown") return NONE;
   if (entry.isRemoving) {
     if (status === "gone") return { type: "gone" };
     // Since the removal began, the folder may have been acknowledged, or the configuration may have changed.
     const kept = { ...entry, isRemoving: false };
-    const action = nextAction(kept, status, deliveredAt, handoff, now);
+    const action = nextAction(kept, status, deliveredAt, following, now);
     return action.type === "remove" ? action : { type: "change", entry: kept };
   }
-  if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, status, handoff, now);
+  if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, status, following, now);
   if (status !== "there") {
     const how = status === "gone" ? "taken" : "acknowledged";
     const pickedUpAt = new Date(now.atMs).toISOString();
@@ -63,33 +63,33 @@ export function nextAction(
     return { type: "change", entry: { ...entry, reported: true }, event: "overdue" };
   }
   const keepMs = entry.isForeign ? undefined : handoff.keep?.notPickedUpMs;
-  return judgeKept(entry, deliveredAt, keepMs, handoff, now);
+  return judgeKept(entry, deliveredAt, keepMs, following, now);
 }
 
 function afterPickUp(
   entry: Entry,
   since: string,
   status: FolderStatus,
-  handoff: Handoff,
+  following: Following,
   now: Moment,
 ): Action {
-  const keepMs = handoff.keep?.pickedUpMs;
+  const keepMs = following.handoff.keep?.pickedUpMs;
   const isFolderDone = status === "gone" || entry.isForeign || keepMs === undefined;
-  if (!isFolderDone) return judgeKept(entry, since, keepMs, handoff, now);
-  return openSteps(entry, handoff).length > 0 ? NONE : { type: "finish" };
+  if (!isFolderDone) return judgeKept(entry, since, keepMs, following, now);
+  return openSteps(entry, following).length > 0 ? NONE : { type: "finish" };
 }
 
 function judgeKept(
   entry: Entry,
   since: string,
   keepMs: number | undefined,
-  handoff: Handoff,
+  following: Following,
   now: Moment,
 ): Action {
   const { foundOld, isOver } = judgeAge(entry.foundOld, since, keepMs, now);
   if (foundOld !== entry.foundOld) return { type: "change", entry: { ...entry, foundOld } };
   // A pending step may need the folder.
-  const isPending = openSteps(entry, handoff).some((step) => entry[step]?.state === "pending");
+  const isPending = openSteps(entry, following).some((step) => stepOf(entry, step).state === "pending");
   return isOver && !isPending ? { type: "remove" } : NONE;
 }
 
@@ -138,15 +138,15 @@ export async function isUpToDate(
   isThorough: boolean,
 ): Promise<boolean> {
   const { end, stored, delivery } = item;
-  const handoff = tools.handoffOf(end);
-  if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
+  const following = followingOf(tools, end);
+  if (!isDelivered(end) || kindOf(stored.entry, following) !== stored.kind) return false;
   const { folder, deliveredAt } = delivery;
   const byName = async () => ({ folder, status: await findByName(tools, item) });
   const located = await (isThorough ? locate(tools, item) : byName());
   // The folder is still staged: nothing can be due.
   if (located === undefined) return true;
   if (located.folder !== folder) return false;
-  return nextAction(stored.entry, located.status, deliveredAt, handoff, momentOf(tools)).type === "none";
+  return nextAction(stored.entry, located.status, deliveredAt, following, momentOf(tools)).type === "none";
 }
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
@@ -155,7 +155,7 @@ function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
 
 class FolderLifecycle {
   readonly #tools: HandoffTools;
-  readonly #handoff: Handoff;
+  readonly #following: Following;
   readonly #outbox: Outbox;
   readonly #opened: Opened;
   readonly #delivered: Delivered;
@@ -167,7 +167,7 @@ class FolderLifecycle {
 
   constructor(tools: HandoffTools, outbox: Outbox, opened: Opened) {
     this.#tools = tools;
-    this.#handoff = tools.handoffOf(opened.delivery);
+    this.#following = followingOf(tools, opened.delivery);
     this.#outbox = outbox;
     this.#opened = opened;
     this.#delivered = eventFactsOf(opened.delivery);
@@ -182,7 +182,7 @@ class FolderLifecycle {
       this.#entry,
       status,
       delivery.deliveredAt,
-      this.#handoff,
+      this.#following,
       momentOf(this.#tools),
     );
     switch (action.type) {
@@ -242,7 +242,7 @@ class FolderLifecycle {
 
   async #save(): Promise<void> {
     if (this.stored === undefined) return;
-    const kind = kindOf(this.#entry, this.#handoff);
+    const kind = kindOf(this.#entry, this.#following);
     this.stored = await this.#outbox.save(this.#opened.key, this.stored, this.#entry, kind);
     this.#emit();
   }

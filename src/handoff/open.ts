@@ -2,17 +2,23 @@
 import { join } from "node:path";
 import { asFault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
-import { STEPS } from "../model/handoff.ts";
-import type { Handoff } from "../model/mailbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { keyOf } from "./delivery.ts";
-import { EMPTY_ENTRY, type Entry, kindOf, needsDurability, newEntry, openSteps, untried } from "./entry.ts";
+import {
+  type Entry,
+  type Following,
+  kindOf,
+  needsDurability,
+  newEntry,
+  openSteps,
+  untried,
+} from "./entry.ts";
 import { Outbox } from "./outbox.ts";
 import { outboxIn } from "./peek.ts";
 import type { OpenHandoffs } from "./port.ts";
 import { Scanner } from "./scanner.ts";
 import { Steps } from "./steps.ts";
-import type { HandoffTools } from "./tools.ts";
+import { followingOf, type HandoffTools } from "./tools.ts";
 
 /** How many damaged files are reported. */
 const MAX_DAMAGED = 10_000;
@@ -74,8 +80,9 @@ class FileHandoffs implements OpenHandoffs {
   async prepare(record: TransferRecord): Promise<void> {
     const handoff = this.#tools.handoffOf(record);
     const key = keyOf(this.#tools.ledger.nameOf(record), record.round);
-    await this.#outbox.create(key, newEntry(handoff), needsDurability(handoff, record));
-    if (handoff.command !== undefined) this.#steps.noteNoOrphans(key);
+    const { steps = [] } = record;
+    await this.#outbox.create(key, newEntry(steps), needsDurability(handoff, record));
+    if (steps.includes("command")) this.#steps.noteNoOrphans(key);
   }
 
   async placed(record: TransferRecord, wanted?: string): Promise<void> {
@@ -83,16 +90,16 @@ class FileHandoffs implements OpenHandoffs {
     const { folder, round } = record;
     const name = ledger.nameOf(record);
     const key = keyOf(name, round);
-    const handoff = this.#tools.handoffOf(record);
+    const following = followingOf(this.#tools, record);
     try {
       const recorded = wanted ?? (await ledger.readEnd(name, round))?.folder;
       if (folder !== undefined && folder !== recorded)
-        await this.#change(key, handoff, (entry) => ({ ...entry, folder }));
-      else if (newEntry(handoff) === EMPTY_ENTRY) this.#scanner.notePlaced(key, record);
+        await this.#change(key, following, (entry) => ({ ...entry, folder }));
+      else if (following.steps.length === 0) this.#scanner.notePlaced(key, record);
     } catch (error) {
       this.#failed(key, error);
     }
-    this.#begin(key, handoff);
+    this.#begin(key, following);
   }
 
   async retry({ round, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {
@@ -102,12 +109,12 @@ class FileHandoffs implements OpenHandoffs {
     for (let each = 1; each <= round; each++) {
       const key = keyOf(name, each);
       if ((await this.#outbox.find(key)) === undefined) continue;
-      const handoff = this.#tools.handoffOf((await ledger.readEnd(name, each)) ?? transfer);
-      const isChanged = await this.#change(key, handoff, (entry) => {
-        const steps = openSteps(entry, handoff);
+      const following = followingOf(this.#tools, (await ledger.readEnd(name, each)) ?? transfer);
+      const isChanged = await this.#change(key, following, (entry) => {
+        const steps = openSteps(entry, following);
         return steps.length === 0 ? entry : { ...entry, ...untried(steps) };
       });
-      if (isChanged) this.#begin(key, handoff);
+      if (isChanged) this.#begin(key, following);
       else isDone = false;
     }
     return isDone;
@@ -140,17 +147,17 @@ class FileHandoffs implements OpenHandoffs {
     await this.#scanner.close();
   }
 
-  #begin(key: string, handoff: Handoff): void {
-    for (const step of STEPS) if (handoff[step] !== undefined) this.#steps.add(key, step);
+  #begin(key: string, { steps }: Following): void {
+    for (const step of steps) this.#steps.add(key, step);
   }
 
   /** False if another process has the entry. */
-  async #change(key: string, handoff: Handoff, change: (entry: Entry) => Entry): Promise<boolean> {
+  async #change(key: string, following: Following, change: (entry: Entry) => Entry): Promise<boolean> {
     const isChanged = await this.#outbox.change(key, async () => {
       const stored = await this.#outbox.take(key);
       if (stored === undefined) return true;
       const entry = change(stored.entry);
-      await this.#outbox.save(key, stored, entry, kindOf(entry, handoff));
+      await this.#outbox.save(key, stored, entry, kindOf(entry, following));
       return true;
     });
     return isChanged === true;

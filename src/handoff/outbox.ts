@@ -132,7 +132,7 @@ export class Outbox {
     this.#options.onChanged(key);
     await this.#guard(path, async () => {
       if (entry !== from.entry) {
-        await this.#withTemporary(entry, true, (temporary) => this.#disk.rename(temporary, path));
+        await this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path));
         await this.#syncs.sync(this.#folder);
       }
       if (kind !== from.kind) await this.#disk.rename(path, this.#pathOf(key, kind));
@@ -140,11 +140,11 @@ export class Outbox {
     return { entry, kind };
   }
 
-  /** Moves the entry to the ledger. Not synced: an entry that is back after a power cut is finished again. */
+  /** Moves the entry to the ledger. Its name is not synced: an entry that is back after a power cut is finished again. */
   async finish(key: string, from: Stored, entry: Entry): Promise<void> {
     const path = this.#finishedPath(key);
     await this.#guard(path, () =>
-      this.#withTemporary(entry, false, (temporary) => this.#disk.rename(temporary, path)),
+      this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path)),
     );
     await this.remove(key, from.kind);
   }
@@ -176,7 +176,7 @@ export class Outbox {
 
   async #createFull(key: string, entry: Entry): Promise<void> {
     const path = this.#pathOf(key, "json");
-    await this.#withTemporary(entry, true, async (temporary) => {
+    await this.#withTemporary(entry, async (temporary) => {
       try {
         await this.#disk.link(temporary, path);
         await this.#disk.unlink(temporary);
@@ -189,17 +189,13 @@ export class Outbox {
   }
 
   /** Writes the entry to a temporary file, which `place` links or renames to its path. */
-  async #withTemporary(
-    entry: Entry,
-    isSynced: boolean,
-    place: (temporary: string) => Promise<void>,
-  ): Promise<void> {
+  async #withTemporary(entry: Entry, place: (temporary: string) => Promise<void>): Promise<void> {
     const temporary = join(this.#newFolder, temporaryName());
     const file = await this.#disk.create(temporary, 0o600);
     try {
       try {
         await file.write(formatEntry(entry));
-        if (isSynced) await file.sync();
+        await file.sync();
       } finally {
         await file.close();
       }

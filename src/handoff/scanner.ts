@@ -3,15 +3,15 @@
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import { monotonicMs, pause } from "../base/timers.ts";
 import type { HandoffStep } from "../model/handoff.ts";
-import type { Routed, TransferRecord } from "../model/record.ts";
-import { deliveryOf } from "./delivery.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type Delivery, deliveryOf } from "./delivery.ts";
 import { dueSteps, EMPTY_ENTRY, type Entry, failedSteps } from "./entry.ts";
 import { advanceFolder, isUpToDate } from "./folder-lifecycle.ts";
 import type { Outbox } from "./outbox.ts";
 import { type OutboxDelivery, readOutboxDelivery } from "./outbox-delivery.ts";
 import type { FoundEntry } from "./peek.ts";
 import { Summary } from "./summary.ts";
-import type { HandoffTools } from "./tools.ts";
+import { followingOf, type HandoffTools } from "./tools.ts";
 
 /** Scans take at most this share of the time, so the pause after a long scan is long. */
 const MAX_SHARE = 0.02;
@@ -79,7 +79,7 @@ export class Scanner {
     const { signal } = this.#stop;
     if (signal.aborted) return 0;
     let [due, isGood, isListed] = [0, true, false];
-    const summary = new Summary((delivery) => this.#tools.handoffOf(delivery));
+    const summary = new Summary(this.#tools);
     const fail = (key: string, error: unknown): undefined => {
       if (this.#hooks.failed(key, error)) isGood = false;
       if (key !== "") summary.addUnreadable();
@@ -114,7 +114,7 @@ export class Scanner {
   }
 
   /** The entry was changed: visits it without waiting for the next scan. */
-  visitSoon(key: string, entry: Entry, delivery: Routed): void {
+  visitSoon(key: string, entry: Entry, delivery: Delivery): void {
     this.#countFailing(key, entry, delivery);
     const visit = async () => {
       const stored = await this.#outbox.find(key);
@@ -187,14 +187,14 @@ export class Scanner {
     }
     const { entry } = item.stored;
     this.#countFailing(key, entry, item.delivery);
-    const handoff = this.#tools.handoffOf(item.delivery);
-    const steps = isHeldElsewhere ? [] : dueSteps(entry, handoff, byMs ?? this.#tools.clock.now());
+    const following = followingOf(this.#tools, item.delivery);
+    const steps = isHeldElsewhere ? [] : dueSteps(entry, following, byMs ?? this.#tools.clock.now());
     for (const step of steps) this.#hooks.due(key, step);
     return { item, dueCount: steps.length };
   }
 
-  #countFailing(key: string, entry: Entry, delivery: Routed): void {
-    if (failedSteps(entry, this.#tools.handoffOf(delivery)).length === 0) this.#failing.delete(key);
+  #countFailing(key: string, entry: Entry, delivery: Delivery): void {
+    if (failedSteps(entry, followingOf(this.#tools, delivery)).length === 0) this.#failing.delete(key);
     else if (this.#failing.size < MAX_FAILING) this.#failing.add(key);
   }
 }

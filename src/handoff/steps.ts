@@ -8,15 +8,14 @@ import { asFault, type Fault } from "../base/faults.ts";
 import { pause } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import type { Routed } from "../model/record.ts";
 import { runCommand } from "./command.ts";
 import { type Delivery, eventFactsOf } from "./delivery.ts";
-import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
+import { dueSteps, type Entry, kindOf, type StepState, stepOf } from "./entry.ts";
 import { Orphans } from "./orphans.ts";
 import type { Outbox } from "./outbox.ts";
 import { type Announced, announcedOf, openOutboxDelivery } from "./outbox-delivery.ts";
 import type { HandoffPatience } from "./port.ts";
-import type { HandoffTools } from "./tools.ts";
+import { followingOf, type HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
 
 /** Deliveries that are remembered as free of orphans. */
@@ -32,7 +31,7 @@ interface Attempt {
 
 export interface StepHooks {
   /** An attempt was made, and its result is stored. */
-  tried(key: string, entry: Entry, delivery: Routed): void;
+  tried(key: string, entry: Entry, delivery: Delivery): void;
   /** The entry cannot be read. The next scan finds the step due again. */
   readFailed(key: string, error: unknown): void;
   /**
@@ -99,8 +98,9 @@ export class Steps {
     const opened = await this.#outbox.change(key, () => openOutboxDelivery(this.#tools, this.#outbox, key));
     if (opened === undefined) return;
     // One configuration for the whole attempt, whatever is loaded meanwhile.
-    const handoff = this.#tools.handoffOf(opened.delivery);
-    if (!dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
+    const following = followingOf(this.#tools, opened.delivery);
+    const { handoff } = following;
+    if (!dueSteps(opened.stored.entry, following, clock.now()).includes(step)) return;
     if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
     const announced = await announcedOf(this.#tools, opened);
     const attempt = await this.#attempt(announced, step, handoff);
@@ -168,10 +168,10 @@ export class Steps {
     const { random, patience } = this.#tools;
     return this.#outbox.change(key, async () => {
       const stored = await this.#outbox.take(key);
-      const before = stored?.entry[step];
-      if (stored === undefined || before === undefined) return undefined;
+      if (stored === undefined) return undefined;
+      const before = stepOf(stored.entry, step);
       const entry = { ...stored.entry, [step]: afterAttempt(before, fault, atMs, random(), patience) };
-      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoffOf(delivery)));
+      await this.#outbox.save(key, stored, entry, kindOf(entry, followingOf(this.#tools, delivery)));
       return entry;
     });
   }

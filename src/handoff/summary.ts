@@ -1,21 +1,19 @@
 /** Counts the deliveries that are not handed over completely, and lists the ones that need attention. */
+
 import { exists } from "../base/durable.ts";
 import type { HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
-import type { Handoff } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Delivery, deliveryOf, eventFactsOf, parseKey } from "./delivery.ts";
 import { type Entry, failedSteps } from "./entry.ts";
 import { listEntries, outboxIn, peekEntry } from "./peek.ts";
+import { followingOf, type HandoffTools } from "./tools.ts";
 
 /** How many failed deliveries are listed, and how many overdue ones. */
 const MAX_TROUBLES = 500;
 
-/** Returns the hand-off of a delivery. */
-type HandoffOf = (delivery: Delivery) => Handoff;
-
 /** Grows entry by entry; its size is bounded. */
 export class Summary implements HandoffSummary {
-  readonly #handoffOf: HandoffOf;
+  readonly #tools: Pick<HandoffTools, "handoffOf">;
   readonly #failed: HandoffTrouble[] = [];
   readonly #overdue: HandoffTrouble[] = [];
   #oldestMs: number | undefined;
@@ -23,8 +21,8 @@ export class Summary implements HandoffSummary {
   troubled = 0;
   waiting = 0;
 
-  constructor(handoffOf: HandoffOf) {
-    this.#handoffOf = handoffOf;
+  constructor(tools: Pick<HandoffTools, "handoffOf">) {
+    this.#tools = tools;
   }
 
   get oldestMs(): number | undefined {
@@ -52,7 +50,7 @@ export class Summary implements HandoffSummary {
       this.waiting++;
       this.#oldestMs = Math.min(this.#oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(delivery.deliveredAt));
     }
-    const failed = failedSteps(entry, this.#handoffOf(delivery));
+    const failed = failedSteps(entry, followingOf(this.#tools, delivery));
     const isOverdue = entry.reported && isWaiting;
     if (failed.length === 0 && !isOverdue) return;
     this.troubled++;
@@ -67,10 +65,10 @@ export class Summary implements HandoffSummary {
  */
 export async function peekHandoffs(
   work: string,
-  handoffOf: HandoffOf,
+  handoffOf: HandoffTools["handoffOf"],
   readEnd: (name: string, round: number) => Promise<TransferRecord | undefined>,
 ): Promise<HandoffSummary> {
-  const summary = new Summary(handoffOf);
+  const summary = new Summary({ handoffOf });
   if (!(await exists(outboxIn(work)))) return summary;
   for await (const { key, kind } of listEntries(work)) {
     if (kind === "wait") summary.addUnread();

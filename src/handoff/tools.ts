@@ -1,10 +1,20 @@
 /** The tools of the hand-offs: ledger, inbox, clock and machine. */
+
 import type { Clock } from "../base/clock.ts";
 import type { Emit } from "../model/events.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import type { Placement } from "../model/placement.ts";
 import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
+import type { Following } from "./entry.ts";
 import type { HandoffPatience } from "./port.ts";
+
+/** What follows a delivery, as its record says and its rule is configured now. */
+export function followingOf(
+  { handoffOf }: Pick<HandoffTools, "handoffOf">,
+  delivery: Routed & Pick<TransferRecord, "steps">,
+): Following {
+  return { steps: delivery.steps ?? [], handoff: handoffOf(delivery) };
+}
 
 export interface HandoffTools {
   /** The work folder. */

@@ -20,7 +20,7 @@ import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 interface Folders {
   readonly inbox: string;
@@ -46,7 +46,9 @@ export async function demandWork(folders: Folders): Promise<void> {
 /** Throws `WORK_NEWER` or `WORK_OLDER`. Called before anything in the work folder is changed. */
 export async function demandKnownFormat(work: string): Promise<void> {
   const { format, program } = await readFormat(work);
-  if (format === FORMAT || format === 0) return;
+  if (format === FORMAT) return;
+  // A new work folder gets its format before anything else that lasts.
+  if (format === 0 && !(await exists(join(work, "ledger")))) return;
   if (format < FORMAT) throw new Fault("WORK_OLDER", { detail: `${work} was used by ${program}` });
   throw new Fault("WORK_NEWER", { detail: `${work} was used by ${program}, and this is ${readVersion()}` });
 }

@@ -12,6 +12,9 @@ import { temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import type { LedgerPaths } from "./paths.ts";
 
+/** The name of a transfer ends with a digest. */
+const OWNER = /^.*\.[0-9a-f]{32}~\d+$/;
+
 export class Claims {
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
@@ -21,17 +24,20 @@ export class Claims {
     this.#paths = paths;
   }
 
-  /** Claims all of these names, as `foldName` gives them, or none. `owner`: `NAME~R`. False if another delivery has one. */
-  async take(owner: string, names: readonly string[]): Promise<boolean> {
+  /**
+   * Claims all of these names, as `foldName` gives them, or none. `owner`: `NAME~R`. Returns the names that nobody had
+   * claimed before; `undefined` if another delivery has one.
+   */
+  async take(owner: string, names: readonly string[]): Promise<string[] | undefined> {
     const made: string[] = [];
     for (const name of names) {
       const result = await this.#takeOne(owner, name);
       if (result === "new") made.push(name);
       if (result !== "taken") continue;
       await this.release(owner, made);
-      return false;
+      return undefined;
     }
-    return true;
+    return made;
   }
 
   /** Gives back the names that this delivery has claimed. */
@@ -42,12 +48,13 @@ export class Claims {
     }
   }
 
-  /** Removes the claims of deliveries that are over, and those that a power cut has emptied. */
+  /** Removes the claims of deliveries that are over, and those that a power cut has emptied or torn. */
   async clear(isOver: (owner: string) => Promise<boolean>): Promise<void> {
     for (const entry of await this.#disk.list(this.#paths.names)) {
       const path = join(this.#paths.names, entry);
       const owner = await tryRead(this.#disk, path);
-      if (owner === "" || (owner !== undefined && (await isOver(owner)))) await tryUnlink(this.#disk, path);
+      const isTorn = owner !== undefined && !OWNER.test(owner);
+      if (isTorn || (owner !== undefined && (await isOver(owner)))) await tryUnlink(this.#disk, path);
     }
   }
 

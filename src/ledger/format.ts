@@ -1,6 +1,8 @@
 /** Records and notes as text: one line of JSON with the version of the format. */
+
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
+import { STEPS } from "../model/handoff.ts";
 import { RECORD_VERSION, ReleaseShape, STATES, type TransferRecord, VERIFIED } from "../model/record.ts";
 
 const Text = v.optional(v.string());
@@ -39,6 +41,8 @@ const KEYS = {
   released: v.optional(ReleaseShape),
   route: Text,
   routedBecause: Text,
+  rule: Text,
+  steps: v.optional(v.pipe(v.array(v.picklist(STEPS)), v.readonly())),
   heldBy: Text,
   allowedBy: Text,
   acknowledged: v.optional(v.boolean()),

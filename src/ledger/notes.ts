@@ -57,6 +57,17 @@ export class Notes {
     else this.#writing.schedule();
   }
 
+  /** Written and synced when it returns. */
+  async putDurably(record: TransferRecord): Promise<void> {
+    const name = nameOf(record);
+    this.#known.set(name, record);
+    await this.#writing.idle();
+    this.#unwritten.delete(name);
+    await this.#replace(name, record, true);
+    await this.#disk.syncFolder(this.#paths.notes);
+    if (!this.#isAlone) this.#known.delete(name);
+  }
+
   /** `undefined` if the note is missing or damaged. */
   async read(name: string): Promise<TransferRecord | undefined> {
     const known = this.#known.get(name);
@@ -95,24 +106,32 @@ export class Notes {
   }
 
   async #writeAll(): Promise<void> {
+    const refused: string[] = [];
     for (const name of this.#unwritten) {
       this.#unwritten.delete(name);
       const record = this.#known.get(name);
-      if (!this.#isAlone) this.#known.delete(name);
-      // A disk that refuses a note also refuses a record, which is reported.
-      if (record !== undefined) await this.#replace(name, record).catch(() => {});
+      if (record === undefined) continue;
+      try {
+        await this.#replace(name, record);
+        if (!this.#isAlone && this.#known.get(name) === record) this.#known.delete(name);
+      } catch {
+        // Reported where the disk refuses a record.
+        refused.push(name);
+      }
     }
+    for (const name of refused) if (this.#known.has(name)) this.#unwritten.add(name);
+    if (refused.length > 0) this.#writing.schedule();
   }
 
-  async #replace(name: string, record: TransferRecord): Promise<void> {
+  async #replace(name: string, record: TransferRecord, isSynced = false): Promise<void> {
     const path = this.#paths.note(name);
     if (this.#isComplete && !this.#files.has(name)) {
       this.#files.add(name);
-      if (await this.#tryCreate(path, record)) return;
+      if (!isSynced && (await this.#tryCreate(path, record))) return;
     }
     const temporary = join(this.#paths.temporary, temporaryName());
     try {
-      await this.#write(temporary, record);
+      await this.#write(temporary, record, isSynced);
       await this.#disk.rename(temporary, path);
     } catch (error) {
       await tryUnlink(this.#disk, temporary).catch(() => {});
@@ -131,9 +150,14 @@ export class Notes {
     }
   }
 
-  async #write(path: string, record: TransferRecord): Promise<void> {
+  async #write(path: string, record: TransferRecord, isSynced = false): Promise<void> {
     const file = await this.#disk.create(path, 0o600);
-    await file.write(formatRecord(record)).finally(() => file.close());
+    try {
+      await file.write(formatRecord(record));
+      if (isSynced) await file.sync();
+    } finally {
+      await file.close();
+    }
   }
 
   async #readFile(name: string): Promise<TransferRecord | undefined> {

@@ -187,6 +187,10 @@ class FileLedger implements Ledger {
     this.#notes.put(record);
   }
 
+  noteDurably(record: TransferRecord): Promise<void> {
+    return this.#try(this.#notes.putDurably(record));
+  }
+
   noteChange(record: TransferRecord): void {
     this.#notes.put(record);
     this.#journal.add(record);
@@ -211,13 +215,14 @@ class FileLedger implements Ledger {
     const settled = written
       .then(() => this.#notes.remove(name, record.round))
       .then(() => (this.#isAlone ? this.#rounds.dropTicket(record) : undefined))
-      .catch(() => {})
-      .finally(() => {
-        this.#settling.delete(key);
+      .then(() => {
         this.#settled.add(key);
         const [oldest = ""] = this.#settled;
         if (this.#settled.size > MAX_SETTLED) this.#settled.delete(oldest);
-      });
+      })
+      // The disk refuses: the next recovery settles the round again.
+      .catch(() => {})
+      .finally(() => this.#settling.delete(key));
     this.#settling.set(key, settled);
   }
 

@@ -63,10 +63,12 @@ export class Placing {
       await targets.prepareParents(root, join(path, "x"), transfer);
     }
     const names = paths.map((path) => this.#claimed(root, path));
-    if (!(await this.claims.take(ownerOf(id), names))) return false;
+    const made = await this.claims.take(ownerOf(id), names);
+    if (made === undefined) return false;
     const kinds = await Promise.all(paths.map((path) => this.#disk.kindOf(join(root, path))));
     if (kinds.every((kind) => kind === undefined)) return true;
-    await this.claims.release(ownerOf(id), names);
+    // Another attempt at this round may have claimed the others, and may be placing them.
+    await this.claims.release(ownerOf(id), made);
     return false;
   }
 
@@ -152,7 +154,7 @@ export class Placing {
     const path = pathOf(placement, part.as);
     const target = join(root, path);
     while ((await this.#disk.kindOf(source)) !== undefined) {
-      const isOurs = await this.claims.take(ownerOf(id), [this.#claimed(root, path)]);
+      const isOurs = (await this.claims.take(ownerOf(id), [this.#claimed(root, path)])) !== undefined;
       const isTaken = !isOurs || (await this.#disk.kindOf(target)) !== undefined;
       if (isTaken) {
         // Another process may have placed the part meanwhile.

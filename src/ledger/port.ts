@@ -45,7 +45,9 @@ export interface Ledger {
   begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean>;
   /** Notes the record of an open round. Written soon, without a sync. */
   note(record: TransferRecord): void;
-  /** The same, and adds the change of state to the journal. */
+  /** Notes what an operator has ordered: when it returns, a power cut cannot take it away. */
+  noteDurably(record: TransferRecord): Promise<void>;
+  /** The same as `note`, and adds the change of state to the journal. */
   noteChange(record: TransferRecord): void;
   /** Ends a round without content: `gone`. False if it has ended before. Durable. */
   end(record: TransferRecord): Promise<boolean>;

@@ -135,9 +135,13 @@ async function beginAgain(
       ...(isAllowed ? { allowedBy: by.who } : {}),
     });
     if (await ledger.begin(next, action, by.who)) emit({ type: "transfer-changed", record: next });
-  } else ledger.note({ ...record, wanted: true, ...(action === "release" ? { allowedBy: by.who } : {}) });
-  // Another process may take the job at once.
-  await ledger.flush();
+    // A crash may have come between the record of the round and its note.
+    const begun = await ledger.find(next);
+    if (begun !== undefined && !hasEnded(begun)) await ledger.noteDurably(begun);
+  } else {
+    const allowed = action === "release" ? { allowedBy: by.who } : {};
+    await ledger.noteDurably({ ...record, wanted: true, ...allowed });
+  }
   await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 

@@ -1,6 +1,6 @@
 /** Transfers that earlier runs, or other processes, have begun and not finished. */
 
-import { asFault, describeFault } from "../base/faults.ts";
+import { asFault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger, OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
@@ -30,12 +30,11 @@ export function noteUnfinished(
 }
 
 /**
- * Recovers from a crash: places decided deliveries, and removes unused staged folders and passwords. Returns the
- * deliveries that it placed.
+ * Recovers from a crash: places decided deliveries, and removes unused staged folders. Returns the deliveries that it
+ * placed.
  */
 export async function recoverFromCrash(
   inbox: Inbox,
-  passwords: Passwords,
   ledger: Ledger,
   mailboxes: ReadonlyMap<MailboxId, MailboxState>,
   emit: Emit,
@@ -43,23 +42,23 @@ export async function recoverFromCrash(
   const failed = (error: unknown) => emit({ type: "recovery-failed", fault: asFault(error) });
   const onDamaged: OnDamaged = (path, reason) => emit({ type: "record-damaged", path, reason });
   const placed = await ledger.recover((_path, error, end) => {
-    if (end === undefined) return failed(error);
-    // The next attempts to place it are silent.
-    const fault = asFault(error);
-    const why = { reason: "disk", message: describeFault(fault), code: fault.code, needsPerson: true };
-    emit({ type: "transfer-changed", record: { ...end, ...why, state: "waiting" }, fault });
+    if (end === undefined) failed(error);
+    else emit({ type: "transfer-stuck", record: end, fault: asFault(error) });
   });
   await inbox.clearAsides(failed);
   noteUnfinished(await Array.fromAsync(ledger.open(onDamaged)), mailboxes);
-  await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(failed);
   return placed;
 }
 
-/** Removes supplied passwords of transfers that are known here and open for no mailbox. */
+/**
+ * Removes supplied passwords of transfers that are known here and open for no mailbox. `isOrdered`: an order that is not
+ * carried out yet may open the transfer again.
+ */
 export async function forgetUnusedPasswords(
   passwords: Pick<Passwords, "forgetDropped">,
   ledger: Pick<Ledger, "open" | "find">,
   mailboxes: ReadonlyMap<MailboxId, unknown>,
+  isOrdered: (trackingId: string) => Promise<boolean>,
 ): Promise<void> {
   let isAnyDamaged = false;
   let unfinished: TransferRecord[] | undefined;
@@ -67,7 +66,7 @@ export async function forgetUnusedPasswords(
     unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
     const isFor = (name: string) => mailbox === undefined || mailboxIdOf(mailbox) === mailboxIdOf(name);
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
-    if (isAnyDamaged || isOpen) return false;
+    if (isAnyDamaged || isOpen || (await isOrdered(trackingId))) return false;
     for (const name of [...mailboxes.keys()].filter(isFor)) {
       const known = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
       if (known !== undefined) return true;

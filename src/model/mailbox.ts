@@ -43,8 +43,10 @@ export const ROUTE_ACTIONS = ["deliver", "hold", "ignore"] as const;
 export type RouteAction = (typeof ROUTE_ACTIONS)[number];
 
 export interface Route {
-  /** Its name in the configuration, or its place, such as `routes[2]`. */
+  /** Its name in the configuration, or its place, such as `routes[2]`: for people. */
   readonly name: string;
+  /** Identifies the rule: its name together with what it matches. Missing for a route without a name of its own. */
+  readonly rule?: string | undefined;
   readonly when: RouteConditions;
   readonly action: RouteAction;
   /** Missing: those of the mailbox. */
@@ -172,6 +174,8 @@ export interface Handoff {
   /** A folder that is not picked up within this time is reported. */
   readonly expectWithinMs?: number | undefined;
   readonly keep?: HandoffKeep;
+  /** The route that decided about the transfer is no longer configured. */
+  readonly isGone?: boolean;
 }
 
 export interface HandoffCommand {

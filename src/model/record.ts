@@ -8,8 +8,10 @@
  * A *round* is one pass from discovery to an end state. An ended round never changes. The next round begins by an operator's order, or when
  * the service lists the transfer again.
  */
+
 import { join } from "node:path";
 import * as v from "valibot";
+import type { HandoffStep } from "./handoff.ts";
 
 export const RECORD_VERSION = 2;
 
@@ -42,7 +44,7 @@ export interface TransferKey {
 }
 
 /** What the settings of a transfer depend on. */
-export type Routed = Pick<TransferRecord, "mailbox" | "route">;
+export type Routed = Pick<TransferRecord, "mailbox" | "rule">;
 
 /** An operator vouches for a transfer in quarantine. */
 export const ReleaseShape = v.object({
@@ -104,6 +106,10 @@ export interface TransferRecord extends TransferKey {
   /** The matching route, and why it matches, for people. Missing if no route matches. */
   readonly route?: string | undefined;
   readonly routedBecause?: string | undefined;
+  /** Identifies that route, so that no other one is ever taken for it. */
+  readonly rule?: string | undefined;
+  /** The steps that follow the delivery, decided with it. */
+  readonly steps?: readonly HandoffStep[] | undefined;
   /** The routes that hold it, as a fingerprint: it is held until they change, or an operator allows it. */
   readonly heldBy?: string | undefined;
   /** The operator who allowed its delivery, whatever the routes say. */
@@ -206,6 +212,17 @@ export function withState(
   // A download starts only if no complete content was found.
   const staged = ENDED.has(state) || state === "downloading" ? {} : withoutMissing({ complete });
   return { ...kept, ...counted, ...attention, ...staged, ...dropped, ...facts, state, at };
+}
+
+/**
+ * A transfer that cannot go on, as people see it. A delivery that is decided and cannot be placed needs a person; anything
+ * else is retried. `why`: for people.
+ */
+export function asStuck(record: TransferRecord, why: string, code: string): TransferRecord {
+  const facts = { message: why, code, until: undefined };
+  if (ENDED.has(record.state))
+    return { ...record, ...facts, state: "delivering", reason: "disk", needsPerson: true };
+  return { ...record, ...facts, state: "waiting", reason: "disk" };
 }
 
 /** A key with the value `undefined` would make two equal records look different. */

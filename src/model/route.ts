@@ -4,8 +4,11 @@
  * The service's list shows the sender, and usually the subject. File names and sizes are known once the transfer was
  * opened. Until then, a route that depends on them leaves the decision open, and no later route is considered.
  */
+
+import { hash } from "node:crypto";
 import { matchesGlob } from "../base/glob.ts";
 import type { Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
+import type { Contents } from "./manifest.ts";
 import { canonicalAddress } from "./transfer.ts";
 
 /** Chosen by the sender. Missing: not known yet. */
@@ -15,6 +18,24 @@ export interface RouteFacts {
   readonly fileNames: readonly string[] | undefined;
   /** Of all files together. */
   readonly bytes: number | undefined;
+}
+
+/**
+ * The facts about complete content: what was sent, whatever was unpacked of it since, and the names of unpacked files. Each
+ * file is asked by its name as sent and by its name as delivered.
+ */
+export function factsOfContents(
+  sender: string,
+  { subject = "", files, unpacked = [] }: Contents,
+): RouteFacts {
+  const replaced = unpacked.filter(({ isDelivered }) => !isDelivered);
+  const sent = [...files.filter(({ from }) => from === undefined), ...replaced];
+  return {
+    sender,
+    subject,
+    fileNames: [...files, ...replaced].flatMap(({ originalName, name }) => [originalName, name]),
+    bytes: sent.reduce((sum, { size }) => sum + size, 0),
+  };
 }
 
 /** The facts about an opened transfer. */
@@ -49,12 +70,17 @@ export interface RouteDecision {
   readonly why: string;
 }
 
-/** The route that a record names, unless it is no longer configured. */
+/** The rule that a record names, unless it is no longer configured. Another rule under its name does not count. */
 export function routeOf(
   { routing }: Pick<Mailbox, "routing">,
-  { route }: { readonly route?: string | undefined },
+  { rule }: { readonly rule?: string | undefined },
 ): Route | undefined {
-  return routing?.routes.find(({ name }) => name === route);
+  return rule === undefined ? undefined : routing?.routes.find((route) => route.rule === rule);
+}
+
+/** Identifies a rule by its name together with what it matches. */
+export function ruleOf(name: string, when: RouteConditions): string {
+  return hash("sha256", JSON.stringify([name, when]), "hex").slice(0, 16);
 }
 
 /** `undefined` while it depends on facts that are not known yet. */

@@ -1,8 +1,8 @@
 /** The status of the daemon, built from its events. It is bounded, and rebuilt after each start. */
 import type { Clock } from "../base/clock.ts";
-import type { Fault } from "../base/faults.ts";
+import { describeFault, type Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { asStuck, type TransferRecord } from "../model/record.ts";
 import {
   causesOf,
   type DaemonFacts,
@@ -127,6 +127,8 @@ export class Board {
         if (record.state === "delivered") this.#delivered(record);
         this.#transfers.keep(record);
       },
+      "transfer-stuck": ({ record, fault }) =>
+        this.#transfers.keep(asStuck(record, describeFault(fault), fault.code), false),
       "transfer-progressed": ({ record, doneBytes, totalBytes }) =>
         this.#transfers.progressed(record, doneBytes, totalBytes),
       "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),

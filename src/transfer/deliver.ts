@@ -2,12 +2,14 @@
  * Ends a round with its content: everything is on the disk first, then the end record decides, then one rename moves
  * the folder to the inbox, or to the quarantine.
  */
+
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
 import { faultOfDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
+import { STEPS } from "../model/handoff.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
@@ -15,7 +17,6 @@ import { checkContent } from "./check.ts";
 import { needsPlacement, planDelivery, writeDelivery } from "./placement.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
-import { unpackArchives } from "./unpack-archives.ts";
 
 const OWNER_BITS = 0o700;
 
@@ -27,7 +28,7 @@ export async function deliver(
   tools: TransferTools,
   source: Source,
   run: Run,
-  sent: Contents,
+  contents: Contents,
   wanted: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -37,7 +38,6 @@ export async function deliver(
   const inbox = own === tools.inbox.root ? undefined : own;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
-    const contents = await unpackArchives(tools, run, stage, sent, signal);
     const planned = needsPlacement(handoff)
       ? await planDelivery(tools, source, run, stage, contents, { wanted, inbox })
       : undefined;
@@ -55,7 +55,8 @@ export async function deliver(
     const folder = planned?.folder ?? (await ledger.stages.takeFolder(wanted, run.record, inbox));
     try {
       const { acknowledgement } = handoff;
-      const facts = { folder, inbox, placement: planned?.deliver, acknowledgement };
+      const steps = STEPS.filter((step) => handoff[step] !== undefined);
+      const facts = { folder, inbox, placement: planned?.deliver, acknowledgement, steps };
       run.enter("delivering", { verified: verifiedOf(contents), ...facts });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);

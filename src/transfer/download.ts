@@ -15,7 +15,7 @@ import {
   type TransferRecord,
   waitLeftMs,
 } from "../model/record.ts";
-import { factsOf, routeOf } from "../model/route.ts";
+import { factsOf, factsOfContents, routeOf } from "../model/route.ts";
 import { takeComplete, takeQuarantined } from "./complete.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
@@ -28,6 +28,7 @@ import { followRoutes, isStillHeld, listedFacts } from "./route.ts";
 import { Run } from "./run.ts";
 import { clearDiskWait, endIfGone, retryStuck, settleFault } from "./settle.ts";
 import type { Source, TransferTools } from "./tools.ts";
+import { unpackArchives } from "./unpack-archives.ts";
 
 const LOOK_EVERY_MS = 5_000;
 
@@ -177,9 +178,14 @@ async function downloadAndDeliver(
   }
   const isNew = complete === undefined;
   if (isNew && !(await followRoutes(tools, source, run, listedFacts(run.record)))) return undefined;
-  const contents = complete ?? (await download(tools, source, run, signal));
-  if (contents === undefined) return undefined;
+  const sent = complete ?? (await download(tools, source, run, signal));
+  if (sent === undefined) return undefined;
   signal.throwIfAborted();
+  // Once more, for content of earlier attempts, and for the names of unpacked files. The first answer says how to unpack.
+  const facts = (contents: Contents) => factsOfContents(run.record.sender, contents);
+  if (!(await followRoutes(tools, source, run, facts(sent)))) return undefined;
+  const contents = await unpackArchives(tools, run, sent, signal);
+  if (contents !== sent && !(await followRoutes(tools, source, run, facts(contents)))) return undefined;
   const wanted = folderOf(tools, source, run.record, contents.subject);
   await deliver(tools, source, run, contents, wanted, signal);
   return undefined;
@@ -199,8 +205,7 @@ async function download(
   const kept = await takeQuarantined(tools, run, signal);
   if (kept === undefined) return fetchContents(tools, source, run, signal);
   run.learn({ subject: kept.subject });
-  const files = kept.files.map(({ originalName: name, size: bytes }) => ({ name, bytes }));
-  return (await followRoutes(tools, source, run, factsOf(run.record, files))) ? kept : undefined;
+  return kept;
 }
 
 /** `undefined`: no password opens it, or a route holds or ignores it; the record says so. */

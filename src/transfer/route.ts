@@ -23,7 +23,8 @@ export async function followRoutes(
 ): Promise<boolean> {
   const { routing } = source.mailbox;
   const decision = routing && decideRoute(routing, facts);
-  run.takeRoute({ route: decision?.route?.name, routedBecause: decision?.route && decision.why });
+  const { route } = decision ?? {};
+  run.takeRoute({ route: route?.name, routedBecause: route && decision?.why, rule: route?.rule });
   if (routing === undefined || decision === undefined) return true;
   const { action } = decision;
   const { allowedBy, released } = run.record;

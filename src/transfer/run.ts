@@ -48,8 +48,8 @@ export class Run {
   }
 
   /** The route that it matches now, in place of an earlier one. */
-  takeRoute(facts: Pick<TransferRecord, "route" | "routedBecause">): void {
-    const { route, routedBecause, ...others } = this.#record;
+  takeRoute(facts: Pick<TransferRecord, "route" | "routedBecause" | "rule">): void {
+    const { route, routedBecause, rule, ...others } = this.#record;
     this.#record = { ...others, ...withoutMissing(facts) };
   }
 

@@ -47,6 +47,7 @@ export async function settleFault(
     const end = run.isDecided ? "this" : await endOf(tools, run);
     if (end === "this") return retryStuck(tools, run, fault);
     if (end === "another") return await giveUp(tools, run);
+    if (fault.code === "DISK_REFUSED") await distrustStage(tools, run);
     return await settle(tools, source, run, fault, signal);
   } catch (error) {
     const second = asFault(error);
@@ -70,6 +71,16 @@ async function giveUp(tools: TransferTools, run: Run): Promise<Next> {
   tools.emit({ type: "transfer-lost", record: run.record });
   if (run.stage !== undefined) await tools.ledger.stages.dropStage(run.stage).catch(() => {});
   return DONE;
+}
+
+/**
+ * After a failed sync, the disk may lack what readers still see. So the stage is dropped; the next attempt may copy files
+ * from it, which a new sync then proves.
+ */
+async function distrustStage({ ledger }: TransferTools, run: Run): Promise<void> {
+  const { stage } = run;
+  run.stage = undefined;
+  if (stage !== undefined) await ledger.stages.dropStage(stage);
 }
 
 /** A transfer or mailbox no longer waits for room on the disk. `key`: as in `diskFull`. */

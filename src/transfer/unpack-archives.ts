@@ -39,12 +39,12 @@ const REFUSED: ReadonlySet<string> = new Set([
 export async function unpackArchives(
   tools: TransferTools,
   run: Run,
-  stage: Stage,
   contents: Contents,
   signal: AbortSignal,
 ): Promise<Contents> {
   const { unpack = "none" } = run.handoff;
-  if (unpack === "none" || contents.unpacked !== undefined) return contents;
+  const { stage } = run;
+  if (stage === undefined || unpack === "none" || contents.unpacked !== undefined) return contents;
   const archives = contents.files.filter(({ name }) => /.\.zip$/i.test(name));
   if (archives.length === 0) return contents;
   let files = [...contents.files];

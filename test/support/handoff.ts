@@ -1,7 +1,10 @@
 /** Hand-off settings for tests. This file needs no test runner. */
+
 import type { Delivery } from "../../src/handoff/delivery.ts";
+import type { Following } from "../../src/handoff/entry.ts";
 import type { Announced } from "../../src/handoff/outbox-delivery.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
+import { STEPS } from "../../src/model/handoff.ts";
 import type { Check, Handoff } from "../../src/model/mailbox.ts";
 import { plainSecret } from "./settings.ts";
 
@@ -28,6 +31,11 @@ export interface HandoffTask {
   readonly done?: string;
   readonly unpack?: Handoff["unpack"];
   readonly keep?: { readonly pickedUpMs?: number; readonly notPickedUpMs?: number };
+}
+
+/** What follows a delivery that was decided with these settings. */
+export function followingWith(handoff: Handoff): Following {
+  return { steps: STEPS.filter((step) => handoff[step] !== undefined), handoff };
 }
 
 /** A delivered folder with its manifest inside. */

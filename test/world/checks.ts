@@ -120,14 +120,15 @@ function checkDeliveries(world: World, known: ReadonlyMap<string, TransferRecord
   for (const delivery of observer.deliveries) {
     const record = known.get(delivery.name);
     if (record === undefined) observer.violate(`the delivery of ${delivery.trackingId} is forgotten`);
-    checkHandoff(world, delivery);
+    const isOpen = record?.state === "delivering" && record.round === delivery.round;
+    if (!isOpen) checkHandoff(world, delivery);
   }
 }
 
 /** A hand-off that was configured all the time since the decision has run. */
 function checkHandoff(world: World, delivery: Delivered): void {
-  const { identity, trackingId, round, atMs, programs, calls, paths } = delivery;
-  if (identity === undefined || (paths.length === 0 && world.observer.foreign.size > 0)) return;
+  const { identity, trackingId, round, atMs, programs, calls } = delivery;
+  if (identity === undefined) return;
   const handoffs = world.observer.sitesSince(atMs).map((site) => handoffFor(site, identity));
   const isAlways = (has: (handoff: (typeof handoffs)[number]) => boolean) => handoffs.every(has);
   if (isAlways((handoff) => handoff?.command !== undefined) && programs.length === 0) {

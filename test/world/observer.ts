@@ -88,6 +88,13 @@ export class Observer {
   }
 
   powerCut(): void {
+    // A record that was not durable is made again.
+    for (const [at, { name, round, paths }] of [...this.deliveries.entries()].toReversed()) {
+      const path = `${WORK}/ledger/${name.slice(name.lastIndexOf(".") + 1).slice(0, 1)}/${name}.end-${round}.json`;
+      if (this.#world.disk.tryGet(path) !== undefined) continue;
+      if (paths.length > 0) this.violate(`I2: the record of ${paths[0]} is lost`);
+      this.deliveries.splice(at, 1);
+    }
     // A delivery that was not synced is moved again.
     for (const { paths } of this.deliveries) {
       const lost = paths.filter((path) => this.#world.disk.tryGet(path) === undefined);

@@ -11,24 +11,29 @@ export interface Decision {
 /** Only the first mailbox has routes. */
 export function decide(site: Site, mailbox: string, transfer: SentTransfer): Decision {
   if (mailbox.toLowerCase() !== BOX) return { route: undefined, action: "deliver" };
-  const route = site.routes.find((each) => matches(each, transfer, site));
+  const sent = transfer.files.map(({ name }) => name);
+  const first = decideBy(site, transfer, sent);
+  const unpack = first.route?.handoff?.unpack ?? site.handoff.unpack;
+  if (first.action !== "deliver" || unpack !== "instead") return first;
+  const members = transfer.files.flatMap((file) => file.members?.map(({ name }) => name) ?? []);
+  return decideBy(site, transfer, [...sent, ...members]);
+}
+
+function decideBy(site: Site, transfer: SentTransfer, names: readonly string[]): Decision {
+  const route = site.routes.find((each) => matches(each, transfer, names));
   return { route, action: route === undefined ? site.otherwise : (route.action ?? "deliver") };
 }
 
-function matches({ sender, subject, file }: RawRoute, transfer: SentTransfer, site: Site): boolean {
-  const names = transfer.files.flatMap(({ name, members = [] }) => [
-    name,
-    ...(isUnpacked(site) ? members.map((member) => member.name) : []),
-  ]);
+function matches(
+  { sender, subject, file }: RawRoute,
+  transfer: SentTransfer,
+  names: readonly string[],
+): boolean {
   return (
     (sender === undefined || fits(transfer.sender, sender)) &&
     (subject === undefined || fits(transfer.subject, subject)) &&
     (file === undefined || names.some((name) => fits(name, file)))
   );
-}
-
-function isUnpacked(_site: Site): boolean {
-  return false;
 }
 
 function fits(text: string, pattern: string): boolean {

@@ -512,8 +512,8 @@ export class World implements Ground {
       const objection = await objectionToAct(this.#acts, act, record);
       this.note(`the operator: ${act} ${trackingId} of ${record.mailbox}: ${objection?.detail ?? "given"}`);
       if (objection !== undefined) continue;
-      if (withPassword && act === "retry") await this.#supplyFor(record, true);
       await submitAct(this.#acts, act, record, OPERATOR);
+      if (withPassword && act === "retry") await this.#supplyFor(record, true);
       this.observer.ordered(act, record, withPassword && act === "retry");
     }
   }

@@ -45,12 +45,14 @@ otherwise: hold`,
       },
       { name: "routes[1]", action: "ignore", when: { subject: ["*test*"] } },
     ]);
-    const handoff = (route?: string) => handoffOf(settings, { mailbox: "a@example.com", route });
-    expect(handoff("invoices")).toBe(routing?.routes[0]?.handoff);
-    expect(handoff("routes[1]")).toBe(mailbox?.handoff);
+    const handoff = (rule?: string) => handoffOf(settings, { mailbox: "A@example.com", rule });
+    const [invoices, tests] = routing?.routes ?? [];
+    expect(handoff(invoices?.rule)).toBe(invoices?.handoff);
+    expect(tests?.rule).toBeUndefined();
     expect(handoff()).toBe(mailbox?.handoff);
-    // The route may have had its own retention: nothing is removed.
-    expect(handoff("removed since")).toEqual({ ...mailbox?.handoff, keep: undefined });
+    // The rule that decided is gone: nothing is removed, and nothing runs.
+    const { keep, command, webhook, ...others } = mailbox?.handoff ?? {};
+    expect(handoff("gone")).toEqual({ ...others, isGone: true });
   });
 
   test("are missing unless something is treated differently", async () => {

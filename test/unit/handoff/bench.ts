@@ -13,7 +13,7 @@ import { type Emit, type Listeners, listenTo } from "../../../src/model/events.t
 import { deliveryId } from "../../../src/model/manifest.ts";
 import type { Placement } from "../../../src/model/placement.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
-import { HANDOFF_PATIENCE, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
+import { followingWith, HANDOFF_PATIENCE, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 
 /** A machine and its clock: `passMs` moves both, `jumpMs` only the clock. */
@@ -188,7 +188,8 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   /** Creates the entry of a delivery whose round is open. */
   async function note(trackingId: string, facts: Partial<TransferRecord> = {}): Promise<TransferRecord> {
     const at = { delivered: new Date(machine.nowMs).toISOString() };
-    const record = recordOf(trackingId, { at, ...facts });
+    const { steps } = followingWith(bench.handoff);
+    const record = recordOf(trackingId, { at, steps, ...facts });
     await mkdir(paths.ledgerFolder(nameOf(record)), { recursive: true });
     const handoffs = await open();
     await handoffs.prepare(record);

@@ -11,12 +11,14 @@ import {
   parseEntry,
 } from "../../../src/handoff/entry.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
-import { type HandoffTask, makeHandoff } from "../../support/handoff.ts";
+import { followingWith, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
+import { recordOf } from "./bench.ts";
 
 const NOW = Date.parse("2026-03-01T08:05:00.000Z");
-const HANDOFF = makeHandoff({ command: ["true"], webhook: "https://hooks.example.com/" });
+const BOTH = makeHandoff({ command: ["true"], webhook: "https://hooks.example.com/" });
+const FOLLOWING = followingWith(BOTH);
 const PICKED_UP = { pickedUpAt: "2026-03-01T08:04:00.000Z" };
-const entry = newEntry(HANDOFF);
+const entry = newEntry(FOLLOWING.steps);
 
 describe("an outbox entry", () => {
   test("is the same after it was written and read", () => {
@@ -35,14 +37,18 @@ describe("an outbox entry", () => {
     const nextAt = new Date(NOW + 1).toISOString();
     const failed = { state: "failed", attempts: 9, error: "no" } as const;
     const tried = { ...entry, command: { state: "pending", attempts: 1, nextAt, error: "no" } as const };
-    expect(dueSteps(entry, HANDOFF, NOW)).toEqual(["command", "webhook"]);
-    expect(dueSteps(tried, HANDOFF, NOW)).toEqual(["webhook"]);
-    expect(dueSteps(tried, HANDOFF, NOW + 1)).toEqual(["command", "webhook"]);
+    expect(dueSteps(entry, FOLLOWING, NOW)).toEqual(["command", "webhook"]);
+    expect(dueSteps(tried, FOLLOWING, NOW)).toEqual(["webhook"]);
+    expect(dueSteps(tried, FOLLOWING, NOW + 1)).toEqual(["command", "webhook"]);
     // The wait was recorded by a clock that was a month ahead.
-    expect(dueSteps(tried, HANDOFF, NOW - 30 * 86_400_000)).toEqual(["command", "webhook"]);
-    expect(dueSteps({ ...entry, command: failed }, HANDOFF, NOW)).toEqual(["webhook"]);
-    expect(dueSteps(entry, makeHandoff({}), NOW)).toEqual([]);
-    expect(failedSteps({ ...tried, webhook: failed }, HANDOFF)).toEqual([
+    expect(dueSteps(tried, FOLLOWING, NOW - 30 * 86_400_000)).toEqual(["command", "webhook"]);
+    expect(dueSteps({ ...entry, command: failed }, FOLLOWING, NOW)).toEqual(["webhook"]);
+    expect(dueSteps(entry, { ...FOLLOWING, handoff: makeHandoff({}) }, NOW)).toEqual([]);
+    // An entry that an attempt without these steps has made.
+    expect(dueSteps(EMPTY_ENTRY, FOLLOWING, NOW)).toEqual(["command", "webhook"]);
+    // The configuration has more than was decided.
+    expect(dueSteps(EMPTY_ENTRY, { ...FOLLOWING, steps: [] }, NOW)).toEqual([]);
+    expect(failedSteps({ ...tried, webhook: failed }, FOLLOWING)).toEqual([
       { step: "command", message: "no", willRetry: true },
       { step: "webhook", message: "no", willRetry: false },
     ]);
@@ -63,7 +69,7 @@ describe("an outbox entry", () => {
       "json",
     ],
   ])("that %s says so by its name", (_, facts, task, kind) => {
-    expect(kindOf({ ...EMPTY_ENTRY, ...facts }, makeHandoff(task))).toBe(kind);
+    expect(kindOf({ ...EMPTY_ENTRY, ...facts }, followingWith(makeHandoff(task)))).toBe(kind);
   });
 
   test.each<[HandoffTask, string | undefined, boolean]>([
@@ -75,13 +81,23 @@ describe("an outbox entry", () => {
     [{ keep: { pickedUpMs: 1 } }, undefined, true],
     [{ keep: { notPickedUpMs: 1 } }, undefined, true],
   ])("with %j and acknowledgement %j survives a power cut: %j", (task, acknowledgement, isNeeded) => {
-    const record = { acknowledgement, placement: undefined };
-    expect(needsDurability(makeHandoff(task), record)).toBe(isNeeded);
+    const handoff = makeHandoff(task);
+    const { steps } = followingWith(handoff);
+    expect(needsDurability(handoff, recordOf("t1", { acknowledgement, steps }))).toBe(isNeeded);
   });
 
   test("of a delivery with a placement survives a power cut: it leads to the placement", () => {
-    const record = { acknowledgement: undefined, placement: "files" } as const;
-    expect(needsDurability(makeHandoff({}), record)).toBe(true);
+    expect(needsDurability(makeHandoff({}), recordOf("t1", { placement: "files" }))).toBe(true);
+  });
+
+  test("whose rule is gone keeps its steps open, runs none of them, and needs a person", () => {
+    const gone = { ...FOLLOWING, handoff: { ...makeHandoff({}), isGone: true } };
+    expect(dueSteps(entry, gone, NOW)).toEqual([]);
+    expect(kindOf(entry, gone)).toBe("json");
+    expect(failedSteps(entry, gone).map(({ step, willRetry }) => [step, willRetry])).toEqual([
+      ["command", false],
+      ["webhook", false],
+    ]);
   });
 });
 

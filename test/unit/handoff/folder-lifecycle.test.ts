@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { EMPTY_ENTRY, type Entry } from "../../../src/handoff/entry.ts";
 import { nextAction } from "../../../src/handoff/folder-lifecycle.ts";
-import { type HandoffTask, makeHandoff } from "../../support/handoff.ts";
+import { followingWith, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const DELIVERED = "2026-03-01T08:00:00.000Z";
@@ -43,13 +43,19 @@ test.each<[string, Partial<Entry>, FolderStatus, HandoffTask, string]>([
     "change",
   ],
 ])("%s", (_, facts, status, task, expected) => {
-  const move = nextAction({ ...EMPTY_ENTRY, ...facts }, status, DELIVERED, makeHandoff(task), NOW);
+  const move = nextAction(
+    { ...EMPTY_ENTRY, ...facts },
+    status,
+    DELIVERED,
+    followingWith(makeHandoff(task)),
+    NOW,
+  );
   expect(move.type === "change" ? (move.event ?? move.type) : move.type).toBe(expected);
 });
 
 test("no folder is removed by a clock that cannot be trusted", () => {
   const now = { ...NOW, isClockRight: false };
-  expect(nextAction({ ...EMPTY_ENTRY, ...OLD }, "there", DELIVERED, makeHandoff(KEEP), now).type).toBe(
-    "none",
-  );
+  expect(
+    nextAction({ ...EMPTY_ENTRY, ...OLD }, "there", DELIVERED, followingWith(makeHandoff(KEEP)), now).type,
+  ).toBe("none");
 });

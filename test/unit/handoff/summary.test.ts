@@ -39,7 +39,7 @@ test("failed and overdue deliveries are listed, from the folders that they reall
   });
   await writeFile(join(outboxIn(work), "bad.ab~1.json"), "{");
   const readEnd = async (name: string, round: number) =>
-    name === "open.ab" ? undefined : recordOf(name.replace(".ab", ""), { round });
+    name === "open.ab" ? undefined : recordOf(name.replace(".ab", ""), { round, steps: ["command"] });
   const summary = await peekHandoffs(work, HANDOFF, readEnd);
   expect(summary).toMatchObject({
     waiting: 3,

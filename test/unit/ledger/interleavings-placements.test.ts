@@ -496,7 +496,7 @@ test(
   "a protocol without claims is found wrong",
   async () => {
     const without = (placing: Placing) => {
-      placing.claims.take = async () => true;
+      placing.claims.take = async () => [];
     };
     expect(await findSharedName(without)).toBeDefined();
   },

@@ -34,6 +34,14 @@ test.each([
     isRemoved: true,
   },
   { of: "one that has ended", open: [], ended: ["b"], meant: undefined, isRemoved: true },
+  {
+    of: "one that has ended, and that an order may open again",
+    open: [],
+    ended: ["a"],
+    isOrdered: true,
+    meant: undefined,
+    isRemoved: false,
+  },
   { of: "one that is still to come", open: [], ended: [], meant: undefined, isRemoved: false },
   {
     of: "one that has ended, where a record is damaged",
@@ -43,23 +51,27 @@ test.each([
     meant: undefined,
     isRemoved: false,
   },
-])("a password of $of: removed $isRemoved", async ({ open, ended, meant, isRemoved, isDamaged = false }) => {
-  const answers: boolean[] = [];
-  const record = (mailbox: string) => ({ mailbox, trackingId: "t" }) as TransferRecord;
-  await forgetUnusedPasswords(
-    {
-      forgetDropped: async (isSettled) => {
-        answers.push(await isSettled({ trackingId: "t", mailbox: meant, path: "/p" }));
+])(
+  "a password of $of: removed $isRemoved",
+  async ({ open, ended, meant, isRemoved, isDamaged = false, isOrdered = false }) => {
+    const answers: boolean[] = [];
+    const record = (mailbox: string) => ({ mailbox, trackingId: "t" }) as TransferRecord;
+    await forgetUnusedPasswords(
+      {
+        forgetDropped: async (isSettled) => {
+          answers.push(await isSettled({ trackingId: "t", mailbox: meant, path: "/p" }));
+        },
       },
-    },
-    {
-      async *open(onDamaged) {
-        if (isDamaged) onDamaged("/r", "damaged");
-        yield* open.map(record);
+      {
+        async *open(onDamaged) {
+          if (isDamaged) onDamaged("/r", "damaged");
+          yield* open.map(record);
+        },
+        find: async ({ mailbox }) => ([...open, ...ended].includes(mailbox) ? record(mailbox) : undefined),
       },
-      find: async ({ mailbox }) => ([...open, ...ended].includes(mailbox) ? record(mailbox) : undefined),
-    },
-    MAILBOXES,
-  );
-  expect(answers).toEqual([isRemoved]);
-});
+      MAILBOXES,
+      async () => isOrdered,
+    );
+    expect(answers).toEqual([isRemoved]);
+  },
+);
