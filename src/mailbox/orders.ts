@@ -30,6 +30,8 @@ import type { MailboxState } from "./state.ts";
 import { jobOf } from "./tools.ts";
 
 const LOOKUP_TIMEOUT_MS = 60_000;
+/** For this long, an order waits for a transfer that is not known. */
+const UNKNOWN_MS = 24 * 60 * 60_000;
 
 export interface OrderTools {
   readonly ledger: Ledger;
@@ -82,12 +84,13 @@ function canDiscardEnded(record: TransferRecord): boolean {
 export async function carryOut(
   tools: OrderTools,
   state: MailboxState | undefined,
-  order: Order | PasswordNotice,
+  order: (Order | PasswordNotice) & { readonly at: string },
 ): Promise<boolean> {
   // Nothing to do: the supplied password itself starts the attempt.
   if (order.action === "password") return true;
   const record = await tools.ledger.find(order);
-  if (record === undefined) return true;
+  // A power cut may have taken its note: the next poll finds the transfer again.
+  if (record === undefined) return tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
   const { action } = order;
   if (action === "discard") await discard(tools, state, order);
   else if (state === undefined) return false;

@@ -58,6 +58,8 @@ async function ignore(
   const ended = run.endRecord("gone", { reason: IGNORED, message });
   if (!(await ledger.end(ended))) throw new Fault("ROUND_LOST", { detail: ended.trackingId });
   run.noteEnd(ended);
+  // The configuration leaves the transfer out, whatever an earlier round has kept of it.
+  await ledger.clearQuarantine(ended);
   if (run.stage !== undefined) await ledger.stages.dropStage(run.stage).catch(() => {});
   passwords.settled(mailbox, ended.trackingId);
 }

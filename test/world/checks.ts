@@ -16,7 +16,8 @@ const NOTICE_OF: Readonly<Record<string, string>> = {
   "waiting held": "held",
 };
 
-export async function checkRest(world: World): Promise<void> {
+/** `isRestarted`: the daemon was stopped and started since everything came to rest. */
+export async function checkRest(world: World, isRestarted = false): Promise<void> {
   const records = await world.records();
   const status = world.daemon?.vitals?.status();
   if (status === undefined) return world.observer.violate("no daemon runs at the end");
@@ -24,7 +25,7 @@ export async function checkRest(world: World): Promise<void> {
   checkTransfers(world, known, status);
   checkDeliveries(world, known);
   checkOrders(world, known);
-  checkLeftOvers(world, known);
+  checkLeftOvers(world, known, isRestarted);
   checkSecrets(world);
 }
 
@@ -86,7 +87,7 @@ function checkReason({ observer, site, plan }: World, record: TransferRecord, wh
     observer.violate(`I7: ${what} waits for a password that a rule knows`);
   }
   const supplies = observer.supplies.filter(({ record: of }) => nameOf(of) === nameOf(record));
-  if (supplies.some(({ isRight }) => isRight) && transfer.wrong === 0) {
+  if (supplies.some(({ isRight }) => isRight) && !record.password?.spent) {
     observer.violate(`${what} waits for a password that a person has supplied`);
   }
 }
@@ -169,16 +170,25 @@ function checkOrders(world: World, known: ReadonlyMap<string, TransferRecord>): 
 }
 
 /** Nothing is left that nobody will clear. */
-function checkLeftOvers({ disk, observer, site }: World, known: ReadonlyMap<string, TransferRecord>): void {
+function checkLeftOvers(
+  { disk, observer, site }: World,
+  known: ReadonlyMap<string, TransferRecord>,
+  isRestarted: boolean,
+): void {
   const stateOf = (entry: string) => known.get(entry.split("~")[0] ?? "")?.state ?? "unknown";
   const isOpen = (entry: string) => ["waiting", "delivering"].includes(stateOf(entry));
+  const isUnacknowledged = (entry: string) => {
+    const record = known.get(entry.split("~")[0] ?? "");
+    return record?.state === "gone" && needsPerson(record);
+  };
   const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
     staging: isOpen,
     names: (entry) => isOpen(disk.text(`${WORK}/names/${entry}`) ?? ""),
-    // Beside other processes, a start clears temporary files that are older than an hour.
-    new: () => site.isShared,
+    // A start clears temporary files. Beside other processes, only those that are older than an hour.
+    new: () => site.isShared || !isRestarted,
     orders: (entry) => stateOf(entry) === "unknown",
-    quarantine: (entry) => isOpen(entry) || isLastRound(known, entry),
+    // A transfer that is gone may have nothing else left: an operator who acknowledges that clears it.
+    quarantine: (entry) => isOpen(entry) || isLastRound(known, entry) || isUnacknowledged(entry),
     outbox: (entry) => isOpen(entry) || isAwaited(entry),
   };
   const isAwaited = (entry: string) => {

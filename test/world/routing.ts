@@ -45,7 +45,9 @@ function fits(text: string, pattern: string): boolean {
 /** Identifies a rule: its name and what it matches. */
 export function identityOf(route: RawRoute | undefined): string {
   if (route === undefined) return "none";
-  const { name, sender, subject, file } = route;
+  const { name, sender, subject, file, handoff } = route;
+  // Without a name it has no consequences of its own.
+  if (name === undefined && handoff === undefined) return "none";
   return JSON.stringify({ name, sender, subject, file });
 }
 

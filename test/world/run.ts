@@ -27,7 +27,7 @@ export async function runPlan(plan: Plan): Promise<Finished> {
     if (violations.length === 0) await checkRest(world);
     if (violations.length === 0) {
       await world.restart();
-      await checkRest(world);
+      await checkRest(world, true);
     }
   } catch (error) {
     world.observer.violate(`the world broke: ${error instanceof Error ? error.stack : String(error)}`);
