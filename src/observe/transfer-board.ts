@@ -13,6 +13,8 @@ import { ProgressMeter } from "./progress.ts";
 const MAX_KEPT = 10_000;
 const MAX_ENDED = 5_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** Longer than the pause between two recoveries. */
+const STUCK_MS = 7 * 60_000;
 
 /** Sorts after every time in ISO 8601. */
 const NO_TIME = "9";
@@ -24,6 +26,7 @@ interface Entry {
   readonly needsPerson: boolean;
   readonly since: string | undefined;
   readonly expires: string | undefined;
+  readonly keptMs: number;
   /** Missing beyond the limits. */
   readonly record: TransferRecord | undefined;
   /** Present while this process downloads it. */
@@ -71,6 +74,7 @@ export class TransferBoard {
       since: at[state],
       // The service is not needed for complete content.
       expires: state === "gone" || record.complete !== undefined ? undefined : expires,
+      keptMs: this.#clock.now(),
       record: isKept ? record : undefined,
       meter: isWorkedOn && isKept ? (before?.meter ?? new ProgressMeter()) : undefined,
     });
@@ -125,9 +129,11 @@ export class TransferBoard {
     else this.#open += change;
   }
 
-  /** A transfer that is gone is shown for a day. */
-  #isNews({ state, since }: Entry): boolean {
-    return state === "gone" && since !== undefined && this.#clock.now() - Date.parse(since) < DAY_MS;
+  /** A transfer that is gone is shown for a day. A delivery that cannot be placed is reported again every few minutes. */
+  #isNews({ state, since, keptMs }: Entry): boolean {
+    const nowMs = this.#clock.now();
+    if (state === "delivering") return nowMs - keptMs < STUCK_MS;
+    return state === "gone" && since !== undefined && nowMs - Date.parse(since) < DAY_MS;
   }
 }
 

@@ -71,7 +71,7 @@ export type Happening =
       readonly inSite?: Site;
     }
   | { readonly kind: "stop"; readonly downMs: number; readonly inSite?: Site }
-  | { readonly kind: "freeze"; readonly ms: number }
+  | { readonly kind: "freeze"; readonly ms: number; readonly afterSteps: number }
   | { readonly kind: "second"; readonly ms: number }
   | { readonly kind: "sync-fails"; readonly afterSteps: number; readonly times: number }
   | { readonly kind: "disk-fails"; readonly afterSteps: number; readonly times: number }
@@ -228,7 +228,7 @@ function makeHappening(random: Random, site: Site, transfers: number, taste: Tas
     case "stop":
       return { kind, downMs: ms, ...(random.chance(0.4) ? { inSite: change() } : {}) };
     case "freeze":
-      return { kind, ms: ms * 4 };
+      return { kind, ms: ms * 4, afterSteps: 1 + afterSteps };
     case "second":
       return { kind, ms };
     case "sync-fails":
@@ -344,7 +344,12 @@ function changeSite(random: Random, site: Site, taste: Taste): Site {
   }
 }
 
-function makeTransfer(random: Random, at: number, { hasSecondBox }: Site, taste: Taste): SentTransfer {
+export function makeTransfer(
+  random: Random,
+  at: number,
+  { hasSecondBox }: Site,
+  taste: Pick<Taste, "archives">,
+): SentTransfer {
   const files = Array.from({ length: 1 + random.int(2) }, (_, number) => makeFile(random, at, number, taste));
   return {
     trackingId: `t${at + 1}`,
@@ -362,7 +367,12 @@ function makeTransfer(random: Random, at: number, { hasSecondBox }: Site, taste:
   };
 }
 
-function makeFile(random: Random, transfer: number, number: number, taste: Taste): SentFile {
+function makeFile(
+  random: Random,
+  transfer: number,
+  number: number,
+  taste: Pick<Taste, "archives">,
+): SentFile {
   const id = `f${transfer}-${number}`;
   const content = Buffer.from(`content ${id} ${"x".repeat(random.int(200))}`);
   if (random.chance(taste.archives)) {

@@ -50,6 +50,9 @@ export class Process implements Owner, Machine {
   /** Counts only steps in this folder of ours. */
   killsIn: string | undefined;
   onKilled: () => void = () => {};
+  /** It is frozen for `freezeMs` after this many more steps. */
+  stepsToFreeze = Number.POSITIVE_INFINITY;
+  freezeMs = 0;
   steps = 0;
   readonly name: string;
   readonly files: Files;
@@ -165,6 +168,7 @@ export class Process implements Owner, Machine {
       this.#ground.schedule.after(0, () => this.kill());
       return new Promise(() => {});
     }
+    if (--this.stepsToFreeze === 0) this.frozenUntilMs = this.#ground.schedule.nowMs + this.freezeMs;
     if (this.frozenUntilMs > this.#ground.schedule.nowMs || this.#random.chance(0.25)) {
       await this.#wait(this.#random.next() * STEP_MS);
     }

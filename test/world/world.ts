@@ -304,6 +304,7 @@ export class World implements Ground {
     for (const daemon of [this.daemon, ...this.#others]) {
       if (daemon === undefined) continue;
       daemon.process.stepsToLive = Number.POSITIVE_INFINITY;
+      daemon.process.stepsToFreeze = Number.POSITIVE_INFINITY;
       daemon.process.onKilled = () => {};
     }
     if (this.daemon === undefined || this.daemon.process.isDead) this.#restartMain();
@@ -356,7 +357,8 @@ export class World implements Ground {
         });
         break;
       case "freeze":
-        process.frozenUntilMs = this.schedule.nowMs + what.ms;
+        process.stepsToFreeze = what.afterSteps;
+        process.freezeMs = what.ms;
         break;
       case "second":
         if (!this.site.isShared) this.#startSecond(what.ms);

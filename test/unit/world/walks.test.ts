@@ -1,0 +1,29 @@
+/** I1, I2, I7: one transfer of each kind, and a kill, a power cut or a pause at each step of the disk. */
+import { describe, expect, test } from "vitest";
+import { SITES, walk } from "../../world/walk.ts";
+
+/** The first kind is walked step by step. The others differ in their last steps, and share most of the first. */
+const [first = ""] = Object.keys(SITES);
+
+describe.each(Object.entries(SITES))("%s", (name, site) => {
+  const every = name === first ? 1 : 3;
+
+  test("is delivered once, whole, and handed over, whenever the daemon is killed", async () => {
+    const kill = { kind: "kill", inFolder: undefined, isPowerCut: false, downMs: 5_000 } as const;
+    expect(await walk(site, (afterSteps) => [{ ...kill, afterSteps }], every)).toEqual([]);
+  });
+
+  test("is delivered once, whole, and handed over, whenever the power is cut", async () => {
+    const cut = { kind: "kill", inFolder: undefined, isPowerCut: true, downMs: 5_000 } as const;
+    expect(await walk(site, (afterSteps) => [{ ...cut, afterSteps }], every)).toEqual([]);
+  });
+
+  test("is delivered once, whichever step a daemon pauses at while a second one works on the same folder", async () => {
+    const pause = (afterSteps: number) =>
+      [
+        { kind: "freeze", ms: 8 * 60_000, afterSteps },
+        { kind: "second", ms: 15 * 60_000 },
+      ] as const;
+    expect(await walk(site, pause, every + 1)).toEqual([]);
+  });
+});
