@@ -12,7 +12,7 @@ import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, SPREAD, type StageId } from "./paths.ts";
+import { LedgerPaths, nameOf, parseStaged, SPREAD, type StageId } from "./paths.ts";
 import type { Ledger, OnDamaged, OnUnrecovered, Placements, RetentionRules, Stage, Stages } from "./port.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
@@ -42,6 +42,8 @@ const MAX_SETTLED = 10_000;
 
 /** After this time without a change, the attempt of a stage is probably over. */
 const IDLE_MS = 10 * 60_000;
+/** After this time, a stage of a transfer without a note belongs to nobody. */
+const ORPHANED_MS = 60 * 60_000;
 
 /**
  * Throws `DISK_FULL` or `DISK_REFUSED` if its folders cannot be created, `WORK_RESTORED` if the ledger is older
@@ -302,6 +304,7 @@ class FileLedger implements Ledger {
     const found = await this.#rounds.recover((entry, error, end) =>
       onFailed(this.#paths.inStaging(entry), error, end),
     );
+    await this.#revokeOrphans().catch((error: unknown) => onFailed(this.#paths.staging, error));
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
       const placed = end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
@@ -339,6 +342,20 @@ class FileLedger implements Ledger {
     const { quarantine } = this.#rounds;
     const quarantined = stage.round === 1 ? [] : [quarantine.folderOf(stage.name, stage.round - 1)];
     return [...others.map((id) => this.#paths.staged(id)), ...quarantined];
+  }
+
+  /**
+   * Removes stages of open rounds that nobody knows: a power cut has taken their notes, and the service may no longer list
+   * them. Safe if one of them is in use.
+   */
+  async #revokeOrphans(): Promise<void> {
+    const notes = new Set(await this.#notes.names());
+    for (const entry of await this.#disk.list(this.#paths.staging)) {
+      const id = parseStaged(entry);
+      if (id === undefined || id.suffix !== "" || notes.has(id.name)) continue;
+      if ((await this.#rounds.readEnd(id.name, id.round)) !== undefined) continue;
+      if (this.#clock.now() - (await this.#lastChange(id)) > ORPHANED_MS) await this.#rounds.revoke(id);
+    }
   }
 
   async #sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void> {

@@ -6,69 +6,60 @@
 import { join } from "node:path";
 import { durableStep } from "../base/disk.ts";
 import { setFolderMode } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { chmod, lstat, readdir, readFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { type Contents, deliveryId, digestOf, filesIn, MANIFEST, verifiedOf } from "../model/manifest.ts";
 import { clearStage } from "./adopt.ts";
 import { isProven, setFileModes } from "./complete.ts";
+import { type Prepared, writeDelivery } from "./placement.ts";
 import type { Run } from "./run.ts";
-import type { TransferTools } from "./tools.ts";
+import { goOn, type Step } from "./step.ts";
 
 const WRITE_BITS = 0o222;
 
-/** The files of a staged folder: of the sender, and the texts that Inlet adds, by name. */
-interface StagedFiles {
-  readonly contents: Contents;
-  readonly added: ReadonlyMap<string, string>;
-}
-
 /**
- * Does nothing if no check is configured. Returns whether the check ran. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and
- * `CHECK_FAILED`. After a crash or a stop the next attempt runs the check again.
+ * Goes on at once if no check is configured. Quarantines what the check refuses or changes, and throws `CHECK_FAILED`.
+ * After a crash or a stop the next attempt runs the check again.
  */
-export async function checkContent(
-  tools: TransferTools,
-  run: Run,
-  stage: Stage,
-  staged: StagedFiles,
-  signal: AbortSignal,
-): Promise<boolean> {
+export async function checkContent(run: Run, prepared: Prepared): Promise<Step<Prepared>> {
+  const { tools, record, key, password, handoff, signal } = run;
   const { checker, ledger } = tools;
-  const { record, key, password, handoff } = run;
   const check = tools.check();
   // An operator has released the transfer although the check refused it.
-  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return false;
-  const { contents } = staged;
+  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return goOn(prepared);
+  const { stage, contents, added, planned } = prepared;
   const { folder } = stage;
   if (record.state !== "checking") run.enter("checking", { complete: digestOf(contents) });
   tools.freeSlot();
   const { mailbox, trackingId, transferId, sender, round } = record;
   const facts = { id: deliveryId(key, round), mailbox, trackingId, transferId, sender };
   const secrets = password === undefined ? [] : [password];
-  const manifest = join(staged.added.has(MANIFEST) ? folder : stage.placement, MANIFEST);
+  const manifest = join(added.has(MANIFEST) ? folder : stage.placement, MANIFEST);
   await forbidWriting(folder, handoff);
   durableStep("folder read-only");
   const before = await snapshot(folder);
   const fault = await checker
     .run(check, { ...facts, verified: verifiedOf(contents), folder, manifest, secrets }, signal)
     .then(() => undefined)
-    .catch((error: unknown) => error);
+    .catch(asFault);
   signal.throwIfAborted();
   durableStep("checked");
-  const isSame = (await snapshot(folder)) === before || (await isUnchanged(folder, staged, signal));
-  const isRefused = fault instanceof Fault && fault.code === "CHECK_REFUSED";
+  const isSame = (await snapshot(folder)) === before || (await isUnchanged(prepared, signal));
+  const isRefused = fault?.code === "CHECK_REFUSED";
   if (isRefused || !isSame) await keepSentFiles(stage, contents);
   // Without its content, a released transfer is downloaded again.
   if (!isSame) run.contents = undefined;
-  if (isRefused) throw fault;
-  if (!isSame) throw new Fault("CHECK_CHANGED");
+  if (isRefused) return { kind: "quarantine", fault };
+  if (!isSame) return { kind: "quarantine", fault: new Fault("CHECK_CHANGED") };
   if (fault !== undefined) throw fault;
   await setFileModes(folder, await readdir(folder), handoff.fileMode);
   await setFolderMode(folder, handoff.folderMode);
+  // The check may have changed the files that are not in the folder.
+  if (planned !== undefined) await writeDelivery(run, stage, planned);
   await ledger.stages.seal(stage);
-  return true;
+  return goOn(prepared);
 }
 
 async function forbidWriting(
@@ -90,11 +81,8 @@ async function snapshot(folder: string): Promise<string> {
 }
 
 /** Whether the folder holds the verified content and nothing else, whatever its times and modes are. */
-async function isUnchanged(
-  folder: string,
-  { contents, added }: StagedFiles,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function isUnchanged({ stage, contents, added }: Prepared, signal: AbortSignal): Promise<boolean> {
+  const { folder } = stage;
   const names = new Set([...filesIn(contents).map(({ name }) => name), ...added.keys()]);
   if (new Set(await readdir(folder)).symmetricDifference(names).size > 0) return false;
   for (const [name, text] of added) {

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { finishFile } from "../base/durable.ts";
 import { lstat, withFile } from "../base/files.ts";
+import type { Stage } from "../ledger/port.ts";
 import { bytesOf, type Contents, digestOf, filesIn, readManifest, withoutNames } from "../model/manifest.ts";
 import { clearStage, copyComplete } from "./adopt.ts";
 import { hashFile } from "./fetch.ts";
 import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
-import type { Source, TransferTools } from "./tools.ts";
 
 /** How many files are synced at once. */
 const AT_ONCE = 4;
@@ -18,19 +18,14 @@ const AT_ONCE = 4;
  * Content that an earlier attempt has verified, and that the check has not accepted yet. It is proven once more, because
  * the check may have changed it. `undefined` if there is none.
  */
-export async function takeComplete(
-  tools: TransferTools,
-  { service }: Source,
-  run: Run,
-  signal: AbortSignal,
-): Promise<Contents | undefined> {
+export async function takeComplete(run: Run): Promise<Contents | undefined> {
+  const { tools, source, signal } = run;
   const { complete, attempts, files = 0 } = run.record;
   if (complete === undefined) return undefined;
-  if (files > MANY_FILES) tools.large.take(service.id, run.key);
+  if (files > MANY_FILES) tools.large.take(source.service.id, run.key);
   run.enter("checking", { attempts: attempts + 1 });
   const { stages } = tools.ledger;
-  const stage = await stages.openStage(run.record);
-  run.stage = stage;
+  const stage = await run.openStage();
   const folders = [...(stage.isNew ? [] : [stage.folder]), ...(await stages.otherContent(stage))];
   for (const folder of folders) {
     const contents =
@@ -38,15 +33,14 @@ export async function takeComplete(
     if (contents === undefined) continue;
     const names = new Set(filesIn(contents).map(({ name }) => name));
     if (folder === stage.folder) await clearStage(stage, (name) => names.has(name));
-    else await copyInto(tools, run, { folder, contents }, signal);
+    else await copyInto(run, stage, { folder, contents });
     if (!(await isProven(stage.folder, contents, signal))) continue;
     await setFileModes(stage.folder, names, run.handoff.fileMode);
     await stages.reclaim(stage);
     run.contents = contents;
     return contents;
   }
-  run.stage = undefined;
-  await stages.closeStage(stage);
+  await run.closeStage();
   return undefined;
 }
 
@@ -54,21 +48,16 @@ export async function takeComplete(
  * Complete content in quarantine that an operator has released, or that only the check has refused. The latter is proven
  * once more, and the check follows. `undefined` if there is none.
  */
-export async function takeQuarantined(
-  tools: TransferTools,
-  run: Run,
-  signal: AbortSignal,
-): Promise<Contents | undefined> {
-  if (run.record.round === 1) return undefined;
-  const found = await tools.ledger.findInQuarantine(run.record);
-  const isReleased = run.record.released !== undefined;
+export async function takeQuarantined(run: Run): Promise<Contents | undefined> {
+  const { record, tools } = run;
+  if (record.round === 1) return undefined;
+  const found = await tools.ledger.findInQuarantine(record);
+  const isReleased = record.released !== undefined;
   if (found === undefined || !(isReleased || found.code === "CHECK_REFUSED")) return undefined;
-  const stage = await tools.ledger.stages.openStage(run.record);
-  run.stage = stage;
-  await copyInto(tools, run, found, signal);
-  if (!isReleased && !(await isProven(stage.folder, found.contents, signal))) {
-    run.stage = undefined;
-    await tools.ledger.stages.closeStage(stage);
+  const stage = await run.openStage();
+  await copyInto(run, stage, found);
+  if (!isReleased && !(await isProven(stage.folder, found.contents, run.signal))) {
+    await run.closeStage();
     return undefined;
   }
   run.contents = found.contents;
@@ -100,16 +89,14 @@ async function readContents(folder: string, digest: string): Promise<Contents | 
 }
 
 async function copyInto(
-  { inbox }: TransferTools,
   run: Run,
+  stage: Stage,
   found: { readonly folder: string; readonly contents: Contents },
-  signal: AbortSignal,
 ): Promise<void> {
-  if (run.stage === undefined) throw new TypeError("there is no stage to copy to");
   const { contents } = found;
-  const reservation = await inbox.reserve(run.key, bytesOf(contents), contents.files.length);
+  const reservation = await run.tools.inbox.reserve(run.key, bytesOf(contents), contents.files.length);
   try {
-    await copyComplete(found, run.stage, run.handoff.fileMode, signal);
+    await copyComplete(found, stage, run.handoff.fileMode, run.signal);
   } finally {
     reservation.release();
   }

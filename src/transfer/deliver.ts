@@ -2,7 +2,6 @@
  * Ends a round with its content: everything is on the disk first, then the end record decides, then one rename moves
  * the folder to the inbox, or to the quarantine.
  */
-
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
@@ -13,101 +12,107 @@ import { STEPS } from "../model/handoff.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
-import { checkContent } from "./check.ts";
-import { needsPlacement, planDelivery, writeDelivery } from "./placement.ts";
+import {
+  layoutValues,
+  needsPlacement,
+  type Prepared,
+  planDelivery,
+  type Target,
+  writeDelivery,
+} from "./placement.ts";
 import type { Run } from "./run.ts";
-import type { Source, TransferTools } from "./tools.ts";
+import { clearDiskWait } from "./settle.ts";
+import type { Outcome } from "./step.ts";
 
 const OWNER_BITS = 0o700;
 
-/**
- * `wanted`: the folder that the layout gives. Throws the faults of the check, and `ROUND_LOST` if another attempt, or an
- * operator, has ended the round.
- */
-export async function deliver(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  contents: Contents,
-  wanted: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { ledger, handoffs } = tools;
-  const { stage, handoff } = run;
-  const own = routeOf(source.mailbox, run.record)?.inbox ?? source.mailbox.inbox;
-  const inbox = own === tools.inbox.root ? undefined : own;
-  if (stage === undefined) throw new TypeError("there is no stage to deliver");
+/** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`. */
+export async function prepareDelivery(run: Run, contents: Contents): Promise<Prepared> {
+  const { handoff, tools } = run;
+  const { stages } = tools.ledger;
+  const target = targetOf(run, contents.subject);
+  const stage = await run.openStage();
   try {
-    const planned = needsPlacement(handoff)
-      ? await planDelivery(tools, source, run, stage, contents, { wanted, inbox })
-      : undefined;
-    const added = await finishStage(tools, run, stage, contents);
-    if (planned !== undefined) await writeDelivery(tools, run, stage, planned);
-    else if (!stage.isNew) await ledger.stages.dropPlacement(stage);
-    await ledger.stages.seal(stage);
-    const isChecked = await checkContent(tools, run, stage, { contents, added }, signal);
-    // The check may have changed these files, which are not in the folder.
-    if (isChecked && planned !== undefined) {
-      await writeDelivery(tools, run, stage, planned);
-      await ledger.stages.seal(stage);
-    }
-    signal.throwIfAborted();
-    const folder = planned?.folder ?? (await ledger.stages.takeFolder(wanted, run.record, inbox));
+    const planned = needsPlacement(handoff) ? await planDelivery(run, stage, contents, target) : undefined;
+    const added = await finishStage(run, stage, contents);
+    if (planned !== undefined) await writeDelivery(run, stage, planned);
+    else if (!stage.isNew) await stages.dropPlacement(stage);
+    await stages.seal(stage);
+    return { stage, contents, planned, added, target };
+  } catch (error) {
+    throw faultOfDisk(error, pathOf(run, target));
+  }
+}
+
+/** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
+export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
+  const { stage, contents, planned, target } = prepared;
+  const { ledger, handoffs } = run.tools;
+  const { handoff } = run;
+  try {
+    const folder =
+      planned?.folder ?? (await ledger.stages.takeFolder(target.wanted, run.record, target.inbox));
     try {
       const { acknowledgement } = handoff;
       const steps = STEPS.filter((step) => handoff[step] !== undefined);
-      const facts = { folder, inbox, placement: planned?.deliver, acknowledgement, steps };
+      const facts = { folder, inbox: target.inbox, placement: planned?.deliver, acknowledgement, steps };
       run.enter("delivering", { verified: verifiedOf(contents), ...facts });
       const record = run.endRecord("delivered");
       await handoffs.prepare(record);
-      const placed = await endWith(tools, run, stage, record);
-      await afterPlacing(tools, source, run, placed, { folder });
+      const placed = await endWith(run, stage, record);
+      await afterPlacing(run, placed, { folder });
+      return { kind: "delivered" };
     } finally {
-      ledger.stages.giveBack(folder, inbox);
+      ledger.stages.giveBack(folder, target.inbox);
     }
   } catch (error) {
-    throw faultOfDisk(error, join(inbox ?? tools.inbox.root, wanted));
+    throw faultOfDisk(error, pathOf(run, target));
   }
 }
 
 /** Moves the content received so far to the quarantine, with the reason. Throws `ROUND_LOST`. */
-export async function quarantine(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  fault: Fault,
-): Promise<void> {
-  const { ledger, clock } = tools;
+export async function quarantine(run: Run, fault: Fault): Promise<void> {
+  const { ledger, clock } = run.tools;
   const { trackingId, sender } = run.record;
   const { code, message, advice } = fault;
-  const stage = run.stage ?? (await ledger.stages.openStage(run.record));
-  run.stage = stage;
+  const stage = await run.openStage();
   const at = new Date(clock.now()).toISOString();
-  const facts = { at, mailbox: source.mailbox.name, trackingId, sender };
+  const facts = { at, mailbox: run.source.mailbox.name, trackingId, sender };
   await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
   const record = run.endRecord("quarantined", { reason: code, message: describeFault(fault) });
-  const placed = await endWith(tools, run, stage, record);
-  await afterPlacing(tools, source, run, placed, { fault });
+  const placed = await endWith(run, stage, record);
+  clearDiskWait(run.tools, run.key);
+  await afterPlacing(run, placed, { fault });
 }
 
 /** Moves the folder of an ended round if a crash, in any process, has prevented that. */
-export async function finishPlacing(tools: TransferTools, source: Source, run: Run): Promise<void> {
-  const placed = await tools.ledger.stages.place(run.record);
-  if (placed !== undefined) await afterPlacing(tools, source, run, placed);
+export async function finishPlacing(run: Run): Promise<void> {
+  const placed = await run.tools.ledger.stages.place(run.record);
+  if (placed !== undefined) await afterPlacing(run, placed);
 }
 
-async function endWith(
-  { ledger }: TransferTools,
-  run: Run,
-  stage: Stage,
-  record: TransferRecord,
-): Promise<TransferRecord> {
-  if (!(await ledger.stages.endWith(stage, record))) {
-    throw new Fault("ROUND_LOST", { detail: record.trackingId });
-  }
+/** Where the delivery goes, by its route or mailbox as configured now. */
+function targetOf({ source, record, tools }: Run, subject: string | undefined): Target {
+  const { mailbox } = source;
+  const route = routeOf(mailbox, record);
+  const own = route?.inbox ?? mailbox.inbox;
+  const layout = route?.layout ?? mailbox.layout;
+  return {
+    wanted: tools.inbox.formatLayout(layout, layoutValues(mailbox, record, subject)),
+    inbox: own === tools.inbox.root ? undefined : own,
+  };
+}
+
+function pathOf({ tools }: Run, { wanted, inbox }: Target): string {
+  return join(inbox ?? tools.inbox.root, wanted);
+}
+
+async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<TransferRecord> {
+  const { stages } = run.tools.ledger;
+  if (!(await stages.endWith(stage, record))) throw new Fault("ROUND_LOST", { detail: record.trackingId });
   durableStep("round ended");
   run.isDecided = true;
-  const placed = (await ledger.stages.place(record, stage)) ?? record;
+  const placed = (await stages.place(record, stage)) ?? record;
   durableStep("content placed");
   return placed;
 }
@@ -117,20 +122,18 @@ async function endWith(
  * known. `fault`: why the transfer is in quarantine.
  */
 async function afterPlacing(
-  { handoffs, passwords }: TransferTools,
-  { mailbox }: Source,
   run: Run,
   record: TransferRecord,
   { folder, fault }: { readonly folder?: string; readonly fault?: Fault } = {},
 ): Promise<void> {
+  const { handoffs, passwords } = run.tools;
   run.noteEnd(record, fault);
   if (record.state === "delivered") await handoffs.placed(record, folder);
-  passwords.settled(mailbox, record.trackingId);
+  passwords.settled(run.source.mailbox, record.trackingId);
 }
 
 /** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */
 async function finishStage(
-  { ledger }: TransferTools,
   run: Run,
   { folder, isNew }: Stage,
   contents: Contents,
@@ -138,7 +141,7 @@ async function finishStage(
   const { record, handoff } = run;
   const texts = new Map<string, string>();
   if ((handoff.manifest ?? "inside") === "inside") {
-    texts.set(MANIFEST, formatManifest(record, ledger.nameOf(record), contents));
+    texts.set(MANIFEST, formatManifest(record, run.key, contents));
     texts.set(SUMS, formatSums(contents));
   }
   if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, "");

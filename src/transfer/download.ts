@@ -1,39 +1,28 @@
 /**
- * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the last
- * one is visible outside. The ledger records every outcome.
+ * The story of one transfer: open → reuse or fetch → verify → unpack → check → deliver. Each step is safe to run twice, and
+ * only the last one is visible outside. The ledger records every outcome.
  */
-
 import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
-import { bytesOf, type Contents } from "../model/manifest.ts";
-import {
-  expiryOf,
-  hasEnded,
-  QUIET,
-  type TransferKey,
-  type TransferRecord,
-  waitLeftMs,
-} from "../model/record.ts";
-import { factsOf, factsOfContents, routeOf } from "../model/route.ts";
+import type { Contents } from "../model/manifest.ts";
+import { expiryOf, hasEnded, QUIET, type TransferKey, waitLeftMs } from "../model/record.ts";
+import { factsOf, factsOfContents } from "../model/route.ts";
+import { checkContent } from "./check.ts";
 import { takeComplete, takeQuarantined } from "./complete.ts";
-import { deliver, finishPlacing } from "./deliver.ts";
-import { fetchContent } from "./fetch-content.ts";
-import { fetchMessage } from "./message.ts";
-import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./open.ts";
-import { layoutValues } from "./placement.ts";
-import { planTransfer } from "./plan.ts";
+import { deliver, finishPlacing, prepareDelivery, quarantine } from "./deliver.ts";
+import { fetchContents } from "./fetch-content.ts";
+import { openTransfer, refusePassword, waitsIdly } from "./open.ts";
 import { quietUntil } from "./quiet.ts";
-import { followRoutes, isStillHeld, listedFacts } from "./route.ts";
+import { askRoutes, isStillHeld, listedFacts } from "./route.ts";
 import { Run } from "./run.ts";
-import { clearDiskWait, endIfGone, retryStuck, settleFault } from "./settle.ts";
+import { askIfGone, clearDiskWait, outcomeOf, retryStuck } from "./settle.ts";
+import { goOn, type Outcome, type Step } from "./step.ts";
 import type { Source, TransferTools } from "./tools.ts";
 import { unpackArchives } from "./unpack-archives.ts";
+import { verifyContents } from "./verify.ts";
 
 const LOOK_EVERY_MS = 5_000;
-
-/** Why a run is aborted. */
-const [LOST, GIVES_WAY] = ["its round has ended", "others wait"];
 
 const AT_ONCE: Next = { kind: "again", afterMs: 0 };
 
@@ -49,40 +38,34 @@ export async function downloadTransfer(
     clearDiskWait(tools, tools.ledger.nameOf(key));
     return DONE;
   }
-  const run = new Run(tools, record);
+  const run = new Run(tools, source, record, signal);
   try {
-    if (hasEnded(record)) {
-      await finishPlacing(tools, source, run);
-      clearDiskWait(tools, run.key);
-      return DONE;
-    }
-    // Once the mailbox is no longer paused, its next poll finds the transfer again.
-    if (source.mailbox.paused) {
-      clearDiskWait(tools, run.key);
-      return DONE;
-    }
-    const putOff = await putOffMs(tools, source, run, signal);
-    if (putOff === "idle") {
-      // An operator's order ends here: a command that waits for its outcome sees that.
-      const { wanted, ...rest } = record;
-      if (wanted) tools.ledger.note(rest);
-      return DONE;
-    }
-    if (putOff !== undefined) return { kind: "again", afterMs: putOff };
+    return (await nextUnlessDue(run)) ?? (await attempt(run));
   } catch (error) {
-    return retryStuck(tools, run, asFault(error));
+    return retryStuck(run, asFault(error));
   }
-  return attempt(tools, source, run, signal);
+}
+
+/** What follows if no attempt is due; `undefined` if one is. */
+async function nextUnlessDue(run: Run): Promise<Next | undefined> {
+  const { tools, source, record } = run;
+  if (hasEnded(record)) await finishPlacing(run);
+  // Once the mailbox is no longer paused, its next poll finds the transfer again.
+  if (hasEnded(record) || source.mailbox.paused) {
+    clearDiskWait(tools, run.key);
+    return DONE;
+  }
+  const putOff = await putOffMs(run);
+  if (putOff !== "idle") return putOff === undefined ? undefined : { kind: "again", afterMs: putOff };
+  // An operator's order ends here: a command that waits for its outcome sees that.
+  const { wanted, ...rest } = record;
+  if (wanted) tools.ledger.note(rest);
+  return DONE;
 }
 
 /** How long the download waits; `idle`: until an operator acts; `undefined`: it starts now. */
-async function putOffMs(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  signal: AbortSignal,
-): Promise<number | "idle" | undefined> {
-  const { record, key } = run;
+async function putOffMs(run: Run): Promise<number | "idle" | undefined> {
+  const { tools, source, record, key } = run;
   const isComplete = record.complete !== undefined;
   if (record.vanished && !isComplete) return undefined;
   if (isStillHeld(record, source)) return "idle";
@@ -96,7 +79,7 @@ async function putOffMs(
   if (leftMs !== undefined || isComplete) return leftMs;
   // Without room on the disk, intake pauses: no request is made, and nothing is written.
   if (!(await tools.inbox.hasRoom(key))) return tools.patience.diskMs;
-  return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
+  return (await waitsIdly(run)) ? "idle" : undefined;
 }
 
 /** A transfer that waits for another reason keeps that reason, which may outlast the quiet hours. */
@@ -106,185 +89,172 @@ function waitQuietly(run: Run, until: string): void {
   if (isNew) run.enter("waiting", { reason: QUIET, until });
 }
 
-async function attempt(tools: TransferTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
-  const { passwords, ledger } = tools;
-  const { trackingId, state, reason } = run.record;
-  const lackedPassword = state === "waiting" && reason === "password";
-  const watch = watchRun(tools, run);
+async function attempt(run: Run): Promise<Next> {
+  const { tools, source, record } = run;
+  const { passwords } = tools;
+  const lackedPassword = record.state === "waiting" && record.reason === "password";
+  const watch = watchRun(run);
   try {
-    const supplied = lackedPassword ? await passwords.supplied(source.mailbox, trackingId) : undefined;
-    const next = await downloadAndDeliver(tools, source, run, AbortSignal.any([signal, watch.signal]));
-    if (next !== undefined) return next;
-    clearDiskWait(tools, run.key);
-    return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
+    const supplied = lackedPassword ? await passwords.supplied(source.mailbox, record.trackingId) : undefined;
+    const outcome = await advance(run).catch((error: unknown) => settle(run, error));
+    const next = await conclude(run, outcome);
+    return next === DONE && (await isSuppliedSince(run, supplied)) ? AT_ONCE : next;
   } catch (error) {
-    const fault = run.isDecided ? asFault(error) : faultOf(watch.signal, error);
-    if (fault.code === "PASSWORD_REFUSED") await refusePassword(tools, source, run, signal).catch(() => {});
-    return await settleFault(tools, source, run, fault, signal);
+    const fault = asFault(error);
+    // The disk also refuses the record: the next run finds the transfer unchanged.
+    return conclude(run, fault.code === "ROUND_LOST" ? { kind: "lost" } : { kind: "stuck", fault });
   } finally {
     watch.close();
     tools.large.giveBack(source.service.id, run.key);
-    if (run.stage !== undefined) await ledger.stages.closeStage(run.stage).catch(() => {});
+    // The next attempt opens another stage, and copies from this one.
+    await run.closeStage().catch(() => {});
   }
 }
 
-/** Aborts a download whose round another process or an operator has ended, and a slow download while others wait. */
-function watchRun(tools: TransferTools, run: Run): { readonly signal: AbortSignal; close(): void } {
-  const { ledger, patience } = tools;
-  const ending = new AbortController();
+/** Ends a run whose round another process or an operator has ended, and a slow download while others wait. */
+function watchRun(run: Run): { close(): void } {
+  const { ledger, patience } = run.tools;
   const look = async () => {
     const { round, attempts } = run.record;
+    // A damaged record is reported elsewhere.
     const end = await ledger.readEnd(run.key, round).catch(() => undefined);
     if (run.isDecided) return;
-    if (end !== undefined) ending.abort(LOST);
-    const isTooSlow = await run.pace.judgePeriod(tools, attempts, expiryOf(run.record)).catch(() => false);
-    if (isTooSlow) ending.abort(GIVES_WAY);
+    if (end !== undefined) run.end("ROUND_LOST");
+    const isTooSlow = await run.pace
+      .judgePeriod(run.tools, attempts, expiryOf(run.record))
+      .catch(() => false);
+    if (isTooSlow) run.end("GAVE_WAY");
   };
   const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
-  return { signal: ending.signal, close: () => clearInterval(timer) };
+  return { close: () => clearInterval(timer) };
 }
 
-function faultOf({ aborted, reason }: AbortSignal, error: unknown): Fault {
-  if (!aborted) return asFault(error);
-  return new Fault(reason === LOST ? "ROUND_LOST" : "GAVE_WAY");
+async function settle(run: Run, error: unknown): Promise<Outcome> {
+  const { endedBy, isDecided } = run;
+  const fault = endedBy === undefined || isDecided ? asFault(error) : new Fault(endedBy);
+  // A refusal that cannot be counted is counted by the next one.
+  if (fault.code === "PASSWORD_REFUSED") await refusePassword(run).catch(() => {});
+  return outcomeOf(run, fault);
 }
 
 /** Whether a password was supplied while others were tried. This job has to try it, because no other one will. */
-async function isSuppliedSince(
-  { passwords }: TransferTools,
-  { mailbox }: Source,
-  { record }: Run,
-  before: string | undefined,
-): Promise<boolean> {
+async function isSuppliedSince(run: Run, before: string | undefined): Promise<boolean> {
+  const { tools, source, record } = run;
   if (record.state !== "waiting") return false;
-  const supplied = await passwords.supplied(mailbox, record.trackingId);
+  const supplied = await tools.passwords.supplied(source.mailbox, record.trackingId);
   return supplied !== undefined && supplied !== before;
 }
 
-/** Returns the job's next run if the transfer has to wait; `undefined` if this run has settled it. */
-async function downloadAndDeliver(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  signal: AbortSignal,
-): Promise<Next | undefined> {
-  const complete = await takeComplete(tools, source, run, signal);
-  if (complete === undefined && run.record.vanished) {
-    if (await endIfGone(tools, source, run, signal)) return undefined;
-    // It is not gone, so a lock, or a pause that the service asked for, still applies.
-    const { record } = run;
-    const leftMs = record.wanted ? undefined : waitLeftMs(record, tools.clock.now());
-    if (leftMs !== undefined) return { kind: "again", afterMs: leftMs };
-  }
-  const isNew = complete === undefined;
-  if (isNew && !(await followRoutes(tools, source, run, listedFacts(run.record)))) return undefined;
-  const sent = complete ?? (await download(tools, source, run, signal));
-  if (sent === undefined) return undefined;
-  signal.throwIfAborted();
-  // Once more, for content of earlier attempts, and for the names of unpacked files. The first answer says how to unpack.
-  const facts = (contents: Contents) => factsOfContents(run.record.sender, contents);
-  if (!(await followRoutes(tools, source, run, facts(sent)))) return undefined;
-  const contents = await unpackArchives(tools, run, sent, signal);
-  if (contents !== sent && !(await followRoutes(tools, source, run, facts(contents)))) return undefined;
-  const wanted = folderOf(tools, source, run.record, contents.subject);
-  await deliver(tools, source, run, contents, wanted, signal);
-  return undefined;
+/** The steps, one after the other, until one of them ends the attempt. */
+async function advance(run: Run): Promise<Outcome> {
+  const found = await findContents(run);
+  if (found.kind !== "continue") return found;
+  run.signal.throwIfAborted();
+  const unpacked = await unpack(run, found.value);
+  if (unpacked.kind !== "continue") return unpacked;
+  const prepared = await prepareDelivery(run, unpacked.value);
+  const checked = await checkContent(run, prepared);
+  if (checked.kind !== "continue") return checked;
+  run.signal.throwIfAborted();
+  return deliver(run, checked.value);
 }
 
-/** `undefined`: it is not delivered now, and the record says why. */
-async function download(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  signal: AbortSignal,
-): Promise<Contents | undefined> {
+/** Complete content: of an earlier attempt, from the quarantine, or from the service. */
+async function findContents(run: Run): Promise<Step<Contents>> {
+  const complete = await takeComplete(run);
+  if (complete !== undefined) return goOn(complete);
+  if (run.record.vanished) {
+    const isThere = await stillThere(run);
+    if (isThere.kind !== "continue") return isThere;
+  }
+  const listed = askRoutes(run, listedFacts(run.record));
+  if (listed.kind !== "continue") return listed;
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // The `password` command reads the note once the supplied file is gone.
-  if (wasWaiting) await tools.ledger.flush();
-  const kept = await takeQuarantined(tools, run, signal);
-  if (kept === undefined) return fetchContents(tools, source, run, signal);
+  if (wasWaiting) await run.tools.ledger.flush();
+  const kept = await takeQuarantined(run);
+  if (kept === undefined) return fetchVerified(run);
   run.learn({ subject: kept.subject });
-  return kept;
+  return goOn(kept);
 }
 
-/** `undefined`: no password opens it, or a route holds or ignores it; the record says so. */
-async function fetchContents(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  signal: AbortSignal,
-): Promise<Contents | undefined> {
-  const transfer = await openTransfer(tools, source, run, signal);
-  if (transfer === undefined) return undefined;
-  const { mailbox, service } = source;
-  const { released } = run.record;
+/** It is not gone, so a lock, or a pause that the service asked for, still applies. */
+async function stillThere(run: Run): Promise<Step<void>> {
+  const gone = await askIfGone(run);
+  if (gone !== undefined) return gone;
+  const { record } = run;
+  const leftMs = record.wanted ? undefined : waitLeftMs(record, run.tools.clock.now());
+  if (leftMs === undefined) return goOn(undefined);
+  return { kind: "wait", next: { kind: "again", afterMs: leftMs } };
+}
+
+async function fetchVerified(run: Run): Promise<Step<Contents>> {
+  const opened = await openTransfer(run);
+  if (opened.kind !== "continue") return opened;
+  const transfer = opened.value;
   run.learn({ subject: transfer.subject });
-  if (!(await followRoutes(tools, source, run, factsOf(run.record, transfer.files)))) return undefined;
-  const plan = await planTransfer(transfer, mailbox, run.handoff, tools.inbox);
-  run.learn({ files: plan.files.length, bytes: plan.totalBytes });
-  run.stage = await tools.ledger.stages.openStage(run.record);
-  const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
-  const message = await fetchMessage(
-    {
-      service,
-      access: transfer.access,
-      folder: run.stage.folder,
-      totalBytes: plan.totalBytes,
-      fileMode: run.handoff.fileMode,
-      run,
-    },
-    signal,
-  );
-  const contents: Contents = {
-    subject: run.record.subject,
-    message: message.kind,
-    messageFile: message.kind === "present" ? message.file : undefined,
-    files: fetched.files.map(({ name, originalName, bytes: size, checksums, sha256, isProven }) => {
-      const { value: checksum, algorithm } = checksums[0] ?? {};
-      return { name, originalName, size, checksum, algorithm, sha256, verified: isProven };
-    }),
-  };
-  run.contents = contents;
-  const isWithheld = message.kind === "refused" && run.record.hasMessage === true;
-  const withheld = isWithheld ? message.fault : undefined;
-  const unproven = doubtOf(contents, transfer.totalBytes, mailbox.verify);
-  const doubt = transfer.doubt ?? fetched.doubt ?? withheld ?? unproven;
-  if (doubt !== undefined && !released) throw doubt;
-  if (message.kind === "refused")
-    tools.emit({ type: "message-refused", record: run.record, fault: message.fault });
-  return contents;
+  const routed = askRoutes(run, factsOf(run.record, transfer.files));
+  if (routed.kind !== "continue") return routed;
+  return verifyContents(run, transfer, await fetchContents(run, transfer));
 }
 
-/** Why the contents may be incomplete or wrong although each file is as listed. */
-function doubtOf(
-  contents: Contents,
-  announcedBytes: number,
-  verify: "require" | "prefer",
-): Fault | undefined {
-  const { files, message } = contents;
-  const listedBytes = bytesOf(contents);
-  // A service may count the confidential message, whose size it announces nowhere.
-  const mayBeMore = message !== "none";
-  if (mayBeMore ? listedBytes > announcedBytes : listedBytes !== announcedBytes) {
-    const detail = `the service announces ${announcedBytes} bytes in total and lists files of ${listedBytes} bytes`;
-    return new Fault("SIZE_MISMATCH", { detail });
-  }
-  if (verify === "prefer") return undefined;
-  const unproven = files.find((file) => !file.verified);
-  if (unproven !== undefined) {
-    return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
-  }
-  if (files.length > 0 || message === "present") return undefined;
-  return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
+/**
+ * Routes are asked once more, for content of earlier attempts, and for the names of unpacked files. The first answer says
+ * how to unpack.
+ */
+async function unpack(run: Run, sent: Contents): Promise<Step<Contents>> {
+  const ask = (contents: Contents) => askRoutes(run, factsOfContents(run.record.sender, contents));
+  const first = ask(sent);
+  if (first.kind !== "continue") return first;
+  const contents = await unpackArchives(run, sent);
+  const second = contents === sent ? first : ask(contents);
+  return second.kind === "continue" ? goOn(contents) : second;
 }
 
-function folderOf(
-  { inbox }: TransferTools,
-  { mailbox }: Source,
-  record: TransferRecord,
-  subject: OpenedTransfer["subject"],
-): string {
-  const layout = routeOf(mailbox, record)?.layout ?? mailbox.layout;
-  return inbox.formatLayout(layout, layoutValues(mailbox, record, subject));
+/** What follows an attempt. Throws the faults of the disk, and `ROUND_LOST`. */
+export async function conclude(run: Run, outcome: Outcome): Promise<Next> {
+  const { tools } = run;
+  switch (outcome.kind) {
+    case "delivered":
+      clearDiskWait(tools, run.key);
+      return DONE;
+    case "wait":
+      if (outcome.fault === undefined) clearDiskWait(tools, run.key);
+      if (outcome.facts !== undefined) run.enter("waiting", outcome.facts, outcome.fault);
+      return outcome.next;
+    case "quarantine":
+      await quarantine(run, outcome.fault);
+      return DONE;
+    case "gone":
+      await endWithout(run, outcome);
+      return DONE;
+    case "lost":
+      clearDiskWait(tools, run.key);
+      tools.emit({ type: "transfer-lost", record: run.record });
+      // Recovery removes what the disk keeps.
+      await run.dropStage().catch(() => {});
+      return DONE;
+    case "stuck":
+      return retryStuck(run, outcome.fault);
+    case "stopped":
+      return DONE;
+  }
+}
+
+/** Ends the round as `gone`. Throws `ROUND_LOST`. */
+async function endWithout(
+  run: Run,
+  { reason, message, isLeftOut }: Outcome & { kind: "gone" },
+): Promise<void> {
+  const { ledger, passwords } = run.tools;
+  const gone = run.endRecord("gone", { reason, message });
+  if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: gone.trackingId });
+  clearDiskWait(run.tools, run.key);
+  run.noteEnd(gone);
+  // The configuration leaves the transfer out, whatever an earlier round has kept of it.
+  if (isLeftOut) await ledger.clearQuarantine(gone);
+  // Recovery removes what the disk keeps.
+  await run.dropStage().catch(() => {});
+  passwords.settled(run.source.mailbox, gone.trackingId);
 }

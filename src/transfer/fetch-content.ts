@@ -1,41 +1,58 @@
-/** Fetches the content of a transfer into its stage: reserves room, then fetches one ZIP or single files. */
+/** Fetches the content of a transfer into its stage: its files, one by one or as a ZIP, and its message. */
 import { Fault } from "../base/faults.ts";
-import type { Stage } from "../ledger/port.ts";
+import type { Contents } from "../model/manifest.ts";
 import type { TransferAccess } from "../service/port.ts";
 import { adoptContent } from "./adopt.ts";
 import { failOptional } from "./answers.ts";
 import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
 import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
-import type { Plan } from "./plan.ts";
+import { fetchMessage, type Message } from "./message.ts";
+import type { OpenedTransfer } from "./open.ts";
+import { type Plan, planTransfer } from "./plan.ts";
 import type { Run } from "./run.ts";
-import type { Source, TransferTools } from "./tools.ts";
 
-/** If the ZIP is refused or damaged, single files are fetched instead. */
-export async function fetchContent(
-  tools: TransferTools,
-  { service }: Source,
-  run: Run,
-  stage: Stage,
-  access: TransferAccess,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<Fetched> {
+export interface FetchedContents {
+  readonly contents: Contents;
+  /** A file that does not match its checksum. */
+  readonly doubt: Fault | undefined;
+  readonly message: Message;
+}
+
+export async function fetchContents(run: Run, transfer: OpenedTransfer): Promise<FetchedContents> {
+  const { access } = transfer;
+  const plan = await planTransfer(transfer, run.source.mailbox, run.handoff, run.tools.inbox);
+  run.learn({ files: plan.files.length, bytes: plan.totalBytes });
+  const { files, doubt } = await fetchAll(run, access, plan);
+  const message = await fetchMessage(run, access, plan.totalBytes);
+  const contents: Contents = {
+    subject: run.record.subject,
+    message: message.kind,
+    messageFile: message.kind === "present" ? message.file : undefined,
+    files: files.map(({ name, originalName, bytes: size, checksums, sha256, isProven }) => {
+      const { value: checksum, algorithm } = checksums[0] ?? {};
+      return { name, originalName, size, checksum, algorithm, sha256, verified: isProven };
+    }),
+  };
+  run.contents = contents;
+  return { contents, doubt, message };
+}
+
+/** Reserves room first. If the ZIP is refused or damaged, single files are fetched instead. */
+async function fetchAll(run: Run, access: TransferAccess, plan: Plan): Promise<Fetched> {
+  const { tools, signal } = run;
+  const stage = await run.openStage();
   const presentBytes = await adoptContent(tools, stage, plan);
   await tools.ledger.stages.reclaim(stage);
   const reservation = await tools.inbox.reserve(run.key, plan.neededBytes - presentBytes, plan.files.length);
   let done = 0;
   const progress = (bytes: number, receivedBytes: number) => {
     done += bytes;
-    tools.emit({
-      type: "transfer-progressed",
-      record: run.record,
-      doneBytes: Math.min(done, plan.totalBytes),
-      totalBytes: plan.totalBytes,
-      receivedBytes,
-    });
+    const doneBytes = Math.min(done, plan.totalBytes);
+    const { totalBytes } = plan;
+    tools.emit({ type: "transfer-progressed", record: run.record, doneBytes, totalBytes, receivedBytes });
   };
   const context: FetchContext = {
-    service,
+    service: run.source.service,
     access,
     stage,
     parallel: tools.limits.filesPerTransfer,

@@ -5,7 +5,7 @@ import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { openFile, rm } from "../base/files.ts";
 import { MESSAGE, type MessageFile } from "../model/manifest.ts";
-import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
+import type { Download, TransferAccess } from "../service/port.ts";
 import { asOperationFault, failOptional, isRefusedForGood } from "./answers.ts";
 import type { Run } from "./run.ts";
 
@@ -23,29 +23,19 @@ export type Message =
   | { readonly kind: "none" }
   | { readonly kind: "refused"; readonly fault: Fault };
 
-interface MessageRequest {
-  readonly service: ServicePort;
-  readonly access: TransferAccess;
-  readonly folder: string;
-  /** Of all files of the transfer. */
-  readonly totalBytes: number;
-  readonly fileMode: number;
-  readonly run: Run;
-}
-
-/** Throws if another attempt may help. */
-export async function fetchMessage(request: MessageRequest, signal: AbortSignal): Promise<Message> {
-  const { hasMessage } = request.run.record;
+/** `totalBytes`: of all files of the transfer. Throws if another attempt may help. */
+export async function fetchMessage(run: Run, access: TransferAccess, totalBytes: number): Promise<Message> {
+  const { hasMessage } = run.record;
   if (hasMessage === false) return { kind: "none" };
   try {
-    const file = await download(request, signal);
+    const file = await download(run, access, totalBytes);
     if (file !== undefined) return { kind: "present", file };
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
   } catch (error) {
     if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
     if (!(error instanceof Fault)) throw error;
-    if (!failOptional(request.run, "message", error)) throw asOperationFault(error);
+    if (!failOptional(run, "message", error)) throw asOperationFault(error);
     // If the list does not say, a refusal means that there is no message.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
     return refused(error);
@@ -57,12 +47,16 @@ function refused(cause: Fault): Message {
 }
 
 /** `undefined` if the answer is empty. */
-async function download(request: MessageRequest, signal: AbortSignal): Promise<MessageFile | undefined> {
-  const { folder, fileMode } = request;
+async function download(
+  run: Run,
+  access: TransferAccess,
+  totalBytes: number,
+): Promise<MessageFile | undefined> {
+  const { folder } = await run.openStage();
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
   let bytes = 0;
-  const { body, cancel } = await openMessage(request, signal);
+  const { body, cancel } = await openMessage(run, access, totalBytes);
   try {
     await rm(path, { force: true });
     const file = await openFile(path, "wx");
@@ -73,7 +67,7 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<M
         bytes += chunk.byteLength;
         await file.write(chunk);
       }
-      if (bytes > 0) await finishFile(file, fileMode);
+      if (bytes > 0) await finishFile(file, run.handoff.fileMode);
     } finally {
       await file.close();
     }
@@ -96,18 +90,20 @@ function demandMessage(beginning: Uint8Array): void {
 }
 
 /** A service that refuses the threshold is asked without it. */
-async function openMessage(
-  { service, access, totalBytes, run }: MessageRequest,
-  signal: AbortSignal,
-): Promise<Download> {
+async function openMessage(run: Run, access: TransferAccess, totalBytes: number): Promise<Download> {
+  const { source, signal } = run;
   const options = {
     maxBytes: totalBytes * 1.5 + SPARE_BYTES,
     isExpected: run.record.hasMessage === true,
   };
   try {
-    return await service.openEml(access, { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES }, signal);
+    return await source.service.openEml(
+      access,
+      { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES },
+      signal,
+    );
   } catch (error) {
     if (!(error instanceof Fault && error.code === "BAD_REQUEST")) throw error;
-    return service.openEml(access, options, signal);
+    return source.service.openEml(access, options, signal);
   }
 }

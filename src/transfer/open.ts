@@ -1,14 +1,16 @@
 /** Opens a transfer: proves its password before any other request, then reads its files and checksums. */
+
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
 import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { DONE } from "../model/job.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
 import { asOperationFault, failOptional } from "./answers.ts";
 import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
+import { goOn, type Step } from "./step.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
 export interface OpenedTransfer {
@@ -25,13 +27,9 @@ interface OpenedFile extends TransferFile {
   readonly checksums: readonly Checksum[];
 }
 
-/** `undefined`: no password opens it, and the record says so. Throws `LIMIT_EXCEEDED`. */
-export async function openTransfer(
-  tools: TransferTools,
-  source: Source,
-  run: Run,
-  signal: AbortSignal,
-): Promise<OpenedTransfer | undefined> {
+/** Waits if no password opens it. Throws `LIMIT_EXCEEDED`. */
+export async function openTransfer(run: Run): Promise<Step<OpenedTransfer>> {
+  const { tools, source, signal } = run;
   const { service } = source;
   const { transferId } = run.record;
   const accessWith = (password: Secret) => ({
@@ -40,7 +38,7 @@ export async function openTransfer(
   });
   const proof = await tools.passwords.prove(
     {
-      ...requestOf(source, run.record, signal),
+      ...requestOf(run),
       send: (password) => service.information(accessWith(password), signal),
       ...clientOf(source),
       probe: () => source.probe(signal),
@@ -49,8 +47,8 @@ export async function openTransfer(
     signal,
   );
   if (proof.kind === "waiting") {
-    run.enter("waiting", { reason: "password", message: proof.message, password: proof.obstacle });
-    return undefined;
+    const { message, obstacle } = proof;
+    return { kind: "wait", facts: { reason: "password", message, password: obstacle }, next: DONE };
   }
   const access = accessWith(proof.password);
   run.password = proof.password;
@@ -60,7 +58,7 @@ export async function openTransfer(
   const { totalBytes, algorithm } = proof.value;
   // An operator vouches for a released transfer, whatever its size.
   if (!run.record.released) checkLimits(files, totalBytes, tools.limits);
-  const { subject, checksums, doubt } = await readChecksums(source, run, access, files, signal);
+  const { subject, checksums, doubt } = await readChecksums(run, access, files);
   const opened = files.map((file) => ({
     ...file,
     checksums: [
@@ -69,7 +67,7 @@ export async function openTransfer(
     ],
   }));
   const unknown = opened.flatMap((file) => file.checksums).find(({ algorithm: it }) => !isKnown(it));
-  return {
+  return goOn({
     access,
     totalBytes,
     subject,
@@ -78,7 +76,7 @@ export async function openTransfer(
       checksums: file.checksums.filter(({ algorithm: it }) => isKnown(it)),
     })),
     doubt: doubt ?? (unknown && new Fault("ALGORITHM_UNKNOWN", { detail: unknown.algorithm })),
-  };
+  });
 }
 
 /** The service, in the form that the password circuit breaker needs. */
@@ -107,28 +105,20 @@ function isKnown(algorithm: string): boolean {
 }
 
 /** A later request was refused although the password had been accepted: counts a wrong attempt. */
-export async function refusePassword(
-  { passwords }: TransferTools,
-  source: Source,
-  { record, password }: Run,
-  signal: AbortSignal,
-): Promise<void> {
-  if (password !== undefined) await passwords.refusedLater(requestOf(source, record, signal));
+export async function refusePassword(run: Run): Promise<void> {
+  if (run.password !== undefined) await run.tools.passwords.refusedLater(requestOf(run));
 }
 
 /** Whether the transfer waits for a password, and another attempt would change nothing. */
-export async function waitsIdly(
-  { passwords }: TransferTools,
-  source: Source,
-  record: TransferRecord,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (record.state !== "waiting" || record.reason !== "password") return false;
+export async function waitsIdly(run: Run): Promise<boolean> {
+  const { state, reason } = run.record;
+  if (state !== "waiting" || reason !== "password") return false;
   // The attempt fails in the same way, and handles the fault.
-  return passwords.isIdle(requestOf(source, record, signal), signal).catch(() => false);
+  return run.tools.passwords.isIdle(requestOf(run), run.signal).catch(() => false);
 }
 
-function requestOf({ mailbox, service, linkOf }: Source, record: TransferRecord, signal: AbortSignal) {
+function requestOf({ source, record, signal }: Run) {
+  const { mailbox, service, linkOf } = source;
   const { trackingId, sender, passwordInLink, hasNoPassword: hasNone = false } = record;
   const link = async () => (passwordInLink ? linkOf(trackingId, signal) : undefined);
   return { mailbox, serviceId: service.id, query: { trackingId, sender, link, hasNone }, record };
@@ -143,14 +133,13 @@ interface ReadChecksums {
 
 /** Without a readable checksums file, the checksums in the list of files count. */
 async function readChecksums(
-  { service }: Source,
   run: Run,
   access: TransferAccess,
   files: readonly TransferFile[],
-  signal: AbortSignal,
 ): Promise<ReadChecksums> {
+  const { service } = run.source;
   try {
-    const { subject, unlisted, byFileId } = await service.checksums(access, files, signal);
+    const { subject, unlisted, byFileId } = await service.checksums(access, files, run.signal);
     const names = unlisted.slice(0, 3).map((row) => JSON.stringify(row.name.slice(0, 80)));
     const detail = `not in the list of files: ${names.join(", ")}`;
     const checksums = [...byFileId].map(

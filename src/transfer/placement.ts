@@ -27,7 +27,6 @@ import {
 import { identityOf, makePlacement, type Part, type Placement } from "../model/placement.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Run } from "./run.ts";
-import type { Source, TransferTools } from "./tools.ts";
 
 /** How many files are written or looked at in parallel. */
 const AT_ONCE = 8;
@@ -49,12 +48,23 @@ export interface PlannedDelivery {
   readonly parts: readonly Omit<Part, "identity">[];
 }
 
+/** A complete stage, on the disk, whose round has not ended. */
+export interface Prepared {
+  readonly stage: Stage;
+  readonly contents: Contents;
+  /** Missing for one folder with its manifest inside. */
+  readonly planned: PlannedDelivery | undefined;
+  /** The texts that Inlet has added to the folder, by name. */
+  readonly added: ReadonlyMap<string, string>;
+  readonly target: Target;
+}
+
 /** Whether deliveries need a placement. */
 export function needsPlacement({ deliver, manifest, done }: Handoff): boolean {
   return deliver === "files" || (manifest ?? "inside") !== "inside" || done !== undefined;
 }
 
-interface Target {
+export interface Target {
   /** The folder that the layout gives. */
   readonly wanted: string;
   /** Missing: the common inbox. */
@@ -63,25 +73,18 @@ interface Target {
 
 /** Claims the names of all parts. Throws `TARGET_UNSAFE`. */
 export function planDelivery(
-  tools: TransferTools,
-  source: Source,
   run: Run,
   stage: Stage,
   contents: Contents,
   target: Target,
 ): Promise<PlannedDelivery> {
-  return run.handoff.deliver === "files"
-    ? planFiles(tools, source, run, stage, contents, target)
-    : planFolder(tools, run, stage, contents, target);
+  const plan = run.handoff.deliver === "files" ? planFiles : planFolder;
+  return plan(run, stage, contents, target);
 }
 
 /** Writes the files beside the stage, and the placement. Replaces everything that an earlier call wrote. */
-export async function writeDelivery(
-  { ledger }: TransferTools,
-  { handoff }: Run,
-  stage: Stage,
-  planned: PlannedDelivery,
-): Promise<void> {
+export async function writeDelivery(run: Run, stage: Stage, planned: PlannedDelivery): Promise<void> {
+  const { handoff } = run;
   await rm(stage.beside, { recursive: true, force: true });
   if (planned.texts.size > 0) await mkdir(stage.beside, { mode: 0o700 });
   await forEachLimit(planned.texts, AT_ONCE, ([name, text]) =>
@@ -94,7 +97,7 @@ export async function writeDelivery(
     identities.set(part.as, identityOf(await lstat(join(folder, part.name), { bigint: true })));
   });
   const placement = planned.plan((part) => ({ ...part, identity: identities.get(part.as) ?? "" }));
-  await ledger.stages.writePlacement(stage, placement, planned.manifest);
+  await run.tools.ledger.stages.writePlacement(stage, placement, planned.manifest);
 }
 
 /** The values of the placeholders in a layout, and in names of files. */
@@ -108,16 +111,16 @@ export function layoutValues(
 }
 
 async function planFolder(
-  { ledger, inbox }: TransferTools,
   run: Run,
   stage: Stage,
   contents: Contents,
   { wanted, inbox: root }: Target,
 ): Promise<PlannedDelivery> {
+  const { ledger, inbox } = run.tools;
   const { done, manifest: where = "inside" } = run.handoff;
   const parent = parentOf(wanted);
   const base = inbox.shortened(posix.basename(wanted), MAX_FOLDER_BYTES);
-  const manifest = formatManifest(run.record, ledger.nameOf(run.record), contents);
+  const manifest = formatManifest(run.record, run.key, contents);
   const texts = new Map<string, string>();
   if (where === "beside") texts.set(MANIFEST, manifest).set(SUMS, formatSums(contents));
   for (let number = 1; ; number++) {
@@ -154,17 +157,15 @@ async function planFolder(
 const DONE = "done";
 
 async function planFiles(
-  tools: TransferTools,
-  { mailbox }: Source,
   run: Run,
   stage: Stage,
   contents: Contents,
   { wanted, inbox: root }: Target,
 ): Promise<PlannedDelivery> {
-  const { ledger, inbox } = tools;
+  const { ledger, inbox } = run.tools;
   const { done, manifest: where, names: pattern = DEFAULT_NAMES } = run.handoff;
   const hasManifest = where === "beside";
-  const values = layoutValues(mailbox, run.record, contents.subject);
+  const values = layoutValues(run.source.mailbox, run.record, contents.subject);
   const sent = new Set(filesIn(contents).map(({ name }) => name));
   const all = [...sent, ...(hasManifest ? [SUMS, MANIFEST] : [])];
   const safe = await inbox.safeNames(
@@ -185,7 +186,7 @@ async function planFiles(
       for (const it of wantedNames) taken.add(foldName(it));
     }
   }
-  return describeFiles(tools, run, contents, { parent: wanted, sent: [...sent], names, done, hasManifest });
+  return describeFiles(run, contents, { parent: wanted, sent: [...sent], names, done, hasManifest });
 }
 
 interface NamedFiles {
@@ -197,13 +198,12 @@ interface NamedFiles {
 }
 
 function describeFiles(
-  { ledger }: TransferTools,
   run: Run,
   contents: Contents,
   { parent, sent, names, done, hasManifest }: NamedFiles,
 ): PlannedDelivery {
   const asOf = (name: string) => names.get(name) ?? name;
-  const manifest = formatManifest(run.record, ledger.nameOf(run.record), contents, names);
+  const manifest = formatManifest(run.record, run.key, contents, names);
   const sums = hasManifest ? [beside(SUMS, asOf(SUMS))] : [];
   const last = hasManifest ? [beside(MANIFEST, asOf(MANIFEST))] : [];
   const dones =

@@ -13,7 +13,6 @@ import { formatCount } from "../base/phrases.ts";
 import type { Stage } from "../ledger/port.ts";
 import { type Contents, RESERVED_NAMES } from "../model/manifest.ts";
 import type { Run } from "./run.ts";
-import type { TransferTools } from "./tools.ts";
 
 type SentFile = Contents["files"][number];
 
@@ -36,31 +35,26 @@ const REFUSED: ReadonlySet<string> = new Set([
  * The contents with the unpacked files. Returns the same contents if nothing is to be unpacked, or if an earlier attempt
  * has unpacked everything. Throws the faults of the disk.
  */
-export async function unpackArchives(
-  tools: TransferTools,
-  run: Run,
-  contents: Contents,
-  signal: AbortSignal,
-): Promise<Contents> {
+export async function unpackArchives(run: Run, contents: Contents): Promise<Contents> {
   const { unpack = "none" } = run.handoff;
-  const { stage } = run;
-  if (stage === undefined || unpack === "none" || contents.unpacked !== undefined) return contents;
+  if (unpack === "none" || contents.unpacked !== undefined) return contents;
   const archives = contents.files.filter(({ name }) => /.\.zip$/i.test(name));
   if (archives.length === 0) return contents;
+  const stage = await run.openStage();
   let files = [...contents.files];
   const unpacked: NonNullable<Contents["unpacked"]>[number][] = [];
   for (const archive of archives) {
-    signal.throwIfAborted();
+    run.signal.throwIfAborted();
     const { name, originalName, size, sha256 } = archive;
     const facts = { name, originalName, size, sha256 };
     try {
-      const made = await unpackOne(tools, run, stage, archive, files, signal);
+      const made = await unpackOne(run, stage, archive, files);
       const isDelivered = unpack === "beside";
       files = [...(isDelivered ? files : files.filter((file) => file !== archive)), ...made];
       unpacked.push({ ...facts, isDelivered, files: made.length });
     } catch (error) {
       if (!(error instanceof Fault && REFUSED.has(error.code))) throw error;
-      tools.emit({ type: "archive-left", record: run.record, archive: originalName, fault: error });
+      run.tools.emit({ type: "archive-left", record: run.record, archive: originalName, fault: error });
       unpacked.push({ ...facts, isDelivered: true, files: 0, refused: error.message });
     }
   }
@@ -75,13 +69,13 @@ export async function unpackArchives(
 
 /** Unpacks one archive into the stage: all of it or nothing. `files`: the files in the stage so far. */
 async function unpackOne(
-  { limits, inbox }: TransferTools,
   run: Run,
   stage: Stage,
   archive: SentFile,
   files: readonly SentFile[],
-  signal: AbortSignal,
 ): Promise<SentFile[]> {
+  const { limits, inbox } = run.tools;
+  const { signal } = run;
   // Loaded only if it is needed.
   const { listZip, unpackZip } = await import("./unpack.ts");
   const path = join(stage.folder, archive.name);

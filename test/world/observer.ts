@@ -45,6 +45,8 @@ export class Observer {
   readonly timeline: { atMs: number; site: Site }[] = [];
   /** When each transfer last entered a state, by ledger name. */
   readonly #entered = new Map<string, Map<string, number>>();
+  /** The configurations that daemons had applied when the last attempt at a transfer began. */
+  readonly #begunWith = new Map<string, readonly Site[]>();
   /** Everything that was said. */
   readonly #texts: string[] = [];
   readonly #world: World;
@@ -117,6 +119,9 @@ export class Observer {
   entered(record: TransferRecord): void {
     const states = this.#entered.get(nameOf(record)) ?? new Map<string, number>();
     this.#entered.set(nameOf(record), states.set(record.state, this.#nowMs));
+    if (["downloading", "checking"].includes(record.state)) {
+      this.#begunWith.set(nameOf(record), this.#world.appliedSites);
+    }
   }
 
   emitted(event: DaemonEvent): void {
@@ -195,7 +200,7 @@ export class Observer {
       this.#entered.get(name)?.get("downloading") ?? 0,
       this.#entered.get(name)?.get("checking") ?? 0,
     );
-    const sites = this.sitesSince(begunMs);
+    const sites = [...this.sitesSince(begunMs), ...(this.#begunWith.get(name) ?? [])];
     if (record.state === "gone" && record.reason === "ignored") {
       const isIgnored = sites.some((site) => decide(site, mailbox, transfer).action === "ignore");
       if (!isIgnored) this.violate(`${trackingId} is ignored, and no rule says so`);
