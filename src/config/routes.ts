@@ -34,7 +34,7 @@ const ROUTE = {
       description: "The name of the route in messages and records. Default: its place, such as `routes[0]`.",
     },
     sender: patterns(
-      "The sender's address. In all patterns of a route, `*` matches any characters, `?` matches one, and case is ignored. If there are several patterns, one of them has to match.",
+      "The sender's address. In all patterns of a route, `*` matches any characters and `?` matches one. Case, width, invisible characters and extra blanks are ignored, and so are dots at the end of addresses and file names. If there are several patterns, one of them has to match.",
     ),
     subject: patterns(
       "The subject. If the service does not list subjects, Inlet knows it only after it has opened the transfer.",
