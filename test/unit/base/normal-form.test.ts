@@ -91,11 +91,13 @@ describe("the normal form", () => {
     expect(["\ud800", "a\udfff", "\udc00\ud800"].map(form)).toEqual([undefined, undefined, undefined]);
   });
 
-  // A test that takes for ever fails.
-  test.each(FORMS)("is soon made, whatever a sender writes (%s)", (_, form) => {
+  test.each(FORMS)("I8 bounded: is soon made, whatever a sender writes (%s)", (_, form) => {
+    const beganMs = performance.now();
     for (const piece of [".", " ", ". ", "\u200b", "。", "\u0301", "a."]) {
-      expect(form(`${piece.repeat(300_000)}x`)).toMatch(/x$/);
+      expect(form(`${piece.repeat(100_000)}x`)).toMatch(/x$/);
     }
+    // It takes a hundredth of that on an idle machine.
+    expect(performance.now() - beganMs).toBeLessThan(10_000);
   });
 });
 
