@@ -1,8 +1,8 @@
 /** `password`: supplies the password of waiting transfers. */
 import type { Command } from "commander";
+import { makeMatcher, textForm } from "../base/normal-form.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { Secret } from "../base/secret.ts";
-import { makeMatcher } from "../ledger/history.ts";
 import { hasEnded } from "../model/record.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { Access } from "./access.ts";
@@ -123,7 +123,7 @@ async function allowOnceMore(
     throw impossible("--once-more takes no password: supply one afterwards");
   if (ids.length > 0 === (options.all === true)) throw impossible("name transfers, or use --once-more --all");
   const { access, settings } = await openActing(context, options);
-  const isNamed = makeMatcher(options.all ? options.mailbox : undefined);
+  const isNamed = makeMatcher(options.all ? options.mailbox : undefined, textForm);
   if (!settings.mailboxes.some(({ name }) => isNamed(name))) {
     throw impossible(`no mailbox is called ${options.mailbox}`);
   }

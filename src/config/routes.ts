@@ -37,7 +37,7 @@ const ROUTE = {
         "The name of the route in messages and records. A route that sets `inbox`, `layout` or `handoff` needs one. The name together with the conditions identifies the route: if you change either, the route no longer applies to transfers that it delivered before.",
     },
     sender: patterns(
-      "The sender's address. In all patterns of a route, `*` matches any characters, `?` matches one, and case is ignored. If there are several patterns, one of them has to match.",
+      "The sender's address. In all patterns of a route, `*` matches any characters and `?` matches one. Case, width, invisible characters and extra blanks are ignored, and so are dots at the end of addresses and file names. If there are several patterns, one of them has to match.",
     ),
     subject: patterns(
       "The subject. If the service does not list subjects, Inlet knows it only after it has opened the transfer.",

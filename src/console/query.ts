@@ -1,5 +1,5 @@
 /** Filters of lists: read from an address, applied to transfers, and written into links. */
-import { matchesGlob } from "../base/glob.ts";
+import { addressForm, makeMatcher, type NormalForm, textForm } from "../base/normal-form.ts";
 import { TRANSFER_ACTS } from "../model/order.ts";
 import { STATES } from "../model/record.ts";
 import { TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
@@ -100,11 +100,11 @@ export function selectTransfers(
 /** Keeps the order. */
 export function filterTransfers(all: readonly TransferStatus[], filter: Filter): TransferStatus[] {
   const { group, state, reason, search } = filter;
-  const isSender = makeMatcher(filter.sender);
+  const isSender = makeFieldMatcher(filter.sender, addressForm);
   const { mailbox } = filter;
   // The name of a mailbox may be a part of another one's.
   const isWhole = all.some((transfer) => transfer.mailbox === mailbox);
-  const isMailbox = isWhole ? (name: string) => name === mailbox : makeMatcher(mailbox);
+  const isMailbox = isWhole ? (name: string) => name === mailbox : makeFieldMatcher(mailbox, textForm);
   const wanted = fold(search ?? "");
   return all.filter(
     (transfer) =>
@@ -139,10 +139,9 @@ export function parametersOf({ filter, sort, page, size }: TransferQuery) {
 }
 
 /** A pattern with `*` or `?` matches the whole text, another one a part of it. Case is ignored. */
-function makeMatcher(pattern: string | undefined): (text: string) => boolean {
-  if (pattern === undefined) return () => true;
+function makeFieldMatcher(pattern: string | undefined, form: NormalForm): (text: string) => boolean {
+  if (pattern === undefined || /[*?]/.test(pattern)) return makeMatcher(pattern, form);
   const folded = fold(pattern);
-  if (/[*?]/.test(folded)) return (text) => matchesGlob(fold(text), folded);
   return (text) => fold(text).includes(folded);
 }
 

@@ -1,8 +1,8 @@
 /** Lists the known transfers from the work folder, for commands and the console. Changes nothing. */
 import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
+import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { makeMatcher } from "../ledger/history.ts";
 import type { LedgerPeek } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
@@ -55,7 +55,8 @@ export async function* selectTransfers(
 
 function makeFilter(filter: TransferFilter): (record: TransferRecord) => boolean {
   const { state, reason, ids, search = "" } = filter;
-  const [isMailbox, isSender] = [makeMatcher(filter.mailbox), makeMatcher(filter.sender)];
+  const isSender = makeMatcher(filter.sender, addressForm);
+  const isMailbox = makeMatcher(filter.mailbox, textForm);
   const wanted = ids && new Set(ids);
   const text = fold(search);
   return (record) =>

@@ -10,7 +10,7 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import { systemCode } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
-import { matchesGlob } from "../base/glob.ts";
+import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import { hasEnded, shownFolder, type TransferRecord } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
 import { JOURNAL_FILE } from "./journal.ts";
@@ -194,7 +194,8 @@ async function namesIn(folder: string): Promise<string[]> {
 
 function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
   const { sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY, state } = query;
-  const [isSender, isMailbox] = [makeMatcher(query.sender), makeMatcher(query.mailbox)];
+  const isSender = makeMatcher(query.sender, addressForm);
+  const isMailbox = makeMatcher(query.mailbox, textForm);
   const wanted = fold(query.search ?? "");
   return (entry) => {
     const { at, sender, mailbox, trackingId, inbox, folder = "" } = entry;
@@ -214,7 +215,8 @@ function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
 function makeActFilter(query: ActQuery): (entry: ActEntry) => boolean {
   const { sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY, transfer } = query;
   const name = transfer && nameOf(transfer);
-  const [isSender, isMailbox] = [makeMatcher(query.sender), makeMatcher(query.mailbox)];
+  const isSender = makeMatcher(query.sender, addressForm);
+  const isMailbox = makeMatcher(query.mailbox, textForm);
   const wanted = fold(query.search ?? "");
   return (entry) => {
     const { at, who, sender = "", mailbox = "", trackingId = "" } = entry;
@@ -228,13 +230,6 @@ function makeActFilter(query: ActQuery): (entry: ActEntry) => boolean {
       (wanted === "" || [trackingId, sender, who].some((text) => fold(text).includes(wanted)))
     );
   };
-}
-
-/** Matches texts against a pattern with `*` and `?`. Case is ignored. Without a pattern, every text matches. */
-export function makeMatcher(pattern: string | undefined): (text: string) => boolean {
-  if (pattern === undefined) return () => true;
-  const folded = fold(pattern);
-  return (text) => matchesGlob(fold(text), folded);
 }
 
 function fold(text: string): string {

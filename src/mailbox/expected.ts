@@ -8,12 +8,12 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
-import { matchesGlob } from "../base/glob.ts";
+import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { type Emit, listenTo, type Overdue } from "../model/events.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { canonicalAddress, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { ExpectedFile } from "./expected-file.ts";
 import { judge } from "./overdue.ts";
 
@@ -134,7 +134,7 @@ function noteArrival(files: Files, { mailbox, sender, at }: TransferRecord): voi
   const file = files.get(mailboxIdOf(mailbox));
   if (file === undefined || Number.isNaN(arrivedMs)) return;
   for (const rule of file.rules) {
-    if (!matchesGlob(canonicalAddress(sender), canonicalAddress(rule.sender))) continue;
+    if (!makeMatcher(rule.sender, addressForm)(sender)) continue;
     file.learn(rule, { arrivedMs });
   }
 }

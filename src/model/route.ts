@@ -3,18 +3,22 @@
  *
  * The service's list shows the sender, and usually the subject. File names and sizes are known once the transfer was
  * opened. Until then, a route that depends on them leaves the decision open, and no later route is considered.
+ *
+ * Texts and patterns are compared in their normal form. A text without one never makes a route match that delivers, and
+ * always matches the conditions of a route that holds or ignores: a sender gains nothing by such a text.
  */
 
 import { hash } from "node:crypto";
 import { matchesGlob } from "../base/glob.ts";
+import { addressForm, fileNameForm, type NormalForm, textForm } from "../base/normal-form.ts";
 import type { Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
 import type { Contents } from "./manifest.ts";
-import { canonicalAddress } from "./transfer.ts";
 
 /** Chosen by the sender. Missing: not known yet. */
 export interface RouteFacts {
   readonly sender: string;
   readonly subject: string | undefined;
+  /** All names of all files, such as the name as sent and the name as delivered. One of them has to match. */
   readonly fileNames: readonly string[] | undefined;
   /** Of all files together. */
   readonly bytes: number | undefined;
@@ -96,45 +100,49 @@ export function decideRoute({ routes, otherwise }: Routing, facts: RouteFacts): 
 }
 
 export function compareWith(route: Route, facts: RouteFacts): Comparison {
-  const conditions = conditionsOf(route.when, facts);
+  const conditions = conditionsOf(route, facts);
   const worst = (["no", "unknown"] as const).find((match) => conditions.some((it) => it.match === match));
   return { route, match: worst ?? "yes", conditions };
 }
 
 function conditionsOf(
-  { sender, subject, file, minBytes, maxBytes }: RouteConditions,
+  { action, when: { sender, subject, file, minBytes, maxBytes } }: Route,
   facts: RouteFacts,
 ): Condition[] {
   const subjects = facts.subject === undefined ? undefined : [facts.subject];
   const { bytes } = facts;
+  const trusts = action === "deliver";
   return [
-    sender && compareText("sender", [facts.sender], sender, canonicalAddress),
-    subject && compareText("subject", subjects, subject),
-    file && compareText("file", facts.fileNames, file),
+    sender && compareText("sender", [facts.sender], sender, addressForm, trusts),
+    subject && compareText("subject", subjects, subject, textForm, trusts),
+    file && compareText("file", facts.fileNames, file, fileNameForm, trusts),
     minBytes === undefined ? undefined : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
     maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
   ].filter((condition) => condition !== undefined);
-}
-
-/** One spelling for texts that differ only in case or Unicode form. */
-function fold(text: string): string {
-  return text.normalize("NFC").toLowerCase();
 }
 
 function compareText(
   what: string,
   texts: readonly string[] | undefined,
   globs: readonly string[],
-  canonical: (text: string) => string = fold,
+  form: NormalForm,
+  trusts: boolean,
 ): Condition {
   const wanted = globs.join(" or ");
   if (texts === undefined) return { match: "unknown", text: `the ${what} is not known yet (${wanted})` };
+  const forms = globs.map(form);
   for (const text of texts) {
-    const glob = globs.find((each) => matchesGlob(canonical(text), canonical(each)));
-    if (glob !== undefined) return { match: "yes", text: `the ${what} ${quoted(text)} matches ${glob}` };
+    const own = form(text);
+    if (own === undefined) {
+      if (trusts) continue;
+      return { match: "yes", text: `the ${what} ${quoted(text)} is not valid text, and may mean ${wanted}` };
+    }
+    const at = forms.findIndex((glob) => glob !== undefined && matchesGlob(own, glob));
+    if (at >= 0) return { match: "yes", text: `the ${what} ${quoted(text)} matches ${globs[at]}` };
   }
   const [only = ""] = texts;
-  const given = texts.length === 1 ? `the ${what} ${quoted(only)} does not match` : `no ${what} matches`;
+  const fails = form(only) === undefined ? "is not valid text, so it does not match" : "does not match";
+  const given = texts.length === 1 ? `the ${what} ${quoted(only)} ${fails}` : `no ${what} matches`;
   return { match: "no", text: `${given} ${wanted}` };
 }
 

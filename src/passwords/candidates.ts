@@ -1,10 +1,10 @@
 /** Finds candidates for a password: accepted before, dropped by a person, carried by the link, or named by a rule. */
 import { makeFolderDurably } from "../base/durable.ts";
-import { matchesGlob } from "../base/glob.ts";
+import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
-import { canonicalAddress, passwordOfLink } from "../model/transfer.ts";
+import { passwordOfLink } from "../model/transfer.ts";
 import {
   clearDrop,
   type Drop,
@@ -154,14 +154,14 @@ async function readRule(
   return password.ask({ mailbox: mailbox.name, sender, trackingId, subject: record.subject ?? "" }, signal);
 }
 
-/** Every condition that the rule names must hold. */
+/** Every condition that the rule names must hold. A sender without a normal form fits no rule for senders. */
 export function fits(
   { sender, trackingId }: PasswordRule,
   transfer: { readonly trackingId: string; readonly sender: string },
 ): boolean {
   return (
     (trackingId === undefined || trackingId === transfer.trackingId) &&
-    (sender === undefined || matchesGlob(canonicalAddress(transfer.sender), canonicalAddress(sender)))
+    makeMatcher(sender, addressForm)(transfer.sender)
   );
 }
 

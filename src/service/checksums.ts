@@ -140,7 +140,8 @@ function readSubject(records: CsvReading["records"], delimiter: string): string 
   const value = /^[^:]*:\s*\S/.test(label)
     ? text.slice(label.indexOf(":") + 1)
     : text.slice(label.length + 1);
-  const subject = value.trim().slice(0, MAX_SUBJECT_CHARACTERS).trim();
+  // The cut may split a character.
+  const subject = value.trim().slice(0, MAX_SUBJECT_CHARACTERS).toWellFormed().trim();
   return subject === "" ? undefined : copyOf(subject);
 }
 

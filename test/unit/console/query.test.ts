@@ -37,6 +37,7 @@ describe("a list", () => {
     ["sender=*@supplier.example", 40],
     ["sender=supplier", 40],
     ["sender=anna*other*", 0],
+    ["sender=*@supplier%E3%80%82ex%E2%80%8Bample.", 40],
     ["search=T-11", 11],
     ["search=a%CC%88rzte", 1],
     ["group=queued", 0],

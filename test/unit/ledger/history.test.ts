@@ -97,6 +97,7 @@ describe("history", () => {
     expect(await ids(work, { untilMs: Date.parse("2026-03-02") })).toEqual(["t1"]);
     expect(await ids(work, { sinceMs: Date.parse("2026-04-01") })).toEqual([]);
     expect(await ids(work, { sender: "*@supplier.EXAMPLE" })).toEqual(["t1"]);
+    expect(await ids(work, { sender: "*@supplier.ex\u200bample." })).toEqual(["t1"]);
     expect(await ids(work, { sender: "lab" })).toEqual([]);
     expect(await ids(work, { mailbox: "lab" })).toEqual(["t2"]);
     expect(await ids(work, { search: "CLINIC" })).toEqual(["t2"]);

@@ -110,6 +110,17 @@ describe("an expected transfer", () => {
     await expected.close();
   });
 
+  test("is recognised however its sender is spelled, unless the spelling is not valid text", async () => {
+    const { expected, told } = await start(on(1, "12:00"), {});
+    expected.discovered(arrival(on(3, "05:00"), "anna@ba\u200bnk。example."));
+    await expected.check("m", on(3, "06:00"));
+    expect(told).toEqual([]);
+    expected.discovered(arrival(on(4, "05:00"), "anna\ud800@bank.example"));
+    await expected.check("m", on(4, "06:00"));
+    expect(told).toHaveLength(1);
+    await expected.close();
+  });
+
   test("is judged by each rule alone", async () => {
     const lab = { ...bank, sender: "*@lab.example", described: "lab" };
     const { expected, told } = await start(on(1, "12:00"), { rules: [bank, lab] });

@@ -152,6 +152,12 @@ describe("the checksums file is parsed", () => {
     expect(parseChecksums(bytes, "text/csv", filesOf(["a.txt"])).subject).toBe("x".repeat(1_000));
   });
 
+  test("with a long subject that is cut, and never with half a character", () => {
+    const bytes = writeChecksumCsv(PLAIN_FORM, `x${"👍".repeat(600)}`, rowsOf(["a.txt"]));
+    const { subject } = parseChecksums(bytes, "text/csv", filesOf(["a.txt"]));
+    expect(subject).toBe(`x${"👍".repeat(499)}\ufffd`);
+  });
+
   test("despite quotes in names that are not doubled", () => {
     const text = 'Subject,Hi\nFile Name,Checksum\n"a, "b" c.txt","0123456789abcdef (MD5)"\n';
     const report = parseChecksums(Buffer.from(text), "text/csv", filesOf(['a, "b" c.txt']));

@@ -1,0 +1,51 @@
+/** The normal form of texts, in which an operator's patterns are compared with a sender's texts. */
+import { foldName } from "./fold-name.ts";
+import { matchesGlob } from "./glob.ts";
+
+/**
+ * The form of a text or a pattern. The form of a form is the same form. `undefined` if the text holds a lone surrogate,
+ * which programs read in different ways. A pattern keeps its `*` and `?`; in full width they have the same meaning.
+ */
+export type NormalForm = (text: string) => string | undefined;
+
+/** Ignores case, width, Unicode form, invisible and control characters, and blanks at the ends. Joins other blanks. */
+export function textForm(text: string): string | undefined {
+  if (!text.isWellFormed()) return undefined;
+  const folded = foldName(text.normalize("NFKC").replace(INVISIBLE, ""));
+  // Whether a sigma is final depends on its neighbours, which a pattern need not name.
+  return folded.replaceAll("ς", "σ").replace(BLANKS, " ").trim().normalize("NFKC");
+}
+
+/** Also ignores blanks beside dots, and dots at the end. */
+export function fileNameForm(name: string): string | undefined {
+  return textForm(name)
+    ?.replace(/ ?\. ?/g, ".")
+    .replace(LAST_DOTS, "");
+}
+
+/** Also ignores all blanks, and dots at the end. An ideographic full stop is a dot, as in domain names. */
+export function addressForm(address: string): string | undefined {
+  return textForm(address)?.replaceAll(" ", "").replaceAll("。", ".").replace(LAST_DOTS, "").normalize("NFC");
+}
+
+/**
+ * Matches texts against a pattern with `*` and `?`. Without a pattern, every text matches. A text without a normal form
+ * matches no pattern.
+ */
+export function makeMatcher(pattern: string | undefined, form: NormalForm): (text: string) => boolean {
+  if (pattern === undefined) return () => true;
+  const glob = form(pattern);
+  return (text) => {
+    const own = form(text);
+    return own !== undefined && glob !== undefined && matchesGlob(own, glob);
+  };
+}
+
+/** `foldName` drops the other invisible characters. */
+const INVISIBLE = /\p{Cf}|(?!\s)\p{Cc}/gu;
+
+/** The blank of Braille is a symbol. */
+const BLANKS = /[\s\u2800]+/g;
+
+/** The look-behind keeps this linear for long runs in the middle. */
+const LAST_DOTS = /(?<!\.)\.+$/;

@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { addressForm, fileNameForm, makeMatcher, textForm } from "../../../src/base/normal-form.ts";
+
+const FORMS = Object.entries({ textForm, fileNameForm, addressForm });
+/** Ideographs and characters for private use have only one spelling. */
+const CHARACTERS = Array.from({ length: 0x110000 }, (_, code) => String.fromCodePoint(code)).filter(
+  (character) => /(?!\p{Unified_Ideograph}|\p{Co}|\p{Cs})\p{Assigned}/u.test(character),
+);
+const text = fc.oneof(
+  fc.string({
+    unit: fc.constantFrom(..."aAeßΣς .。・¨´…İı\u0301\u0345\u3099ｶﾞ\u00a0\u200b\t\u2800*?@"),
+    maxLength: 12,
+  }),
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: "grapheme" }),
+);
+
+describe("the normal form", () => {
+  test.each(FORMS)(
+    "stays the same if it is made again, and ignores case and Unicode form (%s)",
+    (_, form) => {
+      const changed = CHARACTERS.filter((character) => {
+        const own = form(`a${character}b`);
+        const others = [own ?? "", ...respell(`a${character}b`)];
+        return others.some((other) => form(other) !== own);
+      });
+      expect(changed).toEqual([]);
+      fc.assert(
+        fc.property(text, (given) => {
+          const own = form(given) ?? "";
+          for (const other of [own, ...respell(given)]) expect(form(other)).toBe(own);
+        }),
+        { numRuns: 2_000 },
+      );
+    },
+  );
+
+  test.each(FORMS)("ignores invisible and control characters, wherever they are (%s)", (_, form) => {
+    const invisible = CHARACTERS.filter((it) =>
+      /[\p{Default_Ignorable_Code_Point}\p{Cf}]|(?!\s)\p{Cc}/u.test(it),
+    );
+    expect(
+      invisible.filter(
+        (it) => form(`${it}a${it}\u0345${it}\u0301.${it}ｶ${it}ﾞ${it}`) !== form("a\u0345\u0301.ｶﾞ"),
+      ),
+    ).toEqual([]);
+    fc.assert(
+      fc.property(text, fc.array(fc.constantFrom("", ...invisible), { minLength: 1 }), (given, added) => {
+        const other = [...given].map((character, at) => character + added[at % added.length]).join("");
+        expect(form(added[0] + other)).toBe(form(given));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    ["  Two \u00a0\n words\u3000", "two words"],
+    ["\ufeffZero\u200bwidth\u00ad, \u202egpj\u202c \u0000\u009b\ufe0f", "zerowidth, gpj"],
+    ["ＷＩＤＥ ﬁ ｶﾞ", "wide fi ガ"],
+    ["ΟΔΟΣ ΣΑΣ", "οδοσ σασ"],
+    ["STRAẞE straße", "strasse strasse"],
+    ["Gro\u0308sse", "grösse"],
+    ["unknown \u0378 \ue000", "unknown \u0378 \ue000"],
+    [" . ", "."],
+  ])("of the text %j is %j", (given, form) => {
+    expect(textForm(given)).toBe(form);
+  });
+
+  test.each([
+    ["Evil.EXE. . .", "evil.exe"],
+    ["evil . exe", "evil.exe"],
+    ["evil․exe…", "evil.exe"],
+    [" .exe", ".exe"],
+    ["two words.txt", "two words.txt"],
+    ["...", ""],
+  ])("of the file name %j is %j", (given, form) => {
+    expect(fileNameForm(given)).toBe(form);
+  });
+
+  test.each([
+    [" Anna @ supplier.example. ", "anna@supplier.example"],
+    ["ａnna＠supplier．example", "anna@supplier.example"],
+    ["anna@supplier。example｡", "anna@supplier.example"],
+    ["*@*.Example", "*@*.example"],
+  ])("of the address %j is %j", (given, form) => {
+    expect(addressForm(given)).toBe(form);
+  });
+
+  test.each(FORMS)("is missing for half a character (%s)", (_, form) => {
+    expect(["\ud800", "a\udfff", "\udc00\ud800"].map(form)).toEqual([undefined, undefined, undefined]);
+  });
+
+  test.each(FORMS)("I8 bounded: is soon made, whatever a sender writes (%s)", (_, form) => {
+    const beganMs = performance.now();
+    for (const piece of [".", " ", ". ", "\u200b", "。", "\u0301", "a."]) {
+      expect(form(`${piece.repeat(100_000)}x`)).toMatch(/x$/);
+    }
+    // It takes a hundredth of that on an idle machine.
+    expect(performance.now() - beganMs).toBeLessThan(10_000);
+  });
+});
+
+describe("a matcher", () => {
+  test("compares forms: `*` and `?` stay special, also in full width", () => {
+    const matches = makeMatcher("Ｐart-？.＊", fileNameForm);
+    expect(["part-1.pdf", "PART-\u200b1.pdf.", "part-.pdf", "part-12.pdf"].map(matches)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test("matches every text without a pattern, and no text or pattern without a form", () => {
+    expect(makeMatcher(undefined, textForm)("\ud800")).toBe(true);
+    expect(makeMatcher("*", textForm)("\ud800")).toBe(false);
+    expect(makeMatcher("*\ud800", textForm)("a")).toBe(false);
+  });
+});
+
+function respell(given: string): string[] {
+  const forms = (["NFKD", "NFKC", "NFD", "NFC"] as const).map((form) => given.normalize(form));
+  // The mark for iota becomes a letter in upper case, so other marks would move.
+  const [decomposed = ""] = forms;
+  const upper = decomposed.replace(/\P{M}+/gu, (letters) => letters.toUpperCase());
+  return [upper, decomposed.toLowerCase(), ...forms];
+}

@@ -1,0 +1,260 @@
+/** Senders choose names, subjects and addresses: however they spell them, they do not slip past a route. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { safeNames } from "../../../src/inbox/names.ts";
+import {
+  ROUTE_ACTIONS,
+  type Route,
+  type RouteAction,
+  type RouteConditions,
+} from "../../../src/model/mailbox.ts";
+import { compareWith, decideRoute, type RouteFacts } from "../../../src/model/route.ts";
+
+const INVISIBLE = Array.from({ length: 0x110000 }, (_, code) => code)
+  .filter((code) => code < 0xd800 || code > 0xdfff)
+  .map((code) => String.fromCodePoint(code))
+  .filter((character) => /[\p{Default_Ignorable_Code_Point}\p{Cf}]|(?!\s)\p{Cc}/u.test(character));
+
+/** Half a character. */
+const HALF = "\ud800";
+
+function facts({
+  sender = "anna@supplier.example",
+  subject = "",
+  fileNames = [] as readonly string[],
+}): RouteFacts {
+  return { sender, subject, fileNames, bytes: 0 };
+}
+
+function actionFor(action: RouteAction, when: RouteConditions, given: RouteFacts): RouteAction | undefined {
+  const otherwise = action === "deliver" ? "hold" : "deliver";
+  return decideRoute({ routes: [{ name: "r", action, when }], otherwise }, given)?.action;
+}
+
+const EXE = { file: ["*.exe"] };
+
+describe("a route for files", () => {
+  test.each([
+    "evil.exe.",
+    "evil.exe...",
+    "evil.exe ",
+    "evil.exe . .",
+    " evil.exe",
+    "evil.exe\u00a0",
+    "evil.exe\u3000\t",
+    "evil .exe",
+    "evil. exe",
+    "evil.\u00a0exe",
+    "evil.e\u200bxe",
+    "evil.ex\u00ade",
+    "evil.exe\ufeff",
+    "evil.ｅｘｅ",
+    "evil．EXE",
+    "evil․exe",
+    "evil.exe\ufe0f",
+    "evil.\u{e0065}exe",
+    "evil.\u202eexe\u202c",
+    "evil.e\u0000xe",
+    "evil.exe\u0085",
+    "evil.exe\u2800",
+    "evil.ᵉˣᵉ",
+    "evil.ⓔxe",
+  ])("matches %j", (name) => {
+    expect(actionFor("hold", EXE, facts({ fileNames: [name] }))).toBe("hold");
+  });
+
+  test.each(["evil.exe.txt", "evil-exe", "evil.e_xe", "evil.éxe", "exe"])("does not match %j", (name) => {
+    expect(actionFor("hold", EXE, facts({ fileNames: [name] }))).toBe("deliver");
+  });
+
+  test("may itself be spelled in other ways", () => {
+    for (const pattern of ["*.EXE", "＊．ｅｘｅ", "*.exe.", " *.exe ", "*.e\u200bxe"]) {
+      expect(actionFor("hold", { file: [pattern] }, facts({ fileNames: ["a.exe"] }))).toBe("hold");
+      expect(actionFor("hold", { file: [pattern] }, facts({ fileNames: ["a.txt"] }))).toBe("deliver");
+    }
+  });
+
+  test("is asked about every name: one of them has to match", () => {
+    expect(actionFor("hold", EXE, facts({ fileNames: ["a.txt", "b.txt", "b~1.exe"] }))).toBe("hold");
+  });
+
+  test("catches each name that is delivered as a program, by the name as sent alone and with the delivered one", () => {
+    const unit = fc.oneof(
+      {
+        weight: 5,
+        arbitrary: fc.constantFrom(..."..eExXaA /\\:-_~\u00a0\u3000\t\nｅｘ．․…é", HALF, "exe", ".exe"),
+      },
+      { weight: 2, arbitrary: fc.constantFrom(...INVISIBLE) },
+      { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 2 }) },
+    );
+    const ending = fc.constantFrom("", ".", " ", ". .", "\u200b", "\ufe0f.", "\u00ad \u200b");
+    const name = fc
+      .tuple(
+        fc.string({ unit, maxLength: 12 }),
+        fc.constantFrom("", ".exe", ".E\u200bxE", ".ex\ufeffe"),
+        ending,
+      )
+      .map((parts) => parts.join(""));
+    let programs = 0;
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1, maxLength: 3 }), (names) => {
+        const files = names.map((each, at) => ({ id: String(at), name: each }));
+        for (const [id, delivered] of safeNames(files, ["transfer.json"])) {
+          if (!/\.exe$/i.test(delivered)) continue;
+          const sent = names[Number(id)] ?? "";
+          expect(actionFor("hold", EXE, facts({ fileNames: [sent] }))).toBe("hold");
+          expect(actionFor("hold", EXE, facts({ fileNames: [sent, delivered] }))).toBe("hold");
+          if (sent !== delivered) programs++;
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(programs).toBeGreaterThan(500);
+  });
+});
+
+describe("a route for senders", () => {
+  const when = { sender: ["*@evil.example"] };
+
+  test.each([
+    "bo@evil.example.",
+    " bo@evil.example\u00a0",
+    "bo@ evil .example",
+    "BO@EVIL.EXAMPLE",
+    "bo@evil。example",
+    "bo@evil．example｡",
+    "bo＠ｅｖｉｌ.example",
+    "bo@ev\u200bil.example",
+    "bo@evil.exam\u00adple",
+    "bo@evil.example\u202c",
+    "bo@evil.example\u0000",
+  ])("matches %j", (sender) => {
+    expect(actionFor("hold", when, facts({ sender }))).toBe("hold");
+    expect(actionFor("deliver", when, facts({ sender }))).toBe("deliver");
+  });
+
+  test.each(["bo@evil.example.org", "bo@evilexample", "bo@evil-example", "evil.example"])(
+    "does not match %j",
+    (sender) => {
+      expect(actionFor("hold", when, facts({ sender }))).toBe("deliver");
+      expect(actionFor("deliver", when, facts({ sender }))).toBe("hold");
+    },
+  );
+});
+
+describe("a route for subjects", () => {
+  const when = { subject: ["*Urgent order*"] };
+
+  test.each([
+    "URGENT ORDER",
+    "Re: urgent  order 4",
+    "urgent\u00a0order",
+    "urgent\r\n order",
+    "ur\u200bgent o\u00adrder",
+    "ｕｒｇｅｎｔ　ｏｒｄｅｒ",
+    "\u202eurgent\u202c order",
+    "urgent\ufe0f order\u0007",
+    "𝐮𝐫𝐠𝐞𝐧𝐭 𝑜𝑟𝑑𝑒𝑟",
+  ])("matches %j", (subject) => {
+    expect(actionFor("hold", when, facts({ subject }))).toBe("hold");
+  });
+
+  test.each(["urgentorder", "urgent-order", "order urgent", ""])("does not match %j", (subject) => {
+    expect(actionFor("hold", when, facts({ subject }))).toBe("deliver");
+  });
+
+  test("treats a Greek word alike at its end and in its middle", () => {
+    expect(actionFor("hold", { subject: ["*ΤΙΜΟΣ*"] }, facts({ subject: "τιμοσα" }))).toBe("hold");
+    expect(actionFor("hold", { subject: ["*τιμος"] }, facts({ subject: "ΤΙΜΟΣ" }))).toBe("hold");
+  });
+});
+
+describe("the decision", () => {
+  test("stays the same, whatever case, width and invisible characters a sender adds", () => {
+    const word = fc.string({ unit: fc.constantFrom(..."abAB.@ -é1"), maxLength: 6 });
+    const pattern = fc.string({ unit: fc.constantFrom(..."abAB.@*?é1"), minLength: 1, maxLength: 4 });
+    const patterns = fc.option(fc.array(pattern, { minLength: 1, maxLength: 2 }), { nil: undefined });
+    const route = fc.record({
+      name: fc.constant("r"),
+      action: fc.constantFrom(...ROUTE_ACTIONS),
+      when: fc.record({ sender: patterns, subject: patterns, file: patterns }),
+    });
+    const disguise = fc.array(
+      fc.tuple(fc.constantFrom(same, upper, lower, wide), fc.constantFrom("", ...INVISIBLE)),
+      { minLength: 1, maxLength: 8 },
+    );
+    fc.assert(
+      fc.property(
+        fc.array(route, { maxLength: 3 }),
+        word,
+        word,
+        word,
+        disguise,
+        (routes, sender, subject, name, by) => {
+          const routing = { routes, otherwise: "deliver" } as const;
+          const plain = decideRoute(routing, facts({ sender, subject, fileNames: [name] }));
+          const [other, title, file] = [sender, subject, name].map((text) => disguised(text, by));
+          const decision = decideRoute(
+            routing,
+            facts({ sender: other, subject: title, fileNames: [file ?? ""] }),
+          );
+          expect(decision?.route).toBe(plain?.route);
+          expect(decision?.action).toBe(plain?.action);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    ["sender", { sender: ["*"] }, facts({ sender: `anna${HALF}@supplier.example` })],
+    ["subject", { subject: ["*"] }, facts({ subject: HALF })],
+    ["file", { file: ["*"] }, facts({ fileNames: [`a${HALF}.xml`] })],
+  ] as const)(
+    "about a %s with half a character: no route delivers it, and every route may hold it",
+    (key, when, given) => {
+      expect(actionFor("deliver", when, given)).toBe("hold");
+      const trusting = compareWith({ name: "r", action: "deliver", when }, given);
+      expect(trusting.conditions[0]?.text).toMatch(/ is not valid text, so it does not match \*$/);
+      for (const action of ["hold", "ignore"] as const) {
+        const route: Route = { name: "r", action, when: { [key]: ["nothing like it"] } };
+        const { match, conditions } = compareWith(route, given);
+        expect(match).toBe("yes");
+        expect(conditions[0]?.text).toMatch(
+          /^the \w+ ".*\\ud800.*" is not valid text, and may mean nothing like it$/,
+        );
+      }
+    },
+  );
+
+  test("about half a character in one file leaves the other files to a route that delivers", () => {
+    expect(actionFor("deliver", { file: ["*.xml"] }, facts({ fileNames: [HALF, "a.xml"] }))).toBe("deliver");
+    expect(actionFor("deliver", { file: ["*.xml"] }, facts({ fileNames: [`${HALF}.xml`, "a.pdf"] }))).toBe(
+      "hold",
+    );
+  });
+
+  test("about half a character still needs the other conditions", () => {
+    const when = { subject: ["x"], sender: ["*@evil.example"] };
+    expect(actionFor("hold", when, facts({ subject: HALF }))).toBe("deliver");
+    expect(actionFor("hold", when, facts({ subject: HALF, sender: "bo@evil.example" }))).toBe("hold");
+  });
+});
+
+type Respell = (character: string) => string;
+const same: Respell = (character) => character;
+const upper: Respell = (character) => character.toUpperCase();
+const lower: Respell = (character) => character.toLowerCase();
+const wide: Respell = (character) => {
+  if (character === " ") return "\u3000";
+  return /[!-~]/.test(character) ? String.fromCharCode(character.charCodeAt(0) + 0xfee0) : character;
+};
+
+function disguised(text: string, by: readonly (readonly [Respell, string])[]): string {
+  const [, last = ""] = by.at(-1) ?? [];
+  const units = [...text].map((character, at) => {
+    const [respell = same, added = ""] = by[at % by.length] ?? [];
+    return added + respell(character);
+  });
+  return units.join("") + last;
+}
