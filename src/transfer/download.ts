@@ -2,6 +2,7 @@
  * The story of one transfer: open → reuse or fetch → verify → unpack → check → deliver. Each step is safe to run twice, and
  * only the last one is visible outside. The ledger records every outcome.
  */
+import { faultOfDisk } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
@@ -131,7 +132,8 @@ function watchRun(run: Run): { close(): void } {
 
 async function settle(run: Run, error: unknown): Promise<Outcome> {
   const { endedBy, isDecided } = run;
-  const fault = endedBy === undefined || isDecided ? asFault(error) : new Fault(endedBy);
+  const own = asFault(faultOfDisk(error, run.stage?.folder ?? run.key));
+  const fault = endedBy === undefined || isDecided ? own : new Fault(endedBy);
   // A refusal that cannot be counted is counted by the next one.
   if (fault.code === "PASSWORD_REFUSED") await refusePassword(run).catch(() => {});
   return outcomeOf(run, fault);
