@@ -13,7 +13,6 @@ import type { HistoryEntry, HistoryQuery, JournalKind, JournalPage } from "../mo
 
 const DEFAULT_LIMIT = 50;
 const MAX_GONE = 1_000;
-const DAY_MS = 24 * 60 * 60_000;
 
 export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts {
   const isAlone = queue === "embedded";
@@ -78,10 +77,10 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
   );
 }
 
-/** Transfers that ended as `gone` within the last day and still are: the status shows them also after a restart. */
-export async function readGone(folders: PeekedFolders, nowMs: number): Promise<TransferRecord[]> {
+/** Transfers that ended as `gone` since then and still are: the status shows them, whichever process has ended them. */
+export async function readGone(folders: PeekedFolders, sinceMs: number): Promise<TransferRecord[]> {
   const ledger = peekLedger(folders);
-  const past = await readPast(folders.work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MAX_GONE });
+  const past = await readPast(folders.work, { state: "gone", sinceMs, limit: MAX_GONE });
   const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }
