@@ -23,7 +23,7 @@ interface Worker {
 }
 
 /** One run of a scenario, from its start. Checks return the first problem. */
-export interface Run {
+interface Run {
   readonly disk: ModelDisk;
   readonly workers: readonly Worker[];
   /** The state of everything besides the disk and the processes. */

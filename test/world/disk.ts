@@ -46,7 +46,7 @@ export class FolderEntry extends Entry {
   name = "";
 }
 
-export class LinkEntry extends Entry {
+class LinkEntry extends Entry {
   readonly kind = "link";
   target = "";
 }
@@ -107,16 +107,13 @@ export class SimulatedDisk {
     for (;;) {
       const [name, ...rest] = segments;
       if (name === undefined) return { folder: folder.parent ?? folder, name: folder.name, entry: folder };
-      const isUp = name === "..";
-      const entry = isUp ? folder.parent : folder.entries.get(name);
+      const entry = name === ".." ? folder.parent : folder.entries.get(name);
       const isLast = rest.length === 0;
-      if (entry?.kind === "link" && (!isLast || isFollowed)) {
-        const start = entry.target.startsWith("/") ? "" : `${pathOf(folder)}/`;
-        return this.find([`${start}${entry.target}`, ...rest].join("/"), isFollowed, hops + 1);
+      if (entry?.kind === "link" && (isFollowed || !isLast)) {
+        return this.find([targetOf(entry, folder), ...rest].join("/"), isFollowed, hops + 1);
       }
-      if (isLast && !isUp) return { folder, name, entry };
-      if (entry?.kind !== "folder") throw failure(entry === undefined ? "ENOENT" : "ENOTDIR", path);
-      [folder, segments] = [entry, rest];
+      if (isLast && name !== "..") return { folder, name, entry };
+      [folder, segments] = [asFolder(entry, path), rest];
     }
   }
 
@@ -456,6 +453,15 @@ function survivingBytes(entry: FileEntry, random: Random): Buffer {
 
 function lostBytes({ bytes, durableBytes }: FileEntry): Buffer {
   return Buffer.concat([durableBytes, Buffer.alloc(Math.max(0, bytes.length - durableBytes.length))]);
+}
+
+function targetOf({ target }: LinkEntry, folder: FolderEntry): string {
+  return target.startsWith("/") ? target : `${pathOf(folder)}/${target}`;
+}
+
+function asFolder(entry: AnyEntry | undefined, path: string): FolderEntry {
+  if (entry?.kind === "folder") return entry;
+  throw failure(entry === undefined ? "ENOENT" : "ENOTDIR", path);
 }
 
 export function pathOf(folder: FolderEntry): string {

@@ -98,7 +98,7 @@ export type Happening =
       readonly number: number;
     };
 
-export interface PlannedHappening {
+interface PlannedHappening {
   readonly atMs: number;
   readonly what: Happening;
 }

@@ -25,7 +25,7 @@ export interface Ground {
   post(url: URL, body: string): Promise<{ readonly status: number; readonly retryAfter: string | undefined }>;
 }
 
-export interface Watch {
+interface Watch {
   readonly process: Process;
   readonly folder: string;
   readonly events: FolderEvents;

@@ -91,6 +91,6 @@ function isBefore(one: Planned, other: Planned): boolean {
 }
 
 /** All promises that can settle without an event have settled. */
-export function settle(): Promise<void> {
+function settle(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

@@ -64,7 +64,7 @@ export class SimulatedService {
   }
 }
 
-export function transferIdOf(trackingId: string, address: string): string {
+function transferIdOf(trackingId: string, address: string): string {
   return createHash("sha256")
     .update(`${trackingId} ${canonicalAddress(address)}`)
     .digest("hex")

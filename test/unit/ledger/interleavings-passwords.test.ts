@@ -5,8 +5,8 @@ import { FileAttempts } from "../../../src/ledger/attempts.ts";
 import { nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
-import { INBOX, M1, M2, makeWorkFolder, PATHS } from "../../support/ledger-run.ts";
 import type { ModelDisk } from "../../support/model-disk.ts";
+import { INBOX, M1, M2, makeWorkFolder, PATHS } from "../../support/model-ledger.ts";
 import {
   explore,
   formatViolation,

@@ -9,8 +9,8 @@ import { LedgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { nextRound } from "../../../src/model/record.ts";
-import { T1 } from "../../support/ledger-run.ts";
 import { ModelDisk } from "../../support/model-disk.ts";
+import { T1 } from "../../support/model-ledger.ts";
 
 const NAME = nameOf(T1);
 const GONE: EndRecord = { ...T1, state: "gone", reason: "expired" };
