@@ -1,4 +1,6 @@
-/** I1, I2, I7: one transfer of each kind, and a kill, a power cut or a pause at each step of the disk. */
+/**
+ * I1 whole or nothing, I2 once: one transfer of each kind, and a kill, a power cut or a pause at each step of the disk.
+ */
 import { describe, expect, test } from "vitest";
 import { SITES, walk } from "../../world/walk.ts";
 

@@ -1,4 +1,7 @@
-/** I1 to I8 in simulated worlds: those that once failed, and some others, always the same. */
+/**
+ * I1 whole or nothing, I2 once, I3 no burnt transfers, I4 no leaks, I5 no escape, I7 nothing silent: in simulated worlds that
+ * once failed, and in some others, always the same.
+ */
 import { expect, test } from "vitest";
 import { makePlan } from "../../world/plan.ts";
 import { runPlan } from "../../world/run.ts";
