@@ -157,7 +157,8 @@ export class Process implements Owner, Machine {
   }
 
   /** One step of the disk: it takes time, and may fail, or be the last one. */
-  async #step(step: Step): Promise<void> {
+  async #step({ path, ...rest }: Step): Promise<void> {
+    const step = { ...rest, path: this.#ground.disk.nameOf(path) };
     this.steps++;
     if (this.isDead) return new Promise(() => {});
     if (this.killsIn === undefined || step.path.includes(`/${this.killsIn}/`)) this.stepsToLive--;
@@ -274,6 +275,7 @@ export class Process implements Owner, Machine {
       return look();
     };
     return {
+      at: (name) => `/proc/self/fd/${open.fd}/${name}`,
       write: async (content) => {
         await this.#step({ type: "change", path, entry });
         open.write(content);

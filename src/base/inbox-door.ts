@@ -1,0 +1,183 @@
+/**
+ * The door to the inboxes: everything that Inlet creates, renames or removes below an inbox goes through here.
+ *
+ * A consumer may replace a folder below an inbox with a symbolic link at any moment. So the folders on the way are opened
+ * one by one, from the inbox's root on, and no link is followed. Names are then resolved in the open folder, through
+ * `/proc/self/fd`, and a later replacement has no effect. The administrator chooses the root: it may be reached through links.
+ */
+import { join } from "node:path";
+import { type Disk, type DiskFolder, FolderSyncs } from "./disk.ts";
+import { Fault, systemCode } from "./faults.ts";
+
+/** A folder of an inbox, open until the work with it is done. */
+export interface InboxFolder {
+  /** The path of an entry. Throws `TARGET_UNSAFE` for anything but a plain name. */
+  at(name: string): string;
+  sync(): Promise<void>;
+}
+
+/** Creates the folder at this path. May fail because the name is taken. */
+export type MakeFolder = (path: string) => Promise<void>;
+
+/** Why an entry cannot get a name. */
+export const TAKEN: ReadonlySet<string> = new Set(["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"]);
+/** Why a link or a file cannot be opened as a folder. */
+const NO_FOLDER: ReadonlySet<string> = new Set(["ENOTDIR", "ELOOP"]);
+/** Folders that are remembered as synced. Beyond that, all are forgotten. */
+const MAX_DURABLE = 10_000;
+/** How often a folder is opened again that consumers remove at the same time. */
+const MAX_ATTEMPTS = 20;
+
+export class InboxDoor {
+  readonly #disk: Disk;
+  readonly #syncs: FolderSyncs;
+  /** Paths of folders whose names this process has synced. */
+  readonly #durable = new Set<string>();
+  #hasProc = false;
+
+  constructor(disk: Disk, syncs = new FolderSyncs(disk)) {
+    this.#disk = disk;
+    this.#syncs = syncs;
+  }
+
+  /**
+   * Opens a folder, as a path from the inbox's root, and runs `work` with it. `undefined`, without a run, if the folder is
+   * missing. Throws `TARGET_UNSAFE` if a link or a file is in the way, `INBOX_MISSING`, and `PROC_MISSING`.
+   */
+  async inFolder<Result>(
+    root: string,
+    folder: string,
+    work: (folder: InboxFolder) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const open = await unlessMissing(this.#open(root, folder, undefined));
+    return open && this.#use(open, join(root, folder), work);
+  }
+
+  /**
+   * The same, but creates missing folders with `make`, and syncs them. Both run again if they fail with `ENOENT`, because
+   * consumers may remove folders at any moment.
+   */
+  async inMadeFolder<Result>(
+    root: string,
+    folder: string,
+    make: MakeFolder,
+    work: (folder: InboxFolder) => Promise<Result>,
+  ): Promise<Result> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#use(await this.#open(root, folder, make), join(root, folder), work);
+      } catch (error) {
+        if (systemCode(error) !== "ENOENT" || attempt === MAX_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  async #use<Result>(
+    open: DiskFolder,
+    path: string,
+    work: (folder: InboxFolder) => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      return await work({
+        at: (name) => entryOf(open, name, path),
+        sync: () => this.#syncs.syncOpen(open),
+      });
+    } finally {
+      await open.close();
+    }
+  }
+
+  async #open(root: string, folder: string, make: MakeFolder | undefined): Promise<DiskFolder> {
+    let open = await this.#openRoot(root);
+    let path = root;
+    for (const name of folder === "" ? [] : folder.split("/")) {
+      const above = open;
+      path = join(path, name);
+      try {
+        open = await this.#openBelow(above, entryOf(above, name, path), path, make);
+      } finally {
+        await above.close();
+      }
+    }
+    return open;
+  }
+
+  /** A missing inbox is never created here: its disk may not be mounted. */
+  async #openRoot(root: string): Promise<DiskFolder> {
+    const open = await this.#disk.openFolder(root, "follow").catch((error: unknown) => {
+      throw systemCode(error) === "ENOENT" ? new Fault("INBOX_MISSING", { detail: root }) : error;
+    });
+    try {
+      this.#hasProc ||= (await this.#disk.kindOf(open.at("."))) === "folder";
+      if (!this.#hasProc) throw new Fault("PROC_MISSING", { detail: open.at("") });
+      return open;
+    } catch (error) {
+      await open.close();
+      throw error;
+    }
+  }
+
+  /** `entry`: the way to it through the folder above. `path`: for people. */
+  async #openBelow(
+    above: DiskFolder,
+    entry: string,
+    path: string,
+    make: MakeFolder | undefined,
+  ): Promise<DiskFolder> {
+    const opening = this.#openEntry(entry, path);
+    if (make === undefined) return opening;
+    const known = await unlessMissing(opening);
+    if (known !== undefined && this.#durable.has(path)) return known;
+    if (known === undefined) {
+      await make(entry).catch((error: unknown) => {
+        // Another process has created an entry of that name.
+        if (!TAKEN.has(systemCode(error))) throw error;
+      });
+    }
+    const open = known ?? (await this.#openEntry(entry, path));
+    try {
+      // Its creator may not have synced it: a power cut would remove the delivery with it.
+      await this.#syncs.syncOpen(above);
+    } catch (error) {
+      await open.close();
+      throw error;
+    }
+    if (this.#durable.size >= MAX_DURABLE) this.#durable.clear();
+    this.#durable.add(path);
+    return open;
+  }
+
+  async #openEntry(entry: string, path: string): Promise<DiskFolder> {
+    try {
+      return await this.#disk.openFolder(entry);
+    } catch (error) {
+      if (!NO_FOLDER.has(systemCode(error))) throw error;
+      const kind = await this.#disk.kindOf(entry).catch(() => undefined);
+      const found = kind === undefined || kind === "folder" ? "link or a file" : kind;
+      throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${found}`, cause: error });
+    }
+  }
+}
+
+/** The folder above a path, which is empty for an entry of the root, and the last name. */
+export function splitPath(path: string): { readonly parent: string; readonly name: string } {
+  const at = path.lastIndexOf("/");
+  return { parent: path.slice(0, Math.max(at, 0)), name: path.slice(at + 1) };
+}
+
+/** Whether a text is the name of one entry, and leads nowhere else. */
+export function isPlainName(name: string): boolean {
+  return !["", ".", ".."].includes(name) && !/[/\0]/.test(name);
+}
+
+function unlessMissing(opening: Promise<DiskFolder>): Promise<DiskFolder | undefined> {
+  return opening.catch((error: unknown) => {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  });
+}
+
+function entryOf(folder: DiskFolder, name: string, path: string): string {
+  if (!isPlainName(name)) throw new Fault("TARGET_UNSAFE", { detail: `${path}: ${JSON.stringify(name)}` });
+  return folder.at(name);
+}
