@@ -7,7 +7,7 @@
  */
 import { join } from "node:path";
 import { type Disk, type DiskFolder, FolderSyncs } from "./disk.ts";
-import { Fault, systemCode } from "./faults.ts";
+import { Fault, systemCode, tolerate } from "./faults.ts";
 
 /** A folder of an inbox, open until the work with it is done. */
 export interface InboxFolder {
@@ -16,13 +16,11 @@ export interface InboxFolder {
   sync(): Promise<void>;
 }
 
-/** Creates the folder at this path. May fail because the name is taken. */
+/** Creates a missing folder. May fail because its name is taken. */
 export type MakeFolder = (path: string) => Promise<void>;
 
 /** Why an entry cannot get a name. */
-export const TAKEN: ReadonlySet<string> = new Set(["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"]);
-/** Why a link or a file cannot be opened as a folder. */
-const NO_FOLDER: ReadonlySet<string> = new Set(["ENOTDIR", "ELOOP"]);
+export const TAKEN: readonly string[] = ["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"];
 /** Folders that are remembered as synced. Beyond that, all are forgotten. */
 const MAX_DURABLE = 10_000;
 /** How often a folder is opened again that consumers remove at the same time. */
@@ -49,12 +47,12 @@ export class InboxDoor {
     folder: string,
     work: (folder: InboxFolder) => Promise<Result>,
   ): Promise<Result | undefined> {
-    const open = await unlessMissing(this.#open(root, folder, undefined));
-    return open && this.#use(open, join(root, folder), work);
+    const open = await this.#open(root, folder).catch(tolerate("ENOENT"));
+    return open && this.#use(open, work);
   }
 
   /**
-   * The same, but creates missing folders with `make`, and syncs them. Both run again if they fail with `ENOENT`, because
+   * The same, but missing folders are created with `make`, and synced. All of it is repeated after an `ENOENT`, because
    * consumers may remove folders at any moment.
    */
   async inMadeFolder<Result>(
@@ -65,36 +63,29 @@ export class InboxDoor {
   ): Promise<Result> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#use(await this.#open(root, folder, make), join(root, folder), work);
+        return await this.#use(await this.#open(root, folder, make), work);
       } catch (error) {
         if (systemCode(error) !== "ENOENT" || attempt === MAX_ATTEMPTS) throw error;
       }
     }
   }
 
-  async #use<Result>(
-    open: DiskFolder,
-    path: string,
-    work: (folder: InboxFolder) => Promise<Result>,
-  ): Promise<Result> {
+  async #use<Result>(open: DiskFolder, work: (folder: InboxFolder) => Promise<Result>): Promise<Result> {
     try {
-      return await work({
-        at: (name) => entryOf(open, name, path),
-        sync: () => this.#syncs.syncOpen(open),
-      });
+      return await work({ at: (name) => entryOf(open, name), sync: () => this.#syncs.syncOpen(open) });
     } finally {
       await open.close();
     }
   }
 
-  async #open(root: string, folder: string, make: MakeFolder | undefined): Promise<DiskFolder> {
+  async #open(root: string, folder: string, make?: MakeFolder): Promise<DiskFolder> {
     let open = await this.#openRoot(root);
     let path = root;
     for (const name of folder === "" ? [] : folder.split("/")) {
       const above = open;
       path = join(path, name);
       try {
-        open = await this.#openBelow(above, entryOf(above, name, path), path, make);
+        open = await this.#openBelow(above, entryOf(above, name), path, make);
       } finally {
         await above.close();
       }
@@ -104,9 +95,8 @@ export class InboxDoor {
 
   /** A missing inbox is never created here: its disk may not be mounted. */
   async #openRoot(root: string): Promise<DiskFolder> {
-    const open = await this.#disk.openFolder(root, "follow").catch((error: unknown) => {
-      throw systemCode(error) === "ENOENT" ? new Fault("INBOX_MISSING", { detail: root }) : error;
-    });
+    const open = await this.#disk.openFolder(root, "follow").catch(tolerate("ENOENT"));
+    if (open === undefined) throw new Fault("INBOX_MISSING", { detail: root });
     try {
       this.#hasProc ||= (await this.#disk.kindOf(open.at("."))) === "folder";
       if (!this.#hasProc) throw new Fault("PROC_MISSING", { detail: open.at("") });
@@ -118,22 +108,13 @@ export class InboxDoor {
   }
 
   /** `entry`: the way to it through the folder above. `path`: for people. */
-  async #openBelow(
-    above: DiskFolder,
-    entry: string,
-    path: string,
-    make: MakeFolder | undefined,
-  ): Promise<DiskFolder> {
+  async #openBelow(above: DiskFolder, entry: string, path: string, make?: MakeFolder): Promise<DiskFolder> {
     const opening = this.#openEntry(entry, path);
     if (make === undefined) return opening;
-    const known = await unlessMissing(opening);
+    const known = await opening.catch(tolerate("ENOENT"));
     if (known !== undefined && this.#durable.has(path)) return known;
-    if (known === undefined) {
-      await make(entry).catch((error: unknown) => {
-        // Another process has created an entry of that name.
-        if (!TAKEN.has(systemCode(error))) throw error;
-      });
-    }
+    // Another process may create an entry of that name first.
+    if (known === undefined) await make(entry).catch(tolerate(...TAKEN));
     const open = known ?? (await this.#openEntry(entry, path));
     try {
       // Its creator may not have synced it: a power cut would remove the delivery with it.
@@ -148,14 +129,12 @@ export class InboxDoor {
   }
 
   async #openEntry(entry: string, path: string): Promise<DiskFolder> {
-    try {
-      return await this.#disk.openFolder(entry);
-    } catch (error) {
-      if (!NO_FOLDER.has(systemCode(error))) throw error;
+    return this.#disk.openFolder(entry).catch(async (error: unknown) => {
+      tolerate("ENOTDIR", "ELOOP")(error);
       const kind = await this.#disk.kindOf(entry).catch(() => undefined);
       const found = kind === undefined || kind === "folder" ? "link or a file" : kind;
       throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${found}`, cause: error });
-    }
+    });
   }
 }
 
@@ -170,14 +149,7 @@ export function isPlainName(name: string): boolean {
   return !["", ".", ".."].includes(name) && !/[/\0]/.test(name);
 }
 
-function unlessMissing(opening: Promise<DiskFolder>): Promise<DiskFolder | undefined> {
-  return opening.catch((error: unknown) => {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  });
-}
-
-function entryOf(folder: DiskFolder, name: string, path: string): string {
-  if (!isPlainName(name)) throw new Fault("TARGET_UNSAFE", { detail: `${path}: ${JSON.stringify(name)}` });
+function entryOf(folder: DiskFolder, name: string): string {
+  if (!isPlainName(name)) throw new Fault("TARGET_UNSAFE", { detail: JSON.stringify(name) });
   return folder.at(name);
 }

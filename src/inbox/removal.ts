@@ -11,7 +11,7 @@ import type { BigIntStats } from "node:fs";
 import { join } from "node:path";
 import { durableStep, systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
-import { Fault, systemCode } from "../base/faults.ts";
+import { Fault, tolerate } from "../base/faults.ts";
 import { chmod, lstat, readdir, rename, rmdir, unlink } from "../base/files.ts";
 import { InboxDoor, type InboxFolder, splitPath } from "../base/inbox-door.ts";
 import { readDeliveryId } from "../model/manifest.ts";
@@ -22,6 +22,8 @@ type Delivery = Parameters<Inbox["removeDelivered"]>[0];
 
 const ASIDE = ".removed";
 const MODE_BITS = 0o7777;
+/** A consumer may remove entries at any moment, and another process of ours may be clearing the same folder. */
+const unlessGone = tolerate("ENOENT");
 
 const door = new InboxDoor(systemDisk);
 
@@ -147,11 +149,6 @@ async function close(aside: string): Promise<boolean> {
 async function isFlat(folder: string): Promise<boolean> {
   const entries = await readdir(folder, { withFileTypes: true });
   return !entries.some((entry) => entry.isDirectory());
-}
-
-/** Another process of ours may be clearing the same folder. */
-function unlessGone(error: unknown): undefined {
-  if (systemCode(error) !== "ENOENT") throw error;
 }
 
 async function isDelivery(folder: string, facts: BigIntStats, { id, placement }: Delivery): Promise<boolean> {

@@ -9,7 +9,7 @@
  */
 import { join, relative } from "node:path";
 import { type Disk, type FolderSyncs, tryRead } from "../base/disk.ts";
-import { Fault, systemCode } from "../base/faults.ts";
+import { Fault, systemCode, tolerate } from "../base/faults.ts";
 import { foldName } from "../base/fold-name.ts";
 import { type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { MANIFEST } from "../model/manifest.ts";
@@ -61,7 +61,8 @@ export class Placing {
   ): Promise<boolean> {
     const { parent } = splitPath(paths[0] ?? "");
     const names = paths.map((path) => this.#claimed(root, path));
-    return this.#options.targets.inParent(root, parent, transfer, async (open) => {
+    const { door, makeFor } = this.#options.targets;
+    return door.inMadeFolder(root, parent, makeFor(transfer), async (open) => {
       if (!(await this.claims.take(ownerOf(id), names))) return false;
       const kinds = paths.map((path) => this.#disk.kindOf(open.at(splitPath(path).name)));
       if ((await Promise.all(kinds)).every((kind) => kind === undefined)) return true;
@@ -73,9 +74,7 @@ export class Placing {
   /** Stores the placement of a stage, with a copy of its manifest. Syncs both, and the folder beside the stage. */
   async write(id: StageId, placement: Placement, manifest: string): Promise<void> {
     const folder = this.#paths.placement(id);
-    await this.#disk.makeFolder(folder, 0o700).catch((error: unknown) => {
-      if (systemCode(error) !== "EEXIST") throw error;
-    });
+    await this.#disk.makeFolder(folder, 0o700).catch(tolerate("EEXIST"));
     await this.#write(join(folder, MANIFEST), manifest);
     await this.#write(join(folder, PLACEMENT), formatPlacement(placement));
     const { syncs } = this.#options;
@@ -131,10 +130,10 @@ export class Placing {
         await open.sync();
       }
     };
-    const { targets } = this.#options;
-    if (await this.#hasPart(id, placement)) await targets.inParent(root, parent, transfer, work);
+    const { door, makeFor } = this.#options.targets;
+    if (await this.#hasPart(id, placement)) await door.inMadeFolder(root, parent, makeFor(transfer), work);
     // A consumer may have taken everything, and removed the folder.
-    else await targets.inExistingParent(root, parent, work);
+    else await door.inFolder(root, parent, work);
     await this.#removeStage(id);
     await this.claims.release(
       ownerOf(id),
@@ -173,7 +172,7 @@ export class Placing {
         const code = systemCode(error);
         // The part may have been placed meanwhile. Without it, a consumer has removed the folder that it goes to.
         const isGone = code === "ENOENT" && (await this.#disk.kindOf(source)) === undefined;
-        if (!isGone && !TAKEN.has(code)) throw error;
+        if (!isGone && !TAKEN.includes(code)) throw error;
       }
     }
   }
@@ -191,18 +190,14 @@ export class Placing {
   /** Its folders are empty, because every part was moved. */
   async #removeStage(id: StageId): Promise<void> {
     for (const folder of [this.#paths.staged(id), this.#paths.beside(id)]) {
-      await this.#disk.removeFolder(folder).catch((error: unknown) => {
-        if (systemCode(error) !== "ENOENT") throw error;
-      });
+      await this.#disk.removeFolder(folder).catch(tolerate("ENOENT"));
     }
   }
 
   /** Replaces the file that an earlier attempt with this stage may have left. */
   async #write(path: string, text: string): Promise<void> {
-    const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
-      if (systemCode(error) !== "EEXIST") throw error;
-      return this.#disk.truncate(path);
-    });
+    const created = await this.#disk.create(path, 0o600).catch(tolerate("EEXIST"));
+    const file = created ?? (await this.#disk.truncate(path));
     try {
       await file.write(text);
       await file.sync();

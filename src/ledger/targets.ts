@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import type { Disk, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
-import { InboxDoor, type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
+import { InboxDoor, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
 import type { Routed } from "../model/record.ts";
 
@@ -28,14 +28,14 @@ export const PARENT = ".parent";
 export class Targets {
   readonly #options: TargetsOptions;
   readonly #disk: Disk;
-  readonly #door: InboxDoor;
+  readonly door: InboxDoor;
   /** Paths of folders that are reserved for deliveries of this process. */
   readonly #taken = new Set<string>();
 
   constructor(options: TargetsOptions) {
     this.#options = options;
     this.#disk = options.disk;
-    this.#door = new InboxDoor(options.disk, options.syncs);
+    this.door = new InboxDoor(options.disk, options.syncs);
   }
 
   /**
@@ -45,7 +45,7 @@ export class Targets {
    */
   takeFolder(folder: string, transfer: Routed, root = this.#options.root): Promise<string> {
     const { parent, name } = splitPath(folder);
-    return this.inParent(root, parent, transfer, async (open) => {
+    return this.door.inMadeFolder(root, parent, this.makeFor(transfer), async (open) => {
       for (let number = 1; ; number++) {
         const path = join(root, numbered(folder, number));
         if (this.#taken.has(path)) continue;
@@ -71,7 +71,7 @@ export class Targets {
    */
   move(staged: string, wanted: string, transfer: Routed, root: string): Promise<string | undefined> {
     const { parent, name } = splitPath(wanted);
-    return this.inParent(root, parent, transfer, async (open) => {
+    return this.door.inMadeFolder(root, parent, this.makeFor(transfer), async (open) => {
       // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
       for (let [number, isFree] = [1, this.#taken.has(join(root, wanted))]; ; isFree = false) {
         const target = open.at(numbered(name, number));
@@ -95,34 +95,19 @@ export class Targets {
       return "moved";
     } catch (error) {
       const code = systemCode(error);
-      if (TAKEN.has(code)) return "taken";
+      if (TAKEN.includes(code)) return "taken";
       if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
       if (code === "ENOENT" && (await this.#isFree(staged))) return "gone";
       throw error;
     }
   }
 
-  /** Opens a folder above deliveries, and runs `work` with it: see `InboxDoor`. Creates missing folders for a transfer. */
-  inParent<Result>(
-    root: string,
-    parent: string,
-    transfer: Routed,
-    work: (open: InboxFolder) => Promise<Result>,
-  ): Promise<Result> {
-    return this.#door.inMadeFolder(root, parent, (path) => this.#make(path, transfer), work);
-  }
-
-  /** The same, but does nothing if the folder is missing. */
-  inExistingParent(root: string, parent: string, work: (open: InboxFolder) => Promise<void>): Promise<void> {
-    return this.#door.inFolder(root, parent, work);
-  }
-
   async #isFree(path: string): Promise<boolean> {
     return (await this.#disk.kindOf(path)) === undefined;
   }
 
-  /** A folder for a group appears by a rename. After a crash, recovery removes the folder in staging. */
-  async #make(path: string, transfer: Routed): Promise<void> {
+  /** Creates the folders above a delivery. One for a group appears by a rename; after a crash, recovery removes it in staging. */
+  readonly makeFor = (transfer: Routed) => async (path: string) => {
     const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
     if (gid === undefined) return this.#disk.makeFolder(path, mode);
     const made = join(this.#options.staging, `${randomHex(8)}${PARENT}`);
@@ -134,7 +119,7 @@ export class Targets {
       await this.#disk.removeFolder(made).catch(() => {});
       throw error;
     }
-  }
+  };
 }
 
 /** `FOLDER`, then `FOLDER-2`, `FOLDER-3` … */
