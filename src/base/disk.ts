@@ -69,7 +69,7 @@ export interface DiskFolder {
   /** The same for each opening of this folder. */
   identity(): Promise<string>;
   sync(): Promise<void>;
-  close(): Promise<void>;
+  close(): void;
 }
 
 export interface DiskFile {
@@ -138,7 +138,7 @@ export const systemDisk: Disk = {
         await folder.sync();
         durableStep("folder synced");
       },
-      close: () => folder.close(),
+      close: () => folder.closeNow(),
     };
   },
 };

@@ -74,20 +74,25 @@ export class InboxDoor {
     try {
       return await work({ at: (name) => entryOf(open, name), sync: () => this.#syncs.syncOpen(open) });
     } finally {
-      await open.close();
+      open.close();
     }
   }
 
   async #open(root: string, folder: string, make?: MakeFolder): Promise<DiskFolder> {
-    let open = await this.#openRoot(root);
-    let path = root;
-    for (const name of folder === "" ? [] : folder.split("/")) {
+    const names = folder === "" ? [] : folder.split("/");
+    if (!names.every(isPlainName)) throw new Fault("TARGET_UNSAFE", { detail: join(root, folder) });
+    let path = join(root, names[0] ?? "");
+    // The root itself is trusted, so it is opened only if the first folder in it may have to be made or synced.
+    const first = this.#durable.has(path) && (await this.#openEntry(path, path).catch(tolerate("ENOENT")));
+    let open = first || (await this.#openRoot(root));
+    if (!first) path = root;
+    for (const name of first ? names.slice(1) : names) {
       const above = open;
       path = join(path, name);
       try {
-        open = await this.#openBelow(above, entryOf(above, name), path, make);
+        open = await this.#openBelow(above, above.at(name), path, make);
       } finally {
-        await above.close();
+        above.close();
       }
     }
     return open;
@@ -102,7 +107,7 @@ export class InboxDoor {
       if (!this.#hasProc) throw new Fault("PROC_MISSING", { detail: open.at("") });
       return open;
     } catch (error) {
-      await open.close();
+      open.close();
       throw error;
     }
   }
@@ -120,7 +125,7 @@ export class InboxDoor {
       // Its creator may not have synced it: a power cut would remove the delivery with it.
       await this.#syncs.syncOpen(above);
     } catch (error) {
-      await open.close();
+      open.close();
       throw error;
     }
     if (this.#durable.size >= MAX_DURABLE) this.#durable.clear();

@@ -312,7 +312,7 @@ export class ModelDisk implements Disk {
       at,
       identity: async () => descriptor,
       sync: () => this.syncFolder(at("")),
-      close: async () => {
+      close: () => {
         if (--open.times === 0) this.#open.delete(descriptor);
       },
     };

@@ -295,6 +295,7 @@ export class Process implements Owner, Machine {
       sync,
       datasync: sync,
       close: async () => open.close(),
+      closeNow: () => open.close(),
     };
   }
 }
