@@ -66,6 +66,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   INBOX_HELD: "usage",
   INBOX_MISSING: "attention",
   INBOX_APART: "usage",
+  PROC_MISSING: "usage",
   GROUP_UNKNOWN: "attention",
   GROUP_REFUSED: "usage",
   WORK_NOT_OURS: "usage",

@@ -58,6 +58,18 @@ export interface Disk {
   /** Removes a folder and its content. A missing one is no error. */
   removeTree(path: string): Promise<void>;
   syncFolder(path: string): Promise<void>;
+  /** Opens a folder. A link to a folder is refused, unless `link` says otherwise. */
+  openFolder(path: string, link?: "follow"): Promise<DiskFolder>;
+}
+
+/** An open folder, which must be closed. It stays the same folder if another entry takes its name. */
+export interface DiskFolder {
+  /** The path of an entry in it. */
+  at(name: string): string;
+  /** The same for each opening of this folder. */
+  identity(): Promise<string>;
+  sync(): Promise<void>;
+  close(): void;
 }
 
 export interface DiskFile {
@@ -65,6 +77,8 @@ export interface DiskFile {
   sync(): Promise<void>;
   close(): Promise<void>;
 }
+
+const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 
 export const systemDisk: Disk = {
   create: (path, mode) => openFile(path, "wx", mode),
@@ -111,6 +125,21 @@ export const systemDisk: Disk = {
   async syncFolder(path) {
     await withFile(path, "r", (folder) => folder.sync());
     durableStep("folder synced");
+  },
+  async openFolder(path, link) {
+    const folder = await openFile(path, OPEN_FOLDER | (link === "follow" ? 0 : constants.O_NOFOLLOW));
+    return {
+      at: (name) => folder.at(name),
+      async identity() {
+        const { dev, ino } = await folder.statExactly();
+        return `${dev}:${ino}`;
+      },
+      async sync() {
+        await folder.sync();
+        durableStep("folder synced");
+      },
+      close: () => folder.closeNow(),
+    };
   },
 };
 
@@ -163,21 +192,36 @@ export class OpenFolders {
  */
 export class FolderSyncs {
   readonly #disk: Disk;
-  readonly #syncs = new Map<string, Coalesced>();
+  readonly #syncs = new Map<string, SharedSync>();
 
   constructor(disk: Disk) {
     this.#disk = disk;
   }
 
-  async sync(folder: string): Promise<void> {
-    const sync = this.#syncs.get(folder) ?? new Coalesced(() => this.#disk.syncFolder(folder));
-    this.#syncs.set(folder, sync);
+  sync(folder: string): Promise<void> {
+    return this.#share(folder, () => this.#disk.syncFolder(folder));
+  }
+
+  async syncOpen(folder: DiskFolder): Promise<void> {
+    await this.#share(await folder.identity(), () => folder.sync());
+  }
+
+  async #share(key: string, sync: () => Promise<void>): Promise<void> {
+    const shared = this.#syncs.get(key) ?? new SharedSync();
+    this.#syncs.set(key, shared);
+    // The last caller before a run waits for it, so its folder is still open then.
+    shared.sync = sync;
     try {
-      await sync.run();
+      await shared.runs.run();
     } finally {
-      if (sync.isIdle) this.#syncs.delete(folder);
+      if (shared.runs.isIdle) this.#syncs.delete(key);
     }
   }
+}
+
+class SharedSync {
+  sync: () => Promise<void> = async () => {};
+  readonly runs = new Coalesced(() => this.sync());
 }
 
 /** Error codes of a file system without hard links. */

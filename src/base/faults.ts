@@ -71,6 +71,13 @@ export function systemCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
+/** For `catch`: an error of the system with one of these codes becomes `undefined`, any other is thrown again. */
+export function tolerate(...codes: readonly string[]): (error: unknown) => undefined {
+  return (error) => {
+    if (!codes.includes(systemCode(error))) throw error;
+  };
+}
+
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
   const { retryAfterMs, answeredBy } = fault;

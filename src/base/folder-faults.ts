@@ -6,6 +6,12 @@ export const FOLDER_FAULTS = {
     advice:
       "Nothing was lost: the content is complete in the work folder. Mount the disk of the inbox, or create the inbox. The delivery then follows by itself.",
   },
+  PROC_MISSING: {
+    verdict: "wait",
+    happened: "The system has no usable /proc, which deliveries need",
+    advice:
+      "Inlet reaches open folders through /proc/self/fd, so that no link can redirect a delivery. Mount /proc where Inlet runs. The delivery then follows by itself.",
+  },
   INBOX_APART: {
     verdict: "wait",
     happened: "This inbox is on another file system or mount than the work folder",

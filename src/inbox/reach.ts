@@ -2,10 +2,11 @@
 
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
-import { UNCHANGED } from "../base/disk.ts";
+import { systemDisk, UNCHANGED } from "../base/disk.ts";
 import { faultOfDisk, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
-import { lchown, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
+import { lchown, lstat, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
+import { InboxDoor } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
 import type { NewInbox } from "./port.ts";
 
@@ -36,18 +37,22 @@ export async function prepareInbox({ path, mode }: NewInbox, from: string): Prom
  * as a missing permission, does not count.
  */
 export async function canReach(from: string, inbox: string, nowMs: number): Promise<boolean> {
-  for (const folder of [from, inbox]) await clearEmpty(folder, nowMs);
-  const [traveller, arrived] = [join(from, probeName()), join(inbox, probeName())];
+  const traveller = join(from, probeName());
+  await clearEmpty(from, (name) => join(from, name), nowMs);
   await mkdir(traveller, { mode: 0o700 });
   try {
-    await rename(traveller, arrived);
+    await new InboxDoor(systemDisk).inFolder(inbox, "", async ({ at }) => {
+      await clearEmpty(inbox, at, nowMs);
+      const arrived = at(probeName());
+      await rename(traveller, arrived);
+      await rmdir(arrived);
+    });
+    return true;
   } catch (error) {
-    await rmdir(traveller);
-    if (systemCode(error) === "EXDEV") return false;
-    return (await stat(inbox)).dev === (await stat(from)).dev;
+    await rmdir(traveller).catch(() => {});
+    if (error instanceof Fault) throw error;
+    return systemCode(error) !== "EXDEV" && (await stat(inbox)).dev === (await stat(from)).dev;
   }
-  await rmdir(arrived);
-  return true;
 }
 
 /**
@@ -84,14 +89,14 @@ function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
  * Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. Removes only empty
  * folders, because other users may have renamed a folder of ours in the inbox.
  */
-async function clearEmpty(folder: string, nowMs: number): Promise<void> {
+async function clearEmpty(folder: string, at: (name: string) => string, nowMs: number): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     if (!PROBE.test(name)) continue;
-    const modifiedMs = await stat(join(folder, name)).then(
+    const modifiedMs = await lstat(at(name)).then(
       ({ mtimeMs }) => mtimeMs,
       () => nowMs,
     );
     // A folder that cannot be removed does not prevent the probe.
-    if (nowMs - modifiedMs > PROBE_ABANDONED_MS) await rmdir(join(folder, name)).catch(() => {});
+    if (nowMs - modifiedMs > PROBE_ABANDONED_MS) await rmdir(at(name)).catch(() => {});
   }
 }

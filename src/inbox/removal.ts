@@ -7,92 +7,112 @@
  * entered.
  */
 
-import { dirname, join } from "node:path";
-import { durableStep } from "../base/disk.ts";
+import type { BigIntStats } from "node:fs";
+import { join } from "node:path";
+import { durableStep, systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
-import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "../base/files.ts";
+import { Fault, tolerate } from "../base/faults.ts";
+import { chmod, lstat, readdir, rename, rmdir, unlink } from "../base/files.ts";
+import { InboxDoor, type InboxFolder, splitPath } from "../base/inbox-door.ts";
 import { readDeliveryId } from "../model/manifest.ts";
-import { contentOf, identityOf, type Part, partsOf, pathOf } from "../model/placement.ts";
+import { contentOf, identityOf, type Part, partsOf } from "../model/placement.ts";
 import type { Inbox } from "./port.ts";
 
 type Delivery = Parameters<Inbox["removeDelivered"]>[0];
 
 const ASIDE = ".removed";
 const MODE_BITS = 0o7777;
+/** A consumer may remove entries at any moment, and another process of ours may be clearing the same folder. */
+const unlessGone = tolerate("ENOENT");
 
-/** A crash leaves at most a folder in `staging` that `clearAsides` removes. */
+const door = new InboxDoor(systemDisk);
+
+/**
+ * A crash leaves at most a folder in `staging` that `clearAsides` removes. A delivery whose parent is missing counts as
+ * removed.
+ */
 export async function removeDelivered(
   root: string,
   staging: string,
   delivery: Delivery,
 ): Promise<"removed" | "foreign"> {
-  const { placement } = delivery;
-  if (placement === undefined) return removeFolder(root, staging, delivery);
-  let isForeign = false;
+  const { folder, placement, id } = delivery;
+  const parent = placement?.parent ?? splitPath(folder).parent;
+  const aside = join(staging, `${id}${ASIDE}`);
+  try {
+    // Some file systems give our files to another user: the staging folder shows which one.
+    const { uid } = await lstat(staging, { bigint: true });
+    const work = (open: InboxFolder) => removeParts(open, delivery, { aside, uid });
+    if ((await door.inFolder(root, parent, work)) === "foreign") return "foreign";
+  } catch (error) {
+    if (error instanceof Fault && error.code === "TARGET_UNSAFE") return "foreign";
+    throw faultOfDisk(error, join(root, folder));
+  }
+  if (placement?.deliver !== "files") await clearAside(aside);
+  return "removed";
+}
+
+interface Removal {
+  /** Where the folder is moved. */
+  readonly aside: string;
+  /** The owner of delivered files. */
+  readonly uid: bigint;
+}
+
+async function removeParts(
+  open: InboxFolder,
+  delivery: Delivery,
+  removal: Removal,
+): Promise<"removed" | "foreign"> {
+  const { folder, placement } = delivery;
+  if (placement === undefined) return moveAside(open.at(splitPath(folder).name), delivery, removal);
+  let result: "removed" | "foreign" = "removed";
   // The signs that a delivery is complete go first.
   for (const part of partsOf(placement).toReversed()) {
+    const path = open.at(part.as);
     if (part.from === "folder") {
-      if ((await removeFolder(root, staging, delivery)) === "foreign") return "foreign";
-      continue;
+      if ((await moveAside(path, delivery, removal)) === "foreign") return "foreign";
+    } else if ((await removeFile(path, part, removal)) === "foreign" && part.from === "file") {
+      result = "foreign";
     }
-    const result = await removeFile(root, staging, join(root, pathOf(placement, part.as)), part);
-    if (result === "foreign" && part.from === "file") isForeign = true;
   }
-  return isForeign ? "foreign" : "removed";
+  return result;
 }
 
 /** A missing file counts as removed. */
 async function removeFile(
-  root: string,
-  staging: string,
   path: string,
   { identity }: Part,
+  { uid }: Removal,
 ): Promise<"removed" | "foreign"> {
-  try {
-    if (!(await exists(path))) return "removed";
-    const facts = await lstat(path, { bigint: true });
-    const isOurs =
-      identityOf(facts) === identity && facts.uid === (await lstat(staging, { bigint: true })).uid;
-    if (!isOurs || !(await hasNoLinkAbove(root, path))) return "foreign";
-    await unlink(path).catch(unlessGone);
-    durableStep("file removed");
-    return "removed";
-  } catch (error) {
-    throw faultOfDisk(error, path);
-  }
+  const facts = await lstat(path, { bigint: true }).catch(unlessGone);
+  if (facts === undefined) return "removed";
+  if (identityOf(facts) !== identity || facts.uid !== uid) return "foreign";
+  await unlink(path).catch(unlessGone);
+  durableStep("file removed");
+  return "removed";
 }
 
-async function removeFolder(
-  root: string,
-  staging: string,
+async function moveAside(
+  folder: string,
   delivery: Delivery,
+  { aside, uid }: Removal,
 ): Promise<"removed" | "foreign"> {
-  const folder = join(root, delivery.folder);
-  const aside = join(staging, `${delivery.id}${ASIDE}`);
-  try {
-    if (await exists(folder)) {
-      const { ino, uid, mode } = await lstat(folder, { bigint: true });
-      // Some file systems give our files to another user: the staging folder shows which one.
-      if (uid !== (await lstat(staging, { bigint: true })).uid || !(await hasNoLinkAbove(root, folder)))
-        return "foreign";
-      if (!(await isDelivery(folder, delivery)) || !(await isFlat(folder))) return "foreign";
-      await clearAside(aside);
-      await rename(folder, aside);
-      durableStep("folder moved aside");
-      // Another folder may have taken its place since the checks. A missing one was cleared by another process.
-      const moved = await lstat(aside, { bigint: true }).catch(() => undefined);
-      const isOther = moved !== undefined && moved.ino !== ino;
-      if (isOther || (moved !== undefined && !(await close(aside)))) {
-        if (!isOther) await chmod(aside, Number(mode) & MODE_BITS);
-        await rename(aside, folder);
-        return "foreign";
-      }
-    }
-  } catch (error) {
-    throw faultOfDisk(error, folder);
-  }
+  const facts = await lstat(folder, { bigint: true }).catch(unlessGone);
+  if (facts === undefined) return "removed";
+  const isOurs = facts.uid === uid && (await isDelivery(folder, facts, delivery));
+  if (!isOurs || !(await isFlat(folder))) return "foreign";
   await clearAside(aside);
+  await rename(folder, aside);
+  durableStep("folder moved aside");
+  // Another folder may have taken its place since the checks. A missing one was cleared by another process.
+  const moved = await lstat(aside, { bigint: true }).catch(() => undefined);
+  const isOther = moved !== undefined && moved.ino !== facts.ino;
+  if (isOther || (moved !== undefined && !(await close(aside)))) {
+    if (!isOther) await chmod(aside, Number(facts.mode) & MODE_BITS);
+    await rename(aside, folder);
+    return "foreign";
+  }
   return "removed";
 }
 
@@ -131,19 +151,7 @@ async function isFlat(folder: string): Promise<boolean> {
   return !entries.some((entry) => entry.isDirectory());
 }
 
-/** Another process of ours may be clearing the same folder. */
-function unlessGone(error: NodeJS.ErrnoException): void {
-  if (error.code !== "ENOENT") throw error;
-}
-
-/** Whether the path from the inbox to the folder passes through no link. */
-async function hasNoLinkAbove(root: string, folder: string): Promise<boolean> {
-  const [realRoot, realParent] = [await realpath(root), await realpath(dirname(folder))];
-  return join(realRoot, dirname(folder).slice(root.length)) === realParent;
-}
-
-async function isDelivery(folder: string, { id, placement }: Delivery): Promise<boolean> {
-  const facts = await lstat(folder, { bigint: true });
+async function isDelivery(folder: string, facts: BigIntStats, { id, placement }: Delivery): Promise<boolean> {
   if (!facts.isDirectory()) return false;
   if (placement !== undefined) return contentOf(placement)[0]?.identity === identityOf(facts);
   const found = await readDeliveryId(folder);

@@ -14,7 +14,7 @@ import {
   makeFolderDurably,
   replaceDurably,
 } from "../base/durable.ts";
-import { Fault, systemCode } from "../base/faults.ts";
+import { Fault, systemCode, tolerate } from "../base/faults.ts";
 import { lstat, mkdir, readdir, readFile, rmdir, stat } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
@@ -108,11 +108,8 @@ async function demandOurs(work: string): Promise<void> {
 }
 
 async function demandPlain(path: string, owner: number): Promise<void> {
-  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    // Another process of ours may have removed it.
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
+  // Another process of ours may have removed it.
+  const found = await lstat(path).catch(tolerate("ENOENT"));
   if (found?.isSymbolicLink()) throw new Fault("WORK_NOT_OURS", { detail: `${path} is a link` });
   if (found !== undefined && found.uid !== owner) throw notOurs(path, found.uid);
 }

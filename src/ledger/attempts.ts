@@ -10,7 +10,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { faultOfDisk, temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/faults.ts";
+import { tolerate } from "../base/faults.ts";
 import type { AttemptKey, AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import { parseJson } from "./format.ts";
 import { attemptsKey, type LedgerPaths } from "./paths.ts";
@@ -162,9 +162,7 @@ export class FileAttempts implements AttemptSlots {
 
   /** False if the file exists. A file that cannot be written is removed: a full disk must not cost attempts. */
   async #tryCreate(path: string, owner: Slot): Promise<boolean> {
-    const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
-      if (systemCode(error) !== "EEXIST") throw error;
-    });
+    const file = await this.#disk.create(path, 0o600).catch(tolerate("EEXIST"));
     if (file === undefined) return false;
     try {
       await file.write(JSON.stringify(owner)).finally(() => file.close());

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
-import { type Fault, systemCode } from "../base/faults.ts";
+import { type Fault, tolerate } from "../base/faults.ts";
 import { readdir, readFile, unlink } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { type FolderEvents, type FolderWatch, watchFolder } from "../base/watch-folder.ts";
@@ -79,9 +79,7 @@ export async function watchOrders(
 }
 
 async function remove(path: string): Promise<void> {
-  await unlink(path).catch((error: unknown) => {
-    if (systemCode(error) !== "ENOENT") throw error;
-  });
+  await unlink(path).catch(tolerate("ENOENT"));
 }
 
 function folderOf(work: string): string {

@@ -7,10 +7,11 @@
  * stops the placing until it is moved away, unless it appears right before the rename, which replaces it. When the staged
  * folder and the folder beside it are gone, everything is placed.
  */
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { type Disk, type FolderSyncs, tryRead } from "../base/disk.ts";
-import { Fault, systemCode } from "../base/faults.ts";
+import { Fault, systemCode, tolerate } from "../base/faults.ts";
 import { foldName } from "../base/fold-name.ts";
+import { type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { MANIFEST } from "../model/manifest.ts";
 import {
   formatPlacement,
@@ -49,8 +50,8 @@ export class Placing {
   }
 
   /**
-   * Claims names for a delivery, from the inbox's root. False, without a claim, if another delivery or any file has one of
-   * them. Creates the folders above them.
+   * Claims names for a delivery, all in one folder, from the inbox's root. False, without a claim, if another delivery or any
+   * file has one of them. Creates the folders above them.
    */
   async claim(
     id: Pick<StageId, "name" | "round">,
@@ -58,26 +59,24 @@ export class Placing {
     transfer: Routed,
     root = this.#options.root,
   ): Promise<boolean> {
-    const { targets } = this.#options;
-    for (const path of new Set(paths.map(dirname))) {
-      await targets.prepareParents(root, join(path, "x"), transfer);
-    }
+    const { parent } = splitPath(paths[0] ?? "");
     const names = paths.map((path) => this.#claimed(root, path));
-    const made = await this.claims.take(ownerOf(id), names);
-    if (made === undefined) return false;
-    const kinds = await Promise.all(paths.map((path) => this.#disk.kindOf(join(root, path))));
-    if (kinds.every((kind) => kind === undefined)) return true;
-    // Another attempt at this round may have claimed the others, and may be placing them.
-    await this.claims.release(ownerOf(id), made);
-    return false;
+    const { door, makeFor } = this.#options.targets;
+    return door.inMadeFolder(root, parent, makeFor(transfer), async (open) => {
+      const made = await this.claims.take(ownerOf(id), names);
+      if (made === undefined) return false;
+      const kinds = paths.map((path) => this.#disk.kindOf(open.at(splitPath(path).name)));
+      if ((await Promise.all(kinds)).every((kind) => kind === undefined)) return true;
+      // Another attempt at this round may have claimed the others, and may be placing them.
+      await this.claims.release(ownerOf(id), made);
+      return false;
+    });
   }
 
   /** Stores the placement of a stage, with a copy of its manifest. Syncs both, and the folder beside the stage. */
   async write(id: StageId, placement: Placement, manifest: string): Promise<void> {
     const folder = this.#paths.placement(id);
-    await this.#disk.makeFolder(folder, 0o700).catch((error: unknown) => {
-      if (systemCode(error) !== "EEXIST") throw error;
-    });
+    await this.#disk.makeFolder(folder, 0o700).catch(tolerate("EEXIST"));
     await this.#write(join(folder, MANIFEST), manifest);
     await this.#write(join(folder, PLACEMENT), formatPlacement(placement));
     const { syncs } = this.#options;
@@ -125,11 +124,18 @@ export class Placing {
     const placement = await this.#read(id);
     // It was placed and picked up: a power cut has brought back the empty folders only.
     if (placement === undefined) return this.#removeStage(id);
-    for (const parts of placement.phases) {
-      for (const part of parts) await this.#placePart(id, placement, part, transfer, root);
-      // A process that placed these parts may have stopped before the sync, so it is done in any case.
-      await this.#syncParent(root, placement);
-    }
+    const { parent, phases } = placement;
+    const work = async (open: InboxFolder) => {
+      for (const parts of phases) {
+        for (const part of parts) await this.#placePart(id, part, open, pathOf(placement, part.as), root);
+        // A process that placed these parts may have stopped before the sync, so it is done in any case.
+        await open.sync();
+      }
+    };
+    const { door, makeFor } = this.#options.targets;
+    if (await this.#hasPart(id, placement)) await door.inMadeFolder(root, parent, makeFor(transfer), work);
+    // A consumer may have taken everything, and removed the folder.
+    else await door.inFolder(root, parent, work);
     await this.#removeStage(id);
     await this.claims.release(
       ownerOf(id),
@@ -143,32 +149,32 @@ export class Placing {
     await this.#disk.removeTree(this.#paths.beside(id));
   }
 
-  async #placePart(
-    id: StageId,
-    placement: Placement,
-    part: Part,
-    transfer: Routed,
-    root: string,
-  ): Promise<void> {
+  async #hasPart(id: StageId, placement: Placement): Promise<boolean> {
+    for (const part of partsOf(placement)) {
+      if ((await this.#disk.kindOf(this.#source(id, part))) !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** `path`: from the inbox's root. */
+  async #placePart(id: StageId, part: Part, open: InboxFolder, path: string, root: string): Promise<void> {
     const source = this.#source(id, part);
-    const path = pathOf(placement, part.as);
-    const target = join(root, path);
+    const target = open.at(part.as);
     while ((await this.#disk.kindOf(source)) !== undefined) {
       const isOurs = (await this.claims.take(ownerOf(id), [this.#claimed(root, path)])) !== undefined;
       const isTaken = !isOurs || (await this.#disk.kindOf(target)) !== undefined;
       if (isTaken) {
         // Another process may have placed the part meanwhile.
         if ((await this.#disk.kindOf(source)) === undefined) return;
-        throw new Fault("TARGET_TAKEN", { detail: target });
+        throw new Fault("TARGET_TAKEN", { detail: join(root, path) });
       }
       try {
         return await this.#disk.rename(source, target);
       } catch (error) {
         const code = systemCode(error);
-        if (["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"].includes(code)) continue;
-        if (code !== "ENOENT") throw error;
-        // The part was placed meanwhile, or a consumer has removed the folder that it goes to.
-        await this.#options.targets.prepareParents(root, path, transfer);
+        // The part may have been placed meanwhile. Without it, a consumer has removed the folder that it goes to.
+        const isGone = code === "ENOENT" && (await this.#disk.kindOf(source)) === undefined;
+        if (!isGone && !TAKEN.includes(code)) throw error;
       }
     }
   }
@@ -183,28 +189,17 @@ export class Placing {
     return foldName(relative(this.#paths.work, join(root, path)));
   }
 
-  async #syncParent(root: string, { parent }: Placement): Promise<void> {
-    await this.#options.syncs.sync(join(root, parent)).catch((error: unknown) => {
-      // A consumer has already taken everything, and removed the folder.
-      if (systemCode(error) !== "ENOENT") throw error;
-    });
-  }
-
   /** Its folders are empty, because every part was moved. */
   async #removeStage(id: StageId): Promise<void> {
     for (const folder of [this.#paths.staged(id), this.#paths.beside(id)]) {
-      await this.#disk.removeFolder(folder).catch((error: unknown) => {
-        if (systemCode(error) !== "ENOENT") throw error;
-      });
+      await this.#disk.removeFolder(folder).catch(tolerate("ENOENT"));
     }
   }
 
   /** Replaces the file that an earlier attempt with this stage may have left. */
   async #write(path: string, text: string): Promise<void> {
-    const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
-      if (systemCode(error) !== "EEXIST") throw error;
-      return this.#disk.truncate(path);
-    });
+    const created = await this.#disk.create(path, 0o600).catch(tolerate("EEXIST"));
+    const file = created ?? (await this.#disk.truncate(path));
     try {
       await file.write(text);
       await file.sync();

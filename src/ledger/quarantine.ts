@@ -8,7 +8,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
 import { syncFile, writeFinished } from "../base/durable.ts";
-import { systemCode } from "../base/faults.ts";
+import { systemCode, tolerate } from "../base/faults.ts";
 import { lstat, readdir } from "../base/files.ts";
 import { type Contents, ContentsShape, filesIn, REASON } from "../model/manifest.ts";
 import { parseJson } from "./format.ts";
@@ -60,11 +60,8 @@ export class Quarantine {
   }
 
   async list(): Promise<QuarantinedRound[]> {
-    const entries = await this.#disk.list(this.folder).catch((error: unknown) => {
-      if (systemCode(error) === "ENOENT") return [];
-      throw error;
-    });
-    return entries.flatMap((entry) => {
+    const entries = await this.#disk.list(this.folder).catch(tolerate("ENOENT"));
+    return (entries ?? []).flatMap((entry) => {
       const [, name, round] = ENTRY.exec(entry) ?? [];
       return name === undefined ? [] : [{ name, round: Number(round), folder: join(this.folder, entry) }];
     });

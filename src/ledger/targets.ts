@@ -2,9 +2,10 @@
  * Finds a free folder in an inbox for each delivery, creates the folders above it, and moves the staged folder there.
  */
 
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Disk, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { InboxDoor, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
 import type { Routed } from "../model/record.ts";
 
@@ -21,25 +22,20 @@ export interface TargetsOptions {
   folderGroup?(transfer: Routed): number | undefined;
 }
 
-/** Folders that are remembered as synced. Beyond that, all are forgotten. */
-const MAX_DURABLE = 10_000;
-
 /** The suffix of folders in staging that are about to become parents of deliveries. */
 export const PARENT = ".parent";
-/** Why a folder cannot get a name. */
-const TAKEN: ReadonlySet<string> = new Set(["EEXIST", "ENOTEMPTY", "ENOTDIR"]);
 
 export class Targets {
   readonly #options: TargetsOptions;
   readonly #disk: Disk;
+  readonly door: InboxDoor;
   /** Paths of folders that are reserved for deliveries of this process. */
   readonly #taken = new Set<string>();
-  /** Paths of folders above deliveries that this process has synced. */
-  readonly #durable = new Set<string>();
 
   constructor(options: TargetsOptions) {
     this.#options = options;
     this.#disk = options.disk;
+    this.door = new InboxDoor(options.disk, options.syncs);
   }
 
   /**
@@ -47,17 +43,22 @@ export class Targets {
    * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` if a folder on the way is a link, and
    * `INBOX_MISSING`.
    */
-  async takeFolder(folder: string, transfer: Routed, root = this.#options.root): Promise<string> {
-    await this.prepareParents(root, folder, transfer);
-    for (let number = 1; ; number++) {
-      const candidate = numbered(folder, number);
-      const path = join(root, candidate);
-      if (this.#taken.has(path)) continue;
-      this.#taken.add(path);
-      const kind = await this.#disk.kindOf(path);
-      if (kind === undefined) return candidate;
-      this.#taken.delete(path);
-    }
+  takeFolder(folder: string, transfer: Routed, root = this.#options.root): Promise<string> {
+    const { parent, name } = splitPath(folder);
+    return this.door.inMadeFolder(root, parent, this.makeFor(transfer), async (open) => {
+      for (let number = 1; ; number++) {
+        const path = join(root, numbered(folder, number));
+        if (this.#taken.has(path)) continue;
+        this.#taken.add(path);
+        let isFree = false;
+        try {
+          isFree = await this.#isFree(open.at(numbered(name, number)));
+        } finally {
+          if (!isFree) this.#taken.delete(path);
+        }
+        if (isFree) return numbered(folder, number);
+      }
+    });
   }
 
   giveBack(folder: string, root = this.#options.root): void {
@@ -68,85 +69,47 @@ export class Targets {
    * Moves a staged folder to the wanted folder, or the first free one. `undefined` if the staged folder is gone. Throws
    * `TARGET_UNSAFE`, `INBOX_MISSING` and `INBOX_APART`.
    */
-  async move(staged: string, wanted: string, transfer: Routed, root: string): Promise<string | undefined> {
-    // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
-    for (let [number, isFree] = [1, this.#taken.has(join(root, wanted))]; ; isFree = false) {
-      const folder = numbered(wanted, number);
-      if (!isFree) {
-        await this.prepareParents(root, folder, transfer);
-        if ((await this.#disk.kindOf(join(root, folder))) !== undefined) {
+  move(staged: string, wanted: string, transfer: Routed, root: string): Promise<string | undefined> {
+    const { parent, name } = splitPath(wanted);
+    return this.door.inMadeFolder(root, parent, this.makeFor(transfer), async (open) => {
+      // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
+      for (let [number, isFree] = [1, this.#taken.has(join(root, wanted))]; ; isFree = false) {
+        const target = open.at(numbered(name, number));
+        if (!isFree && !(await this.#isFree(target))) {
           number++;
           continue;
         }
+        const result = await this.#rename(staged, target, root);
+        if (result === "gone") return undefined;
+        if (result === "taken") continue;
+        await open.sync();
+        return numbered(wanted, number);
       }
-      try {
-        await this.#disk.rename(staged, join(root, folder));
-      } catch (error) {
-        if (await this.#isGone(staged, root, error)) return undefined;
-        continue;
-      }
-      await this.#options.syncs.sync(dirname(join(root, folder))).catch((error: unknown) => {
-        // A consumer has already taken the delivery and removed the folder above it.
-        if (systemCode(error) !== "ENOENT") throw error;
-      });
-      return folder;
-    }
+    });
   }
 
-  /** After a refused rename: whether the staged folder is gone. False if another rename may succeed. */
-  async #isGone(staged: string, root: string, error: unknown): Promise<boolean> {
-    const code = systemCode(error);
-    // Another delivery may have taken this name, or a consumer may have removed the folder above it.
-    if (TAKEN.has(code)) return false;
-    if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
-    if (code !== "ENOENT") throw error;
-    if ((await this.#disk.kindOf(staged)) === undefined) return true;
-    await this.#demandRoot(root);
-    return false;
-  }
-
-  /** Creates each missing folder above the target, from the inbox's root on. The root itself must exist. Throws `TARGET_UNSAFE`. */
-  async prepareParents(root: string, folder: string, transfer: Routed): Promise<void> {
-    const segments = folder.split("/").slice(0, -1);
-    for (let depth = 1; depth <= segments.length; depth++) {
-      const path = join(root, ...segments.slice(0, depth));
-      const kind = await this.#disk.kindOf(path);
-      if (kind === "folder" && this.#durable.has(path)) continue;
-      if (kind !== undefined && kind !== "folder") {
-        throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${kind}` });
-      }
-      if (kind === undefined && !(await this.#tryMake(path, transfer, root))) {
-        // Another process has created an entry of that name: check it.
-        depth--;
-        continue;
-      }
-      // Its creator may not have synced it: a power cut would remove the delivery with it.
-      await this.#options.syncs.sync(dirname(path));
-      if (this.#durable.size >= MAX_DURABLE) this.#durable.clear();
-      this.#durable.add(path);
-    }
-  }
-
-  /** False if the name is taken, or the attempt has to be repeated. */
-  async #tryMake(path: string, transfer: Routed, root: string): Promise<boolean> {
-    const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
+  /** `taken`: another delivery has this name. `gone`: the staged folder was moved before. */
+  async #rename(staged: string, target: string, root: string): Promise<"moved" | "taken" | "gone"> {
     try {
-      if (gid === undefined) await this.#disk.makeFolder(path, mode);
-      else await this.#makeForGroup(path, mode, gid);
-      return true;
+      await this.#disk.rename(staged, target);
+      return "moved";
     } catch (error) {
       const code = systemCode(error);
-      if (TAKEN.has(code)) return false;
-      if (code !== "ENOENT") throw error;
-      await this.#demandRoot(root);
-      // Recovery, perhaps in another process, may have removed the folder before it got its name.
-      if (gid === undefined || (await this.#disk.kindOf(dirname(path))) === undefined) throw error;
-      return false;
+      if (TAKEN.includes(code)) return "taken";
+      if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
+      if (code === "ENOENT" && (await this.#isFree(staged))) return "gone";
+      throw error;
     }
   }
 
-  /** The folder appears with its group, by a rename. After a crash, recovery removes the folder in staging. */
-  async #makeForGroup(path: string, mode: number, gid: number): Promise<void> {
+  async #isFree(path: string): Promise<boolean> {
+    return (await this.#disk.kindOf(path)) === undefined;
+  }
+
+  /** Creates the folders above a delivery. One for a group appears by a rename; after a crash, recovery removes it in staging. */
+  readonly makeFor = (transfer: Routed) => async (path: string) => {
+    const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
+    if (gid === undefined) return this.#disk.makeFolder(path, mode);
     const made = join(this.#options.staging, `${randomHex(8)}${PARENT}`);
     await this.#disk.makeFolder(made, mode);
     try {
@@ -156,12 +119,7 @@ export class Targets {
       await this.#disk.removeFolder(made).catch(() => {});
       throw error;
     }
-  }
-
-  /** A missing inbox is never created here: its disk may not be mounted. */
-  async #demandRoot(root: string): Promise<void> {
-    if ((await this.#disk.kindOf(root)) === undefined) throw new Fault("INBOX_MISSING", { detail: root });
-  }
+  };
 }
 
 /** `FOLDER`, then `FOLDER-2`, `FOLDER-3` … */

@@ -4,6 +4,7 @@
  */
 import type { BigIntStats } from "node:fs";
 import * as v from "valibot";
+import { isPlainName } from "../base/inbox-door.ts";
 
 const PLACEMENT_VERSION = 1;
 
@@ -80,18 +81,14 @@ export function parsePlacement(text: string): Placement | undefined {
     const placement = v.parse(PlacementShape, JSON.parse(text));
     const { parent, manifest, phases, content } = placement;
     const isSafe =
-      (parent === "" || parent.split("/").every(isPlain)) &&
-      (manifest === undefined || isPlain(manifest)) &&
+      (parent === "" || parent.split("/").every(isPlainName)) &&
+      (manifest === undefined || isPlainName(manifest)) &&
       phases[content] !== undefined &&
       partsOf(placement).every(
-        ({ from, as, name }) => isPlain(as) && (from === "folder" ? name === "" : isPlain(name)),
+        ({ from, as, name }) => isPlainName(as) && (from === "folder" ? name === "" : isPlainName(name)),
       );
     return isSafe ? placement : undefined;
   } catch {
     return undefined;
   }
-}
-
-function isPlain(name: string): boolean {
-  return !["", ".", ".."].includes(name) && !/[/\0]/.test(name);
 }

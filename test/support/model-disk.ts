@@ -7,7 +7,7 @@
  */
 import { hash } from "node:crypto";
 import { join } from "node:path";
-import type { Disk, DiskFile, EntryKind } from "../../src/base/disk.ts";
+import type { Disk, DiskFile, DiskFolder, EntryKind } from "../../src/base/disk.ts";
 
 /** Each text that occurs on a disk has a small number. */
 const numbers = new Map<string, number>();
@@ -40,6 +40,8 @@ class ModelFolder {
   entries = new Map<string, Node>();
   /** The entries that survive a power cut. */
   syncedEntries = new Map<string, Node>();
+  /** A removed folder may still be open, and gets no new entries. */
+  isRemoved = false;
 
   constructor(origin: string, number = numberOf(origin)) {
     this.origin = origin;
@@ -93,6 +95,8 @@ export class ModelDisk implements Disk {
   #version = 0;
   #digest: { readonly version: number; readonly text: string } | undefined;
   readonly #unsyncedFiles = new Set<ModelFile>();
+  /** Open folders by their descriptor, and how often each is open. Two openings of one folder share its descriptor. */
+  readonly #open = new Map<string, { readonly folder: ModelFolder; times: number }>();
   readonly #options: ModelDiskOptions;
 
   constructor(options: ModelDiskOptions = {}, root = new ModelFolder("/")) {
@@ -140,6 +144,9 @@ export class ModelDisk implements Disk {
     for (const node of nodes) {
       if (node.kind === "file") facts.push(pack(0, node.number, node.text, numberOf(node.syncedText)));
       if (node.kind === "folder") addEntries(node, nodes, facts);
+    }
+    for (const [descriptor, { folder }] of this.#open) {
+      if (folder.isRemoved) facts.push(pack(5, folder.number, descriptor, NOTHING));
     }
     for (const { folder, name, node, from } of this.#nameChanges) {
       facts.push(pack(3, folder.number, name, node?.number ?? NOTHING));
@@ -196,14 +203,14 @@ export class ModelDisk implements Disk {
     if (location.folder.entries.has(location.name)) throw systemError("EEXIST", "open", path);
     const file = new ModelFile(path);
     this.#set(location, file, []);
-    return this.#open(file);
+    return this.#openFile(file);
   }
 
   async truncate(path: string): Promise<DiskFile> {
     const file = this.#need(path, "open");
     if (file.kind !== "file") throw systemError("EISDIR", "open", path);
     this.#write(file, "");
-    return this.#open(file);
+    return this.#openFile(file);
   }
 
   async read(path: string): Promise<string> {
@@ -242,6 +249,7 @@ export class ModelDisk implements Disk {
     if (to.startsWith(`${from}/`)) throw systemError("EINVAL", "rename", from);
     if (from.startsWith(`${to}/`)) throw systemError("ENOTEMPTY", "rename", from);
     if (replaced !== undefined) refuseToReplace(node, replaced, from);
+    if (replaced?.kind === "folder") replaced.isRemoved = true;
     source.folder.entries.delete(source.name);
     const earlier = this.#nameChanges.findLast(
       (it) => it.node === node && it.name === source.name && it.folder === source.folder,
@@ -291,7 +299,26 @@ export class ModelDisk implements Disk {
     }
   }
 
-  #open(file: ModelFile): DiskFile {
+  async openFolder(path: string): Promise<DiskFolder> {
+    const folder = this.#needFolder(path, "open");
+    // The same in every order of steps, unless a removed folder is still open.
+    let descriptor = String(folder.number);
+    while ((this.#open.get(descriptor)?.folder ?? folder) !== folder) descriptor = `${descriptor}0`;
+    const open = this.#open.get(descriptor) ?? { folder, times: 0 };
+    this.#open.set(descriptor, open);
+    open.times++;
+    const at = (name: string) => `${DESCRIPTORS}/${descriptor}/${name}`;
+    return {
+      at,
+      identity: async () => descriptor,
+      sync: () => this.syncFolder(at("")),
+      close: () => {
+        if (--open.times === 0) this.#open.delete(descriptor);
+      },
+    };
+  }
+
+  #openFile(file: ModelFile): DiskFile {
     let position = 0;
     return {
       write: async (text) => {
@@ -319,6 +346,8 @@ export class ModelDisk implements Disk {
   }
 
   #remove(location: Location): void {
+    const node = location.folder.entries.get(location.name);
+    if (node?.kind === "folder") node.isRemoved = true;
     location.folder.entries.delete(location.name);
     this.#change({ ...location, node: undefined, from: [] });
   }
@@ -329,9 +358,17 @@ export class ModelDisk implements Disk {
     this.#nameChanges.push({ ...change, number: this.#lastNumber });
   }
 
+  /** The folder that a path starts from, the root or an open one, and the names from there. */
+  #start(path: string): { readonly start: Node | undefined; readonly names: readonly string[] } {
+    const names = segmentsOf(path);
+    if (!path.startsWith(DESCRIPTORS)) return { start: this.#root, names };
+    return { start: this.#open.get(names[3] ?? "")?.folder, names: names.slice(4) };
+  }
+
   #find(path: string): Node | undefined {
-    let node: Node | undefined = this.#root;
-    for (const name of segmentsOf(path)) {
+    let { start: node, names } = this.#start(path);
+    for (const name of names) {
+      if (name === ".") continue;
       if (node?.kind !== "folder") return undefined;
       node = node.entries.get(name);
     }
@@ -353,14 +390,14 @@ export class ModelDisk implements Disk {
   #locate(path: string, call: string): Location {
     const end = path.lastIndexOf("/");
     const folder = this.#find(path.slice(0, end));
-    if (folder?.kind !== "folder") throw systemError(this.#whyMissing(path), call, path);
+    if (folder?.kind !== "folder" || folder.isRemoved) throw systemError(this.#whyMissing(path), call, path);
     return { folder, name: path.slice(end + 1) };
   }
 
   /** `ENOTDIR` if a parent is a file. */
   #whyMissing(path: string): "ENOENT" | "ENOTDIR" {
-    let node: Node | undefined = this.#root;
-    for (const name of segmentsOf(path)) {
+    let { start: node, names } = this.#start(path);
+    for (const name of names) {
       if (node?.kind !== "folder") return node?.kind === "file" ? "ENOTDIR" : "ENOENT";
       node = node.entries.get(name);
     }
@@ -452,6 +489,9 @@ function isSynced(node: Node): boolean {
     .entries()
     .every(([name, child]) => node.syncedEntries.get(name) === child && isSynced(child));
 }
+
+/** Where open folders are, as on Linux. */
+const DESCRIPTORS = "/proc/self/fd";
 
 const segments = new Map<string, readonly string[]>();
 

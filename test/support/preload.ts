@@ -9,7 +9,7 @@ import { ROOT } from "./root.ts";
  * from Debian, which needs root.
  */
 export async function compilePreload(
-  name: "grant-locks" | "pause",
+  name: "grant-locks" | "pause" | "swap",
 ): Promise<{ readonly LD_PRELOAD: string }> {
   const compiler = await installProgram("cc", "gcc");
   const source = join(ROOT, "test/support/preload", `${name}.c`);

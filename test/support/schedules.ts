@@ -7,7 +7,7 @@
  * preemptions left: both would continue alike.
  */
 import { join } from "node:path";
-import { type Disk, type DiskFile, tryUnlink } from "../../src/base/disk.ts";
+import { type Disk, type DiskFile, type DiskFolder, tryUnlink } from "../../src/base/disk.ts";
 import { systemCode } from "../../src/base/faults.ts";
 import type { Change, ModelDisk } from "./model-disk.ts";
 import { outsider, type RandomSource, worker } from "./predictable-bytes.ts";
@@ -503,6 +503,11 @@ export class GatedDisk implements Disk {
     return this.#gate(`sync folder ${path}`, () =>
       this.#disk.syncFolder(path, new Set(this.#changes.slice(before))),
     );
+  }
+
+  async openFolder(path: string): Promise<DiskFolder> {
+    const folder = await this.#gate(`open ${path}`, () => this.#disk.openFolder(path));
+    return { ...folder, sync: () => this.syncFolder(folder.at("")) };
   }
 
   /** Like Node: one entry after the other, and again if an entry was added meanwhile. */

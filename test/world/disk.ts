@@ -127,6 +127,17 @@ export class SimulatedDisk {
     return { folder: open, segments: rest };
   }
 
+  /** A path without `/proc/self/fd`. */
+  nameOf(path: string): string {
+    if (!path.startsWith("/proc/")) return path;
+    try {
+      const { folder, segments } = this.#start(path);
+      return [pathOf(folder), ...segments].join("/");
+    } catch {
+      return path;
+    }
+  }
+
   get(path: string, isFollowed = false): AnyEntry {
     const { entry } = this.find(path, isFollowed);
     if (entry === undefined) throw failure("ENOENT", path);
@@ -172,7 +183,7 @@ export class SimulatedDisk {
   makeFolder(path: string, mode: number, uid: number): FolderEntry {
     const found = this.find(path);
     if (found.entry !== undefined) throw failure("EEXIST", path);
-    this.#demandRoom(path);
+    this.#demandRoom(path, found);
     const made = new FolderEntry(this.#nextInode(), mode, uid);
     made.parent = found.folder;
     made.name = found.name;
@@ -200,7 +211,7 @@ export class SimulatedDisk {
     if (entry?.kind === "link") throw failure("ELOOP", path);
     if (entry === undefined) {
       if ((bits & O_CREAT) === 0) throw failure("ENOENT", path);
-      this.#demandRoom(path);
+      this.#demandRoom(path, found);
       entry = new FileEntry(this.#nextInode(), mode, uid);
       this.onChange({ type: "create", path: realPath(found), entry });
       this.#touch(entry);
@@ -237,7 +248,7 @@ export class SimulatedDisk {
     const source = this.find(from);
     const target = this.find(to);
     const { entry } = source;
-    if (entry === undefined) throw failure("ENOENT", from);
+    if (entry === undefined || isRemoved(target.folder)) throw failure("ENOENT", from);
     if (target.entry === entry) return;
     const replaced = target.entry;
     if (replaced !== undefined) {
@@ -263,7 +274,7 @@ export class SimulatedDisk {
     if (entry.kind === "folder") throw failure("EPERM", from);
     const target = this.find(to);
     if (target.entry !== undefined) throw failure("EEXIST", to);
-    this.#demandRoom(to);
+    this.#demandRoom(to, target);
     this.onChange({ type: "create", path: realPath(target), entry });
     this.#setName(target, entry);
     entry.changed = ++this.#ticks;
@@ -351,7 +362,8 @@ export class SimulatedDisk {
     }
   }
 
-  #demandRoom(path: string): void {
+  #demandRoom(path: string, found?: Location): void {
+    if (found !== undefined && isRemoved(found.folder)) throw failure("ENOENT", path);
     if (this.isFull) throw failure("ENOSPC", path);
   }
 
@@ -466,6 +478,11 @@ function asFolder(entry: AnyEntry | undefined, path: string): FolderEntry {
 
 export function pathOf(folder: FolderEntry): string {
   return folder.parent === undefined ? "" : `${pathOf(folder.parent)}/${folder.name}`;
+}
+
+/** An open folder that was removed gets no new entries. */
+function isRemoved(folder: FolderEntry): boolean {
+  return folder.parent !== undefined && folder.parent.entries.get(folder.name) !== folder;
 }
 
 function realPath({ folder, name }: Location): string {

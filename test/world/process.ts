@@ -160,7 +160,8 @@ export class Process implements Owner, Machine {
   }
 
   /** One step of the disk: it takes time, and may fail, or be the last one. */
-  async #step(step: Step): Promise<void> {
+  async #step({ path, ...rest }: Step): Promise<void> {
+    const step = { ...rest, path: this.#ground.disk.nameOf(path) };
     this.steps++;
     if (this.isDead) return new Promise(() => {});
     if (this.killsIn === undefined || step.path.includes(`/${this.killsIn}/`)) this.stepsToLive--;
@@ -278,6 +279,7 @@ export class Process implements Owner, Machine {
       return look();
     };
     return {
+      at: (name) => `/proc/self/fd/${open.fd}/${name}`,
       write: async (content) => {
         await this.#step({ type: "change", path, entry });
         open.write(content);
@@ -297,6 +299,7 @@ export class Process implements Owner, Machine {
       sync,
       datasync: sync,
       close: async () => open.close(),
+      closeNow: () => open.close(),
     };
   }
 }

@@ -1,0 +1,213 @@
+// @module-tag system
+/**
+ * I5 no escape, I2 once: a consumer that replaces the sender's folder with a link, again and again. The program runs as a
+ * user of its own, and the consumer as another one, in the group that may move folders.
+ */
+import { lstatSync, readdirSync, renameSync } from "node:fs";
+import { chmod, chown, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { installProgram } from "../support/debian.ts";
+import { type Installation, install, mailboxKeys } from "../support/installation.ts";
+import { compilePreload } from "../support/preload.ts";
+import { type Finished, LAUNCHER, runCommand, startCommand } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+const [DAEMON, CONSUMER, GROUP] = [15_000, 16_000, 17_001];
+const SENDER = "anna@supplier.example";
+const TRANSFERS = Array.from({ length: 40 }, (_, at) => `t${at}`);
+/** How often the program runs while the consumer attacks. */
+const RUNS = 2;
+
+interface Kind {
+  readonly handoff: Readonly<Record<string, unknown>>;
+  readonly layout: string;
+  /** The names of one delivery in the sender's folder. */
+  names(trackingId: string): string[];
+}
+
+const FOLDER: Kind = { handoff: {}, layout: "{mailbox}/{sender}/{trackingId}", names: (id) => [id] };
+const BESIDE: Kind = {
+  ...FOLDER,
+  handoff: { manifest: "beside", done: true },
+  names: (id) => [id, `${id}.SHA256SUMS`, `${id}.done`, `${id}.transfer.json`],
+};
+const FILES: Kind = {
+  handoff: { deliver: "files", manifest: "beside", done: true },
+  layout: "{mailbox}/{sender}",
+  names: (id) => ["SHA256SUMS", "a.txt", "a.txt.done", "transfer.json"].map((name) => `${id}_${name}`),
+};
+const KINDS = [
+  ["folders", FOLDER],
+  ["folders with files beside them", BESIDE],
+  ["single files", FILES],
+] as const;
+
+describe("while a consumer exchanges the sender's folder for a link", () => {
+  test.each(KINDS)("%s are delivered once, and nothing is delivered elsewhere", async (_, kind) => {
+    const site = await setUp(kind);
+    site.addTransfers();
+    await site.underAttack(() => site.once());
+    expect(readdirSync(site.outside)).toEqual([]);
+    await site.finish();
+    expect(site.delivered()).toEqual(TRANSFERS.flatMap(kind.names).toSorted());
+    expect([readdirSync(site.outside), site.staged()]).toEqual([[], []]);
+  });
+
+  test("a redelivery stays in the inbox", async () => {
+    const site = await setUp(FOLDER);
+    site.addTransfers();
+    await site.once();
+    await site.inlet("redeliver", "--yes", ...TRANSFERS);
+    await site.underAttack(() => site.once());
+    expect(readdirSync(site.outside)).toEqual([]);
+    await site.finish();
+    expect(site.delivered()).toEqual(TRANSFERS.flatMap((id) => [id, `${id}-2`]).toSorted());
+    expect(readdirSync(site.outside)).toEqual([]);
+  });
+
+  test.each([
+    ["folders", FOLDER, ["-a"]],
+    ["single files", FILES, ["-al"]],
+  ] as const)("%s that have been kept long enough are removed only in the inbox", async (_, kind, copy) => {
+    const site = await setUp(kind);
+    site.addTransfers();
+    await site.once();
+    await site.configure({ handoff: { ...site.handoff, keep: { notPickedUp: "1s" } } });
+    // Nothing tells these from deliveries, except for where they are.
+    await runCommand("cp", [...copy, `${site.sender}/.`, site.outside]);
+    await chmod(site.outside, 0o700);
+    const before = readdirSync(site.outside);
+    expect(before).toEqual(TRANSFERS.flatMap(kind.names).toSorted());
+    const isOver = () => site.delivered().length === 0;
+    await site.underAttack(async () => {
+      // An old delivery is removed only when it is found old twice.
+      if (!isOver()) for (let run = 0; run < 2; run++) await site.once();
+    });
+    expect(readdirSync(site.outside)).toEqual(before);
+    for (const name of readdirSync(site.outside)) {
+      const path = join(site.outside, name);
+      if (lstatSync(path).isDirectory()) expect(readdirSync(path)).toContain("a.txt");
+    }
+    expect(site.staged()).toEqual([]);
+    // Deliveries that were behind the link at the wrong moment are left alone, and count as foreign.
+    expect(site.delivered().length).toBeLessThan(before.length);
+  });
+});
+
+describe("if the sender's folder becomes a link during a check", () => {
+  test.each(KINDS)("%s wait until it is a folder again, and are delivered then", async (_, kind) => {
+    const site = await setUp(kind);
+    const script = join(site.folder, "check.sh");
+    await writeFile(script, `#!/bin/sh\nmv "$1" "$1-real" && ln -s "$2" "$1"\n`);
+    await chmod(script, 0o755);
+    await site.configure({ check: { command: [script, site.sender, site.outside] } });
+    site.addTransfers(1);
+    await site.once();
+    expect(lstatSync(site.sender).isSymbolicLink()).toBe(true);
+    expect(readdirSync(site.outside)).toEqual([]);
+    const state = kind === FOLDER ? "waiting" : "delivering";
+    expect(await site.open()).toMatchObject([{ trackingId: "t0", state }]);
+    await runCommand("rm", [site.sender]);
+    renameSync(`${site.sender}-real`, site.sender);
+    await site.configure({});
+    await site.finish();
+    expect(site.delivered()).toEqual(TRANSFERS.slice(0, 1).flatMap(kind.names).toSorted());
+    expect(readdirSync(site.outside)).toEqual([]);
+  });
+});
+
+/** The documented set-up: `installing.md` and `consuming.md` have consumers in a group that may move folders. */
+async function setUp({ handoff, layout }: Kind) {
+  const mailboxes = [mailboxKeys(MAILBOX)];
+  const access = { group: GROUP, folderMode: "0770", fileMode: "0640" };
+  const keys = { defaults: { layout }, handoff: { ...access, ...handoff }, mailboxes };
+  const installation: Installation = await install({ transfers: [] }, keys);
+  const { folder, config, inbox, simulator } = installation;
+  const sender = join(inbox, MAILBOX, SENDER);
+  const outside = join(folder, "outside");
+  for (const path of [inbox, outside]) await mkdir(path, { mode: 0o700 });
+  await chmod(folder, 0o755);
+  for (const path of [folder, config, outside]) await chown(path, DAEMON, DAEMON);
+  await mkdir(sender, { recursive: true });
+  for (const path of [inbox, join(sender, ".."), sender]) {
+    await chown(path, DAEMON, GROUP);
+    await chmod(path, path === inbox ? 0o750 : 0o770);
+  }
+  const setpriv = await installProgram("setpriv", "util-linux");
+  const open = async (): Promise<{ readonly trackingId: string; readonly state: string }[]> => {
+    const { stdout } = await inlet("list", "--json");
+    const records = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    // A folder that was behind the link counts as picked up.
+    return records.filter(({ state }) => !["delivered", "picked-up"].includes(state));
+  };
+  const inlet = async (command: string, ...args: string[]): Promise<Finished> => {
+    const who = ["--reuid", String(DAEMON), "--regid", String(DAEMON), "--groups", String(GROUP)];
+    return runCommand(setpriv, [...who, process.execPath, LAUNCHER, command, "--config", config, ...args]);
+  };
+  const once = async () => {
+    const { exitCode, stderr } = await inlet("once");
+    expect([0, 3], stderr).toContain(exitCode);
+  };
+  const attack = async () => {
+    const preload = await compilePreload("swap");
+    await chmod(join(preload.LD_PRELOAD, ".."), 0o755);
+    const who = ["--reuid", String(CONSUMER), "--regid", String(GROUP), "--clear-groups"];
+    const link = join(inbox, MAILBOX, "link");
+    const made = await runCommand(setpriv, [...who, "ln", "-s", outside, link]);
+    expect(made.exitCode, made.stderr).toBe(0);
+    const refused = await runCommand(setpriv, [...who, "ls", outside]);
+    expect(refused.exitCode).toBe(2);
+    const swap = [`LD_PRELOAD=${preload.LD_PRELOAD}`, `SWAP_ONE=${sender}`, `SWAP_OTHER=${link}`];
+    const child = startCommand(setpriv, [...who, "env", ...swap, "true"]);
+    onTestFinished(() => void child.kill("SIGKILL"));
+    await expect.poll(() => lstatSync(sender).isSymbolicLink()).toBe(true);
+    return async () => {
+      const ended = new Promise((done) => child.once("exit", done));
+      child.kill("SIGKILL");
+      await ended;
+      if (lstatSync(sender).isSymbolicLink()) {
+        renameSync(sender, `${link}-2`);
+        renameSync(link, sender);
+        renameSync(`${link}-2`, link);
+      }
+      await runCommand("rm", [link]);
+    };
+  };
+  return {
+    folder,
+    handoff: keys.handoff,
+    sender,
+    outside,
+    inlet,
+    once,
+    configure: async (more: Readonly<Record<string, unknown>>) => {
+      await installation.rewrite({ ...keys, ...more });
+      await chown(config, DAEMON, DAEMON);
+    },
+    addTransfers(count = TRANSFERS.length) {
+      for (const trackingId of TRANSFERS.slice(0, count)) {
+        simulator.addTransfer(transferPlan({ trackingId, files: [{ name: "a.txt", text: trackingId }] }));
+      }
+    },
+    async underAttack(work: () => Promise<void>) {
+      const stop = await attack();
+      for (let run = 0; run < RUNS; run++) await work();
+      await stop();
+    },
+    open,
+    /** Without the consumer, everything that waits is delivered. */
+    async finish() {
+      const waiting = (await open()).filter(({ state }) => state === "waiting");
+      if (waiting.length > 0) await inlet("retry", ...waiting.map(({ trackingId }) => trackingId));
+      await once();
+      expect(await open()).toEqual([]);
+    },
+    delivered: () => readdirSync(sender).toSorted(),
+    staged: () => readdirSync(join(inbox, ".inlet/staging")),
+  };
+}
