@@ -123,7 +123,9 @@ export class Notes {
     if (refused.length > 0) this.#writing.schedule();
   }
 
-  async #replace(name: string, record: TransferRecord, isSynced = false): Promise<void> {
+  async #replace(name: string, record: TransferRecord, isOrdered = false): Promise<void> {
+    // What an operator has allowed must not be replaced by a text that a power cut can tear.
+    const isSynced = isOrdered || record.allowedBy !== undefined;
     const path = this.#paths.note(name);
     if (this.#isComplete && !this.#files.has(name)) {
       this.#files.add(name);

@@ -1,4 +1,5 @@
 /** Routes of a mailbox, where it starts (`since`), and what `route` and `once --dry-run` say about both. */
+
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -8,6 +9,7 @@ import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import type { Route, RouteAction } from "../../src/model/mailbox.ts";
 import type { Action } from "../../src/model/order.ts";
+import { ruleOf } from "../../src/model/route.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { makeFolder, runProgram } from "../support/program.ts";
@@ -46,7 +48,8 @@ function requestsFor(simulator: Simulator, trackingId: string): number {
   return simulator.requests().filter(({ transfer }) => transfer === trackingId).length;
 }
 
-async function setUp(routes: readonly Route[], otherwise: RouteAction = "deliver", scenario = SCENARIO) {
+async function setUp(named: readonly Route[], otherwise: RouteAction = "deliver", scenario = SCENARIO) {
+  const routes = named.map((route) => ({ ...route, rule: ruleOf(route.name, route.when) }));
   const simulator = await openTestSimulator(scenario);
   const settings = await daemonSettings([
     mailboxSettings(simulator, { layout: "rest/{trackingId}", routing: { routes, otherwise } }),

@@ -43,8 +43,9 @@ export class Observer {
   readonly traps: { trackingId: string; number: number }[] = [];
   /** Every configuration, and since when it is in force. */
   readonly timeline: { atMs: number; site: Site }[] = [];
-  /** When each transfer last entered a state, by ledger name. */
-  readonly #entered = new Map<string, Map<string, number>>();
+  /** The last state of each transfer, and when the last attempt at it began, by ledger name. */
+  readonly #last = new Map<string, string>();
+  readonly #begunMs = new Map<string, number>();
   /** The configurations that daemons had applied when the last attempt at a transfer began. */
   readonly #begunWith = new Map<string, readonly Site[]>();
   /** Everything that was said. */
@@ -117,9 +118,10 @@ export class Observer {
   };
 
   entered(record: TransferRecord): void {
-    const states = this.#entered.get(nameOf(record)) ?? new Map<string, number>();
-    this.#entered.set(nameOf(record), states.set(record.state, this.#nowMs));
-    if (["downloading", "checking"].includes(record.state)) {
+    const isSame = record.state === "checking" && this.#last.get(nameOf(record)) === "downloading";
+    this.#last.set(nameOf(record), record.state);
+    if (["downloading", "checking"].includes(record.state) && !isSame) {
+      this.#begunMs.set(nameOf(record), this.#nowMs);
       this.#begunWith.set(nameOf(record), this.#world.appliedSites);
     }
   }
@@ -195,11 +197,7 @@ export class Observer {
     const { mailbox, transfer } = known;
     const { trackingId } = transfer;
     this.#world.note(`${trackingId} of ${mailbox}: round ${round} ended as ${record.state}`);
-    const begunMs = Math.max(
-      START_MS,
-      this.#entered.get(name)?.get("downloading") ?? 0,
-      this.#entered.get(name)?.get("checking") ?? 0,
-    );
+    const begunMs = this.#begunMs.get(name) ?? START_MS;
     const sites = [...this.sitesSince(begunMs), ...(this.#begunWith.get(name) ?? [])];
     if (record.state === "gone" && record.reason === "ignored") {
       const isIgnored = sites.some((site) => decide(site, mailbox, transfer).action === "ignore");
