@@ -10,7 +10,7 @@ import type { RecordedAct } from "../model/order.ts";
 import { hasEnded, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
-import { Journal } from "./journal.ts";
+import { Journal, type OnBatch } from "./journal.ts";
 import { Notes } from "./notes.ts";
 import { LedgerPaths, nameOf, SPREAD, type StageId } from "./paths.ts";
 import type { Ledger, OnDamaged, OnUnrecovered, Placements, RetentionRules, Stage, Stages } from "./port.ts";
@@ -261,6 +261,14 @@ class FileLedger implements Ledger {
   recordAct(act: RecordedAct): Promise<void> {
     this.#journal.addAct(act);
     return this.#journal.flush();
+  }
+
+  recordNotice(change: object): void {
+    this.#journal.addNotice(change);
+  }
+
+  onJournal(listener: OnBatch): void {
+    this.#journal.onBatch = listener;
   }
 
   findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined> {
