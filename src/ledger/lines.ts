@@ -102,9 +102,7 @@ function parseLine(line = ""): ParsedLine {
   const { value, isDamaged } = parseJson(line);
   if (value !== undefined && "notice" in value) return { entry: undefined, isDamaged };
   const result = v.safeParse(KINDS[value !== undefined && "act" in value ? "act" : "change"], value);
-  return result.success
-    ? { entry: result.output, isDamaged }
-    : { entry: undefined, isDamaged: true };
+  return result.success ? { entry: result.output, isDamaged } : { entry: undefined, isDamaged: true };
 }
 
 /** A power cut can leave zeros, or the beginning of a line. The next entry follows them directly, and is complete. */

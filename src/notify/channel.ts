@@ -200,7 +200,9 @@ export class Channel {
   #concerns(mailbox: string): boolean {
     const { mailboxes: patterns } = this.#settings;
     const names = [mailbox, this.#tools.addressOf(mailbox) ?? mailbox].map((name) => name.toLowerCase());
-    return patterns?.some((pattern) => names.some((name) => matchesGlob(name, pattern.toLowerCase()))) ?? true;
+    return (
+      patterns?.some((pattern) => names.some((name) => matchesGlob(name, pattern.toLowerCase()))) ?? true
+    );
   }
 
   #plan(): void {

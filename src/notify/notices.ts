@@ -77,7 +77,10 @@ const TransferShape = v.looseObject({
 
 /** A transfer, as the journal stores a change of it. */
 type NotedTransfer = TransferKey &
-  Pick<TransferRecord, "sender" | "state" | "reason" | "message" | "expires" | "needsPerson" | "acknowledged">;
+  Pick<
+    TransferRecord,
+    "sender" | "state" | "reason" | "message" | "expires" | "needsPerson" | "acknowledged"
+  >;
 
 export interface EventContext {
   readonly nowMs: number;

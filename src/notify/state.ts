@@ -33,13 +33,13 @@ const MAX_NAMED = 20;
 const REPORTED = "reported";
 
 const Keys = v.array(v.string());
-const NoticeOrKind = v.union([NoticeShape, v.picklist([...NOTICE_KINDS, REPORTED])]);
 
 const SavedShape = v.object({
   version: v.literal(3),
   positions: v.array(v.tuple([v.string(), v.number()])),
   sent: v.object({ lastSentMs: v.number(), lastUrgentMs: v.number() }),
-  notices: v.array(v.tuple([v.string(), NoticeOrKind])),
+  notices: v.array(v.tuple([v.string(), v.picklist([...NOTICE_KINDS, REPORTED])])),
+  details: v.array(NoticeShape),
   owners: v.array(v.tuple([v.string(), Keys])),
   causes: v.array(v.tuple([v.string(), v.string(), v.number(), Keys])),
 });
@@ -56,10 +56,10 @@ export class ChannelState {
   revision = 0;
   positions: Positions = new Map();
   #sent: SentTimes = NEVER_SENT;
-  /** By key: a pending notice, the kind of one without details, or `REPORTED`. */
-  readonly #notices = new Map<string, v.InferOutput<typeof NoticeOrKind>>();
-  /** How many have details. */
-  readonly #details = new Map<NoticeKind, number>();
+  /** By key: the kind of a pending notice, or `REPORTED`. */
+  readonly #notices = new Map<string, NoticeKind | typeof REPORTED>();
+  /** Of pending notices, by key. */
+  readonly #details = new Map<string, Notice>();
   /** By key of a process's own trouble: the processes that have it. */
   readonly #owners = new Map<string, Set<string>>();
   readonly #causes = new Map<string, Cause>();
@@ -73,9 +73,8 @@ export class ChannelState {
     return [...this.#owners.values()].flatMap((owners) => [...owners]);
   }
 
-  /** True if it has an effect: a change that was applied before has none. */
-  apply(change: NoticeChange): boolean {
-    const { revision } = this;
+  /** A change that was applied before has no effect. */
+  apply(change: NoticeChange): void {
     if (change.type === "begin") this.#begin(change.notice, change.by);
     else if (change.type === "end") this.#end(change.notice, change.by);
     else if (change.type === "settle") for (const key of change.keys) this.#delete(key);
@@ -86,7 +85,6 @@ export class ChannelState {
         this.#end({ kind: "service", key, atMs, isOver: true, service }),
       );
     }
-    return this.revision !== revision;
   }
 
   /** The process has ended. The disk may still be full: that trouble is over with the next delivery. */
@@ -115,7 +113,8 @@ export class ChannelState {
     const chosen = this.#pending().map(({ kind, details, counted }) => {
       const notices = details.filter((notice) => notice.atMs <= nowMs && isAllowed(notice));
       // The counted ones are included only if all with details are.
-      const hasAll = details.length === 0 ? isAllowed(placeholderFor(kind)) : notices.length === details.length;
+      const hasAll =
+        details.length === 0 ? isAllowed(placeholderFor(kind)) : notices.length === details.length;
       return { kind, notices, counted: hasAll ? counted : [] };
     });
     const groups = chosen.flatMap(({ kind, notices, counted }) =>
@@ -133,10 +132,8 @@ export class ChannelState {
   /** A message with these notices was sent. Nothing has changed since `select`. */
   report({ groups, counted }: Batch, sent: SentTimes): void {
     const notices = groups.flatMap((group) => group.notices);
-    for (const key of [...notices.map((notice) => notice.key), ...counted]) {
-      this.#delete(key);
-      this.#notices.set(key, REPORTED);
-    }
+    for (const { key } of notices) this.#details.delete(key);
+    for (const key of [...notices.map(({ key }) => key), ...counted]) this.#notices.set(key, REPORTED);
     for (const { key, isOver } of notices) if (isOver) this.#notices.delete(key);
     this.#sent = sent;
     this.revision++;
@@ -148,6 +145,7 @@ export class ChannelState {
       positions: [...this.positions],
       sent: this.#sent,
       notices: [...this.#notices],
+      details: [...this.#details.values()],
       owners: [...this.#owners].map(([key, owners]) => [key, [...owners]]),
       causes: [...this.#causes].map(([key, it]) => [key, it.service, it.sinceMs, [...it.mailboxes]]),
     };
@@ -161,7 +159,8 @@ export class ChannelState {
       const state = new ChannelState();
       state.positions = new Map(saved.positions);
       state.#sent = saved.sent;
-      for (const [key, value] of saved.notices) state.#set(key, value);
+      for (const [key, kind] of saved.notices) state.#notices.set(key, kind);
+      for (const notice of saved.details) state.#details.set(notice.key, notice);
       for (const [key, owners] of saved.owners) state.#owners.set(key, new Set(owners));
       for (const [key, service, sinceMs, mailboxes] of saved.causes)
         state.#causes.set(key, { service, sinceMs, mailboxes: new Set(mailboxes) });
@@ -178,24 +177,22 @@ export class ChannelState {
       this.#owners.set(key, owners.add(by));
       this.revision++;
     }
-    const known = this.#notices.get(key);
-    if (known === undefined) {
-      // If the end of this trouble is still pending, neither the end nor the new beginning is reported.
-      if (isTrouble && this.#delete(overKey(key))) this.#notices.set(key, REPORTED);
-      else this.#add(notice);
-    } else if (isTrouble && typeof known === "object") {
-      this.#set(key, { ...notice, atMs: Math.min(notice.atMs, known.atMs) });
-      if (notice.count !== known.count) this.revision++;
-    }
+    const { count, atMs } = this.#details.get(key) ?? notice;
+    // One more mailbox has this trouble.
+    if (count !== notice.count) this.#add({ ...notice, atMs: Math.min(notice.atMs, atMs) });
+    if (this.#notices.has(key)) return;
+    // If the end of this trouble is still pending, neither the end nor the new beginning is reported.
+    if (isTrouble && this.#delete(overKey(key))) this.#notices.set(key, REPORTED);
+    else this.#add(notice);
   }
 
   #end(over: Notice, by?: string): void {
     const { key } = over;
     if (by !== undefined) this.#disown(key, by);
     if (this.#owners.has(key)) return;
-    const known = this.#notices.get(key);
+    const wasReported = this.#notices.get(key) === REPORTED;
     this.#delete(key);
-    if (known === REPORTED) this.#add({ ...over, key: overKey(key) });
+    if (wasReported) this.#add({ ...over, key: overKey(key) });
   }
 
   #fail({ mailbox, service, cause, atMs, waitMs, text, advice }: NoticeChange & { type: "failed" }): void {
@@ -231,41 +228,29 @@ export class ChannelState {
 
   #add(notice: Notice): void {
     const { kind, key, isTrouble, isOver } = notice;
-    const isCounted = (this.#details.get(kind) ?? 0) >= MAX_DETAILS && !isTrouble && !isOver;
-    if (this.#notices.size >= MAX_KEYS) this.#forgetOldest();
-    if (this.#notices.size < MAX_KEYS) this.#set(key, isCounted ? kind : notice);
+    const details = [...this.#details.values()].filter((each) => each.kind === kind).length;
+    if (isTrouble || isOver || details < MAX_DETAILS) this.#details.set(key, notice);
+    this.#notices.set(key, kind);
     this.revision++;
-  }
-
-  #forgetOldest(): void {
-    const oldest = this.#notices.entries().find(([, value]) => value === REPORTED);
-    if (oldest !== undefined) this.#notices.delete(oldest[0]);
-  }
-
-  #set(key: string, value: Notice | NoticeKind | typeof REPORTED): void {
-    const before = this.#notices.get(key);
-    this.#notices.set(key, value);
-    if (typeof value === "object" && typeof before !== "object") this.#countDetails(value.kind, 1);
+    const oldest = this.#notices.size > MAX_KEYS && this.#notices.entries().find(([, it]) => it === REPORTED);
+    if (this.#notices.size > MAX_KEYS) this.#delete(oldest ? oldest[0] : key);
   }
 
   #delete(key: string): boolean {
-    const value = this.#notices.get(key);
-    if (typeof value === "object") this.#countDetails(value.kind, -1);
-    if (value !== undefined) this.revision++;
-    return this.#notices.delete(key);
-  }
-
-  #countDetails(kind: NoticeKind, difference: number): void {
-    this.#details.set(kind, (this.#details.get(kind) ?? 0) + difference);
+    this.#details.delete(key);
+    if (!this.#notices.delete(key)) return false;
+    this.revision++;
+    return true;
   }
 
   /** The pending notices of each kind: those with details, and the keys of the others. */
   #pending(): { kind: NoticeKind; details: Notice[]; counted: string[] }[] {
     const pending = NOTICE_KINDS.map((kind) => ({ kind, details: [] as Notice[], counted: [] as string[] }));
-    const ofKind = new Map(pending.map((each) => [each.kind, each]));
-    for (const [key, value] of this.#notices) {
-      if (typeof value === "object") ofKind.get(value.kind)?.details.push(value);
-      else if (value !== REPORTED) ofKind.get(value)?.counted.push(key);
+    const ofKind = new Map<string, (typeof pending)[number]>(pending.map((each) => [each.kind, each]));
+    for (const [key, kind] of this.#notices) {
+      const notice = this.#details.get(key);
+      if (notice === undefined) ofKind.get(kind)?.counted.push(key);
+      else ofKind.get(kind)?.details.push(notice);
     }
     return pending;
   }
