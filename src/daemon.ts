@@ -150,6 +150,8 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     // It cannot be placed. The journal says only that its round has ended.
     if (event.type === "transfer-changed") notifier.review([event.record]);
   });
+  // The status recalls ends from the journal, also those that a crash kept out of it.
+  await ledger.flush();
   const expected = await openExpected(
     { folder: join(settings.work, "expected"), ledger, clock, emit },
     settings.mailboxes,

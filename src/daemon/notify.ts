@@ -28,7 +28,7 @@ export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "fin
   /** Identifies this process. */
   readonly process: string;
   /** From now on changes of notices are added to the journal. Returns the function that ends this. */
-  attach(ledger: Pick<Ledger, "recordNotice" | "onJournal">): () => void;
+  attach(ledger: Pick<Ledger, "notices">): () => void;
   /** Puts new settings in force. */
   apply(next: Settings): Promise<void>;
 }
@@ -82,9 +82,9 @@ export function openNotifier(
     review: (records) => notifier.review(records),
     finish: () => notifier.finish(),
     close: () => notifier.close(),
-    attach(ledger) {
-      ledger.onJournal(notifier.journalWritten);
-      notifier.record = (change) => ledger.recordNotice(change);
+    attach({ notices }) {
+      notices.onBatch = notifier.journalWritten;
+      notifier.record = (change) => notices.addNotice(change);
       return () => {
         notifier.record = undefined;
       };

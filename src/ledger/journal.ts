@@ -29,9 +29,6 @@ interface Unwritten {
   wasRefused?: boolean;
 }
 
-/** Called after each batch. `refused`: the lines that the disk has refused for the first time. They are written later. */
-export type OnBatch = (refused: readonly string[]) => void;
-
 export class Journal {
   readonly #folder: string;
   /** Missing if this process works alone. Not every file system lets several processes append to one file. */
@@ -42,7 +39,8 @@ export class Journal {
   #isStuck = false;
   /** Files whose names are synced. */
   readonly #named = new Set<string>();
-  onBatch: OnBatch = () => {};
+  /** Called after each batch, with the lines that the disk has refused for the first time. They are written later. */
+  onBatch: (refused: readonly string[]) => void = () => {};
 
   constructor(folder: string, writer: string | undefined, clock: Clock) {
     this.#folder = folder;
@@ -103,10 +101,8 @@ export class Journal {
         this.#isStuck = true;
         // Tried again with the next line.
         this.#unwritten.unshift(...lines);
-        for (const each of lines) {
-          if (!each.wasRefused) refused.push(each.line);
-          each.wasRefused = true;
-        }
+        refused.push(...lines.filter(({ wasRefused }) => !wasRefused).map(({ line }) => line));
+        for (const each of lines) each.wasRefused = true;
         while (this.#unwritten.length > MAX_UNWRITTEN) this.#unwritten.shift()?.onWritten();
       }
     }
