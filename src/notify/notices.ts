@@ -157,7 +157,9 @@ const OF_EVENTS: {
     { type: "polled", mailbox, atMs: nowMs },
     ...(unusable === 0 ? [settle(entriesKey(mailbox))] : []),
   ],
-  "arrival-missed": (overdue, { nowMs }) => [begin({ ...ofArrival(overdue, nowMs), isTrouble: true })],
+  // Emitted again and again, so that no kill loses one.
+  "overdue-listed": ({ overdue }, { nowMs }) =>
+    overdue.map((each) => begin({ ...ofArrival(each, nowMs), isTrouble: true })),
   "arrival-late": (overdue, { nowMs }) => [
     { type: "end", notice: { ...ofArrival(overdue, nowMs), isOver: true } },
   ],
@@ -166,9 +168,22 @@ const OF_EVENTS: {
     const { failing, givenUp } = handoffKeys(delivered, step);
     const [key, past] = willRetry ? [failing, givenUp] : [givenUp, failing];
     const { text, advice } = textsOf(fault);
-    const shown = willRetry ? text : cut(`Inlet gave up, and does not try again by itself: ${text}`);
-    return [settle(past), begin({ ...notice, key, text: shown, advice })];
+    return [settle(past), begin({ ...notice, key, text: willRetry ? text : givenUpText(text), advice })];
   },
+  // Repeats what may have been lost in a kill. Retries report themselves again.
+  "outbox-scanned": ({ summary: { troubles } }, { nowMs }) =>
+    troubles.flatMap((delivered) => {
+      const givenUp = delivered.failed.filter(({ willRetry }) => !willRetry);
+      const notices = givenUp.map(({ step, message }) => ({
+        ...ofDelivery("handoff", delivered, nowMs),
+        key: handoffKeys(delivered, step).givenUp,
+        text: givenUpText(message),
+      }));
+      return [
+        ...notices,
+        ...(delivered.isOverdue ? [ofDelivery("not-picked-up", delivered, nowMs)] : []),
+      ].map(begin);
+    }),
   "handoff-succeeded": ({ delivered, step }) => {
     const { failing, givenUp } = handoffKeys(delivered, step);
     return [settle(failing, givenUp)];
@@ -231,6 +246,10 @@ function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
 function handoffKeys(delivered: Delivered, step: HandoffStep) {
   const failing = `${keyOf("handoff", delivered)} ${step}`;
   return { failing, givenUp: `${failing} given-up` };
+}
+
+function givenUpText(message: string): string {
+  return cut(`Inlet gave up, and does not try again by itself: ${message}`);
 }
 
 function ofTransfer(kind: NoticeKind, transfer: NotedTransfer, atMs: number): Notice {

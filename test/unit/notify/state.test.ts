@@ -26,9 +26,9 @@ test("an expected transfer that is overdue is reported, and its late arrival", (
   const described = "*@bank.example by 06:00";
   const expectation = { sender: "*@bank.example", by, withinMs: undefined, described };
   const overdue = { mailbox: "m", expectation, dueMs: 1_000 };
-  happen(state, { type: "arrival-missed", ...overdue });
+  happen(state, { type: "overdue-listed", overdue: [overdue] });
   expect(send(state)).toEqual(["overdue"]);
-  happen(state, { type: "arrival-missed", ...overdue });
+  happen(state, { type: "overdue-listed", overdue: [overdue] });
   expect(send(state)).toEqual([]);
   happen(state, { type: "arrival-late", ...overdue });
   expect(send(state)).toEqual(["overdue over"]);
@@ -45,6 +45,22 @@ test("entries of a list that cannot be used are reported once while polls find t
   happen(state, pollSucceeded({ mailbox: "m" }));
   happen(state, rejected);
   expect(send(state)).toEqual(["refused"]);
+});
+
+test("a scan of the outbox reports what was given up or not picked up, unless it is known", () => {
+  const [known, unknown] = [new ChannelState(), new ChannelState()];
+  const failed = (["command", "webhook"] as const).map((step) => ({
+    step,
+    message: "failed",
+    willRetry: step === "webhook",
+  }));
+  const trouble = { ...DELIVERED, failed, isOverdue: true };
+  const summary = { waiting: 1, oldestMs: 1, troubled: 1, troubles: [trouble] };
+  happen(known, { type: "pick-up-overdue", delivered: DELIVERED, sinceMs: 1 });
+  happen(known, handoffFailed("command", false));
+  expect(send(known)).toHaveLength(2);
+  for (const state of [known, unknown]) happen(state, { type: "outbox-scanned", summary });
+  expect([send(known), send(unknown)]).toEqual([[], ["not-picked-up t1", "handoff t1"]]);
 });
 
 test("5,000 of a kind are one group with the first of them and a count", () => {
