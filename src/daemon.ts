@@ -121,6 +121,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
       const fault = asFault(faultOfDisk(cause, settings.inbox));
       if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
       if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
+      await notifier.start();
       diskFull.add(START, fault);
       await pause(patience.diskMs, stop).catch(() => {});
     }
@@ -134,8 +135,10 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
   await using scope = new Scope();
 
   const live = new LiveSettings(settings);
-  const { ledger, inbox, passwords } = await openWorkspace(live, scope, emit, clock);
+  const workspace = await openWorkspace(live, scope, { emit, clock, process: notifier.process });
+  const { ledger, inbox, passwords } = workspace;
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
+  scope.use(notifier.attach(ledger), (detach) => detach());
   await notifier.start();
   const mailboxes = await openMailboxes(settings, scope, {
     clock,
@@ -145,6 +148,8 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
   });
   const { states, isClockRight } = mailboxes;
   const placed = await recoverFromCrash(inbox, ledger, states, emit);
+  // The status recalls ends from the journal, also those that a crash kept out of it.
+  await ledger.flush();
   const expected = await openExpected(
     { folder: join(settings.work, "expected"), ledger, clock, emit },
     settings.mailboxes,
@@ -186,16 +191,24 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     unfinished.apply(states);
     return unfinished.records;
   };
-  if (mode === "run") {
-    const onDamaged = reportOnce((path, reason) => emit({ type: "record-damaged", path, reason }));
-    const listQuarantined = () => Array.fromAsync(ledger.quarantined(onDamaged));
+  const onDamaged = reportOnce((path, reason) => emit({ type: "record-damaged", path, reason }));
+  let isReviewed = false;
+  const readWaiting = async () => {
+    const quarantined = await Array.fromAsync(ledger.quarantined(onDamaged));
+    const records = [...(await refreshUnfinished()), ...quarantined];
+    if (!isReviewed) notifier.review(records);
+    isReviewed = true;
+    return records;
+  };
+  if (mode === "once") await readWaiting().catch(() => {});
+  else {
     await keepBoardFresh(
       {
         board: monitor.board,
         folders: settings,
         clock,
         isShared,
-        readUnfinished: async () => [...(await refreshUnfinished()), ...(await listQuarantined())],
+        readUnfinished: readWaiting,
         learnArrivals: () => expected.refresh(),
       },
       scope,

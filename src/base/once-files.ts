@@ -1,4 +1,4 @@
-/** Creates files that must not exist yet. The safety of the ledger, and of shared notices, rests on this alone. */
+/** Creates files that must not exist yet. The safety of the ledger rests on this alone. */
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "./disk.ts";
 import { temporaryName } from "./durable.ts";

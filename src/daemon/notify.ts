@@ -1,9 +1,18 @@
 /** Opens the notifications with the parts of the daemon that they need. */
+
+import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { findEnd, readTail } from "../base/tail.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Events } from "../model/events.ts";
+import { hasEnded, memberId } from "../inbox/members.ts";
+import { JOURNAL_FILE } from "../ledger/journal.ts";
+import { parseJson } from "../ledger/lines.ts";
+import { LedgerPaths } from "../ledger/paths.ts";
+import type { Ledger } from "../ledger/port.ts";
+import { type Events, listenTo } from "../model/events.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import type { NotifyPatience } from "../notify/channel.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import type { JournalReader, NotifyPatience } from "../notify/channel.ts";
 import { Notifier } from "../notify/open.ts";
 import { describeDaemon } from "./facts.ts";
 
@@ -17,7 +26,11 @@ interface DaemonParts {
   readonly patience: Partial<NotifyPatience> | undefined;
 }
 
-export interface DaemonNotifier extends Pick<Notifier, "start" | "finish" | "close"> {
+export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "finish" | "close"> {
+  /** Identifies this process. */
+  readonly process: string;
+  /** From now on changes of notices are added to the journal. Returns the function that ends this. */
+  attach(ledger: Pick<Ledger, "notices">): () => void;
   /** Puts new settings in force. */
   apply(next: Settings): Promise<void>;
 }
@@ -27,28 +40,57 @@ export function openNotifier(
   settings: Settings,
   { clock, events, stop, patience }: DaemonParts,
 ): DaemonNotifier {
-  const { state, work, queue } = settings;
+  const { work, queue } = settings;
   const { host, inbox, program, config } = describeDaemon(settings);
+  const process = memberId();
+  const { journal, temporary } = new LedgerPaths(work);
   let services = servicesOf(settings);
+  let address: string | undefined;
   const notifier = new Notifier(
     {
       clock,
       emit: events.emit,
       stop,
-      state,
-      work,
+      folder: join(work, "notify"),
+      temporary,
       isShared: queue !== "embedded",
+      process,
       patience: { ...PATIENCE, ...patience },
-      origin: { host, inbox, version: program, config },
-      serviceOf: (mailbox) => services.get(mailbox),
+      journal: readerOf(journal),
+      hasEnded: (id) => hasEnded(work, id),
+      origin: () => ({
+        host,
+        inbox,
+        version: program,
+        config,
+        console: address,
+        hasSeveralMailboxes: services.size > 1,
+      }),
+      serviceOf: (mailbox) => services.get(mailboxIdOf(mailbox)),
     },
     settings,
   );
   events.subscribe(notifier.listener);
+  events.subscribe(
+    listenTo({
+      "console-opened": (event) => {
+        address = event.address;
+      },
+    }),
+  );
   return {
+    process,
     start: () => notifier.start(),
+    review: (records) => notifier.review(records),
     finish: () => notifier.finish(),
     close: () => notifier.close(),
+    attach({ notices }) {
+      notices.onBatch = notifier.journalWritten;
+      notifier.record = (change) => notices.addNotice(change);
+      return () => {
+        notifier.record = undefined;
+      };
+    },
     apply(next) {
       services = servicesOf(next);
       return notifier.apply(next);
@@ -56,6 +98,19 @@ export function openNotifier(
   };
 }
 
-function servicesOf({ mailboxes }: Settings): ReadonlyMap<string, string> {
-  return new Map(mailboxes.map(({ name, service }) => [name, serviceIdOf(service.baseUrl)]));
+function readerOf(folder: string): JournalReader {
+  const tailed = {
+    folder,
+    pattern: JOURNAL_FILE,
+    parse: (line: string) => parseJson(line).value,
+    orderOf: (line: object) => ("at" in line ? String(line.at) : ""),
+  };
+  return {
+    read: (positions, onLine) => readTail(tailed, positions, onLine),
+    end: () => findEnd(tailed),
+  };
+}
+
+function servicesOf({ mailboxes }: Settings): ReadonlyMap<MailboxId, string> {
+  return new Map(mailboxes.map(({ name, service }) => [mailboxIdOf(name), serviceIdOf(service.baseUrl)]));
 }

@@ -37,7 +37,11 @@ const MAX_RECORDED = 10_000;
  * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used it, and the faults
  * of the disk.
  */
-export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit, clock: Clock) {
+export async function openWorkspace(
+  live: LiveSettings,
+  scope: Scope,
+  { emit, clock, process }: { readonly emit: Emit; readonly clock: Clock; readonly process: string },
+) {
   const settings = live.now;
   const { inbox: root, work, state, handoff, limits, queue } = settings;
   const isAlone = queue === "embedded";
@@ -52,7 +56,7 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
   for (const folder of await findExposed(work)) emit({ type: "work-exposed", folder });
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
-  scope.use(await joinMembers(work, state), (joined) => joined.leave());
+  scope.use(await joinMembers(work, state, process), (joined) => joined.leave());
   const { temporary, staging } = new LedgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const id = await rememberWork(settings, temporary);

@@ -66,12 +66,12 @@ interface Membership {
   leave(): Promise<void>;
 }
 
-/** `state`: the state folder of this process, for commands on the same machine. */
-export async function joinMembers(work: string, state: string): Promise<Membership> {
+/** `state`: the state folder of this process, for commands on the same machine. `id`: names this process. */
+export async function joinMembers(work: string, state: string, id = memberId()): Promise<Membership> {
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
   for (const path of await listMembers(work)) await removeIfEnded(path);
-  const { path, lock } = await lockNewMember(folder);
+  const { path, lock } = await lockNewMember(join(folder, id));
   const facts = { host: hostname(), state };
   // Without the file, commands rely on the configuration alone.
   await writeFile(factsOf(path), `${JSON.stringify(facts)}\n`, { mode: 0o600 }).catch(() => {});
@@ -84,6 +84,19 @@ export async function joinMembers(work: string, state: string): Promise<Membersh
       }
     },
   };
+}
+
+export function memberId(): string {
+  return randomHex(8);
+}
+
+/** Whether the process with this id has ended. Throws `DISK_FULL` or `DISK_REFUSED`. */
+export async function hasEnded(work: string, id: string): Promise<boolean> {
+  const path = join(work, MEMBERS, id);
+  if (!MEMBER.test(id) || !(await exists(path))) return true;
+  const lock = await tryLock(path, "alone");
+  lock?.release();
+  return lock !== undefined;
 }
 
 /** How many processes work on this inbox now. Changes nothing, and takes no lock. Throws `DISK_UNREADABLE`. */
@@ -133,10 +146,9 @@ async function readState(path: string): Promise<string | undefined> {
   }
 }
 
-/** Another process may remove the file before it is locked, as if its owner had ended: then a new name is tried. */
-async function lockNewMember(folder: string): Promise<{ path: string; lock: KernelLock }> {
+/** Another process may lock or remove the file before it is locked, as if its owner had ended: then it is tried again. */
+async function lockNewMember(path: string): Promise<{ path: string; lock: KernelLock }> {
   for (;;) {
-    const path = join(folder, randomHex(8));
     const lock = await tryLock(path, "alone");
     if (lock === undefined) continue;
     const isThere = await exists(path).catch((error: unknown) => {

@@ -1,20 +1,20 @@
 /**
- * The journal: one line of JSON per change of state and per act of an operator, in a file per month and writer. Lines
- * are only appended. The journal is for people, and no decision rests on it: it is not synced, and a power cut may lose
- * its last lines.
+ * The journal: one line of JSON per change of state, per act of an operator and per change of a notice, in a file per
+ * month and writer. Lines are only appended, and synced in batches. People read it, and notifications are derived from it.
  */
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
+import { systemDisk } from "../base/disk.ts";
 import { withFile } from "../base/files.ts";
 import type { RecordedAct } from "../model/order.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { type TransferRecord, waitsForPerson } from "../model/record.ts";
 
 /** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` if several processes write. */
 export const JOURNAL_FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;
 /** Readers treat a longer line as damaged. */
 export const MAX_LINE_BYTES = 64 * 1024;
-/** If a line would be too long, each text in it is cut to this many characters. */
+/** If a line would be too long, each text in it is cut to this many characters. The message of a transfer always is. */
 const MAX_CHARACTERS = 1_000;
 const WRITE_AFTER_MS = 200;
 /** Lines that wait while the disk refuses them. Beyond that, the oldest are dropped. */
@@ -23,8 +23,10 @@ const MAX_UNWRITTEN = 10_000;
 interface Unwritten {
   readonly month: string;
   readonly line: string;
-  /** Called when the line is written or dropped. */
+  /** Called when the line is synced or dropped. */
   readonly onWritten: () => void;
+  /** The disk has refused it before. */
+  wasRefused?: boolean;
 }
 
 export class Journal {
@@ -35,6 +37,10 @@ export class Journal {
   #unwritten: Unwritten[] = [];
   readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
   #isStuck = false;
+  /** Files whose names are synced. */
+  readonly #named = new Set<string>();
+  /** Called after each batch, with the lines that the disk has refused for the first time. They are written later. */
+  onBatch: (refused: readonly string[]) => void = () => {};
 
   constructor(folder: string, writer: string | undefined, clock: Clock) {
     this.#folder = folder;
@@ -47,7 +53,7 @@ export class Journal {
     const { mailbox, trackingId, sender, state, round, reason, folder, inbox } = record;
     const content = state === "delivered" ? contentOf(record, this.#clock.now()) : {};
     const facts = { mailbox, trackingId, sender, state, round, reason, folder, inbox, ...content };
-    this.#append(facts, onWritten);
+    this.#append({ ...facts, ...attentionOf(record) }, onWritten);
   }
 
   /** Written soon, together with others. */
@@ -56,11 +62,16 @@ export class Journal {
     this.#append({ act, ...facts }, () => {});
   }
 
+  /** Written soon, together with others. */
+  addNotice(notice: object): void {
+    // Readers skip these lines by their second key.
+    this.#append({ notice }, () => {});
+  }
+
   #append(facts: Readonly<Record<string, unknown>>, onWritten: () => void): void {
     const at = new Date(this.#clock.now()).toISOString();
     const line = formatLine({ at, ...facts });
     this.#unwritten.push({ month: at.slice(0, 7), line, onWritten });
-    if (this.#unwritten.length > MAX_UNWRITTEN) this.#unwritten.shift()?.onWritten();
     this.#writing.schedule();
   }
 
@@ -69,7 +80,7 @@ export class Journal {
     return this.#isStuck;
   }
 
-  /** Resolves when all lines are written, or the disk has refused them. */
+  /** Resolves when all lines are synced, or the disk has refused them. */
   flush(): Promise<void> {
     return this.#writing.run();
   }
@@ -77,20 +88,42 @@ export class Journal {
   async #writeAll(): Promise<void> {
     const batch = this.#unwritten;
     this.#unwritten = [];
+    if (batch.length === 0) return;
     const months = Map.groupBy(batch, ({ month }) => month);
+    const refused: string[] = [];
     for (const [month, lines] of months) {
       const path = join(this.#folder, [month, this.#writer, "jsonl"].filter(Boolean).join("."));
       try {
-        await withFile(path, "a", (file) => file.write(lines.map(({ line }) => `${line}\n`).join("")));
+        await this.#write(path, lines.map(({ line }) => `${line}\n`).join(""));
         for (const { onWritten } of lines) onWritten();
         this.#isStuck = false;
       } catch {
         this.#isStuck = true;
         // Tried again with the next line.
         this.#unwritten.unshift(...lines);
+        refused.push(...lines.filter(({ wasRefused }) => !wasRefused).map(({ line }) => line));
+        for (const each of lines) each.wasRefused = true;
+        while (this.#unwritten.length > MAX_UNWRITTEN) this.#unwritten.shift()?.onWritten();
       }
     }
+    this.onBatch(refused);
   }
+
+  async #write(path: string, text: string): Promise<void> {
+    await withFile(path, "a", async (file) => {
+      await file.write(text);
+      await file.sync();
+    });
+    if (!this.#named.has(path)) await systemDisk.syncFolder(this.#folder);
+    this.#named.add(path);
+  }
+}
+
+/** What a notice about the transfer needs. */
+function attentionOf(record: TransferRecord) {
+  const { state, message, expires, needsPerson, acknowledged } = record;
+  if (!waitsForPerson(record) && state !== "quarantined" && state !== "gone") return {};
+  return { message: message?.slice(0, MAX_CHARACTERS), expires, needsPerson, acknowledged };
 }
 
 /** `seconds`: from its discovery to its delivery. */

@@ -5,7 +5,7 @@ import { withFile } from "../base/files.ts";
 import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
 
-const NEWLINE = 0x0a;
+export const NEWLINE = 0x0a;
 const BLOCK_BYTES = 64 * 1024;
 
 /** A clock may have been set back by this much between two lines. */
@@ -13,9 +13,9 @@ const MAX_DISORDER_MS = 24 * 60 * 60_000;
 /** The beginning of every line. Texts inside a line cannot contain it: JSON escapes their quotes. */
 const LINE_START = '{"at":';
 
-const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",("act":)?/;
+const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",(?:"(act|notice)":)?/;
 
-/** The two kinds of lines. */
+/** The kinds of lines in the history. Lines of notices are skipped. */
 const KINDS = { change: HistoryEntryShape, act: ActEntryShape } as const;
 
 type Kind = keyof typeof KINDS;
@@ -68,10 +68,9 @@ export class JournalFile<K extends Kind> {
 
   /** True for an unwanted line, recognised without parsing it: that is ten times faster. */
   #trySkip(line = ""): boolean {
-    const [, at, act] = TIME.exec(line) ?? [];
+    const [, at, kind = "change"] = TIME.exec(line) ?? [];
     if (at === undefined || !line.endsWith("}") || line.lastIndexOf(LINE_START) > 0) return false;
-    const isOther = (act !== undefined) !== (this.#kind === "act");
-    if (!isOther && (this.#mark === undefined || line.includes(this.#mark))) return false;
+    if (kind === this.#kind && (this.#mark === undefined || line.includes(this.#mark))) return false;
     this.readDownTo = at;
     return true;
   }
@@ -99,21 +98,26 @@ interface ParsedLine {
   readonly isDamaged: boolean;
 }
 
-/** A power cut can leave zeros, or the beginning of a line. The next entry follows them directly, and is complete. */
 function parseLine(line = ""): ParsedLine {
-  const text = line.replace(/^\0+/, "");
-  const entry = parseEntry(text);
-  if (entry !== undefined) return { entry, isDamaged: false };
-  const start = text.lastIndexOf(LINE_START);
-  return { entry: start > 0 ? parseEntry(text.slice(start)) : undefined, isDamaged: true };
+  const { value, isDamaged } = parseJson(line);
+  if (value !== undefined && "notice" in value) return { entry: undefined, isDamaged };
+  const result = v.safeParse(KINDS[value !== undefined && "act" in value ? "act" : "change"], value);
+  return result.success ? { entry: result.output, isDamaged } : { entry: undefined, isDamaged: true };
 }
 
-function parseEntry(text: string): HistoryEntry | ActEntry | undefined {
+/** A power cut can leave zeros, or the beginning of a line. The next entry follows them directly, and is complete. */
+export function parseJson(line: string): { readonly value: object | undefined; readonly isDamaged: boolean } {
+  const text = line.replace(/^\0+/, "");
+  const value = tryParse(text);
+  if (value !== undefined) return { value, isDamaged: false };
+  const start = text.lastIndexOf(LINE_START);
+  return { value: start > 0 ? tryParse(text.slice(start)) : undefined, isDamaged: true };
+}
+
+function tryParse(text: string): object | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
-    const isAct = typeof parsed === "object" && parsed !== null && "act" in parsed;
-    const result = v.safeParse(KINDS[isAct ? "act" : "change"], parsed);
-    return result.success ? result.output : undefined;
+    return typeof parsed === "object" && parsed !== null ? parsed : undefined;
   } catch {
     return undefined;
   }

@@ -4,10 +4,10 @@ import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type Disk, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { faultOfDisk, temporaryName } from "../base/durable.ts";
-import { messageOf } from "../base/faults.ts";
-import { stat } from "../base/files.ts";
+import { messageOf, systemCode } from "../base/faults.ts";
+import { stat, withFile } from "../base/files.ts";
 import type { RecordedAct } from "../model/order.ts";
-import { hasEnded, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { hasEnded, isUnwanted, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
@@ -62,6 +62,7 @@ class FileLedger implements Ledger {
   readonly starts: Ledger["starts"];
   readonly stages: Stages;
   readonly placements: Placements;
+  readonly notices: Ledger["notices"];
   readonly #paths: LedgerPaths;
   readonly #disk: Disk;
   readonly #clock: Clock;
@@ -96,6 +97,7 @@ class FileLedger implements Ledger {
     });
     this.#notes = new Notes(disk, paths, isAlone);
     this.#journal = new Journal(paths.journal, writer, clock);
+    this.notices = this.#journal;
     this.#watermark = new Watermark(options.watermark.path, options.watermark.id);
     const watermark = this.#watermark;
     this.#retention = new Retention({ disk, paths, rounds: this.#rounds, watermark });
@@ -199,9 +201,19 @@ class FileLedger implements Ledger {
   }
 
   async end(record: TransferRecord): Promise<boolean> {
+    if (!isUnwanted(record)) await this.#try(this.#syncNote(nameOf(record)));
     if (!(await this.#try(this.#rounds.end(record)))) return false;
     this.#settle(record);
     return true;
+  }
+
+  /** The note must survive a power cut: by it, the next start finds an end that the journal lacks. */
+  async #syncNote(name: string): Promise<void> {
+    await this.#notes.flush();
+    await withFile(this.#paths.note(name), "r", (file) => file.sync()).catch((error: unknown) => {
+      if (systemCode(error) !== "ENOENT") throw error;
+    });
+    await this.#disk.syncFolder(this.#paths.notes);
   }
 
   /**

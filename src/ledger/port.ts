@@ -9,6 +9,7 @@ import type { RecordedAct } from "../model/order.ts";
 import type { Placement } from "../model/placement.ts";
 import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
 import type { Occasion } from "./format.ts";
+import type { Journal } from "./journal.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import type { Starts } from "./starts.ts";
 
@@ -75,6 +76,8 @@ export interface Ledger {
   pickedUp(record: TransferRecord): void;
   /** Adds an operator's act to the journal. Resolves when it is written, or the disk has refused it. */
   recordAct(act: RecordedAct): Promise<void>;
+  /** Adds changes of notices to the journal, and reports its batches. */
+  readonly notices: Pick<Journal, "addNotice" | "onBatch">;
   /** Removes everything that the quarantine holds of a transfer. */
   clearQuarantine(key: TransferKey): Promise<void>;
   /** Removes records beyond their retention, from one part of the ledger per call. The clock must be right. */

@@ -169,6 +169,15 @@ export function isHeld({ state, reason }: Pick<TransferRecord, "state" | "reason
   return state === "waiting" && reason === HELD;
 }
 
+/** It waits, and goes on only after a person has acted. */
+export function waitsForPerson({
+  state,
+  reason,
+  needsPerson,
+}: Pick<TransferRecord, "state" | "reason" | "needsPerson">): boolean {
+  return state === "waiting" && (reason === "password" || reason === HELD || needsPerson === true);
+}
+
 /** The folder of a delivery for people: relative to the common inbox, or in another inbox its whole path. */
 export function shownFolder({
   inbox,

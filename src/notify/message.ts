@@ -6,7 +6,7 @@ import { escapeJson, formatCount, printable } from "../base/phrases.ts";
 import type { NoticeKind } from "../model/notify.ts";
 import { type Action, commandFor, quote } from "../model/order.ts";
 import type { Notice } from "./notices.ts";
-import type { Batch, NoticeGroup } from "./pending.ts";
+import type { Batch, NoticeGroup } from "./state.ts";
 
 /** Notices that are shown of each kind. */
 const MAX_SHOWN = 20;

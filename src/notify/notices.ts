@@ -1,11 +1,23 @@
-/** Notices: what is reported to an operator, and the events that begin and end them. */
+/** Notices: what is reported to an operator. Events and lines of the journal become changes of notices here. */
 import { createHash } from "node:crypto";
 import * as v from "valibot";
-import type { Fault } from "../base/faults.ts";
-import { type DaemonEvent, listenTo } from "../model/events.ts";
+import { describeFault, type Fault } from "../base/faults.ts";
+import type { DaemonEvent, Overdue } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
-import { isHeld, isUnwanted, shownFolder, type TransferKey, type TransferRecord } from "../model/record.ts";
+import {
+  asStuck,
+  hasEnded,
+  isHeld,
+  isUnwanted,
+  shownFolder,
+  type TransferKey,
+  type TransferRecord,
+  waitsForPerson,
+} from "../model/record.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+
+const Text = v.exactOptional(v.string());
 
 export const NoticeShape = v.object({
   kind: v.picklist(NOTICE_KINDS),
@@ -15,20 +27,18 @@ export const NoticeShape = v.object({
   atMs: v.number(),
   /** A trouble is a condition that lasts, such as a full disk. Its end is reported too. */
   isTrouble: v.exactOptional(v.boolean()),
-  /** Each process may have this trouble. It lasts until no process has it. */
-  isLocal: v.exactOptional(v.boolean()),
   /** The trouble is over. */
   isOver: v.exactOptional(v.boolean()),
-  mailbox: v.exactOptional(v.string()),
-  trackingId: v.exactOptional(v.string()),
-  sender: v.exactOptional(v.string()),
+  mailbox: Text,
+  trackingId: Text,
+  sender: Text,
   /** ISO 8601. */
-  expires: v.exactOptional(v.string()),
+  expires: Text,
   /** What happened. It may quote senders and servers. */
-  text: v.exactOptional(v.string()),
-  advice: v.exactOptional(v.string()),
+  text: Text,
+  advice: Text,
   /** The base URL of a service that fails. */
-  service: v.exactOptional(v.string()),
+  service: Text,
   /** The mailboxes that the service fails for, or the rejected entries of a list. */
   count: v.exactOptional(v.number()),
   /** The first mailboxes that the service fails for. */
@@ -37,100 +47,191 @@ export const NoticeShape = v.object({
 
 export type Notice = Readonly<v.InferOutput<typeof NoticeShape>>;
 
-/** What an event means for the notices. */
-export interface NoticeChanges {
-  /** Added unless it is known. */
-  begin(notice: Notice): void;
+/** A change of notices, as the journal stores it. */
+const ChangeShape = v.variant("type", [
+  /** Added unless it is known. `by`: the process that has this trouble. Each process may have it. */
+  v.object({ type: v.literal("begin"), notice: NoticeShape, by: Text }),
   /** The notices are no longer true. */
-  settle(...keys: string[]): void;
-  /** A trouble has ended. Reported only if its beginning was. */
-  end(over: Notice): void;
-  /** The same for a trouble that earlier runs left behind, if no process has it now. */
-  endEarlier(over: Notice): void;
+  v.object({ type: v.literal("settle"), keys: v.array(v.string()) }),
+  /** A trouble has ended, for the process `by`, or if no process has it. Reported only if its beginning was. */
+  v.object({ type: v.literal("end"), notice: NoticeShape, by: Text }),
+  /** A mailbox cannot be polled. `waitMs`: if all mailboxes can be polled again by then, it is not reported. */
+  v.object({
+    type: v.literal("failed"),
+    mailbox: v.string(),
+    service: v.string(),
+    cause: v.string(),
+    atMs: v.number(),
+    waitMs: v.number(),
+    text: v.string(),
+    advice: v.string(),
+  }),
+  /** The mailbox was polled. */
+  v.object({ type: v.literal("polled"), mailbox: v.string(), atMs: v.number() }),
+]);
+
+export type NoticeChange = Readonly<v.InferOutput<typeof ChangeShape>>;
+
+const TransferShape = v.looseObject({
+  at: v.pipe(v.string(), v.isoTimestamp()),
+  ...v.entriesFromList(["mailbox", "trackingId", "sender", "state"], v.string()),
+});
+
+/** A transfer, as the journal stores a change of it. */
+type NotedTransfer = TransferKey &
+  Pick<
+    TransferRecord,
+    "sender" | "state" | "reason" | "message" | "expires" | "needsPerson" | "acknowledged"
+  >;
+
+export interface EventContext {
+  readonly nowMs: number;
+  /** A failure of a service or a hand-off that is over within this time is not reported. */
+  readonly blipMs: number;
+  /** Identifies this process. */
+  readonly process: string;
+  /** The base URL of a mailbox's service. */
+  serviceOf(mailbox: string): string | undefined;
 }
 
 const MAX_TEXT = 600;
 const MAX_NAME = 254;
-const LOCAL = { isTrouble: true, isLocal: true } as const;
 
-/** `blipMs`: a failure that is over within this time is not reported. Failed polls are grouped by `ServiceTroubles`. */
-export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, changes: NoticeChanges): void {
-  const beginTrouble = (kind: NoticeKind, { message, advice }: Fault) =>
-    changes.begin({ ...noticeOf(kind, kind, nowMs), ...LOCAL, text: cut(message), advice });
-  const endOf = (kind: NoticeKind) => ({ ...noticeOf(kind, kind, nowMs), isOver: true });
-  const endTrouble = (kind: NoticeKind) => changes.end(endOf(kind));
-  listenTo({
-    "transfer-changed": ({ record }) => applyRecord(record, nowMs, changes),
-    "transfer-lost": ({ record }) => changes.settle(...openKeys(record)),
-    "transfer-acknowledged": ({ record }) => changes.settle(keyOf("gone", record)),
-    "transfer-expiring": ({ record }) => changes.begin(ofTransfer("expiring", record, nowMs)),
-    "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
-      const key = `entries ${mailbox}`;
-      if (first === undefined) return changes.settle(key);
-      const text = cut(first.message);
-      const facts = { mailbox: cut(mailbox, MAX_NAME), text, advice: first.advice, count: entries };
-      changes.begin({ ...noticeOf("refused", key, nowMs), ...facts });
-    },
-    "poll-succeeded": ({ mailbox, unusable }) => {
-      if (unusable === 0) changes.settle(`entries ${mailbox}`);
-    },
-    "arrival-missed": ({ mailbox, expectation: { described }, dueMs }) =>
-      changes.begin({ ...ofArrival(mailbox, described, dueMs, nowMs), isTrouble: true }),
-    "arrival-late": ({ mailbox, expectation: { described }, dueMs }) =>
-      changes.end({ ...ofArrival(mailbox, described, dueMs, nowMs), isOver: true }),
-    "handoff-failed": ({ delivered, step, fault: { message, advice }, willRetry }) => {
-      const notice = ofDelivery("handoff", delivered, willRetry ? nowMs + blipMs : nowMs);
-      const { failing, givenUp } = handoffKeys(delivered, step);
-      const [key, past] = willRetry ? [failing, givenUp] : [givenUp, failing];
-      const text = cut(willRetry ? message : `Inlet gave up, and does not try again by itself: ${message}`);
-      changes.settle(past);
-      changes.begin({ ...notice, key, text, advice });
-    },
-    "handoff-succeeded": ({ delivered, step }) => {
-      const { failing, givenUp } = handoffKeys(delivered, step);
-      changes.settle(failing, givenUp);
-    },
-    "handoffs-stuck": ({ fault: { message, advice } }) =>
-      changes.begin({
-        ...noticeOf("handoff", "handoffs", nowMs),
-        ...LOCAL,
-        text: cut(message),
-        advice,
-      }),
-    "handoffs-resumed": () => changes.end({ ...noticeOf("handoff", "handoffs", nowMs), isOver: true }),
-    "pick-up-overdue": ({ delivered }) => changes.begin(ofDelivery("not-picked-up", delivered, nowMs)),
-    "folder-picked-up": ({ delivered }) => changes.settle(keyOf("not-picked-up", delivered)),
-    "folder-removed": ({ delivered }) => changes.settle(keyOf("not-picked-up", delivered)),
-    "disk-full": ({ fault }) => beginTrouble("disk", fault),
-    "disk-has-room": () => endTrouble("disk"),
-    "queue-lost": ({ fault }) => beginTrouble("queue", fault),
-    "queue-back": () => endTrouble("queue"),
-    "settings-refused": ({ fault }) => beginTrouble("configuration", fault),
-    "settings-reloaded": () => endTrouble("configuration"),
-    // The configuration is valid, and the queue answers.
-    ready: () => {
-      changes.endEarlier(endOf("configuration"));
-      changes.endEarlier(endOf("queue"));
-    },
-  })(event);
+/** The changes of a line; none for lines about anything else. `nowMs`: the clock of its writer may be ahead. */
+export function changesOfLine(line: object, nowMs: number): NoticeChange[] {
+  if ("notice" in line) return v.is(ChangeShape, line.notice) ? [line.notice] : [];
+  if (!v.is(TransferShape, line)) return [];
+  return changesOfRecord(line as unknown as NotedTransfer, Math.min(Date.parse(line.at), nowMs));
 }
 
-function applyRecord(record: TransferRecord, nowMs: number, changes: NoticeChanges): void {
-  const { state, reason, needsPerson } = record;
-  if (state === "waiting" && reason === "password") changes.begin(ofTransfer("password", record, nowMs));
-  else if (isHeld(record)) changes.begin(ofTransfer("held", record, nowMs));
-  else if (state === "waiting" && needsPerson === true) changes.begin(ofTransfer("refused", record, nowMs));
-  else if (state === "downloading") changes.settle(keyOf("quarantined", record));
-  else if (state === "quarantined") {
-    changes.settle(...openKeys(record));
-    changes.begin(ofTransfer("quarantined", record, nowMs));
-  } else if (state === "gone") {
-    changes.settle(...openKeys(record), keyOf("quarantined", record));
-    if (!isUnwanted(record)) changes.begin(ofTransfer("gone", record, nowMs));
-  } else if (state === "delivered") {
-    changes.settle(...openKeys(record), keyOf("quarantined", record), keyOf("gone", record));
-    changes.endEarlier({ ...noticeOf("disk", "disk", nowMs), isOver: true });
+export function changesOfRecord(record: NotedTransfer, atMs: number): NoticeChange[] {
+  const { state, reason, acknowledged } = record;
+  if (waitsForPerson(record)) {
+    const kind = reason === "password" ? "password" : isHeld(record) ? "held" : "refused";
+    return [begin(ofTransfer(kind, record, atMs))];
   }
+  if (state === "downloading") return [settle(keyOf("quarantined", record))];
+  if (state === "quarantined") {
+    return [settle(...openKeys(record)), begin(ofTransfer("quarantined", record, atMs))];
+  }
+  if (state === "gone") {
+    const past = settle(...openKeys(record), keyOf("quarantined", record));
+    if (acknowledged) return [past, settle(keyOf("gone", record))];
+    return isUnwanted(record) ? [past] : [past, begin(ofTransfer("gone", record, atMs))];
+  }
+  if (state !== "delivered") return [];
+  return [
+    settle(...openKeys(record), keyOf("quarantined", record), keyOf("gone", record)),
+    { type: "end", notice: overOf("disk", atMs) },
+  ];
+}
+
+/** The changes of an event, except those that the ledger adds to the journal as changes of a transfer. */
+export function changesOfEvent(event: DaemonEvent, context: EventContext): NoticeChange[] {
+  const changes = OF_EVENTS[event.type] as
+    | ((event: DaemonEvent, context: EventContext) => NoticeChange[])
+    | undefined;
+  return changes?.(event, context) ?? [];
+}
+
+const OF_EVENTS: {
+  readonly [Type in DaemonEvent["type"]]?: (
+    event: Extract<DaemonEvent, { readonly type: Type }>,
+    context: EventContext,
+  ) => NoticeChange[];
+} = {
+  /** A decided delivery that cannot be placed: the journal says only that its round has ended. */
+  "transfer-stuck": ({ record, fault }, { nowMs }) =>
+    hasEnded(record)
+      ? [begin(ofTransfer("refused", asStuck(record, describeFault(fault), fault.code), nowMs))]
+      : [],
+  "transfer-expiring": ({ record }, { nowMs }) => [begin(ofTransfer("expiring", record, nowMs))],
+  "entries-rejected": ({ mailbox, entries, reasons: [first] }, { nowMs }) => {
+    const key = entriesKey(mailbox);
+    if (first === undefined) return [settle(key)];
+    const facts = { mailbox: cut(mailbox, MAX_NAME), ...textsOf(first), count: entries };
+    return [begin({ kind: "refused", key, atMs: nowMs, ...facts })];
+  },
+  "poll-failed": ({ mailbox, fault }, { nowMs, blipMs, serviceOf }) => {
+    const service = serviceOf(mailbox);
+    // A full disk is a trouble of its own.
+    if (service === undefined || fault.code === "DISK_FULL") return [];
+    const isBrief = fault.verdict === "retry";
+    const [cause, waitMs] = isBrief ? ["outage", blipMs] : [fault.code, 0];
+    return [{ type: "failed", mailbox, service, cause, atMs: nowMs, waitMs, ...textsOf(fault) }];
+  },
+  "poll-succeeded": ({ mailbox, unusable }, { nowMs }) => [
+    { type: "polled", mailbox, atMs: nowMs },
+    ...(unusable === 0 ? [settle(entriesKey(mailbox))] : []),
+  ],
+  // Emitted again and again, so that no kill loses one.
+  "overdue-listed": ({ overdue }, { nowMs }) =>
+    overdue.map((each) => begin({ ...ofArrival(each, nowMs), isTrouble: true })),
+  "arrival-late": (overdue, { nowMs }) => [
+    { type: "end", notice: { ...ofArrival(overdue, nowMs), isOver: true } },
+  ],
+  "handoff-failed": ({ delivered, step, fault, willRetry }, { nowMs, blipMs }) => {
+    const notice = ofDelivery("handoff", delivered, willRetry ? nowMs + blipMs : nowMs);
+    const { failing, givenUp } = handoffKeys(delivered, step);
+    const [key, past] = willRetry ? [failing, givenUp] : [givenUp, failing];
+    const { text, advice } = textsOf(fault);
+    return [settle(past), begin({ ...notice, key, text: willRetry ? text : givenUpText(text), advice })];
+  },
+  // Repeats what may have been lost in a kill. Retries report themselves again.
+  "outbox-scanned": ({ summary: { troubles } }, { nowMs }) =>
+    troubles.flatMap((delivered) => {
+      const givenUp = delivered.failed.filter(({ willRetry }) => !willRetry);
+      const notices = givenUp.map(({ step, message }) => ({
+        ...ofDelivery("handoff", delivered, nowMs),
+        key: handoffKeys(delivered, step).givenUp,
+        text: givenUpText(message),
+      }));
+      return [
+        ...notices,
+        ...(delivered.isOverdue ? [ofDelivery("not-picked-up", delivered, nowMs)] : []),
+      ].map(begin);
+    }),
+  "handoff-succeeded": ({ delivered, step }) => {
+    const { failing, givenUp } = handoffKeys(delivered, step);
+    return [settle(failing, givenUp)];
+  },
+  "pick-up-overdue": ({ delivered }, { nowMs }) => [begin(ofDelivery("not-picked-up", delivered, nowMs))],
+  "folder-picked-up": ({ delivered }) => [settle(keyOf("not-picked-up", delivered))],
+  "folder-removed": ({ delivered }) => [settle(keyOf("not-picked-up", delivered))],
+  "handoffs-stuck": ({ fault }, context) => [beginLocal("handoffs", fault, context)],
+  "handoffs-resumed": (_, context) => [endLocal("handoffs", context)],
+  "disk-full": ({ fault }, context) => [beginLocal("disk", fault, context)],
+  "disk-has-room": (_, context) => [endLocal("disk", context)],
+  "queue-lost": ({ fault }, context) => [beginLocal("queue", fault, context)],
+  "queue-back": (_, context) => [endLocal("queue", context)],
+  "settings-refused": ({ fault }, context) => [beginLocal("configuration", fault, context)],
+  "settings-reloaded": (_, context) => [endLocal("configuration", context)],
+};
+
+function begin(notice: Notice): NoticeChange {
+  return { type: "begin", notice };
+}
+
+function settle(...keys: string[]): NoticeChange {
+  return { type: "settle", keys };
+}
+
+function beginLocal(key: string, fault: Fault, { nowMs, process }: EventContext): NoticeChange {
+  const notice = { kind: kindOfLocal(key), key, atMs: nowMs, isTrouble: true, ...textsOf(fault) };
+  return { type: "begin", notice, by: process };
+}
+
+function endLocal(key: string, { nowMs, process }: EventContext): NoticeChange {
+  return { type: "end", notice: overOf(key, nowMs), by: process };
+}
+
+/** The end of a process's trouble. */
+export function overOf(key: string, atMs: number): Notice {
+  return { kind: kindOfLocal(key), key, atMs, isOver: true };
+}
+
+function kindOfLocal(key: string): NoticeKind {
+  return key === "handoffs" ? "handoff" : (key as NoticeKind);
 }
 
 /** Notices that are true only while the transfer is open. */
@@ -138,9 +239,13 @@ function openKeys(transfer: TransferKey): string[] {
   return (["password", "refused", "held", "expiring"] as const).map((kind) => keyOf(kind, transfer));
 }
 
+function entriesKey(mailbox: string): string {
+  return `entries ${mailbox}`;
+}
+
 /** Short, because many are remembered. */
 function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
-  const text = [kind, mailbox, trackingId].join("\0");
+  const text = [kind, canonicalAddress(mailbox), trackingId].join("\0");
   return createHash("sha256").update(text).digest("base64url").slice(0, 16);
 }
 
@@ -150,40 +255,51 @@ function handoffKeys(delivered: Delivered, step: HandoffStep) {
   return { failing, givenUp: `${failing} given-up` };
 }
 
-function noticeOf(kind: NoticeKind, key: string, atMs: number): Notice {
-  return { kind, key, atMs };
+function givenUpText(message: string): string {
+  return cut(`Inlet gave up, and does not try again by itself: ${message}`);
 }
 
-function ofTransfer(kind: NoticeKind, record: TransferRecord, atMs: number): Notice {
-  const { mailbox, trackingId, sender, expires, message } = record;
+function ofTransfer(kind: NoticeKind, transfer: NotedTransfer, atMs: number): Notice {
+  const { expires, message } = transfer;
   return {
-    ...noticeOf(kind, keyOf(kind, record), atMs),
-    mailbox: cut(mailbox, MAX_NAME),
-    trackingId: cut(trackingId, MAX_NAME),
-    sender: cut(sender, MAX_NAME),
+    ...factsOf(kind, transfer, atMs),
     ...(expires === undefined || kind === "gone" ? {} : { expires }),
     ...(message === undefined ? {} : { text: cut(message) }),
   };
 }
 
 function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notice {
-  const { mailbox, trackingId, sender, deliveredAt } = delivered;
+  const text = cut(`Its folder ${shownFolder(delivered)} was delivered at ${delivered.deliveredAt}.`);
+  return { ...factsOf(kind, delivered, atMs), text };
+}
+
+function factsOf(
+  kind: NoticeKind,
+  transfer: TransferKey & { readonly sender: string },
+  atMs: number,
+): Notice {
+  const { mailbox, trackingId, sender } = transfer;
   return {
-    ...noticeOf(kind, keyOf(kind, delivered), atMs),
+    kind,
+    key: keyOf(kind, transfer),
+    atMs,
     mailbox: cut(mailbox, MAX_NAME),
     trackingId: cut(trackingId, MAX_NAME),
     sender: cut(sender, MAX_NAME),
-    text: cut(`Its folder ${shownFolder(delivered)} was delivered at ${deliveredAt}.`),
   };
 }
 
-function ofArrival(mailbox: string, described: string, dueMs: number, atMs: number): Notice {
+function ofArrival({ mailbox, expectation: { described }, dueMs }: Overdue, atMs: number): Notice {
   const key = `overdue ${dueMs} ${keyOf("overdue", { mailbox, trackingId: described })}`;
   const text = cut(`Expected: ${described}, by ${new Date(dueMs).toISOString()}.`);
-  return { ...noticeOf("overdue", key, atMs), mailbox: cut(mailbox, MAX_NAME), text };
+  return { kind: "overdue", key, atMs, mailbox: cut(mailbox, MAX_NAME), text };
+}
+
+function textsOf({ message, advice }: Fault): { readonly text: string; readonly advice: string } {
+  return { text: cut(message), advice };
 }
 
 /** Texts from senders can be very long. */
-export function cut(text: string, maxLength = MAX_TEXT): string {
+function cut(text: string, maxLength = MAX_TEXT): string {
   return text.length <= maxLength ? text.toWellFormed() : `${text.slice(0, maxLength).toWellFormed()}…`;
 }

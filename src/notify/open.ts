@@ -1,109 +1,30 @@
-/** Notifications: each configured channel subscribes to the daemon's events, and sends mails or calls a webhook. */
+/**
+ * Notifications: each configured channel sends mails or calls a webhook. Changes of notices go through the journal. Of
+ * several processes on one work folder, the one that holds a lock sends for all.
+ */
 import { createHash } from "node:crypto";
-import { join } from "node:path";
-import type { Clock } from "../base/clock.ts";
-import { type DaemonEvent, type Emit, listenTo, type ShownMailbox } from "../model/events.ts";
+import { dirname, join } from "node:path";
+import { exists, makeFolderDurably } from "../base/durable.ts";
+import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
+import { clearInterval, setInterval, type Timer } from "../base/timers.ts";
+import type { Emit, ShownMailbox } from "../model/events.ts";
 import type { ChannelSettings, MailChannel, WebhookChannel } from "../model/notify.ts";
-import { Channel, type ChannelTools, type NotifyPatience } from "./channel.ts";
-import type { MessageOrigin } from "./message.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { canonicalAddress, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { Channel, type ChannelTools } from "./channel.ts";
+import { changesOfEvent, changesOfLine, changesOfRecord, type NoticeChange } from "./notices.ts";
 
-export interface NotifierTools {
-  readonly clock: Clock;
-  readonly emit: Emit;
-  readonly stop: AbortSignal;
-  readonly state: string;
-  /** Several daemons may use one state folder: each work folder has its own notices. */
-  readonly work: string;
-  /** Several processes work on this work folder. */
+export interface NotifierTools
+  extends Pick<ChannelTools, "clock" | "emit" | "stop" | "temporary" | "patience" | "journal" | "origin"> {
+  /** In the work folder. */
+  readonly folder: string;
+  /** Several processes use the work folder. */
   readonly isShared: boolean;
-  readonly patience: NotifyPatience;
-  readonly origin: Omit<MessageOrigin, "console" | "hasSeveralMailboxes">;
+  /** Identifies this process among them. */
+  readonly process: string;
+  hasEnded(process: string): Promise<boolean>;
   /** The base URL of a mailbox's service. */
   serviceOf(mailbox: string): string | undefined;
-}
-
-/** Never blocks, and never throws: failures are events. */
-export class Notifier {
-  readonly #tools: NotifierTools;
-  readonly #channels = new Map<string, Channel>();
-  #mailboxes: ReadonlyMap<string, ShownMailbox> = new Map();
-  #console: string | undefined;
-  #isStarted = false;
-
-  constructor(tools: NotifierTools, settings: NotifySettings) {
-    this.#tools = tools;
-    this.#apply(settings);
-  }
-
-  readonly listener: Emit = (event: DaemonEvent) => {
-    this.#learn(event);
-    for (const channel of this.#channels.values()) channel.accept(event);
-  };
-
-  readonly #learn = listenTo({
-    "console-opened": ({ address }) => {
-      this.#console = address;
-    },
-  });
-
-  /** Resumes the notices of earlier runs. Call it after the work folder is locked. May be called twice. */
-  async start(): Promise<void> {
-    if (this.#isStarted) return;
-    this.#isStarted = true;
-    await Promise.all([...this.#channels.values()].map((channel) => channel.start()));
-  }
-
-  /** Applies new settings. Channels that are still configured keep their notices. */
-  async apply(settings: NotifySettings): Promise<void> {
-    const before = new Set(this.#channels.keys());
-    const removed = this.#apply(settings);
-    const added = [...this.#channels].filter(([id]) => !before.has(id)).map(([, channel]) => channel);
-    await Promise.all([
-      ...removed.map((channel) => channel.close()),
-      ...added.map((channel) => channel.start()),
-    ]);
-  }
-
-  /** Sends what is due, without gathering. */
-  async finish(): Promise<void> {
-    await Promise.all([...this.#channels.values()].map((channel) => channel.finish()));
-  }
-
-  /** Pending notices are kept for the next start. */
-  async close(): Promise<void> {
-    await Promise.all([...this.#channels.values()].map((channel) => channel.close()));
-  }
-
-  /** Returns the channels that are no longer configured. */
-  #apply({ notify = [], mailboxes }: NotifySettings): Channel[] {
-    this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]));
-    const wanted = new Map(identify(notify));
-    const removed = [...this.#channels].filter(([id]) => !wanted.has(id));
-    for (const [id] of removed) this.#channels.delete(id);
-    for (const [id, settings] of wanted) {
-      const known = this.#channels.get(id);
-      if (known !== undefined) known.change(settings);
-      else this.#channels.set(id, new Channel(id, settings, this.#toolsFor(id)));
-    }
-    return removed.map(([, channel]) => channel);
-  }
-
-  #toolsFor(id: string): ChannelTools {
-    const { clock, emit, stop, state, work, isShared, patience, origin, serviceOf } = this.#tools;
-    return {
-      clock,
-      emit,
-      stop,
-      isShared,
-      patience,
-      folder: join(state, "notify", digestOf(`${work}\0${id}`)),
-      origin: () => ({ ...origin, console: this.#console, hasSeveralMailboxes: this.#mailboxes.size > 1 }),
-      mailboxes: () => this.#mailboxes,
-      serviceOf,
-      othersFailing: (channel) =>
-        [...this.#channels.values()].filter((other) => other !== channel && other.isFailing).length,
-    };
-  }
 }
 
 export interface NotifySettings {
@@ -111,11 +32,163 @@ export interface NotifySettings {
   readonly mailboxes: readonly ShownMailbox[];
 }
 
+/** How often to try for the lock, to read what other processes have written, and to repeat what the disk has refused. */
+const TICK_MS = 5_000;
+
+/** Never throws: failures are events. */
+export class Notifier {
+  readonly #tools: NotifierTools;
+  #channels: ReadonlyMap<string, Channel> = new Map();
+  #mailboxes: ReadonlyMap<MailboxId, ShownMailbox> = new Map();
+  /** Adds a change to the journal. Missing while the journal is not open. */
+  record: ((change: NoticeChange) => void) | undefined;
+  #lock: KernelLock | undefined;
+  #isSender = false;
+  #timer: Timer | undefined;
+
+  constructor(tools: NotifierTools, settings: NotifySettings) {
+    this.#tools = tools;
+    this.#apply(settings);
+  }
+
+  readonly listener: Emit = (event) => {
+    const { clock, patience, process, serviceOf } = this.#tools;
+    const context = { nowMs: clock.now(), blipMs: patience.blipMs, process, serviceOf };
+    for (const change of changesOfEvent(event, context)) this.#publish(change);
+  };
+
+  /** Begins a notice for each of these transfers that waits for a person, unless it is known. */
+  review(records: Iterable<TransferRecord>): void {
+    const names = new Set([...this.#mailboxes.keys()].map(canonicalAddress));
+    for (const record of records) {
+      if (!names.has(canonicalAddress(record.mailbox))) continue;
+      for (const change of changesOfRecord(record, this.#tools.clock.now())) this.#publish(change);
+    }
+  }
+
+  /** The journal has new lines. `refused`: lines that the disk did not accept. */
+  readonly journalWritten = (refused: readonly string[]): void => {
+    const nowMs = this.#tools.clock.now();
+    const changes = refused.flatMap((line) => changesOfLine(JSON.parse(line), nowMs));
+    for (const channel of this.#channels.values()) {
+      for (const change of changes) channel.accept(change);
+      channel.wake();
+    }
+  };
+
+  /** Resumes the notices of earlier runs. May be called twice. */
+  async start(): Promise<void> {
+    if (this.#timer !== undefined) return;
+    this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref();
+    await this.#tryLead();
+    await this.#forEach((channel) => channel.load());
+    await this.#releaseEnded();
+    if (!this.#tools.isShared) this.#keepPolled(new Map());
+  }
+
+  /** Applies new settings. Channels that are still configured keep their notices. */
+  async apply(settings: NotifySettings): Promise<void> {
+    const [channels, mailboxes] = [this.#channels, this.#mailboxes];
+    this.#apply(settings);
+    this.#keepPolled(mailboxes);
+    const removed = [...channels].filter(([id]) => !this.#channels.has(id));
+    const added = [...this.#channels].filter(([id]) => !channels.has(id));
+    await Promise.all(removed.map(([, channel]) => channel.close()));
+    await Promise.all(added.map(([, channel]) => channel.load()));
+  }
+
+  /** Sends what is due, without gathering. */
+  finish(): Promise<void> {
+    return this.#forEach((channel) => channel.finish());
+  }
+
+  /** Pending notices are kept for the next start. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#forEach((channel) => channel.close());
+    this.#lock?.release();
+  }
+
+  /** Applies the change at once, and adds it to the journal if it is new. */
+  #publish(change: NoticeChange): void {
+    const isNew = [...this.#channels.values()].map((channel) => channel.accept(change));
+    if (isNew.includes(true)) this.record?.(change);
+  }
+
+  async #tick(): Promise<void> {
+    const wasSender = this.#isSender;
+    await this.#tryLead();
+    if (this.#isSender && !wasSender) await this.#forEach((channel) => channel.load());
+    if (this.#tools.isShared) await this.#releaseEnded();
+    for (const channel of this.#channels.values()) {
+      if (this.#tools.isShared) channel.wake();
+      channel.retry();
+    }
+  }
+
+  /** Without working locks, several processes send, and messages are repeated. */
+  async #tryLead(): Promise<void> {
+    const { folder } = this.#tools;
+    if (this.#lock !== undefined) return;
+    try {
+      if (await exists(dirname(folder))) await makeFolderDurably(folder, 0o700);
+      this.#lock = await tryLock(join(folder, "lock"), "alone");
+      this.#isSender = this.#lock !== undefined;
+    } catch {
+      this.#isSender = true;
+    }
+  }
+
+  /** Processes that have ended no longer have troubles. */
+  async #releaseEnded(): Promise<void> {
+    const { process: own, hasEnded, clock } = this.#tools;
+    const channels = [...this.#channels.values()];
+    for (const process of new Set(channels.flatMap(({ processes }) => processes))) {
+      if (process === own || !(await hasEnded(process).catch(() => false))) continue;
+      for (const channel of channels) channel.update((state) => state.release(process, clock.now()));
+    }
+  }
+
+  /** Mailboxes that were never configured here belong to other processes. */
+  #keepPolled(before: ReadonlyMap<MailboxId, ShownMailbox>): void {
+    const isOther = (name: string) => this.#tools.isShared && !before.has(mailboxIdOf(name));
+    const isPolled = (name: string) =>
+      this.#mailboxes.get(mailboxIdOf(name))?.paused === false || isOther(name);
+    for (const channel of this.#channels.values()) channel.update((state) => state.keepPolled(isPolled));
+  }
+
+  async #forEach(work: (channel: Channel) => Promise<void>): Promise<void> {
+    await Promise.all([...this.#channels.values()].map(work));
+  }
+
+  #apply({ notify = [], mailboxes }: NotifySettings): void {
+    this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailboxIdOf(mailbox.name), mailbox]));
+    const channels = new Map<string, Channel>();
+    for (const [id, settings] of identify(notify)) {
+      const channel = this.#channels.get(id);
+      channel?.change(settings);
+      channels.set(id, channel ?? new Channel(id, settings, this.#toolsFor(id)));
+    }
+    this.#channels = channels;
+  }
+
+  #toolsFor(id: string): ChannelTools {
+    return {
+      ...this.#tools,
+      path: join(this.#tools.folder, `${id}.json`),
+      isSender: () => this.#isSender,
+      addressOf: (mailbox) => this.#mailboxes.get(mailboxIdOf(mailbox))?.email,
+      othersFailing: (channel) =>
+        [...this.#channels.values()].filter((other) => other !== channel && other.isFailing).length,
+    };
+  }
+}
+
 /** The receiver identifies a channel, so notices survive a change of `on` or `quiet`. Channels with the same receiver are numbered. */
 function identify(notify: readonly ChannelSettings[]): [string, ChannelSettings][] {
   const seen = new Map<string, number>();
   return notify.map((settings) => {
-    const receiver = digestOf(receiverOf(settings.channel));
+    const receiver = createHash("sha256").update(receiverOf(settings.channel)).digest("hex").slice(0, 16);
     const number = seen.get(receiver) ?? 0;
     seen.set(receiver, number + 1);
     return [number === 0 ? receiver : `${receiver}-${number}`, settings];
@@ -126,8 +199,4 @@ function receiverOf(channel: MailChannel | WebhookChannel): string {
   return channel.kind === "webhook"
     ? channel.url.href
     : [channel.host, channel.port, ...channel.to].join(" ");
-}
-
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }

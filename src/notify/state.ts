@@ -1,117 +1,266 @@
-/** The state of one channel: notices, failing services, and the message that is being sent. All processes share it. */
+/**
+ * The notices of one channel, and how far it has read the journal. They change only by changes of notices and by messages.
+ * The first notices of each kind are kept with details, and all others as keys, so 50,000 of them need little memory.
+ */
 import * as v from "valibot";
-import { type Batch, Pending, PendingShape } from "./pending.ts";
+import type { Positions } from "../base/tail.ts";
+import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
+import { type Notice, type NoticeChange, NoticeShape, overOf } from "./notices.ts";
 import { NEVER_SENT, type SentTimes } from "./schedule.ts";
-import { ServiceTroubles } from "./service-troubles.ts";
 
-const { notices, counted } = PendingShape.entries;
-
-export const StateSnapshotShape = v.object({
-  lastSentMs: v.number(),
-  lastUrgentMs: v.number(),
-  /** Mailbox, trouble, service. */
-  failing: v.array(v.tuple([v.string(), v.string(), v.string()])),
-  /** The notices that a process is sending. */
-  claim: v.exactOptional(v.object({ by: v.string(), atMs: v.number(), notices, counted })),
-  pending: PendingShape,
-});
-
-export type StateSnapshot = v.InferOutput<typeof StateSnapshotShape>;
-
-/** The process that claims notices. */
-interface Claimant {
-  readonly by: string;
-  readonly nowMs: number;
-  readonly leaseMs: number;
+/** Notices of one kind for one message. */
+export interface NoticeGroup {
+  readonly kind: NoticeKind;
+  readonly isOver: boolean;
+  /** How many there are, including those without details. */
+  readonly count: number;
+  readonly notices: readonly Notice[];
 }
 
-/** A process that was not seen for this long has ended. */
-const ABANDONED_MS = 10 * 60_000;
+/** The content of a message, and the keys of the counted notices that it covers. */
+export interface Batch {
+  readonly groups: readonly NoticeGroup[];
+  readonly counted: readonly string[];
+}
+
+/** Details kept per kind. */
+const MAX_DETAILS = 100;
+/** Beyond this, the oldest reported notices are forgotten, and may be sent again. */
+const MAX_KEYS = 50_000;
+/** Mailboxes that a notice about a service names. */
+const MAX_NAMED = 20;
+/** A notice that was reported, and still holds. */
+const REPORTED = "reported";
+
+const Keys = v.array(v.string());
+
+const SavedShape = v.object({
+  version: v.literal(3),
+  positions: v.array(v.tuple([v.string(), v.number()])),
+  sent: v.object({ lastSentMs: v.number(), lastUrgentMs: v.number() }),
+  notices: v.array(v.tuple([v.string(), v.picklist([...NOTICE_KINDS, REPORTED])])),
+  details: v.array(NoticeShape),
+  owners: v.array(v.tuple([v.string(), Keys])),
+  causes: v.array(v.tuple([v.string(), v.string(), v.number(), Keys])),
+});
+
+/** Why a service cannot be polled for some mailboxes: one trouble for all of them. */
+interface Cause {
+  readonly service: string;
+  readonly sinceMs: number;
+  readonly mailboxes: Set<string>;
+}
 
 export class ChannelState {
-  readonly pending = new Pending();
-  readonly services: ServiceTroubles;
+  /** Increases with each change, except of the positions. */
+  revision = 0;
+  positions: Positions = new Map();
   #sent: SentTimes = NEVER_SENT;
-  #claim: StateSnapshot["claim"];
-  #revision = 0;
-
-  /** `blipMs`: see `ServiceTroubles`. */
-  constructor(blipMs: number, snapshot?: StateSnapshot, nowMs = 0) {
-    this.services = new ServiceTroubles(blipMs);
-    if (snapshot === undefined) return;
-    const { pending, failing, claim, lastSentMs, lastUrgentMs } = snapshot;
-    this.pending.restore(pending);
-    this.services.restore(failing, nowMs);
-    this.#claim = claim;
-    this.#sent = { lastSentMs, lastUrgentMs };
-  }
+  /** By key: the kind of a pending notice, or `REPORTED`. */
+  readonly #notices = new Map<string, NoticeKind | typeof REPORTED>();
+  /** Of pending notices, by key. */
+  readonly #details = new Map<string, Notice>();
+  /** By key of a process's own trouble: the processes that have it. */
+  readonly #owners = new Map<string, Set<string>>();
+  readonly #causes = new Map<string, Cause>();
 
   get sent(): SentTimes {
     return this.#sent;
   }
 
-  /** Increases with each change that `snapshot` would contain. */
-  get revision(): number {
-    return this.#revision + this.pending.revision + this.services.revision;
+  /** The processes that have a trouble of their own. */
+  get processes(): string[] {
+    return [...this.#owners.values()].flatMap((owners) => [...owners]);
   }
 
-  /**
-   * Takes the selected notices for a message that this process sends now; call `succeeded` or `failed` afterwards.
-   * One process at a time sends. A claim older than `leaseMs` is put back: the process that made it has ended.
-   */
-  claim(
-    { by, nowMs, leaseMs }: Claimant,
-    select: (state: ChannelState) => Batch | undefined,
-  ): Batch | "by another" | undefined {
-    this.#putBackAfter(leaseMs, nowMs);
-    if (this.#claim !== undefined && this.#claim.by !== by) return "by another";
-    this.#putBack();
-    const batch = select(this);
-    if (batch === undefined) return undefined;
-    this.pending.take(batch);
-    this.#claim = { by, atMs: nowMs, ...batch.taken };
-    this.#revision++;
-    return batch;
+  /** A change that was applied before has no effect. */
+  apply(change: NoticeChange): void {
+    if (change.type === "begin") this.#begin(change.notice, change.by);
+    else if (change.type === "end") this.#end(change.notice, change.by);
+    else if (change.type === "settle") for (const key of change.keys) this.#delete(key);
+    else if (change.type === "failed") this.#fail(change);
+    else {
+      const { mailbox, atMs } = change;
+      this.#leaveCause(mailbox, (key, { service }) =>
+        this.#end({ kind: "service", key, atMs, isOver: true, service }),
+      );
+    }
   }
 
-  /** The claim is missing if it could not be saved, or another process has put it back. */
-  succeeded(by: string, batch: Batch, sent: SentTimes): void {
-    if (this.#claim?.by === by) this.#claim = undefined;
-    else this.pending.take(batch);
+  /** The process has ended. The disk may still be full: that trouble is over with the next delivery. */
+  release(process: string, nowMs: number): void {
+    for (const key of [...this.#owners.keys()]) {
+      if (this.#disown(key, process) && key !== "disk") this.#end(overOf(key, nowMs));
+    }
+  }
+
+  /** Forgets mailboxes that are no longer polled, and the troubles that only they had. */
+  keepPolled(isPolled: (mailbox: string) => boolean): void {
+    for (const mailbox of [...this.#causes.values()].flatMap(({ mailboxes }) => [...mailboxes])) {
+      if (!isPolled(mailbox)) this.#leaveCause(mailbox, (key) => this.#delete(key));
+    }
+  }
+
+  /** Pending notices, to compute the time of the next message. A kind without details has a placeholder. */
+  details(): Notice[] {
+    return this.#pending().flatMap(({ kind, details, counted }) =>
+      details.length === 0 && counted.length > 0 ? [placeholderFor(kind)] : details,
+    );
+  }
+
+  /** All notices that are ready to be sent and allowed. */
+  select(nowMs: number, isAllowed: (notice: Notice) => boolean): Batch {
+    const chosen = this.#pending().map(({ kind, details, counted }) => {
+      const notices = details.filter((notice) => notice.atMs <= nowMs && isAllowed(notice));
+      // The counted ones are included only if all with details are.
+      const hasAll =
+        details.length === 0 ? isAllowed(placeholderFor(kind)) : notices.length === details.length;
+      return { kind, notices, counted: hasAll ? counted : [] };
+    });
+    const groups = chosen.flatMap(({ kind, notices, counted }) =>
+      [false, true].map((isOver) => {
+        const shown = notices.filter((notice) => (notice.isOver === true) === isOver);
+        return { kind, isOver, count: shown.length + (isOver ? 0 : counted.length), notices: shown };
+      }),
+    );
+    return {
+      groups: groups.filter(({ count }) => count > 0),
+      counted: chosen.flatMap(({ counted }) => counted),
+    };
+  }
+
+  /** A message with these notices was sent. Nothing has changed since `select`. */
+  report({ groups, counted }: Batch, sent: SentTimes): void {
+    const notices = groups.flatMap((group) => group.notices);
+    for (const { key } of notices) this.#details.delete(key);
+    for (const key of [...notices.map(({ key }) => key), ...counted]) this.#notices.set(key, REPORTED);
+    for (const { key, isOver } of notices) if (isOver) this.#notices.delete(key);
     this.#sent = sent;
-    this.#revision++;
+    this.revision++;
   }
 
-  failed(by: string): void {
-    if (this.#claim?.by === by) this.#putBack();
+  serialize(): string {
+    const saved: v.InferOutput<typeof SavedShape> = {
+      version: 3,
+      positions: [...this.positions],
+      sent: this.#sent,
+      notices: [...this.#notices],
+      details: [...this.#details.values()],
+      owners: [...this.#owners].map(([key, owners]) => [key, [...owners]]),
+      causes: [...this.#causes].map(([key, it]) => [key, it.service, it.sinceMs, [...it.mailboxes]]),
+    };
+    return JSON.stringify(saved);
   }
 
-  /** Every other process has ended. */
-  takeOver(by: string): void {
-    this.#putBack();
-    this.pending.release((process) => process !== by);
+  /** `undefined` if the text is damaged or of another version. */
+  static parse(text: string): ChannelState | undefined {
+    try {
+      const saved = v.parse(SavedShape, JSON.parse(text));
+      const state = new ChannelState();
+      state.positions = new Map(saved.positions);
+      state.#sent = saved.sent;
+      for (const [key, kind] of saved.notices) state.#notices.set(key, kind);
+      for (const notice of saved.details) state.#details.set(notice.key, notice);
+      for (const [key, owners] of saved.owners) state.#owners.set(key, new Set(owners));
+      for (const [key, service, sinceMs, mailboxes] of saved.causes)
+        state.#causes.set(key, { service, sinceMs, mailboxes: new Set(mailboxes) });
+      return state;
+    } catch {
+      return undefined;
+    }
   }
 
-  /** Shows that this process is alive, and takes over from processes that are not. Call it every few minutes. */
-  refresh({ by, nowMs, leaseMs }: Claimant): void {
-    this.#putBackAfter(leaseMs, nowMs);
-    this.pending.refresh(by, nowMs, ABANDONED_MS);
+  #begin(notice: Notice, by?: string): void {
+    const { key, isTrouble } = notice;
+    const owners = this.#owners.get(key) ?? new Set();
+    if (by !== undefined && !owners.has(by)) {
+      this.#owners.set(key, owners.add(by));
+      this.revision++;
+    }
+    const { count, atMs } = this.#details.get(key) ?? notice;
+    // One more mailbox has this trouble.
+    if (count !== notice.count) this.#add({ ...notice, atMs: Math.min(notice.atMs, atMs) });
+    if (this.#notices.has(key)) return;
+    // If the end of this trouble is still pending, neither the end nor the new beginning is reported.
+    if (isTrouble && this.#delete(overKey(key))) this.#notices.set(key, REPORTED);
+    else this.#add(notice);
   }
 
-  snapshot(): StateSnapshot {
-    const claim = this.#claim === undefined ? {} : { claim: this.#claim };
-    return { ...this.#sent, ...claim, failing: this.services.snapshot(), pending: this.pending.snapshot() };
+  #end(over: Notice, by?: string): void {
+    const { key } = over;
+    if (by !== undefined) this.#disown(key, by);
+    if (this.#owners.has(key)) return;
+    const wasReported = this.#notices.get(key) === REPORTED;
+    this.#delete(key);
+    if (wasReported) this.#add({ ...over, key: overKey(key) });
   }
 
-  /** Clocks may differ, or go back. */
-  #putBackAfter(leaseMs: number, nowMs: number): void {
-    if (Math.abs(nowMs - (this.#claim?.atMs ?? nowMs)) >= leaseMs) this.#putBack();
+  #fail({ mailbox, service, cause, atMs, waitMs, text, advice }: NoticeChange & { type: "failed" }): void {
+    const key = `service ${service} ${cause}`;
+    const { sinceMs, mailboxes } = this.#causes.get(key) ?? { sinceMs: atMs, mailboxes: new Set<string>() };
+    if (mailboxes.has(mailbox)) return;
+    this.#leaveCause(mailbox, (past) => this.#delete(past));
+    this.#causes.set(key, { service, sinceMs, mailboxes: mailboxes.add(mailbox) });
+    this.revision++;
+    const named = [...mailboxes].slice(0, MAX_NAMED);
+    const facts = { service, count: mailboxes.size, mailboxes: named, text, advice };
+    this.#begin({ kind: "service", key, atMs: sinceMs + waitMs, isTrouble: true, ...facts });
   }
 
-  #putBack(): void {
-    if (this.#claim === undefined) return;
-    this.pending.putBack(this.#claim);
-    this.#claim = undefined;
-    this.#revision++;
+  /** The mailbox no longer has its trouble. `end` is called if it was the last one. */
+  #leaveCause(mailbox: string, end: (key: string, cause: Cause) => void): void {
+    for (const [key, cause] of this.#causes) {
+      if (!cause.mailboxes.delete(mailbox)) continue;
+      this.revision++;
+      if (cause.mailboxes.size > 0) continue;
+      this.#causes.delete(key);
+      end(key, cause);
+    }
   }
+
+  #disown(key: string, process: string): boolean {
+    const owners = this.#owners.get(key);
+    if (!owners?.delete(process)) return false;
+    if (owners.size === 0) this.#owners.delete(key);
+    this.revision++;
+    return true;
+  }
+
+  #add(notice: Notice): void {
+    const { kind, key, isTrouble, isOver } = notice;
+    const details = [...this.#details.values()].filter((each) => each.kind === kind).length;
+    if (isTrouble || isOver || details < MAX_DETAILS) this.#details.set(key, notice);
+    this.#notices.set(key, kind);
+    this.revision++;
+    const oldest = this.#notices.size > MAX_KEYS && this.#notices.entries().find(([, it]) => it === REPORTED);
+    if (this.#notices.size > MAX_KEYS) this.#delete(oldest ? oldest[0] : key);
+  }
+
+  #delete(key: string): boolean {
+    this.#details.delete(key);
+    if (!this.#notices.delete(key)) return false;
+    this.revision++;
+    return true;
+  }
+
+  /** The pending notices of each kind: those with details, and the keys of the others. */
+  #pending(): { kind: NoticeKind; details: Notice[]; counted: string[] }[] {
+    const pending = NOTICE_KINDS.map((kind) => ({ kind, details: [] as Notice[], counted: [] as string[] }));
+    const ofKind = new Map<string, (typeof pending)[number]>(pending.map((each) => [each.kind, each]));
+    for (const [key, kind] of this.#notices) {
+      const notice = this.#details.get(key);
+      if (notice === undefined) ofKind.get(kind)?.counted.push(key);
+      else ofKind.get(kind)?.details.push(notice);
+    }
+    return pending;
+  }
+}
+
+/** Represents notices without details. */
+export function placeholderFor(kind: NoticeKind): Notice {
+  return { kind, key: "", atMs: 0 };
+}
+
+function overKey(key: string): string {
+  return `${key} over`;
 }

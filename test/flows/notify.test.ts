@@ -364,7 +364,7 @@ describe("a restart", () => {
     const once = startDaemon({ ...settings, notify }, { mode: "once" });
     await once.outcome;
     expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]);
-    const files = await readdir(join(settings.state, "notify"), { recursive: true });
+    const files = await readdir(join(settings.work, "notify"));
     expect(files.filter((name) => name.endsWith(".json"))).toHaveLength(1);
   });
 

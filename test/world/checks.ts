@@ -14,6 +14,7 @@ const NOTICE_OF: Readonly<Record<string, string>> = {
   gone: "gone",
   "waiting password": "password",
   "waiting held": "held",
+  delivering: "refused",
 };
 
 /** `isRestarted`: the daemon was stopped and started since everything came to rest. */

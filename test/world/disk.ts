@@ -3,8 +3,8 @@
  *
  * Assumptions about real disks: a file's bytes are durable after the file is synced, a name after its folder is synced. A
  * rename is one change, durable after the target folder is synced; it never leaves both names or neither. Every change that
- * is not durable may survive a power cut or not, independently of the others. After a failed sync the bytes may be on the
- * disk or not, later syncs succeed, and readers see the bytes until they leave the cache.
+ * is not durable may survive a power cut or not, independently of the others. After a failed sync its bytes may be on the
+ * disk or not, and readers see them until they leave the cache. Later syncs succeed, and make later bytes durable.
  */
 import { constants } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -34,8 +34,12 @@ export class FileEntry extends Entry {
   readonly kind = "file";
   bytes: Buffer = Buffer.alloc(0);
   durableBytes: Buffer = Buffer.alloc(0);
-  /** A sync has failed: these bytes will never be on the disk. */
-  isBroken = false;
+  /** Where syncs have failed: these bytes will never be on the disk. */
+  lost: { readonly from: number; readonly until: number }[] = [];
+
+  failSync(): void {
+    this.lost.push({ from: this.durableBytes.length, until: this.bytes.length });
+  }
 }
 
 export class FolderEntry extends Entry {
@@ -240,7 +244,7 @@ export class SimulatedDisk {
   truncate(entry: FileEntry, path: string): void {
     this.onChange({ type: "write", path, entry });
     entry.bytes = Buffer.alloc(0);
-    entry.isBroken = false;
+    entry.lost = [];
     this.#touch(entry);
   }
 
@@ -322,7 +326,7 @@ export class SimulatedDisk {
   // Durability
 
   sync(entry: AnyEntry): void {
-    if (entry.kind === "file" && !entry.isBroken) entry.durableBytes = entry.bytes;
+    if (entry.kind === "file") entry.durableBytes = withoutLost(entry);
     if (entry.kind !== "folder") return;
     const [own, others] = [[] as NameChange[], [] as NameChange[]];
     for (const change of this.#changes) (change.folder === entry ? own : others).push(change);
@@ -344,7 +348,7 @@ export class SimulatedDisk {
       if (seen.has(entry)) return;
       seen.add(entry);
       if (entry.kind === "file") entry.bytes = survivingBytes(entry, random);
-      if (entry.kind === "file") entry.durableBytes = entry.bytes;
+      if (entry.kind === "file") Object.assign(entry, { durableBytes: entry.bytes, lost: [] });
       if (entry.kind !== "folder") return;
       entry.entries = new Map(entry.durableEntries);
       for (const [name, child] of entry.entries) {
@@ -358,7 +362,7 @@ export class SimulatedDisk {
   /** The bytes whose sync failed leave the cache. */
   dropCaches(): void {
     for (const { entry } of this.walk("/")) {
-      if (entry.kind === "file" && entry.isBroken) entry.bytes = lostBytes(entry);
+      if (entry.kind === "file") entry.bytes = withoutLost(entry);
     }
   }
 
@@ -454,8 +458,8 @@ function applyDurably({ folder, name, entry, from }: NameChange): void {
 }
 
 function survivingBytes(entry: FileEntry, random: Random): Buffer {
-  const { bytes, durableBytes, isBroken } = entry;
-  if (isBroken) return lostBytes(entry);
+  const { durableBytes } = entry;
+  const bytes = withoutLost(entry);
   if (bytes === durableBytes || random.chance(0.3)) return bytes;
   if (random.chance(0.5)) return durableBytes;
   // The size is on the disk, and only a part of the bytes.
@@ -463,8 +467,12 @@ function survivingBytes(entry: FileEntry, random: Random): Buffer {
   return torn.fill(0, Math.max(durableBytes.length, random.int(bytes.length + 1)));
 }
 
-function lostBytes({ bytes, durableBytes }: FileEntry): Buffer {
-  return Buffer.concat([durableBytes, Buffer.alloc(Math.max(0, bytes.length - durableBytes.length))]);
+/** With zeros in place of the bytes that are lost. */
+function withoutLost({ bytes, lost }: FileEntry): Buffer {
+  if (lost.length === 0) return bytes;
+  const left = Buffer.from(bytes);
+  for (const { from, until } of lost) left.fill(0, from, until);
+  return left;
 }
 
 function targetOf({ target }: LinkEntry, folder: FolderEntry): string {

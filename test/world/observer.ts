@@ -335,7 +335,7 @@ interface StoredPlacement {
 }
 
 function isSynced(entry: AnyEntry): boolean {
-  return entry.kind !== "file" || (!entry.isBroken && entry.durableBytes.equals(entry.bytes));
+  return entry.kind !== "file" || (entry.lost.length === 0 && entry.durableBytes.equals(entry.bytes));
 }
 
 function isInInbox(path: string): boolean {

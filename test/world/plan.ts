@@ -98,7 +98,7 @@ export type Happening =
       readonly number: number;
     };
 
-interface PlannedHappening {
+export interface PlannedHappening {
   readonly atMs: number;
   readonly what: Happening;
 }

@@ -180,7 +180,7 @@ export class World implements Ground {
       const isMet = trouble.process === process && process.steps >= trouble.fromStep && trouble.left > 0;
       if (!isMet || (trouble.type !== "any" && trouble.type !== type)) continue;
       trouble.left--;
-      if (type === "sync" && entry?.kind === "file") entry.isBroken = true;
+      if (type === "sync" && entry?.kind === "file") entry.failSync();
       this.note(`the disk fails: ${type} ${path}`);
       throw failure("EIO", path);
     }

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../../../src/notify/message.ts";
-import { applyEvent, type Notice } from "../../../src/notify/notices.ts";
-import { Pending } from "../../../src/notify/pending.ts";
+import { changesOfEvent, changesOfRecord, type Notice } from "../../../src/notify/notices.ts";
+import { ChannelState } from "../../../src/notify/state.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const ORIGIN: MessageOrigin = {
@@ -116,32 +116,24 @@ test("no text of a sender reaches the subject, ends a line, hides or reorders te
 });
 
 test("a record's texts are cut", () => {
-  const pending = makePending();
+  const state = new ChannelState();
   const record = makeRecord({
     state: "waiting",
     reason: "password",
     message: "m".repeat(100_000),
     sender: "s".repeat(100_000),
   });
-  applyEvent({ type: "transfer-changed", record }, 0, 0, pending);
-  applyEvent(
-    {
-      type: "entries-rejected",
-      mailbox: "m",
-      entries: 2,
-      reasons: [new Fault("BAD_ANSWER", { detail: "x".repeat(9_999) })],
-    },
-    0,
-    0,
-    pending,
-  );
-  expect(
-    formatMessage(
-      pending.select(1, () => true),
-      ORIGIN,
-      0,
-    ).text.length,
-  ).toBeLessThan(4_000);
+  const rejected = {
+    type: "entries-rejected",
+    mailbox: "m",
+    entries: 2,
+    reasons: [new Fault("BAD_ANSWER", { detail: "x".repeat(9_999) })],
+  } as const;
+  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
+  for (const change of [...changesOfRecord(record, 0), ...changesOfEvent(rejected, context)])
+    state.apply(change);
+  const batch = state.select(1, () => true);
+  expect(formatMessage(batch, ORIGIN, 0).text.length).toBeLessThan(4_000);
 });
 
 function passwordNotice(trackingId: string): Notice {
@@ -150,15 +142,8 @@ function passwordNotice(trackingId: string): Notice {
 }
 
 function messageOf(notices: readonly Notice[], origin: MessageOrigin) {
-  const pending = makePending();
-  pending.restore({ notices: [...notices], counted: [], open: [], owners: [], seen: [] });
-  return formatMessage(
-    pending.select(1, () => true),
-    origin,
-    0,
-  );
-}
-
-function makePending(): Pending {
-  return new Pending();
+  const state = new ChannelState();
+  for (const notice of notices) state.apply({ type: "begin", notice });
+  const batch = state.select(1, () => true);
+  return formatMessage(batch, origin, 0);
 }

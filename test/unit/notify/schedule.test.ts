@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isWithin, makeTimetable } from "../../../src/base/timetable.ts";
 import type { Notice } from "../../../src/notify/notices.ts";
-import { Pending } from "../../../src/notify/pending.ts";
 import { NEVER_SENT, Schedule, type SentTimes } from "../../../src/notify/schedule.ts";
+import { ChannelState } from "../../../src/notify/state.ts";
 
 const HOUR_MS = 3_600_000;
 /** A Monday, 00:00 UTC. */
@@ -124,7 +124,7 @@ test("whatever is pending: a due message has content, it respects quiet hours, a
     const times = isQuiet ? NIGHTS : TIMES;
     let sent = { lastSentMs: nowMs - ago.lastSentAgoMs, lastUrgentMs: nowMs - ago.lastUrgentAgoMs };
     const pending = pendingOf(notices, countedKind, nowMs);
-    for (let [atMs, messages] = [nowMs, 0]; pending.size > 0; messages++) {
+    for (let [atMs, messages] = [nowMs, 0]; pending.details().length > 0; messages++) {
       expect(messages).toBeLessThanOrEqual(2 * (notices.length + 1));
       atMs = waitUntilDue(times, sent, pending, atMs);
       const schedule = new Schedule(times, sent, atMs);
@@ -139,18 +139,18 @@ test("whatever is pending: a due message has content, it respects quiet hours, a
         ({ kind, isOver, notices: them }) =>
           (kind === "disk" && !isOver) || them.some((it) => schedule.isUrgent(it)),
       );
-      pending.take(batch);
       sent = { lastSentMs: atMs, lastUrgentMs: isUrgent ? atMs : sent.lastUrgentMs };
+      pending.report(batch, sent);
     }
   });
   fc.assert(check, { numRuns: 2_000 });
 });
 
 /** Looks again at each time that was due. A notice that expires meanwhile is no longer urgent: it waits for the digest. */
-function waitUntilDue(times: Times, sent: SentTimes, pending: Pending, nowMs: number): number {
+function waitUntilDue(times: Times, sent: SentTimes, pending: ChannelState, nowMs: number): number {
   let atMs = nowMs;
   for (let looks = 0; looks < 8; looks++) {
-    const due = dueMs(times, sent, [...pending.details()], atMs) ?? Number.POSITIVE_INFINITY;
+    const due = dueMs(times, sent, pending.details(), atMs) ?? Number.POSITIVE_INFINITY;
     if (due <= atMs) return atMs;
     atMs = due;
   }
@@ -177,22 +177,23 @@ function pendingOf(
   }[],
   countedKind: Notice["kind"] | undefined,
   nowMs: number,
-): Pending {
-  const pending = new Pending();
-  pending.restore({
-    notices: notices.map(({ kind, atMs, expiresInMs, isOver }, at) => ({
-      kind,
-      key: `k${at}`,
-      atMs: nowMs - HOUR_MS + atMs,
-      ...(expiresInMs === undefined ? {} : { expires: new Date(nowMs + expiresInMs).toISOString() }),
-      ...(isOver ? { isOver } : {}),
-    })),
-    counted: countedKind === undefined ? [] : [[countedKind, ["c1", "c2"]]],
-    open: [],
-    owners: [],
-    seen: [],
-  });
-  return pending;
+): ChannelState {
+  const details = notices.map(({ kind, atMs, expiresInMs, isOver }, at) => ({
+    kind,
+    key: `k${at}`,
+    atMs: nowMs - HOUR_MS + atMs,
+    ...(expiresInMs === undefined ? {} : { expires: new Date(nowMs + expiresInMs).toISOString() }),
+    ...(isOver ? { isOver } : {}),
+  }));
+  const counted = countedKind === undefined ? [] : ["c1", "c2"].map((key) => [key, countedKind]);
+  const saved = {
+    ...JSON.parse(new ChannelState().serialize()),
+    notices: [...details.map(({ key, kind }) => [key, kind]), ...counted],
+    details,
+  };
+  const state = ChannelState.parse(JSON.stringify(saved));
+  if (state === undefined) throw new Error("the state cannot be read");
+  return state;
 }
 
 function notice(atMs: number): Notice {

@@ -1,0 +1,381 @@
+/** Notifications from the journal: over restarts, beside other processes, and with disks and receivers that fail. */
+import { once } from "node:events";
+import { appendFile, mkdir, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { findEnd, readTail } from "../../../src/base/tail.ts";
+import { JOURNAL_FILE, Journal } from "../../../src/ledger/journal.ts";
+import { parseJson } from "../../../src/ledger/lines.ts";
+import type { DaemonEvent } from "../../../src/model/events.ts";
+import type { ChannelSettings } from "../../../src/model/notify.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
+import { Notifier, type NotifierTools } from "../../../src/notify/open.ts";
+import { byMail, byWebhook, groupsOf, notifiedOf } from "../../support/notify.ts";
+import { makeFolder } from "../../support/program.ts";
+import { accept, openReceiver, refuse } from "../../support/receiver.ts";
+import { makeRecord } from "../../support/record.ts";
+
+const MINUTE_MS = 60_000;
+
+describe("a restart", () => {
+  test("sends what happened before a kill, and repeats nothing", async () => {
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const first = await site.open();
+    await first.happens("t1");
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 10_000);
+    await first.notifier.close();
+    // The lines are in the journal, and the process has seen none of them.
+    await site.journal.flush();
+    for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
+    await site.journal.flush();
+    const second = await site.open();
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 10_000);
+    await second.notifier.close();
+  });
+
+  test("sends nothing about a transfer that was delivered meanwhile", async () => {
+    const receiver = await openReceiver(refuse(500), accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const first = await site.open({ patience: { retryMs: 60 * MINUTE_MS, blipMs: 0 } });
+    await first.happens("t1");
+    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
+    await first.notifier.close();
+    site.journal.add({ ...waiting("t1"), state: "delivered" });
+    site.journal.add(waiting("t2"));
+    await site.journal.flush();
+    const second = await site.open();
+    await vi.waitFor(() => expect(receiver.calls).toHaveLength(2), 10_000);
+    expect(notifiedOf(receiver).slice(-1)).toEqual(["password t2"]);
+    await second.notifier.close();
+  });
+
+  test("with a new channel, or a lost or damaged state, reports only what waits now", async () => {
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
+    await site.journal.flush();
+    const first = await site.open();
+    first.notifier.review([waiting("t2"), waiting("t2"), { ...waiting("t3"), mailbox: "not configured" }]);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 10_000);
+    first.notifier.review([waiting("t2")]);
+    await first.notifier.close();
+    const [name = ""] = (await readdir(site.folder)).filter((each) => each.endsWith(".json"));
+    await writeFile(join(site.folder, name), "{");
+    const second = await site.open();
+    await second.happens("t4");
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2", "password t4"]), 10_000);
+    await second.notifier.close();
+  });
+
+  test("finishes the message that is being sent at the stop, and does not send it again", async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const receiver = await openReceiver((response) => void answered.then(() => accept(response)), accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const stop = new AbortController();
+    const first = await site.open({ stop: stop.signal });
+    await first.happens("t1");
+    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
+    stop.abort();
+    // Some time after the stop.
+    setTimeout(answer, 200);
+    await first.notifier.close();
+    const second = await site.open();
+    await second.happens("t1");
+    await second.happens("t2");
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 10_000);
+    await second.notifier.close();
+  });
+
+  test("after a power cut that tore the last line reads the next line", async () => {
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    site.journal.add(waiting("t1"));
+    await site.journal.flush();
+    await (await site.open()).notifier.close();
+    const [name = ""] = await readdir(site.journalFolder);
+    await appendFile(join(site.journalFolder, name), `{"at":"2026-03-01T08:00:00.000Z","mail\0\0\0`);
+    const second = await site.open();
+    await second.happens("t2");
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 10_000);
+    await second.notifier.close();
+  });
+});
+
+describe("a disk", () => {
+  test("that refuses the journal and the state prevents no message", async () => {
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const opened = await site.open();
+    await rm(site.journalFolder, { recursive: true });
+    await writeFile(site.journalFolder, "");
+    await rm(site.folder, { recursive: true });
+    await opened.happens("t1");
+    opened.notifier.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+    await vi.waitFor(() => expect(notifiedOf(receiver).toSorted()).toEqual(["disk", "password t1"]), 10_000);
+    await rm(site.journalFolder);
+    await mkdir(site.journalFolder);
+    await opened.happens("t2");
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 10_000);
+    await opened.notifier.close();
+    expect(notifiedOf(receiver)).toHaveLength(3);
+  });
+
+  test("that cannot read the saved state prevents no message, and the state is used once it can be read", async () => {
+    useFakeTicks();
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const first = await site.open();
+    await first.happens("t1");
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 10_000);
+    await first.notifier.close();
+    const [path = ""] = (await readdir(site.folder))
+      .filter((each) => each.endsWith(".json"))
+      .map((each) => join(site.folder, each));
+    await rename(path, `${path}.aside`);
+    await mkdir(path);
+    const second = await site.open();
+    second.notifier.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "disk"]), 10_000);
+    await second.happens("t2");
+    await rmdir(path);
+    await rename(`${path}.aside`, path);
+    vi.advanceTimersByTime(5_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 10_000);
+    await second.notifier.close();
+    expect(notifiedOf(receiver).filter((each) => each === "password t1")).toHaveLength(1);
+  });
+});
+
+describe("of two processes", () => {
+  test("one sends for both, and the other takes over when it ends, with all that is known", async () => {
+    useFakeTicks();
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const [one, other] = [await site.open({ isShared: true }), await site.open({ isShared: true }, "other")];
+    await one.happens("t1");
+    await other.happens("t2");
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(5_000);
+      expect(notifiedOf(receiver).toSorted()).toEqual(["password t1", "password t2"]);
+    }, 10_000);
+    await one.notifier.close();
+    await one.happens("t3");
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(5_000);
+      expect(notifiedOf(receiver)).toContain("password t3");
+    }, 10_000);
+    expect(notifiedOf(receiver)).toHaveLength(3);
+    await other.notifier.close();
+  });
+
+  test("the end of one ends its troubles", async () => {
+    useFakeTicks();
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const ended = new Set<string>();
+    const hasEnded = async (id: string) => ended.has(id);
+    const one = await site.open({ isShared: true, hasEnded, process: "one" });
+    const other = await site.open({ isShared: true, hasEnded, process: "other" }, "other");
+    other.notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
+    await other.journal.flush();
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(5_000);
+      expect(groupsOf(receiver)).toMatchObject([{ kind: "queue", over: false }]);
+    }, 10_000);
+    ended.add("other");
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(5_000);
+      expect(groupsOf(receiver)).toMatchObject([{}, { kind: "queue", over: true }]);
+    }, 10_000);
+    await one.notifier.close();
+    await other.notifier.close();
+  });
+
+  test("both report a mailbox, and a poll of either ends its trouble; repeated polls add no line", async () => {
+    useFakeTicks();
+    const receiver = await openReceiver(accept);
+    const site = await makeSite(byWebhook(receiver.url));
+    const [one, other] = [await site.open({ isShared: true }), await site.open({ isShared: true }, "other")];
+    const fault = new Fault("TOKEN_REFUSED");
+    const facts = { mailbox: "m", tookMs: 1, tokenValidUntilMs: undefined };
+    const failed = { type: "poll-failed", ...facts, fault, isFirst: true, waitMs: 0 } as const;
+    const polled = { type: "poll-succeeded", ...facts, listed: 0, discovered: 0, unusable: 0 } as const;
+    for (let times = 0; times < 3; times++) other.notifier.listener(failed);
+    await other.journal.flush();
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(5_000);
+      expect(groupsOf(receiver)).toMatchObject([{ kind: "service", over: false }]);
+    }, 10_000);
+    for (let times = 0; times < 3; times++) one.notifier.listener(polled);
+    await one.journal.flush();
+    await vi.waitFor(() => expect(groupsOf(receiver)).toMatchObject([{}, { over: true }]), 10_000);
+    vi.advanceTimersByTime(5_000);
+    await one.notifier.close();
+    await other.notifier.close();
+    expect(site.lines).toHaveLength(2);
+  });
+});
+
+test.each([
+  ["permanently", "550 no such recipient"],
+  ["for now", "451 try again later"],
+])(
+  "a recipient that is refused %s is reported, delays no later mail, and is over when all are accepted",
+  async (_, answer) => {
+    const server = await openSmtpServer({ "b@example.com": answer });
+    const events: DaemonEvent[] = [];
+    const mail = { to: ["a@example.com", "b@example.com"], tls: "none", user: undefined } as const;
+    const site = await makeSite(byMail(server, {}, mail));
+    const opened = await site.open({
+      emit: (event) => events.push(event),
+      // A retry would come after the end of this test.
+      patience: { retryMs: 24 * 60 * MINUTE_MS, blipMs: 0 },
+    });
+    const notify = async (trackingId: string, mails: number) => {
+      await opened.happens(trackingId);
+      await vi.waitFor(() => expect(events).toHaveLength(mails), 5_000);
+    };
+    await notify("t1", 1);
+    await notify("t2", 2);
+    server.answers.clear();
+    await notify("t3", 3);
+    await opened.notifier.close();
+    const fault = expect.objectContaining({
+      code: "MAIL_RECIPIENTS_REFUSED",
+      message: expect.stringMatching(/not accepted for b@example\.com/),
+      advice: expect.not.stringMatching(/again by itself/),
+    });
+    expect(events).toEqual([
+      expect.objectContaining({ type: "recipients-refused", notices: 1, fault, isFirst: true }),
+      expect.objectContaining({ type: "recipients-refused", notices: 1, fault, isFirst: false }),
+      expect.objectContaining({ type: "notify-succeeded", notices: 1 }),
+    ]);
+    expect(server.accepted).toEqual([
+      ["a@example.com"],
+      ["a@example.com"],
+      ["a@example.com", "b@example.com"],
+    ]);
+  },
+);
+
+/** A work folder, and what processes do in it. */
+async function makeSite(channel: ChannelSettings) {
+  const work = await makeFolder();
+  const [folder, journalFolder, temporary] = ["notify", "journal", "new"].map((name) => join(work, name)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const each of [journalFolder, temporary]) await mkdir(each);
+  const lines: object[] = [];
+  const parse = (line: string) => parseJson(line).value;
+  const orderOf = (line: object) => ("at" in line ? String(line.at) : "");
+  const tailed = { folder: journalFolder, pattern: JOURNAL_FILE, parse, orderOf };
+  const reader: NotifierTools["journal"] = {
+    read: (positions, onLine) => readTail(tailed, positions, onLine),
+    end: () => findEnd(tailed),
+  };
+  const open = async (tools: Partial<NotifierTools> = {}, writer?: string) => {
+    const journal = new Journal(journalFolder, writer, { now: Date.now });
+    const service = { baseUrl: new URL("https://service.example") };
+    const mailbox = {
+      name: "m",
+      email: "m@example.com",
+      pollMs: 1_000,
+      paused: false,
+      quiet: undefined,
+      service,
+    };
+    const notifier = new Notifier(
+      {
+        clock: { now: Date.now },
+        emit: () => {},
+        stop: new AbortController().signal,
+        folder,
+        temporary,
+        isShared: false,
+        process: "this",
+        patience: { retryMs: 50, blipMs: 0 },
+        journal: reader,
+        hasEnded: async () => false,
+        origin: () => ({
+          host: "h",
+          inbox: "/inbox",
+          version: "1",
+          config: "",
+          console: undefined,
+          hasSeveralMailboxes: false,
+        }),
+        serviceOf: () => "https://service.example",
+        ...tools,
+      },
+      { notify: [channel], mailboxes: [mailbox] },
+    );
+    journal.onBatch = notifier.journalWritten;
+    notifier.record = (change) => {
+      lines.push(change);
+      journal.addNotice(change);
+    };
+    await notifier.start();
+    return {
+      notifier,
+      journal,
+      /** A transfer waits for its password. */
+      async happens(trackingId: string) {
+        journal.add(waiting(trackingId));
+        await journal.flush();
+      },
+    };
+  };
+  return {
+    folder,
+    journalFolder,
+    reader,
+    lines,
+    open,
+    journal: new Journal(journalFolder, undefined, { now: Date.now }),
+  };
+}
+
+function waiting(trackingId: string): TransferRecord {
+  return makeRecord({ trackingId, state: "waiting", reason: "password" });
+}
+
+/** Only `vi.advanceTimersByTime` lets time pass for what runs regularly. */
+function useFakeTicks(): void {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+/** Accepts mails, and notes their recipients. `answers`: refusals by recipient. */
+async function openSmtpServer(refusals: Readonly<Record<string, string>>) {
+  const answers = new Map(Object.entries(refusals));
+  const accepted: string[][] = [];
+  const serve = async (socket: Socket) => {
+    const recipients: string[] = [];
+    const answerTo = (line: string): string => {
+      if (line === "DATA") return "354 go on";
+      const recipient = /^RCPT TO:<(.*)>/.exec(line)?.[1];
+      const refusal = answers.get(recipient ?? "");
+      if (recipient !== undefined && refusal === undefined) recipients.push(recipient);
+      return refusal ?? "250 ok";
+    };
+    socket.write("220 mail.example.com\r\n");
+    let isContent = false;
+    for await (const line of createInterface({ input: socket })) {
+      if (isContent && line === ".") accepted.push(recipients.splice(0));
+      else if (isContent) continue;
+      isContent = line === "DATA";
+      socket.write(`${answerTo(line)}\r\n`);
+    }
+  };
+  const server = createServer((socket) => void serve(socket).catch(() => {}));
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  return { port, answers, accepted };
+}
