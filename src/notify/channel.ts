@@ -70,8 +70,8 @@ export class Channel {
   #state = new ChannelState();
   #isLoaded = false;
   #isBehind = false;
-  /** Updates that came while a message was being sent. Its notices must stay as they are. */
-  #waiting: ((state: ChannelState) => void)[] | undefined;
+  /** Updates that wait while the state is loaded, or a message is sent: its notices must stay as they are. */
+  #waiting: ((state: ChannelState) => void)[] | undefined = [];
   readonly #working = new Coalesced(() => this.#work());
   readonly #saving = new Coalesced(() => this.#save(), SAVE_AFTER_MS);
   readonly #closed = new AbortController();
@@ -144,6 +144,7 @@ export class Channel {
   /** Sends due notices without gathering. For `inlet once`, before it ends. */
   async finish(): Promise<void> {
     this.#isFinishing = true;
+    this.#retryAtMs = 0;
     await this.#working.run();
   }
 
@@ -157,15 +158,26 @@ export class Channel {
   /** Never throws. */
   async #work(): Promise<void> {
     if (this.#ended.aborted) return;
-    if (!this.#isLoaded) await this.#load().catch(() => {});
+    // Until this succeeds, messages are sent without the saved state.
+    if (!this.#isLoaded) await this.#hold(() => this.#load()).catch(() => {});
     if (this.#isLoaded) await this.#read();
     const nowMs = this.#tools.clock.now();
     const due = this.#tools.isSender() ? this.#dueMs(nowMs) : undefined;
-    if (due !== undefined && due <= nowMs) await this.#send(nowMs);
+    if (due !== undefined && due <= nowMs) await this.#hold(() => this.#send(nowMs));
     this.#plan();
   }
 
-  /** Until this succeeds, messages are sent without the saved state. */
+  /** Lets updates wait for the end of `work`. */
+  async #hold(work: () => Promise<void>): Promise<void> {
+    this.#waiting ??= [];
+    try {
+      await work();
+    } finally {
+      for (const update of this.#waiting) update(this.#state);
+      this.#waiting = undefined;
+    }
+  }
+
   async #load(): Promise<void> {
     const { path, journal } = this.#tools;
     const saved = ChannelState.parse((await tryRead(systemDisk, path)) ?? "");
@@ -233,7 +245,6 @@ export class Channel {
     const notices = batch.groups.reduce((sum, { count }) => sum + count, 0);
     const facts = { kind: channel.kind, channel: describeChannel(channel), notices };
     const aborter = new AbortController();
-    this.#waiting = [];
     try {
       const message = formatMessage(batch, origin(), nowMs);
       // Mails of one day belong together.
@@ -254,8 +265,6 @@ export class Channel {
       if (fault.code !== "STOPPED") this.#failed(facts, fault);
     } finally {
       aborter.abort();
-      for (const update of this.#waiting) update(this.#state);
-      this.#waiting = undefined;
     }
   }
 

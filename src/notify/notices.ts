@@ -225,13 +225,23 @@ function endLocal(key: string, { nowMs, process }: EventContext): NoticeChange {
   return { type: "end", notice: overOf(key, nowMs), by: process };
 }
 
-/** The end of a process's trouble. */
+/** The end of a trouble of a process, or of a service. */
 export function overOf(key: string, atMs: number): Notice {
-  return { kind: kindOfLocal(key), key, atMs, isOver: true };
+  const [kind, service] = isOfService(key) ? key.split(" ") : [kindOfLocal(key)];
+  return { kind: kind as NoticeKind, key, atMs, isOver: true, ...(service === undefined ? {} : { service }) };
 }
 
 function kindOfLocal(key: string): NoticeKind {
   return key === "handoffs" ? "handoff" : (key as NoticeKind);
+}
+
+/** The trouble of all mailboxes that cannot be polled for the same cause. */
+export function serviceKey(service: string, cause: string): string {
+  return `service ${service} ${cause}`;
+}
+
+export function isOfService(key: string): boolean {
+  return key.startsWith("service ");
 }
 
 /** Notices that are true only while the transfer is open. */

@@ -129,7 +129,7 @@ export class Notifier {
   /** Without working locks, several processes send, and messages are repeated. */
   async #tryLead(): Promise<void> {
     const { folder } = this.#tools;
-    if (this.#lock !== undefined) return;
+    if (this.#lock !== undefined || this.#channels.size === 0) return;
     try {
       if (await exists(dirname(folder))) await makeFolderDurably(folder, 0o700);
       this.#lock = await tryLock(join(folder, "lock"), "alone");

@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import type { Positions } from "../base/tail.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
-import { type Notice, type NoticeChange, NoticeShape, overOf } from "./notices.ts";
+import { isOfService, type Notice, type NoticeChange, NoticeShape, overOf, serviceKey } from "./notices.ts";
 import { NEVER_SENT, type SentTimes } from "./schedule.ts";
 
 /** Notices of one kind for one message. */
@@ -41,15 +41,7 @@ const SavedShape = v.object({
   notices: v.array(v.tuple([v.string(), v.picklist([...NOTICE_KINDS, REPORTED])])),
   details: v.array(NoticeShape),
   owners: v.array(v.tuple([v.string(), Keys])),
-  causes: v.array(v.tuple([v.string(), v.string(), v.number(), Keys])),
 });
-
-/** Why a service cannot be polled for some mailboxes: one trouble for all of them. */
-interface Cause {
-  readonly service: string;
-  readonly sinceMs: number;
-  readonly mailboxes: Set<string>;
-}
 
 export class ChannelState {
   /** Increases with each change, except of the positions. */
@@ -60,9 +52,8 @@ export class ChannelState {
   readonly #notices = new Map<string, NoticeKind | typeof REPORTED>();
   /** Of pending notices, by key. */
   readonly #details = new Map<string, Notice>();
-  /** By key of a process's own trouble: the processes that have it. */
+  /** By key of a trouble: the processes that have it, or the mailboxes that cannot be polled because of it. */
   readonly #owners = new Map<string, Set<string>>();
-  readonly #causes = new Map<string, Cause>();
 
   get sent(): SentTimes {
     return this.#sent;
@@ -70,7 +61,7 @@ export class ChannelState {
 
   /** The processes that have a trouble of their own. */
   get processes(): string[] {
-    return [...this.#owners.values()].flatMap((owners) => [...owners]);
+    return [...this.#owners].flatMap(([key, owners]) => (isOfService(key) ? [] : [...owners]));
   }
 
   /** A change that was applied before has no effect. */
@@ -79,12 +70,7 @@ export class ChannelState {
     else if (change.type === "end") this.#end(change.notice, change.by);
     else if (change.type === "settle") for (const key of change.keys) this.#delete(key);
     else if (change.type === "failed") this.#fail(change);
-    else {
-      const { mailbox, atMs } = change;
-      this.#leaveCause(mailbox, (key, { service }) =>
-        this.#end({ kind: "service", key, atMs, isOver: true, service }),
-      );
-    }
+    else this.#endFailure(change.mailbox, (key) => this.#end(overOf(key, change.atMs)));
   }
 
   /** The process has ended. The disk may still be full: that trouble is over with the next delivery. */
@@ -96,8 +82,9 @@ export class ChannelState {
 
   /** Forgets mailboxes that are no longer polled, and the troubles that only they had. */
   keepPolled(isPolled: (mailbox: string) => boolean): void {
-    for (const mailbox of [...this.#causes.values()].flatMap(({ mailboxes }) => [...mailboxes])) {
-      if (!isPolled(mailbox)) this.#leaveCause(mailbox, (key) => this.#delete(key));
+    const failing = [...this.#owners].flatMap(([key, owners]) => (isOfService(key) ? [...owners] : []));
+    for (const mailbox of failing.filter((each) => !isPolled(each))) {
+      this.#endFailure(mailbox, (key) => this.#delete(key));
     }
   }
 
@@ -147,7 +134,6 @@ export class ChannelState {
       notices: [...this.#notices],
       details: [...this.#details.values()],
       owners: [...this.#owners].map(([key, owners]) => [key, [...owners]]),
-      causes: [...this.#causes].map(([key, it]) => [key, it.service, it.sinceMs, [...it.mailboxes]]),
     };
     return JSON.stringify(saved);
   }
@@ -162,8 +148,6 @@ export class ChannelState {
       for (const [key, kind] of saved.notices) state.#notices.set(key, kind);
       for (const notice of saved.details) state.#details.set(notice.key, notice);
       for (const [key, owners] of saved.owners) state.#owners.set(key, new Set(owners));
-      for (const [key, service, sinceMs, mailboxes] of saved.causes)
-        state.#causes.set(key, { service, sinceMs, mailboxes: new Set(mailboxes) });
       return state;
     } catch {
       return undefined;
@@ -196,25 +180,24 @@ export class ChannelState {
   }
 
   #fail({ mailbox, service, cause, atMs, waitMs, text, advice }: NoticeChange & { type: "failed" }): void {
-    const key = `service ${service} ${cause}`;
-    const { sinceMs, mailboxes } = this.#causes.get(key) ?? { sinceMs: atMs, mailboxes: new Set<string>() };
-    if (mailboxes.has(mailbox)) return;
-    this.#leaveCause(mailbox, (past) => this.#delete(past));
-    this.#causes.set(key, { service, sinceMs, mailboxes: mailboxes.add(mailbox) });
-    this.revision++;
-    const named = [...mailboxes].slice(0, MAX_NAMED);
-    const facts = { service, count: mailboxes.size, mailboxes: named, text, advice };
-    this.#begin({ kind: "service", key, atMs: sinceMs + waitMs, isTrouble: true, ...facts });
+    const key = serviceKey(service, cause);
+    if (this.#owners.get(key)?.has(mailbox)) return;
+    this.#endFailure(mailbox, (past) => this.#delete(past));
+    const mailboxes = [...(this.#owners.get(key) ?? []), mailbox];
+    const facts = {
+      service,
+      count: mailboxes.length,
+      mailboxes: mailboxes.slice(0, MAX_NAMED),
+      text,
+      advice,
+    };
+    this.#begin({ kind: "service", key, atMs: atMs + waitMs, isTrouble: true, ...facts }, mailbox);
   }
 
-  /** The mailbox no longer has its trouble. `end` is called if it was the last one. */
-  #leaveCause(mailbox: string, end: (key: string, cause: Cause) => void): void {
-    for (const [key, cause] of this.#causes) {
-      if (!cause.mailboxes.delete(mailbox)) continue;
-      this.revision++;
-      if (cause.mailboxes.size > 0) continue;
-      this.#causes.delete(key);
-      end(key, cause);
+  /** The mailbox no longer has its trouble. `end` is called if no other mailbox has it. */
+  #endFailure(mailbox: string, end: (key: string) => void): void {
+    for (const key of [...this.#owners.keys()].filter(isOfService)) {
+      if (this.#disown(key, mailbox) && !this.#owners.has(key)) end(key);
     }
   }
 
