@@ -2,17 +2,18 @@
 
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { type Disk, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
-import { faultOfDisk, temporaryName } from "../base/durable.ts";
+import { type Disk, OpenFolders, systemDisk } from "../base/disk.ts";
+import { faultOfDisk } from "../base/durable.ts";
 import { messageOf, systemCode } from "../base/faults.ts";
-import { stat, withFile } from "../base/files.ts";
+import { withFile } from "../base/files.ts";
 import type { RecordedAct } from "../model/order.ts";
 import { hasEnded, isUnwanted, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
+import { IdleStages } from "./idle-stages.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, parseStaged, SPREAD, type StageId } from "./paths.ts";
+import { LedgerPaths, nameOf, SPREAD } from "./paths.ts";
 import type { Ledger, OnDamaged, OnUnrecovered, Placements, RetentionRules, Stage, Stages } from "./port.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
@@ -39,11 +40,6 @@ export interface LedgerOptions {
 
 /** Rounds that are remembered as settled. A forgotten one may be settled again: the journal then holds its end twice. */
 const MAX_SETTLED = 10_000;
-
-/** After this time without a change, the attempt of a stage is probably over. */
-const IDLE_MS = 10 * 60_000;
-/** After this time, a stage of a transfer without a note belongs to nobody. */
-const ORPHANED_MS = 60 * 60_000;
 
 /**
  * Throws `DISK_FULL` or `DISK_REFUSED` if its folders cannot be created, `WORK_RESTORED` if the ledger is older
@@ -72,6 +68,7 @@ class FileLedger implements Ledger {
   readonly #journal: Journal;
   readonly #watermark: Watermark;
   readonly #retention: Retention;
+  readonly #idle: IdleStages;
   readonly #folders = new OpenFolders();
   /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
   readonly #settling = new Map<string, Promise<void>>();
@@ -101,6 +98,7 @@ class FileLedger implements Ledger {
     this.#watermark = new Watermark(options.watermark.path, options.watermark.id);
     const watermark = this.#watermark;
     this.#retention = new Retention({ disk, paths, rounds: this.#rounds, watermark });
+    this.#idle = new IdleStages(disk, paths, this.#rounds);
     this.attempts = new FileAttempts(disk, paths, this.#rounds);
     const starts = new Starts(disk, paths.starts, this.#rounds.once);
     this.starts = {
@@ -114,7 +112,7 @@ class FileLedger implements Ledger {
       endedBy: (stage) => this.#try(this.#rounds.endedBy(stage)),
       dropStage: (stage) => this.#try(this.#rounds.dropStage(stage)),
       otherContent: (stage) => this.#try(this.#otherContent(stage)),
-      reclaim: (stage) => this.#try(this.#reclaim(stage)),
+      reclaim: (stage) => this.#try(this.#idle.reclaim(stage)),
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
       takeFolder: (folder, transfer, inbox) => this.#try(targets.takeFolder(folder, transfer, inbox)),
@@ -316,7 +314,9 @@ class FileLedger implements Ledger {
     const found = await this.#rounds.recover((entry, error, end) =>
       onFailed(this.#paths.inStaging(entry), error, end),
     );
-    await this.#revokeOrphans().catch((error: unknown) => onFailed(this.#paths.staging, error));
+    await this.#idle
+      .revokeOrphans(new Set(await this.#notes.names()))
+      .catch((error: unknown) => onFailed(this.#paths.staging, error));
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
       const placed = end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
@@ -326,7 +326,21 @@ class FileLedger implements Ledger {
       );
       recovered.push(placed);
     }
-    return recovered;
+    return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
+  }
+
+  /** Ends that the journal does not have: the disk failed right after their records were made. */
+  async #settleEnded(): Promise<TransferRecord[]> {
+    const ended: TransferRecord[] = [];
+    for (const name of await this.#notes.names()) {
+      // Starts report damaged records.
+      const record = await this.#find(name).catch(() => undefined);
+      if (record === undefined || !hasEnded(record) || this.#rounds.isInUse(record)) continue;
+      if (this.#isSettled(record) || !(await this.#rounds.isPlaced(record))) continue;
+      this.#settle(record);
+      ended.push(record);
+    }
+    return ended;
   }
 
   clearQuarantine(key: TransferKey): Promise<void> {
@@ -356,55 +370,8 @@ class FileLedger implements Ledger {
     return [...others.map((id) => this.#paths.staged(id)), ...quarantined];
   }
 
-  /**
-   * Removes stages of open rounds that nobody knows: a power cut has taken their notes, and the service may no longer list
-   * them. Safe if one of them is in use.
-   */
-  async #revokeOrphans(): Promise<void> {
-    const notes = new Set(await this.#notes.names());
-    for (const entry of await this.#disk.list(this.#paths.staging)) {
-      const id = parseStaged(entry);
-      if (id === undefined || id.suffix !== "" || notes.has(id.name)) continue;
-      if ((await this.#rounds.readEnd(id.name, id.round)) !== undefined) continue;
-      if (this.#clock.now() - (await this.#lastChange(id)) > ORPHANED_MS) await this.#rounds.revoke(id);
-    }
-  }
-
   async #sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void> {
     await this.#rounds.quarantine.prepare(stage.folder, reason);
     await this.#rounds.seal(stage);
-  }
-
-  async #reclaim(stage: Stage): Promise<void> {
-    const others = await this.#rounds.otherStages(stage);
-    if (others.length === 0) return;
-    const nowMs = await this.#readDiskClock();
-    for (const id of others) {
-      if (nowMs - (await this.#lastChange(id)) > IDLE_MS) await this.#rounds.revoke(id);
-    }
-  }
-
-  /** The file system's own time, from a new file. The ticket of this attempt may be old. */
-  async #readDiskClock(): Promise<number> {
-    const path = join(this.#paths.temporary, temporaryName());
-    const file = await this.#disk.create(path, 0o600);
-    try {
-      return (await stat(path)).mtimeMs;
-    } finally {
-      await file.close();
-      await tryUnlink(this.#disk, path);
-    }
-  }
-
-  async #lastChange(id: StageId): Promise<number> {
-    const folder = this.#paths.staged(id);
-    const names = await this.#disk.list(folder).catch(() => []);
-    const times = [folder, this.#paths.zip(id), ...names.map((name) => join(folder, name))].map((path) =>
-      stat(path).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => 0,
-      ),
-    );
-    return Math.max(...(await Promise.all(times)));
   }
 }

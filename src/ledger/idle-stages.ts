@@ -1,0 +1,73 @@
+/** Stages that no attempt seems to use: removed safely, whether or not that is true. */
+import { join } from "node:path";
+import { type Disk, tryUnlink } from "../base/disk.ts";
+import { temporaryName } from "../base/durable.ts";
+import { stat } from "../base/files.ts";
+import { type LedgerPaths, parseStaged, type StageId } from "./paths.ts";
+import type { Rounds } from "./rounds.ts";
+
+/** After this time without a change, the attempt of a stage is probably over. */
+const IDLE_MS = 10 * 60_000;
+/** After this time, a stage of a transfer without a note belongs to nobody. */
+const ORPHANED_MS = 60 * 60_000;
+
+export class IdleStages {
+  readonly #disk: Disk;
+  readonly #paths: LedgerPaths;
+  readonly #rounds: Rounds;
+
+  constructor(disk: Disk, paths: LedgerPaths, rounds: Rounds) {
+    this.#disk = disk;
+    this.#paths = paths;
+    this.#rounds = rounds;
+  }
+
+  /** Removes the stages of other attempts at the round of this one. */
+  async reclaim(stage: StageId): Promise<void> {
+    const others = await this.#rounds.otherStages(stage);
+    if (others.length === 0) return;
+    const nowMs = await this.#readDiskClock();
+    for (const id of others) {
+      if (nowMs - (await this.#lastChange(id)) > IDLE_MS) await this.#rounds.revoke(id);
+    }
+  }
+
+  /**
+   * Removes stages of open rounds that have no note: a power cut has taken it, and the service may no longer list the
+   * transfer. `notes`: the names of all transfers that have one.
+   */
+  async revokeOrphans(notes: ReadonlySet<string>): Promise<void> {
+    const staged = (await this.#disk.list(this.#paths.staging)).map(parseStaged);
+    const orphans = staged.filter((id) => id !== undefined && id.suffix === "" && !notes.has(id.name));
+    if (orphans.length === 0) return;
+    const nowMs = await this.#readDiskClock();
+    for (const id of orphans as StageId[]) {
+      if ((await this.#rounds.readEnd(id.name, id.round)) !== undefined) continue;
+      if (nowMs - (await this.#lastChange(id)) > ORPHANED_MS) await this.#rounds.revoke(id);
+    }
+  }
+
+  /** The file system's own time, from a new file. The ticket of this attempt may be old. */
+  async #readDiskClock(): Promise<number> {
+    const path = join(this.#paths.temporary, temporaryName());
+    const file = await this.#disk.create(path, 0o600);
+    try {
+      return (await stat(path)).mtimeMs;
+    } finally {
+      await file.close();
+      await tryUnlink(this.#disk, path);
+    }
+  }
+
+  async #lastChange(id: StageId): Promise<number> {
+    const folder = this.#paths.staged(id);
+    const names = await this.#disk.list(folder).catch(() => []);
+    const times = [folder, this.#paths.zip(id), ...names.map((name) => join(folder, name))].map((path) =>
+      stat(path).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      ),
+    );
+    return Math.max(...(await Promise.all(times)));
+  }
+}
