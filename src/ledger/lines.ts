@@ -5,7 +5,7 @@ import { withFile } from "../base/files.ts";
 import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
 
-export const NEWLINE = 0x0a;
+const NEWLINE = 0x0a;
 const BLOCK_BYTES = 64 * 1024;
 
 /** A clock may have been set back by this much between two lines. */
