@@ -21,7 +21,6 @@ import { readStory } from "./story.ts";
 import { listTransfers, selectTransfers } from "./transfers.ts";
 
 const REFRESH_EVERY_MS = 30_000;
-const DAY_MS = 24 * 60 * 60_000;
 /** How far back to look for transfers that other processes have ended: longer than the pause between two looks. */
 const GONE_LATELY_MS = 10 * 60_000;
 /** Entries of the journal that a search shows. */
@@ -100,13 +99,13 @@ export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise
   let isFilled = false;
   const refresh = async () => {
     if (isShared || !isFilled) board.learn(await readUnfinished());
-    if (isShared && isFilled) board.recall([], await readGone(folders, clock.now() - GONE_LATELY_MS));
+    if (isShared && isFilled) board.recall([], await readGone(folders, clock.now(), GONE_LATELY_MS));
     isFilled = true;
     await learnArrivals();
   };
   board.recall(await readDeliveries(folders.work).catch(() => []), []);
   // Not awaited: a day of the journal may be long.
-  void readGone(folders, clock.now() - DAY_MS)
+  void readGone(folders, clock.now())
     .catch(() => [])
     .then((gone) => board.recall([], gone));
   await refresh().catch(() => {});

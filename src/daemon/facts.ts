@@ -13,6 +13,7 @@ import type { HistoryEntry, HistoryQuery, JournalKind, JournalPage } from "../mo
 
 const DEFAULT_LIMIT = 50;
 const MAX_GONE = 1_000;
+const DAY_MS = 24 * 60 * 60_000;
 
 export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts {
   const isAlone = queue === "embedded";
@@ -77,9 +78,17 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
   );
 }
 
-/** Transfers that ended as `gone` since then and still are: the status shows them, whichever process has ended them. */
-export async function readGone(folders: PeekedFolders, sinceMs: number): Promise<TransferRecord[]> {
+/**
+ * Transfers that ended as `gone` within this time and still are: the status shows them, whichever process has ended them,
+ * and also after a restart.
+ */
+export async function readGone(
+  folders: PeekedFolders,
+  nowMs: number,
+  withinMs = DAY_MS,
+): Promise<TransferRecord[]> {
   const ledger = peekLedger(folders);
+  const sinceMs = nowMs - withinMs;
   const past = await readPast(folders.work, { state: "gone", sinceMs, limit: MAX_GONE });
   const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));

@@ -94,6 +94,8 @@ export class Notifier {
     const removed = [...channels].filter(([id]) => !this.#channels.has(id));
     const added = [...this.#channels].filter(([id]) => !channels.has(id));
     await Promise.all(removed.map(([, channel]) => channel.close()));
+    // Without a channel, there was nothing to send until now.
+    await this.#tryLead();
     await Promise.all(added.map(([, channel]) => channel.load()));
   }
 
