@@ -112,7 +112,7 @@ export async function openBench(fetch: DaemonTask["fetch"]): Promise<Bench> {
 /** The call at which a first run has to fail to make each past. */
 function firstFailures(calls: readonly Call[]): [Past, Call][] {
   const renames = calls.filter(({ kind }) => kind === "rename");
-  const delivery = renames.find(({ text }) => /\/staging\/.*\/inbox\//.test(text));
+  const delivery = renames.find(({ text }) => /\/staging\/.*\/(inbox|proc\/self\/fd)\//.test(text));
   const sync = calls.find(
     ({ kind }, at) => kind === "fsync" && delivery !== undefined && at > calls.indexOf(delivery),
   );

@@ -2,13 +2,13 @@
  * A process that runs a daemon for each line on stdin, a JSON of a `DaemonTask`, and answers each with a line on stdout, a
  * JSON of a `RunEnd`. It stays the same process, so that a tracer can attach to its single libuv thread for each run.
  */
-import crypto from "node:crypto";
+
 import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { access } from "node:fs/promises";
-import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describeFault, Fault } from "../../src/base/faults.ts";
+import { onMachine, systemMachine } from "../../src/base/machine.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import { mailboxSettings, settingsIn } from "./settings.ts";
@@ -40,7 +40,6 @@ export interface RunEnd {
 
 const GRACE_MS = 5_000;
 const LITTLE_PATIENCE = { retryMs: 10, diskMs: 10, lockedMs: 10, slowMs: 60_000 };
-const { randomBytes } = crypto;
 
 // Starts the libuv thread.
 await access("/");
@@ -52,9 +51,10 @@ for await (const line of createInterface({ input: process.stdin })) {
 async function run(task: DaemonTask): Promise<RunEnd> {
   let names = 0;
   const counted = (bytes: number) => Buffer.from((++names).toString(16).padStart(bytes * 2, "0"), "hex");
-  Object.assign(crypto, { randomBytes: task.predictableNames === true ? counted : randomBytes });
-  syncBuiltinESMExports();
-  const end = await (task.until === undefined ? runOnce(task) : runUntil(task, task.until));
+  const chosen = task.predictableNames === true ? { randomBytes: counted } : {};
+  const end = await onMachine({ ...systemMachine, ...chosen }, () =>
+    task.until === undefined ? runOnce(task) : runUntil(task, task.until),
+  );
   return { ...end, open: openFiles().filter((path) => path.startsWith(task.folder)) };
 }
 
