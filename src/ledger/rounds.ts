@@ -360,6 +360,8 @@ export class Rounds {
 
   async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
     const folder = await this.place(end);
+    // A power cut may have brought back what an attempt had prepared beside its folder.
+    if (end.placement === undefined) await this.placing.drop(id);
     if (this.#options.isAlone) {
       // The ticket is still there only if a crash came before the round was settled.
       const isSettled = (await this.#disk.kindOf(this.#paths.ticket(id))) === undefined;
