@@ -338,7 +338,8 @@ class FileLedger implements Ledger {
       if (record === undefined || !hasEnded(record) || this.#rounds.isInUse(record)) continue;
       if (this.#isSettled(record) || !(await this.#rounds.isPlaced(record))) continue;
       this.#settle(record);
-      ended.push(record);
+      // A delivery is announced by the process that places it.
+      if (record.state === "gone") ended.push(record);
     }
     return ended;
   }
