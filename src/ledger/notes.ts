@@ -23,6 +23,7 @@ export class Notes {
   readonly #files = new Set<string>();
   /** All notes have been read: a note that is not known does not exist. */
   #isComplete = false;
+  #isClosed = false;
   readonly #unwritten = new Set<string>();
   readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
 
@@ -100,6 +101,11 @@ export class Notes {
     return names;
   }
 
+  /** From now on, what the disk refuses is not tried again by itself. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
   /** Resolves when all notes are written, or the disk has refused them. */
   flush(): Promise<void> {
     return this.#writing.run();
@@ -120,7 +126,7 @@ export class Notes {
       }
     }
     for (const name of refused) if (this.#known.has(name)) this.#unwritten.add(name);
-    if (refused.length > 0) this.#writing.schedule();
+    if (refused.length > 0 && !this.#isClosed) this.#writing.schedule();
   }
 
   async #replace(name: string, record: TransferRecord, isOrdered = false): Promise<void> {

@@ -360,6 +360,7 @@ class FileLedger implements Ledger {
   }
 
   async close(): Promise<void> {
+    this.#notes.close();
     await this.flush();
     await this.#folders.close();
   }
