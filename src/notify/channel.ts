@@ -62,6 +62,7 @@ const SAVE_AFTER_MS = 2_000;
 const SAVE_POSITIONS_MS = 60_000;
 /** After a stop, the server has this long to accept the current message. Else it is sent again at the next start. */
 const FINISH_MS = 3_000;
+const MAX_RECENT = 10_000;
 
 export class Channel {
   readonly id: string;
@@ -70,8 +71,8 @@ export class Channel {
   #state = new ChannelState();
   #isLoaded = false;
   #isBehind = false;
-  /** Updates that wait while the state is loaded, or a message is sent: its notices must stay as they are. */
-  #waiting: ((state: ChannelState) => void)[] | undefined = [];
+  /** Updates during the loading, or during the sending of a message: they apply to the state after it as well. */
+  #recent: ((state: ChannelState) => void)[] | undefined = [];
   readonly #working = new Coalesced(() => this.#work());
   readonly #saving = new Coalesced(() => this.#save(), SAVE_AFTER_MS);
   readonly #closed = new AbortController();
@@ -131,12 +132,12 @@ export class Channel {
     return this.#wants(change) && this.update((state) => state.apply(change));
   }
 
-  /** True if the state has changed, or may change soon. */
+  /** True if the state has changed. */
   update(update: (state: ChannelState) => void): boolean {
     const { revision } = this.#state;
-    if (this.#waiting !== undefined) this.#waiting.push(update);
-    else update(this.#state);
-    const isNew = this.#waiting !== undefined || this.#state.revision !== revision;
+    update(this.#state);
+    if ((this.#recent?.length ?? 0) < MAX_RECENT) this.#recent?.push(update);
+    const isNew = this.#state.revision !== revision;
     if (isNew) this.wake();
     return isNew;
   }
@@ -159,23 +160,12 @@ export class Channel {
   async #work(): Promise<void> {
     if (this.#ended.aborted) return;
     // Until this succeeds, messages are sent without the saved state.
-    if (!this.#isLoaded) await this.#hold(() => this.#load()).catch(() => {});
+    if (!this.#isLoaded) await this.#load().catch(() => {});
     if (this.#isLoaded) await this.#read();
     const nowMs = this.#tools.clock.now();
     const due = this.#tools.isSender() ? this.#dueMs(nowMs) : undefined;
-    if (due !== undefined && due <= nowMs) await this.#hold(() => this.#send(nowMs));
+    if (due !== undefined && due <= nowMs) await this.#send(nowMs);
     this.#plan();
-  }
-
-  /** Lets updates wait for the end of `work`. */
-  async #hold(work: () => Promise<void>): Promise<void> {
-    this.#waiting ??= [];
-    try {
-      await work();
-    } finally {
-      for (const update of this.#waiting) update(this.#state);
-      this.#waiting = undefined;
-    }
   }
 
   async #load(): Promise<void> {
@@ -183,9 +173,15 @@ export class Channel {
     const saved = ChannelState.parse((await tryRead(systemDisk, path)) ?? "");
     const state = saved ?? new ChannelState();
     if (saved === undefined) state.positions = await journal.end();
-    this.#state = state;
     this.#savedRevision = saved?.revision ?? -1;
+    this.#follow(state);
+    this.#recent = undefined;
     this.#isLoaded = true;
+  }
+
+  #follow(state: ChannelState): void {
+    for (const update of this.#recent ?? []) update(state);
+    this.#state = state;
   }
 
   async #read(): Promise<void> {
@@ -245,6 +241,8 @@ export class Channel {
     const notices = batch.groups.reduce((sum, { count }) => sum + count, 0);
     const facts = { kind: channel.kind, channel: describeChannel(channel), notices };
     const aborter = new AbortController();
+    const sent = this.#state.clone();
+    this.#recent ??= [];
     try {
       const message = formatMessage(batch, origin(), nowMs);
       // Mails of one day belong together.
@@ -252,7 +250,8 @@ export class Channel {
       const sending = sendMessage(channel, message, thread, clock, aborter.signal);
       const { refused } = await unlessStopped(sending, FINISH_MS, this.#ended);
       const lastUrgentMs = hasUrgent(batch, schedule) ? nowMs : this.#state.sent.lastUrgentMs;
-      this.#state.report(batch, { lastSentMs: nowMs, lastUrgentMs });
+      sent.report(batch, { lastSentMs: nowMs, lastUrgentMs });
+      this.#follow(sent);
       this.#retryAtMs = 0;
       this.#failures = 0;
       const isFirst = !this.#isPartlyRefused;
@@ -265,6 +264,7 @@ export class Channel {
       if (fault.code !== "STOPPED") this.#failed(facts, fault);
     } finally {
       aborter.abort();
+      if (this.#isLoaded) this.#recent = undefined;
     }
   }
 

@@ -126,6 +126,12 @@ export class ChannelState {
     this.revision++;
   }
 
+  clone(): ChannelState {
+    const copy = ChannelState.parse(this.serialize()) ?? new ChannelState();
+    copy.revision = this.revision;
+    return copy;
+  }
+
   serialize(): string {
     const saved: v.InferOutput<typeof SavedShape> = {
       version: 3,

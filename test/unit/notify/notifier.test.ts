@@ -63,6 +63,7 @@ describe("a restart", () => {
     await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 10_000);
     first.notifier.review([waiting("t2")]);
     await first.notifier.close();
+    await first.journal.flush();
     const [name = ""] = (await readdir(site.folder)).filter((each) => each.endsWith(".json"));
     await writeFile(join(site.folder, name), "{");
     const second = await site.open();
@@ -103,6 +104,29 @@ describe("a restart", () => {
     await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 10_000);
     await second.notifier.close();
   });
+});
+
+test.each([
+  ["is reported as over", accept, ["disk", "queue", "disk over", "queue over"]],
+  ["is not reported if that message fails", refuse(500), ["disk", "queue"]],
+])("a trouble that ends while its message is being sent %s", async (_, answer, expected) => {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const receiver = await openReceiver((response) => void ended.then(() => answer(response)), accept);
+  const events: string[] = [];
+  const emit = ({ type }: DaemonEvent) => void events.push(type);
+  const site = await makeSite(byWebhook(receiver.url));
+  const { notifier, happens } = await site.open({ emit });
+  notifier.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+  notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
+  await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
+  notifier.listener({ type: "disk-has-room", pausedForMs: 1 });
+  notifier.listener({ type: "queue-back", lostForMs: 1 });
+  end();
+  await vi.waitFor(() => expect(events).not.toEqual([]), 10_000);
+  await happens("t1");
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t1"), 10_000);
+  await notifier.close();
+  expect(notifiedOf(receiver).filter((each) => each !== "password t1")).toEqual(expected);
 });
 
 describe("a disk", () => {
