@@ -70,10 +70,11 @@ async function refresh() {
   }
 }
 
-// Leaves a section alone while the visitor types or has selected text in it. Opened rows and ticked boxes stay.
+// Leaves a section alone while the visitor types, has selected text or presses a button in it: the click would be lost.
+// Opened rows and ticked boxes stay.
 function replace(section, newer) {
   const content = newer.innerHTML;
-  if (section.dataset.content === content) return;
+  if (section.dataset.content === content || section.matches(":active")) return;
   const active = document.activeElement;
   if (
     active !== section &&
