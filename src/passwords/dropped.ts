@@ -5,8 +5,8 @@
 
 import type { BigIntStats } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
-import type { Fault } from "../base/faults.ts";
+import { faultOfDisk, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { type Fault, systemCode } from "../base/faults.ts";
 import { lstat, openFile, READ_PLAIN_FILE, readdir, unlink } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
@@ -18,6 +18,9 @@ const MAX_BYTES = 64 * 1024;
 const COMMAND_MODE = 0o400;
 /** A mailbox or tracking-id may hold any text. A password can be dropped only if both are plain file names. */
 const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
+
+/** There is nothing, or nothing that can be read as a password. */
+const NO_PASSWORD_THERE = ["ENOENT", "ENOTDIR", "EACCES", "EPERM", "ELOOP", "ENXIO", "ENAMETOOLONG"];
 
 export interface Drop {
   readonly trackingId: string;
@@ -93,9 +96,19 @@ export async function clearDrop(path: string): Promise<void> {
   });
 }
 
+/** Throws if the disk gives no answer, which must not count as missing. */
+async function unlessMissing<Value>(path: string, work: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (NO_PASSWORD_THERE.includes(systemCode(error))) return undefined;
+    throw faultOfDisk(error, path);
+  }
+}
+
 /** Identifies a file and its content: each write changes the mark. `undefined` if there is no file. */
 export async function markOf(path: string | undefined): Promise<string | undefined> {
-  const facts = path && (await lstat(path, { bigint: true }).catch(() => undefined));
+  const facts = path && (await unlessMissing(path, lstat(path, { bigint: true })));
   return facts ? formatMark(facts) : undefined;
 }
 
@@ -119,7 +132,7 @@ export async function readPassword(path: string): Promise<Secret | undefined> {
 export async function readDrop(
   path: string,
 ): Promise<{ readonly password: Secret; readonly byHand: HandDrop | undefined } | undefined> {
-  const file = await openFile(path, READ_PLAIN_FILE).catch(() => undefined);
+  const file = await unlessMissing(path, openFile(path, READ_PLAIN_FILE));
   if (file === undefined) return undefined;
   try {
     const facts = await file.statExactly();

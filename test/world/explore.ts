@@ -36,6 +36,7 @@ for (let seed = first; performance.now() < endMs && count < worlds; seed++, coun
     values.match === undefined ? violations : violations.filter((it) => it.includes(values.match ?? ""));
   for (const text of wanted) {
     const kind = kindOf(text);
+    if (values.keep) print(`Seed ${seed}: ${text}`);
     const known = kinds.get(kind);
     const atS = Math.round((performance.now() - startedMs) / 1000);
     kinds.set(kind, known ? { ...known, count: known.count + 1 } : { count: 1, seed, atS });
