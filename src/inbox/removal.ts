@@ -42,7 +42,12 @@ export async function removeDelivered(
   try {
     // Some file systems give our files to another user: the staging folder shows which one.
     const { uid } = await lstat(staging, { bigint: true });
-    const work = (open: InboxFolder) => removeParts(open, delivery, { aside, uid });
+    const work = async (open: InboxFolder) => {
+      const result = await removeParts(open, delivery, { aside, uid });
+      // Its placement, which alone says that these parts are ours, is forgotten next.
+      if (placement !== undefined) await open.sync();
+      return result;
+    };
     if ((await door.inFolder(root, parent, work)) === "foreign") return "foreign";
   } catch (error) {
     if (error instanceof Fault && error.code === "TARGET_UNSAFE") return "foreign";

@@ -172,6 +172,8 @@ export class Rounds {
   /** Removes the stage, unless the round has ended with it: a disk may fail after the end was decided. */
   async dropStage(stage: Stage): Promise<void> {
     const own = stage as OwnStage;
+    // What the disk refuses to remove now is removed when the round ends.
+    this.#leftOver?.add(`${own.name}~${own.round}`);
     await this.#forget(own);
     if ((await this.endedBy(own)) === "this") return;
     await this.placing.drop(own);

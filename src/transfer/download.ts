@@ -102,7 +102,9 @@ async function attempt(run: Run): Promise<Next> {
     return next === DONE && (await isSuppliedSince(run, supplied)) ? AT_ONCE : next;
   } catch (error) {
     const fault = asFault(error);
-    // The disk also refuses the record: the next run finds the transfer unchanged.
+    // The disk gives no answer, or also refuses the record: the next run finds the transfer unchanged. It does not trust the
+    // stage, whose sync may have failed.
+    if (fault.code === "DISK_REFUSED") await run.dropStage().catch(() => {});
     return conclude(run, fault.code === "ROUND_LOST" ? { kind: "lost" } : { kind: "stuck", fault });
   } finally {
     watch.close();

@@ -205,8 +205,9 @@ export class Observer {
     }
     if (record.state !== "delivered" || record.token === undefined) return;
     const isAllowed = record.allowedBy !== undefined || record.released !== undefined;
+    const decideHere = (site: Site) => decide(site, mailbox, transfer, isAllowed);
     const fitting = sites.filter((site) => {
-      const { route, action } = decide(site, mailbox, transfer);
+      const { route, action } = decideHere(site);
       const inbox = route?.inbox ?? INBOX;
       const stored = record.inbox === undefined ? INBOX : resolveInbox(record.inbox);
       const isUrgent = (record.folder ?? "").startsWith("urgent/");
@@ -215,10 +216,10 @@ export class Observer {
       );
     });
     if (fitting.length === 0) {
-      const wanted = sites.map((site) => JSON.stringify(decide(site, mailbox, transfer)));
+      const wanted = sites.map((site) => JSON.stringify(decideHere(site)));
       this.violate(`${trackingId} is delivered to ${record.inbox} ${record.folder}, against ${wanted}`);
     }
-    const identities = new Set(fitting.map((site) => identityOf(decide(site, mailbox, transfer).route)));
+    const identities = new Set(fitting.map((site) => identityOf(decideHere(site).route)));
     const { token } = record;
     this.deliveries.push({
       name,
