@@ -7,6 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { systemDisk } from "../base/disk.ts";
 import { withFile } from "../base/files.ts";
+import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";
 import type { RecordedAct } from "../model/order.ts";
 import { type TransferRecord, waitsForPerson } from "../model/record.ts";
 
@@ -17,6 +18,8 @@ export const MAX_LINE_BYTES = 64 * 1024;
 /** If a line would be too long, each text in it is cut to this many characters. The message of a transfer always is. */
 const MAX_CHARACTERS = 1_000;
 const WRITE_AFTER_MS = 200;
+/** Pause before refused lines are tried again, if no other line comes first. */
+const RETRY_MS = 10_000;
 /** Lines that wait while the disk refuses them. Beyond that, the oldest are dropped. */
 const MAX_UNWRITTEN = 10_000;
 
@@ -37,6 +40,7 @@ export class Journal {
   #unwritten: Unwritten[] = [];
   readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
   #isStuck = false;
+  #retry: Timer | undefined;
   /** Files whose names are synced. */
   readonly #named = new Set<string>();
   /** Called after each batch, with the lines that the disk has refused for the first time. They are written later. */
@@ -99,12 +103,15 @@ export class Journal {
         this.#isStuck = false;
       } catch {
         this.#isStuck = true;
-        // Tried again with the next line.
         this.#unwritten.unshift(...lines);
         refused.push(...lines.filter(({ wasRefused }) => !wasRefused).map(({ line }) => line));
         for (const each of lines) each.wasRefused = true;
         while (this.#unwritten.length > MAX_UNWRITTEN) this.#unwritten.shift()?.onWritten();
       }
+    }
+    clearTimeout(this.#retry);
+    if (this.#unwritten.length > 0) {
+      this.#retry = setTimeout(() => this.#writing.schedule(), RETRY_MS).unref();
     }
     this.onBatch(refused);
   }
