@@ -22,7 +22,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
   ])(
     "with %s, while a consumer takes everything at once",
     async (_name, handoff) => {
-      const { tree } = await walkCrashes({ handoff, takesAway: true }, { every: oneIn(3) });
+      const { tree } = await walkCrashes({ handoff, takesAway: true }, { every: oneIn(7) });
       expect(Object.keys(tree).filter((path) => path.endsWith(".done"))).not.toEqual([]);
     },
     TIMEOUT_MS,
@@ -34,7 +34,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
       const entries = ["a.txt", "docs/a.txt", "docs/b.txt"].map((name) => ({ name, content: name }));
       const files = [{ name: "data.zip", base64: writeZip(entries).toString("base64") }];
       const transfers = [transferPlan({ trackingId: "t3", files })];
-      const { tree } = await walkCrashes({ handoff: { unpack: "instead" }, transfers }, { every: oneIn(3) });
+      const { tree } = await walkCrashes({ handoff: { unpack: "instead" }, transfers }, { every: oneIn(7) });
       const unpacked = Object.values(tree).filter((text) => entries.some(({ content }) => content === text));
       expect(unpacked).toHaveLength(entries.length);
     },
@@ -44,7 +44,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
   test(
     "into the mailbox's own inbox",
     async () => {
-      const { tree } = await walkCrashes({ hasInbox: true, isNew: true }, { every: oneIn(3) });
+      const { tree } = await walkCrashes({ hasInbox: true, isNew: true }, { every: oneIn(7) });
       const paths = Object.keys(tree);
       expect(paths.filter((path) => !path.startsWith("own/orders@example.com/t"))).toEqual([]);
       expect(paths).not.toEqual([]);
@@ -56,7 +56,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     tags: ["system"],
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { groups, staged } = await walkCrashes({ user: OTHER_USER, group: "17001" }, { every: oneIn(3) });
+    const { groups, staged } = await walkCrashes({ user: OTHER_USER, group: "17001" }, { every: oneIn(7) });
     expect([groups, staged]).toEqual([[17_001], []]);
   });
 
@@ -64,7 +64,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     "also as a user other than root, who cannot write delivered files",
     async () => {
       const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
-      await walkCrashes({ ...user, fileMode: 0o440 }, { every: oneIn(4) });
+      await walkCrashes({ ...user, fileMode: 0o440 }, { every: oneIn(8) });
     },
     TIMEOUT_MS,
   );

@@ -91,7 +91,7 @@ describe("everything is delivered once and complete, and nothing is left behind,
 function once(calls: readonly Call[], past: Past, error: Failure["error"] = "EIO", lookEvery = 3): Point[] {
   return calls
     .filter(({ text }) => !ALIKE.test(text))
-    .filter(({ kind, nth }) => (nth - 1) % oneIn(CHANGING.has(kind) ? 4 : 4 * lookEvery) === 0)
+    .filter(({ kind, nth }) => (nth - 1) % oneIn(CHANGING.has(kind) ? 6 : 8 * lookEvery) === 0)
     .map(({ kind, nth }) => ({ kinds: [kind], past, error, when: String(nth) }));
 }
 

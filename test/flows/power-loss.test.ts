@@ -23,10 +23,10 @@ const PROMISES = ["round ended", "content placed"];
 
 describe("I1 whole or nothing, I2 once: a power cut at any step leads to the same end as an undisturbed run", () => {
   test.each([
-    ["by single files", "files", 1, {}],
-    ["by ZIP", "zip", 3, {}],
-    ["after a check", "files", 3, { check: ["sha256sum --quiet -c SHA256SUMS"] }],
-    ["in folders that do not exist yet", "files", 4, { isNew: true }],
+    ["by single files", "files", 3, {}],
+    ["by ZIP", "zip", 5, {}],
+    ["after a check", "files", 5, { check: ["sha256sum --quiet -c SHA256SUMS"] }],
+    ["in folders that do not exist yet", "files", 5, { isNew: true }],
   ] as const)(
     "%s",
     async (name, fetch, interval, more) => {

@@ -2,13 +2,14 @@
  * I1 whole or nothing, I2 once: one transfer of each kind, and a kill, a power cut or a pause at each step of the disk.
  */
 import { describe, expect, test } from "vitest";
+import { oneIn } from "../../support/thorough.ts";
 import { SITES, walk } from "../../world/walk.ts";
 
-/** The first kind is walked step by step. The others differ in their last steps, and share most of the first. */
+/** The first kind is walked in small steps. The others differ in their last steps, and share most of the first. */
 const [first = ""] = Object.keys(SITES);
 
 describe.each(Object.entries(SITES))("%s", (name, site) => {
-  const every = name === first ? 1 : 3;
+  const every = oneIn(name === first ? 2 : 5);
 
   test("is delivered once, whole, and handed over, whenever the daemon is killed", async () => {
     const kill = { kind: "kill", inFolder: undefined, isPowerCut: false, downMs: 5_000 } as const;
