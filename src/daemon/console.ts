@@ -21,7 +21,7 @@ import { readStory } from "./story.ts";
 import { listTransfers, selectTransfers } from "./transfers.ts";
 
 const REFRESH_EVERY_MS = 30_000;
-/** How far back to look for transfers that other processes have ended: longer than the pause between two looks. */
+/** Transfers that other processes have ended are looked for this much further back than the last look. */
 const GONE_LATELY_MS = 10 * 60_000;
 /** Entries of the journal that a search shows. */
 const MAX_FOUND = 100;
@@ -96,11 +96,14 @@ interface RefreshTools {
 /** Fills the board from the disk, and keeps it up to date until the scope ends. Failures are retried. */
 export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
   const { board, folders, clock, isShared, readUnfinished, learnArrivals } = tools;
-  let isFilled = false;
+  let lookedMs: number | undefined;
   const refresh = async () => {
-    if (isShared || !isFilled) board.learn(await readUnfinished());
-    if (isShared && isFilled) board.recall([], await readGone(folders, clock.now(), GONE_LATELY_MS));
-    isFilled = true;
+    const nowMs = clock.now();
+    if (isShared || lookedMs === undefined) board.learn(await readUnfinished());
+    if (isShared && lookedMs !== undefined) {
+      board.recall([], await readGone(folders, nowMs, nowMs - lookedMs + GONE_LATELY_MS));
+    }
+    lookedMs = nowMs;
     await learnArrivals();
   };
   board.recall(await readDeliveries(folders.work).catch(() => []), []);

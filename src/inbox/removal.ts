@@ -44,8 +44,9 @@ export async function removeDelivered(
     const { uid } = await lstat(staging, { bigint: true });
     const work = async (open: InboxFolder) => {
       const result = await removeParts(open, delivery, { aside, uid });
-      // Its placement, which alone says that these parts are ours, is forgotten next.
+      // Else a power cut could bring back a part of it, without what says that it is ours.
       if (placement !== undefined) await open.sync();
+      if (placement?.deliver !== "files") await systemDisk.syncFolder(staging);
       return result;
     };
     if ((await door.inFolder(root, parent, work)) === "foreign") return "foreign";

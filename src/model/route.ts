@@ -11,7 +11,7 @@
 import { hash } from "node:crypto";
 import { matchesGlob } from "../base/glob.ts";
 import { addressForm, fileNameForm, type NormalForm, textForm } from "../base/normal-form.ts";
-import type { Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
+import type { Handoff, Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
 import type { Contents } from "./manifest.ts";
 
 /** Chosen by the sender. Missing: not known yet. */
@@ -163,7 +163,8 @@ function quoted(text: string): string {
   return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 }
 
-/** Changes whenever a decision may change. */
-export function fingerprintOf({ routes, otherwise }: Routing): string {
-  return JSON.stringify([routes.map(({ name, when, action }) => [name, when, action]), otherwise]);
+/** Changes whenever a decision may change. `unpack`: of the mailbox; the names of unpacked files are asked too. */
+export function fingerprintOf({ routes, otherwise }: Routing, unpack: Handoff["unpack"]): string {
+  const conditions = routes.map(({ name, when, action, handoff }) => [name, when, action, handoff?.unpack]);
+  return JSON.stringify([conditions, otherwise, unpack]);
 }

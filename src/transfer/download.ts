@@ -69,7 +69,7 @@ async function putOffMs(run: Run): Promise<number | "idle" | undefined> {
   const { tools, source, record, key } = run;
   const isComplete = record.complete !== undefined;
   if (record.vanished && !isComplete) return undefined;
-  if (isStillHeld(record, source)) return "idle";
+  if (isStillHeld(run)) return "idle";
   const nowMs = tools.clock.now();
   const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
   if (quietMs !== undefined && !record.wanted && !isComplete) {

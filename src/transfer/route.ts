@@ -4,7 +4,6 @@ import { HELD, IGNORED, isHeld, type TransferRecord } from "../model/record.ts";
 import { decideRoute, fingerprintOf, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Run } from "./run.ts";
 import { goOn, type Step } from "./step.ts";
-import type { Source } from "./tools.ts";
 
 /** What the list of the service shows. */
 export function listedFacts({ sender, subject }: TransferRecord): RouteFacts {
@@ -27,17 +26,20 @@ export function askRoutes(run: Run, facts: RouteFacts): Step<void> {
     return { kind: "gone", reason: IGNORED, message, isLeftOut: true };
   }
   const message = `${describe(decision, "holds it")} Deliver it with inlet release, or drop it with inlet discard.`;
-  const held = { reason: HELD, message, needsPerson: true, heldBy: fingerprintOf(routing) };
+  const held = { reason: HELD, message, needsPerson: true, heldBy: fingerprintOf(routing, unpackOf(run)) };
   return { kind: "wait", facts: held, next: DONE };
 }
 
 /** Whether the routes that hold it are still the same, and no operator has allowed it. */
-export function isStillHeld(
-  record: TransferRecord,
-  { mailbox: { routing } }: Pick<Source, "mailbox">,
-): boolean {
+export function isStillHeld(run: Run): boolean {
+  const { record } = run;
+  const { routing } = run.source.mailbox;
   if (!isHeld(record) || record.allowedBy !== undefined || routing === undefined) return false;
-  return record.heldBy === fingerprintOf(routing);
+  return record.heldBy === fingerprintOf(routing, unpackOf(run));
+}
+
+function unpackOf({ tools, record: { mailbox } }: Run) {
+  return tools.handoffOf({ mailbox, rule: undefined }).unpack;
 }
 
 function describe({ route, why }: RouteDecision, does: string): string {
