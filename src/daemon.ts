@@ -11,6 +11,7 @@ import { Scope } from "./base/scope.ts";
 import { clearInterval, pause, setInterval } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { keepBoardFresh, openConsole } from "./daemon/console.ts";
+import { Fleet } from "./daemon/fleet.ts";
 import { withGroups } from "./daemon/groups.ts";
 import { createHandlers, type JobTools } from "./daemon/handlers.ts";
 import { HANDOFF_PATIENCE, openDaemonHandoffs } from "./daemon/handoff.ts";
@@ -20,6 +21,7 @@ import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
 import { type DaemonNotifier, openNotifier } from "./daemon/notify.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
+import { watchPromises } from "./daemon/promises.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
@@ -136,7 +138,7 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
 
   const live = new LiveSettings(settings);
   const workspace = await openWorkspace(live, scope, { emit, clock, process: notifier.process });
-  const { ledger, inbox, passwords } = workspace;
+  const { ledger, inbox, passwords, membership } = workspace;
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   scope.use(notifier.attach(ledger), (detach) => detach());
   await notifier.start();
@@ -237,6 +239,13 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
   } else {
     handoffs.start();
     startHousekeeping(housekeeping, scope);
+    const fleet =
+      settings.queue === "embedded"
+        ? undefined
+        : new Fleet(settings.work, membership, settings.queue.role, clock);
+    if (fleet !== undefined) scope.use(events.subscribe(fleet.listener), (unsubscribe) => unsubscribe());
+    fleet?.start(scope);
+    watchPromises({ board: monitor.board, queue, handoffs, orders, notifier, fleet, clock, emit }, scope);
     if (isShared) {
       const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
       scope.use(timer, clearInterval);

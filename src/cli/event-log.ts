@@ -133,6 +133,16 @@ function logProcess(log: EventLines) {
       log.info({ pausedForSeconds: inSeconds(lostForMs) }, "the queue can be reached again"),
     "queue-evicts": ({ policy }) =>
       log.warn({ policy }, "Redis may evict jobs: set its maxmemory-policy to noeviction"),
+    "promises-changed": ({ began, kept }) => {
+      for (const { subject, text, dueMs } of began) {
+        const since = new Date(dueMs).toISOString();
+        log.error(
+          { what: subject, since, problem: text },
+          "something should have happened by now, and has not",
+        );
+      }
+      for (const { subject } of kept) log.info({ what: subject }, "what was late has happened");
+    },
     "settings-reloaded": ({ mailboxes, needsRestart }) => {
       const facts = { mailboxes: mailboxes.length, ...(needsRestart.length > 0 ? { needsRestart } : {}) };
       log[needsRestart.length > 0 ? "warn" : "info"](facts, "the configuration was reloaded");

@@ -269,6 +269,7 @@ const MailboxShape = v.looseObject({
   nextPoll: v.optional(Time),
   listed: v.optional(v.number()),
   tokenValidUntil: v.optional(Time),
+  overdueSince: v.optional(Time),
   quietUntil: v.optional(Time),
   trouble: v.optional(TroubleShape),
 });
@@ -289,6 +290,7 @@ const StatusShape = v.looseObject({
     config: Text,
   }),
   troubles: v.array(TroubleShape),
+  overdue: v.array(v.looseObject({ kind: v.string(), since: Time })),
   needsRestart: v.array(v.string()),
   mailboxes: v.array(MailboxShape),
   counts: v.record(v.string(), v.number()),

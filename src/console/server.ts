@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import type { TransferKey } from "../model/record.ts";
-import type { Status } from "../model/status.ts";
+import type { MailboxStatus, Status } from "../model/status.ts";
 import { type ActionTools, actForPage, actForProgram, readBody, signIn, signOut } from "./actions.ts";
 import { refuse, send, sendJson } from "./answers.ts";
 import { limitConnections } from "./connections.ts";
@@ -260,23 +260,27 @@ export interface Readiness {
   readonly reasons: readonly string[];
 }
 
-/**
- * Not ready with trouble of the disk or the queue, or while not a single mailbox can be polled. On Redis, other processes
- * may do all polls.
- */
+/** Not ready with trouble of the disk or the queue, before the first poll, and while a mailbox is not polled in time. */
 export function readinessOf({ troubles, mailboxes, daemon }: Status): Readiness {
   const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
   const active = mailboxes.filter(({ paused }) => !paused);
   const polls = daemon.role !== "worker" && active.length > 0;
-  const allFail = polls && active.every(({ trouble }) => trouble !== undefined);
+  const late = active.filter(({ overdueSince }) => overdueSince !== undefined);
   const nonePolled =
     polls && daemon.queue !== "redis" && active.every(({ lastPoll }) => lastPoll === undefined);
   const reasons = [
     ...general.map(({ message }) => message),
-    ...(allFail ? ["No mailbox can be polled."] : []),
+    ...(late.length > 0 ? [describeLate(late, active.length)] : []),
     ...(nonePolled ? ["No mailbox has been polled yet."] : []),
   ];
   return { ready: reasons.length === 0, reasons };
+}
+
+function describeLate(late: readonly MailboxStatus[], count: number): string {
+  if (late.length === count) return "No mailbox is polled in time.";
+  const [first] = late;
+  const more = late.length === 1 ? "" : ` and ${late.length - 1} more`;
+  return `Not polled in time: ${first?.name}${more}.`;
 }
 
 /** Read for each request, so that an unused console takes no memory. */

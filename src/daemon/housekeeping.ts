@@ -33,7 +33,9 @@ export interface HousekeepingTools {
 /** Runs until the scope ends. */
 export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
   const runs = new Coalesced(async () => {
-    await finishDeliveries(tools, () => {}).catch(() => {});
+    await finishDeliveries(tools, () => {}).catch((error: unknown) =>
+      tools.emit({ type: "recovery-failed", fault: asFault(error) }),
+    );
     await sweep(tools);
   });
   const timer = setInterval(() => void (runs.isIdle && runs.run()), SWEEP_EVERY_MS);

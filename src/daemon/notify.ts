@@ -26,7 +26,7 @@ interface DaemonParts {
   readonly patience: Partial<NotifyPatience> | undefined;
 }
 
-export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "finish" | "close"> {
+export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "promised" | "finish" | "close"> {
   /** Identifies this process. */
   readonly process: string;
   /** From now on changes of notices are added to the journal. Returns the function that ends this. */
@@ -82,6 +82,7 @@ export function openNotifier(
     process,
     start: () => notifier.start(),
     review: (records) => notifier.review(records),
+    promised: () => notifier.promised(),
     finish: () => notifier.finish(),
     close: () => notifier.close(),
     attach({ notices }) {

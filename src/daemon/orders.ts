@@ -19,6 +19,10 @@ const LEFT_TO_OTHERS_MS = 60_000;
 export interface OrderRunner {
   /** Resolves when every order given before the call was tried. */
   run(): Promise<void>;
+  /** Orders that the last run has not carried out. */
+  open(): readonly GivenOrder[];
+  /** When the next run is due. */
+  dueMs(): number;
   close(): Promise<void>;
 }
 
@@ -34,6 +38,8 @@ export class KnownOrders {
   readonly failing = new Set<string>();
   /** The journal has them. */
   readonly recorded = new Set<string>();
+  /** Not carried out yet. */
+  open: readonly GivenOrder[] = [];
 
   forgetAllBut(given: readonly GivenOrder[]): void {
     const ids = new Set(given.map(({ id }) => id));
@@ -48,7 +54,16 @@ export async function startOrderRunner(
   mailboxes: ReadonlyMap<MailboxId, MailboxState>,
 ): Promise<OrderRunner> {
   const known = new KnownOrders();
-  const runs = new Coalesced(() => runOrders(tools, mailboxes, known).catch(() => {}));
+  let ranMs = tools.clock.now();
+  // A run that fails is repeated, and is late then.
+  const runs = new Coalesced(() =>
+    runOrders(tools, mailboxes, known).then(
+      () => {
+        ranMs = tools.clock.now();
+      },
+      () => {},
+    ),
+  );
   const watcher = await watchOrders(
     tools.work,
     () => void runs.run(),
@@ -57,6 +72,8 @@ export async function startOrderRunner(
   const timer = setInterval(() => void runs.run(), LOOK_EVERY_MS);
   return {
     run: () => runs.run(),
+    open: () => known.open,
+    dueMs: () => ranMs + LOOK_EVERY_MS,
     async close() {
       clearInterval(timer);
       await watcher.close();
@@ -76,13 +93,17 @@ export async function runOrders(
 ): Promise<void> {
   const given = await listOrders(tools.work);
   known.forgetAllBut(given);
+  known.open = given;
   for (const each of given) {
     const { id, order, remove } = each;
     const state = mailboxes.get(mailboxIdOf(order.mailbox));
     if (state === undefined && !isForAnyProcess(tools, each)) continue;
     try {
       await recordOnce(tools, each, known);
-      if (await carryOut(tools, state, order)) await remove();
+      if (await carryOut(tools, state, order)) {
+        await remove();
+        known.open = known.open.filter((it) => it !== each);
+      }
       // An operator is at work on this mailbox, so it is polled at once.
       if (state?.health.isFailing) tools.queue.pollNow([mailboxIdOf(order.mailbox)]).catch(() => {});
       known.failing.delete(id);

@@ -56,7 +56,7 @@ export async function openWorkspace(
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
   for (const folder of await findExposed(work)) emit({ type: "work-exposed", folder });
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
-  scope.use(await joinMembers(work, state, process), (joined) => joined.leave());
+  const membership = scope.use(await joinMembers(work, state, process), (joined) => joined.leave());
   const { temporary, staging } = new LedgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const id = await rememberWork(settings, temporary);
@@ -76,6 +76,7 @@ export async function openWorkspace(
   return {
     ledger,
     inbox,
+    membership,
     passwords: await openPasswords({
       state,
       clock,

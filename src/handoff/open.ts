@@ -139,6 +139,10 @@ class FileHandoffs implements OpenHandoffs {
     return this.#scanner.failing();
   }
 
+  scanDueMs(): number | undefined {
+    return this.#scanner.dueMs;
+  }
+
   async close(): Promise<void> {
     const scanned = this.#scanner.close();
     await this.#steps.close();

@@ -35,6 +35,8 @@ export interface OpenHandoffs extends Handoffs {
   finish(): Promise<void>;
   /** How many entries had a failed step when last seen. */
   failing(): number;
+  /** When the outbox is to be scanned next; `undefined` before `start`. */
+  scanDueMs(): number | undefined;
   close(): Promise<void>;
 }
 

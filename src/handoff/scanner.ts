@@ -56,6 +56,8 @@ export class Scanner {
   #seen = 0;
   /** A scan has listed all entries. */
   #hasSummary = false;
+  /** When the next entry is visited, or the next scan begins. */
+  dueMs: number | undefined;
   /** The first scan finds folders by their manifests. */
   #isFirst = true;
 
@@ -90,6 +92,7 @@ export class Scanner {
     const visitFound = async (found: FoundEntry) => {
       signal.throwIfAborted();
       this.#seen++;
+      this.#noteDue(0);
       const { key } = found;
       const visit = this.#read(found).then((item) => item && this.#visit(key, item, byMs));
       const visited = await visit.catch((error: unknown) => fail(key, error));
@@ -133,12 +136,18 @@ export class Scanner {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const startedMs = monotonicMs();
+      this.#noteDue(0);
       await this.scan();
       const tookMs = monotonicMs() - startedMs;
       const { scanMs } = this.#tools.patience;
       const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (1 / MAX_SHARE - 1));
+      this.#noteDue(Math.min(pauseMs, LONGEST_PAUSE_MS));
       await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), signal).catch(() => {});
     }
+  }
+
+  #noteDue(inMs: number): void {
+    this.dueMs = this.#tools.clock.now() + inMs;
   }
 
   /** The folder was just placed: nothing has to be read. */

@@ -7,9 +7,10 @@
  */
 
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import * as v from "valibot";
 import { exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, tolerate } from "../base/faults.ts";
 import { readdir, readFile, rm, writeFile } from "../base/files.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { randomHex } from "../base/random.ts";
@@ -62,8 +63,31 @@ export async function describeHolder(work: string): Promise<string> {
   }
 }
 
-interface Membership {
+export interface Membership {
+  /** Tells the other processes that this one works. */
+  report(report: MemberReport): Promise<void>;
   leave(): Promise<void>;
+}
+
+const ReportShape = v.object({
+  role: v.picklist(["all", "worker", "scheduler"]),
+  /** Grows with each report. */
+  beat: v.number(),
+  /** How long ago it polled each mailbox successfully. */
+  polledAgoMs: v.record(v.string(), v.number()),
+});
+
+export type MemberReport = Readonly<v.InferOutput<typeof ReportShape>>;
+
+/** The last report of each process, by its id. Throws the errors of the disk. */
+export async function readReports(work: string): Promise<ReadonlyMap<string, MemberReport>> {
+  const found = new Map<string, MemberReport>();
+  for (const path of await listMembers(work)) {
+    const text = await readFile(factsOf(path), "utf8").catch(tolerate("ENOENT"));
+    const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ReportShape), text);
+    if (parsed.success) found.set(basename(path), parsed.output);
+  }
+  return found;
 }
 
 /** `state`: the state folder of this process, for commands on the same machine. `id`: names this process. */
@@ -73,9 +97,12 @@ export async function joinMembers(work: string, state: string, id = memberId()):
   for (const path of await listMembers(work)) await removeIfEnded(path);
   const { path, lock } = await lockNewMember(join(folder, id));
   const facts = { host: hostname(), state };
+  const write = (more: object) =>
+    writeFile(factsOf(path), `${JSON.stringify({ ...facts, ...more })}\n`, { mode: 0o600 });
   // Without the file, commands rely on the configuration alone.
-  await writeFile(factsOf(path), `${JSON.stringify(facts)}\n`, { mode: 0o600 }).catch(() => {});
+  await write({}).catch(() => {});
   return {
+    report: write,
     async leave() {
       try {
         await removeMember(path);

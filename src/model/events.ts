@@ -3,6 +3,7 @@ import type { Fault } from "../base/faults.ts";
 import type { Delivered, HandoffStep, HandoffSummary } from "./handoff.ts";
 import type { Expectation, Mailbox } from "./mailbox.ts";
 import type { Act, Actor, Order, PasswordNotice } from "./order.ts";
+import type { Broken } from "./promise.ts";
 import type { TransferRecord } from "./record.ts";
 
 export type DaemonEvent = TransferEvent | MailboxEvent | HandoffEvent | NotifyEvent | ProcessEvent;
@@ -199,6 +200,13 @@ type ProcessEvent =
   | { readonly type: "console-failed"; readonly address: string; readonly reason: string }
   /** The service manager does not accept notifications. Emitted once. */
   | { readonly type: "supervisor-unreachable"; readonly reason: string }
+  /** Other promises are broken than before. `began`, `kept`: those without a trouble that explains them. */
+  | {
+      readonly type: "promises-changed";
+      readonly broken: readonly Broken[];
+      readonly began: readonly Broken[];
+      readonly kept: readonly Broken[];
+    }
   /** Work makes no progress, so the watchdog is not fed. Emitted once for each stall. */
   | { readonly type: "work-stuck"; readonly work: string };
 

@@ -18,12 +18,13 @@ export const NOTICE_KINDS = [
   "disk",
   "queue",
   "configuration",
+  "stalled",
 ] as const;
 
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 
 /** Kinds that concern the whole daemon, and no mailbox. */
-export const DAEMON_KINDS: readonly NoticeKind[] = ["disk", "queue", "configuration"];
+export const DAEMON_KINDS: readonly NoticeKind[] = ["disk", "queue", "configuration", "stalled"];
 
 /** One entry of `notify`: the channel, which notices it gets, and when. */
 export interface ChannelSettings {

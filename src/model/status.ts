@@ -1,5 +1,6 @@
 /** A snapshot of a daemon, for people and programs. Times are ISO 8601. */
 import { formatCount } from "../base/phrases.ts";
+import type { PromiseKind } from "./promise.ts";
 import { HELD, QUIET, type State } from "./record.ts";
 
 export const STATUS_VERSION = 1;
@@ -12,6 +13,8 @@ export interface Status {
   readonly daemon: DaemonFacts;
   /** Problems of the daemon or of a mailbox, not of single transfers. */
   readonly troubles: readonly Trouble[];
+  /** What should have happened by now, whether or not a trouble explains it. */
+  readonly overdue: readonly { readonly kind: PromiseKind; readonly since: string }[];
   /** Changed configuration keys that need a restart. */
   readonly needsRestart: readonly string[];
   readonly mailboxes: readonly MailboxStatus[];
@@ -49,8 +52,8 @@ export interface DaemonFacts {
 /** One cause, however many mailboxes it affects. */
 export interface Trouble {
   /**
-   * `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, or `service ADDRESS` if several of its
-   * mailboxes are affected.
+   * `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, `service ADDRESS` if several of its mailboxes
+   * are affected, or what is overdue, such as `orders`.
    */
   readonly what: string;
   /** The names of the mailboxes that it affects. */
@@ -74,6 +77,8 @@ export interface MailboxStatus {
   /** Active transfers in the last listing. */
   readonly listed: number | undefined;
   readonly tokenValidUntil: string | undefined;
+  /** It should have been polled successfully by then. Missing while it is polled in time. */
+  readonly overdueSince: string | undefined;
   /** End of the quiet hours, while they last. */
   readonly quietUntil: string | undefined;
   readonly trouble: Trouble | undefined;

@@ -85,6 +85,8 @@ export class Channel {
   /** Some recipients of the last mail were refused. The others have it, so it is not sent again. */
   #isPartlyRefused = false;
   #retryAtMs = 0;
+  /** When the message that is being sent was begun. */
+  #triedMs: number | undefined;
   #timer: Timer | undefined;
 
   constructor(id: string, settings: ChannelSettings, tools: ChannelTools) {
@@ -99,8 +101,18 @@ export class Channel {
     return this.#state.processes;
   }
 
+  get described(): string {
+    return describeChannel(this.#settings.channel);
+  }
+
   get isFailing(): boolean {
     return this.#failures > 0 || this.#isPartlyRefused;
+  }
+
+  /** When its next message is to be tried; `undefined` if there is none, or another process sends it. */
+  get dueMs(): number | undefined {
+    if (this.#triedMs !== undefined) return this.#triedMs + this.#settings.channel.timeoutMs;
+    return this.#tools.isSender() ? this.#dueMs(this.#tools.clock.now()) : undefined;
   }
 
   /** Continues from the saved state. A new channel begins at the end of the journal. */
@@ -243,6 +255,7 @@ export class Channel {
     const aborter = new AbortController();
     const sent = this.#state.clone();
     this.#recent ??= [];
+    this.#triedMs = nowMs;
     try {
       const message = formatMessage(batch, origin(), nowMs);
       // Mails of one day belong together.
@@ -263,6 +276,7 @@ export class Channel {
       const fault = asFault(error);
       if (fault.code !== "STOPPED") this.#failed(facts, fault);
     } finally {
+      this.#triedMs = undefined;
       aborter.abort();
       if (this.#isLoaded) this.#recent = undefined;
     }

@@ -131,6 +131,13 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     isSingle: true,
     todo: "Bring Redis back. Work then resumes.",
   },
+  stalled: {
+    one: "piece of work is late",
+    many: "pieces of work are late",
+    over: { one: "piece of work is no longer late", many: "pieces of work are no longer late" },
+    todo: "Inlet should have done it by now, and has not. inlet status and the log say more.",
+    list: "status",
+  },
   configuration: {
     one: "a changed configuration was refused",
     many: "a changed configuration was refused",

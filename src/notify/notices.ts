@@ -5,6 +5,7 @@ import { describeFault, type Fault } from "../base/faults.ts";
 import type { DaemonEvent, Overdue } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
+import { describeBroken } from "../model/promise.ts";
 import {
   asStuck,
   hasEnded,
@@ -204,9 +205,36 @@ const OF_EVENTS: {
   "disk-has-room": (_, context) => [endLocal("disk", context)],
   "queue-lost": ({ fault }, context) => [beginLocal("queue", fault, context)],
   "queue-back": (_, context) => [endLocal("queue", context)],
+  "promises-changed": (event, context) => ofPromises(event, context),
   "settings-refused": ({ fault }, context) => [beginLocal("configuration", fault, context)],
   "settings-reloaded": (_, context) => [endLocal("configuration", context)],
 };
+
+/** One notice for each kind of promise, however many are broken. */
+function ofPromises(
+  { broken, began, kept }: Extract<DaemonEvent, { readonly type: "promises-changed" }>,
+  context: EventContext,
+): NoticeChange[] {
+  const open = broken.filter(({ isExplained }) => !isExplained);
+  const over = new Set(kept.map(({ kind }) => kind)).difference(new Set(open.map(({ kind }) => kind)));
+  const begun = Map.groupBy(began, ({ kind }) => kind);
+  return [
+    ...[...over].map((kind) => endLocal(`stalled ${kind}`, context)),
+    ...[...begun].flatMap(([kind, [first, ...others]]) => {
+      if (first === undefined) return [];
+      const more = others.length === 0 ? "" : ` And ${others.length} more.`;
+      const { message, advice } = describeBroken(first);
+      const text = cut(`${first.subject}: ${message}${more}`);
+      const notice = {
+        kind: "stalled" as const,
+        key: `stalled ${kind}`,
+        atMs: context.nowMs,
+        isTrouble: true,
+      };
+      return [{ type: "begin" as const, notice: { ...notice, text, advice }, by: context.process }];
+    }),
+  ];
+}
 
 function begin(notice: Notice): NoticeChange {
   return { type: "begin", notice };
@@ -232,6 +260,7 @@ export function overOf(key: string, atMs: number): Notice {
 }
 
 function kindOfLocal(key: string): NoticeKind {
+  if (key.startsWith("stalled ")) return "stalled";
   return key === "handoffs" ? "handoff" : (key as NoticeKind);
 }
 

@@ -9,6 +9,7 @@ import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { clearInterval, setInterval, type Timer } from "../base/timers.ts";
 import type { Emit, ShownMailbox } from "../model/events.ts";
 import type { ChannelSettings, MailChannel, WebhookChannel } from "../model/notify.ts";
+import { type Promised, WITHIN_MS } from "../model/promise.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { canonicalAddress, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { Channel, type ChannelTools } from "./channel.ts";
@@ -97,6 +98,15 @@ export class Notifier {
     // Without a channel, there was nothing to send until now.
     await this.#tryLead();
     await Promise.all(added.map(([, channel]) => channel.load()));
+  }
+
+  /** Each message is tried when it is due. */
+  *promised(): Iterable<Promised> {
+    for (const { dueMs, described } of this.#channels.values()) {
+      if (dueMs === undefined) continue;
+      const text = `A message has waited for too long: ${described}.`;
+      yield { kind: "notification", subject: described, text, dueMs: dueMs + WITHIN_MS, graceMs: WITHIN_MS };
+    }
   }
 
   /** Sends what is due, without gathering. */

@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { describeFault, type Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
+import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
 import { asStuck, type TransferRecord } from "../model/record.ts";
 import {
   causesOf,
@@ -13,6 +14,7 @@ import {
   type TransferStatus,
   type Trouble,
 } from "../model/status.ts";
+import type { MailboxId } from "../model/transfer.ts";
 import { HandoffBoard } from "./handoff-board.ts";
 import { withHelp } from "./help.ts";
 import { MailboxBoard } from "./mailbox-board.ts";
@@ -35,6 +37,7 @@ export class Board {
   #needsRestart: readonly string[] = [];
   #recent: Delivery[] = [];
   #overdue: readonly Overdue[] = [];
+  #broken: readonly Broken[] = [];
   readonly #handoffs = new HandoffBoard();
   readonly #subscribers = new Set<() => void>();
   readonly #apply = listenTo(this.#listeners());
@@ -50,7 +53,7 @@ export class Board {
     this.#keptIn = keptIn;
     this.#clock = clock;
     this.#startedMs = clock.now();
-    this.#mailboxes = new MailboxBoard(mailboxes, clock, facts.queue === "embedded");
+    this.#mailboxes = new MailboxBoard(mailboxes, clock);
     this.#transfers = new TransferBoard(clock);
   }
 
@@ -88,6 +91,20 @@ export class Board {
     return withHelp(transfer, { daemon: this.#facts, hasSeveral, keptIn: this.#keptIn });
   }
 
+  /** Whether the status has one of these troubles. */
+  hasTrouble(...what: readonly GeneralTrouble[]): boolean {
+    return what.some((each) => this.#troubles.has(each));
+  }
+
+  /** See `MailboxBoard.promised`. */
+  promisedPolls(polledMs: (mailbox: MailboxId) => number | undefined): Iterable<Promised> {
+    return this.#mailboxes.promised(polledMs);
+  }
+
+  promisedDeliveries(): Iterable<Promised> {
+    return this.#transfers.promised();
+  }
+
   read(): Status {
     const nowMs = this.#clock.now();
     const { troubles: unusable, entries } = this.#mailboxes.unusable();
@@ -106,7 +123,11 @@ export class Board {
         ...this.#overdue.map(describeOverdue),
         ...this.#mailboxes.troubles(),
         ...unusable,
+        ...this.#broken
+          .filter(({ kind, isExplained }) => kind !== "poll" && !isExplained)
+          .map(describeBroken),
       ],
+      overdue: this.#broken.map(({ kind, dueMs }) => ({ kind, since: new Date(dueMs).toISOString() })),
       needsRestart: this.#needsRestart,
       mailboxes: this.#mailboxes.read(),
       counts,
@@ -156,6 +177,10 @@ export class Board {
       "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
       "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
       "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
+      "promises-changed": ({ broken }) => {
+        this.#broken = broken;
+        this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
+      },
       "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
       "settings-reloaded": ({ mailboxes, needsRestart }) => {
         this.#mailboxes.set(mailboxes);

@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { DaemonEvent, ShownMailbox } from "../model/events.ts";
+import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
 import type { MailboxStatus, Trouble } from "../model/status.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
@@ -20,21 +21,19 @@ interface Known {
   listed?: number;
   tokenValidUntilMs?: number | undefined;
   trouble?: Trouble | undefined;
+  broken?: Broken | undefined;
   unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
-/** A mailbox counts as no longer polled when its last poll is older than this many intervals, and than `leastMs`. */
-const SILENT = { intervals: 5, leastMs: 5 * 60_000 };
+/** A poll succeeds within this many intervals. */
+const INTERVALS = 3;
 
 export class MailboxBoard {
   readonly #clock: Clock;
-  readonly #isPolledHere: boolean;
   readonly #known: Map<MailboxId, Known>;
 
-  /** `isPolledHere`: by this process and no other. */
-  constructor(mailboxes: readonly ShownMailbox[], clock: Clock, isPolledHere: boolean) {
+  constructor(mailboxes: readonly ShownMailbox[], clock: Clock) {
     this.#clock = clock;
-    this.#isPolledHere = isPolledHere;
     const sinceMs = clock.now();
     this.#known = new Map(mailboxes.map((facts) => [mailboxIdOf(facts.name), { facts, sinceMs }]));
   }
@@ -125,6 +124,7 @@ export class MailboxBoard {
     return [...this.#known.values()].map((known) => {
       const { name, email, pollMs, paused, quiet, service } = known.facts;
       const { lastPollMs, waitMs = 0 } = known;
+      const nextMs = (lastPollMs ?? 0) + Math.max(pollMs, waitMs);
       return {
         name,
         email,
@@ -133,10 +133,10 @@ export class MailboxBoard {
         pollSeconds: pollMs / 1000,
         lastPoll: isoOf(lastPollMs),
         lastSuccess: isoOf(known.lastSuccessMs),
-        nextPoll:
-          paused || lastPollMs === undefined ? undefined : isoOf(lastPollMs + Math.max(pollMs, waitMs)),
+        nextPoll: paused || lastPollMs === undefined || nextMs <= nowMs ? undefined : isoOf(nextMs),
         listed: known.listed,
         tokenValidUntil: isoOf(known.tokenValidUntilMs),
+        overdueSince: isoOf(known.broken?.dueMs),
         quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,
         trouble: this.#troubleOf(known),
       };
@@ -144,23 +144,33 @@ export class MailboxBoard {
   }
 
   #troubleOf(known: Known): Trouble | undefined {
-    return known.trouble ?? this.#silence(known);
+    return known.trouble ?? (known.broken?.isExplained === false ? describeBroken(known.broken) : undefined);
   }
 
-  /** The trouble of a mailbox that is no longer polled, for whatever reason. */
-  #silence({ facts, sinceMs, lastPollMs = 0 }: Known): Trouble | undefined {
-    const { name, pollMs, paused } = facts;
-    const lastMs = Math.max(lastPollMs, sinceMs);
-    const mostMs = Math.max(SILENT.intervals * pollMs, SILENT.leastMs);
-    if (paused || !this.#isPolledHere || this.#clock.now() - lastMs <= mostMs) return undefined;
-    return {
-      what: `mailbox ${name}`,
-      mailboxes: [name],
-      since: new Date(lastMs + pollMs).toISOString(),
-      code: "POLL_OVERDUE",
-      message: `It has not been polled since ${new Date(lastMs).toISOString()}, though it should be every ${pollMs / 1000} seconds.`,
-      advice: "Read the last lines of the log, and restart the daemon.",
-    };
+  /** Each mailbox is polled successfully within three intervals. `polledMs`: when another process did, if it is known. */
+  *promised(polledMs: (mailbox: MailboxId) => number | undefined): Iterable<Promised> {
+    for (const [id, { facts, sinceMs, lastSuccessMs = 0, trouble }] of this.#known) {
+      const { name, pollMs, paused } = facts;
+      if (paused) continue;
+      const lastMs = Math.max(lastSuccessMs, polledMs(id) ?? 0);
+      const graceMs = Math.max(INTERVALS * pollMs, WITHIN_MS);
+      const since = lastMs === 0 ? "yet" : `since ${new Date(lastMs).toISOString()}`;
+      yield {
+        kind: "poll",
+        subject: `mailbox ${name}`,
+        mailbox: name,
+        text: `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`,
+        dueMs: Math.max(lastMs, sinceMs) + graceMs,
+        graceMs,
+        isExplained: trouble !== undefined,
+      };
+    }
+  }
+
+  /** `broken`: all promises of polls that are. */
+  overdue(broken: readonly Broken[]): void {
+    const found = new Map(broken.map((each) => [mailboxIdOf(each.mailbox ?? ""), each]));
+    for (const [id, known] of this.#known) known.broken = found.get(id);
   }
 }
 

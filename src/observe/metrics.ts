@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { listenTo, type ShownMailbox } from "../model/events.ts";
 import type { HandoffSummary } from "../model/handoff.ts";
+import { PROMISE_KINDS } from "../model/promise.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
 
@@ -88,6 +89,7 @@ export class Metrics {
     this.#gaugeProcess();
     this.#gauge("inlet_build_info", "The version that runs.", ["version"]).set({ version }, 1);
     this.#gaugeStatus();
+    this.#gaugeOverdue();
     this.#gaugeMailboxes();
     this.#gaugeHandoffs();
     this.#gaugeSurroundings();
@@ -169,6 +171,21 @@ export class Metrics {
         for (const what of TROUBLES) gauge.set({ what }, troubles.some((it) => it.what === what) ? 1 : 0);
       },
     );
+  }
+
+  /** Also for what never happened. */
+  #gaugeOverdue(): void {
+    const help =
+      "For how long something should have happened that has not, by its kind; 0 if nothing is late.";
+    this.#gauge("inlet_overdue_seconds", help, ["kind"], (gauge) => {
+      const nowMs = this.#clock.now();
+      for (const kind of PROMISE_KINDS) {
+        const late = this.#status.overdue
+          .filter((it) => it.kind === kind)
+          .map(({ since }) => Date.parse(since));
+        gauge.set({ kind }, Math.max(0, nowMs - Math.min(nowMs, ...late)) / 1000);
+      }
+    });
   }
 
   #gaugeMailboxes(): void {

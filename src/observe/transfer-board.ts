@@ -4,6 +4,7 @@
  */
 
 import type { Clock } from "../base/clock.ts";
+import { type Promised, WITHIN_MS } from "../model/promise.ts";
 import { needsNoAttention, type State, type TransferRecord } from "../model/record.ts";
 import type { Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
@@ -70,7 +71,8 @@ export class TransferBoard {
     const isWorkedOn = isOurs && WORKED_ON.has(state);
     this.#entries.set(key, {
       state,
-      needsPerson: record.needsPerson === true || reason === "password",
+      needsPerson:
+        record.needsPerson === true || reason === "password" || (isWorkedOn && before?.needsPerson === true),
       since: at[state],
       // The service is not needed for complete content.
       expires: state === "gone" || record.complete !== undefined ? undefined : expires,
@@ -90,8 +92,12 @@ export class TransferBoard {
     this.#delete(keyOf(record));
   }
 
+  /** What a person had to do is done. */
   progressed(record: TransferRecord, doneBytes: number, totalBytes: number): void {
-    this.#entries.get(keyOf(record))?.meter?.note(doneBytes, totalBytes, this.#clock.now());
+    const key = keyOf(record);
+    const entry = this.#entries.get(key);
+    entry?.meter?.note(doneBytes, totalBytes, this.#clock.now());
+    if (entry?.needsPerson) this.#entries.set(key, { ...entry, needsPerson: false });
   }
 
   /** Those whose records are kept, the first to expire first. */
@@ -116,6 +122,23 @@ export class TransferBoard {
         waitingSince = entry.since;
     }
     return { counts, totals, waitingSince };
+  }
+
+  /** A decided delivery is placed within a minute. */
+  *promised(): Iterable<Promised> {
+    for (const { state, since, record, needsPerson } of this.#entries.values()) {
+      if (state !== "delivering" || record === undefined || since === undefined) continue;
+      const { mailbox, trackingId } = record;
+      yield {
+        kind: "delivery",
+        subject: `transfer ${trackingId}`,
+        mailbox,
+        text: "It is complete, and cannot be moved into the inbox.",
+        dueMs: Date.parse(since) + WITHIN_MS,
+        graceMs: WITHIN_MS,
+        isExplained: needsPerson,
+      };
+    }
   }
 
   #delete(key: string): void {
@@ -148,8 +171,9 @@ function compare(one: string, other: string): number {
 }
 
 function groupOf(entry: Entry, nowMs: number): TransferGroup {
-  if (entry.meter !== undefined) return "downloading";
+  // Also while it is tried again: else it would seem settled for a moment.
   if (isEnded(entry.state) || entry.needsPerson) return "attention";
+  if (entry.meter !== undefined) return "downloading";
   return isExpiring(entry, nowMs) ? "attention" : "queued";
 }
 

@@ -36,6 +36,10 @@ export class Runs {
     return run;
   }
 
+  hasPlaceFor(service: string): boolean {
+    return this.#slots.hasPlaceFor(service);
+  }
+
   end(run: Run): void {
     this.#runs.delete(run);
     this.#slots.giveBack(run);

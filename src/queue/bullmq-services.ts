@@ -20,7 +20,11 @@ export class ServiceQueues<Data> {
   /** `undefined` if the mailbox is not configured. */
   of(mailbox: string): Queue<Data> | undefined {
     const service = this.#services().get(mailbox);
-    return service === undefined ? undefined : this.#queues.get(downloadQueueOf(service));
+    return service === undefined ? undefined : this.ofService(service);
+  }
+
+  ofService(service: string): Queue<Data> | undefined {
+    return this.#queues.get(downloadQueueOf(service));
   }
 
   /** Opens the queues of new services, and returns them. */

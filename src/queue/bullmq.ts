@@ -181,6 +181,17 @@ class BullEngine implements JobQueue {
     return counts.reduce((sum, count) => sum + count, this.#runs.countDeferred());
   }
 
+  async stalled(): Promise<readonly string[]> {
+    if (this.#options.role === "scheduler") return [];
+    const free = [...new Set(this.#options.services().values())].filter((it) => this.#runs.hasPlaceFor(it));
+    const counts = free.map(async (service) => {
+      const queue = this.#downloads.ofService(service);
+      return queue === undefined ? 0 : countWaiting(queue);
+    });
+    const waiting = await this.#reach(Promise.all(counts));
+    return free.filter((_, at) => (waiting[at] ?? 0) > 0);
+  }
+
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     if (this.#handlers === undefined) return this.#client.disconnect();

@@ -117,6 +117,13 @@ class EmbeddedQueue implements JobQueue {
     return waiting.reduce((sum, [, queue]) => sum + queue.length, 0);
   }
 
+  async stalled(): Promise<readonly string[]> {
+    return [...this.#queues.keys()].flatMap((mailbox) => {
+      const service = this.#slots.serviceOf(mailbox);
+      return this.#limited.has(service) || !this.#slots.isFreeFor({ mailbox, service }) ? [] : [service];
+    });
+  }
+
   async idle(): Promise<void> {
     if (this.#isIdle()) return;
     await new Promise<void>((resolve) => this.#idleCalls.push(resolve));

@@ -46,6 +46,11 @@ export interface JobQueue {
   idle(): Promise<void>;
   /** Jobs that wait for a slot, without delayed and limited ones. `undefined` while Redis is away. */
   depth(): Promise<number | undefined>;
+  /**
+   * The services that have a due job and a free place in this process. An engine that works has none, or only for a moment.
+   * Fails, or does not answer, while Redis is away.
+   */
+  stalled(): Promise<readonly string[]>;
   /** Starts nothing new, aborts running jobs after `graceMs`, and resolves when nothing runs. */
   close(graceMs: number): Promise<void>;
 }

@@ -47,6 +47,11 @@ export class Slots {
     return this.heldByMailbox(mailbox) + alsoHeld === 0 || !this.#hasMailboxWithoutSlot();
   }
 
+  /** Whether a slot is free for any of its mailboxes. */
+  hasPlaceFor(service: string): boolean {
+    return this.heldByService(service) === 0 || this.#limit - 1 - (this.#held - this.#byService.size) > 1;
+  }
+
   /** Does not check `isFreeFor`. Each slot taken must be given back. */
   take(holder: Holder): void {
     this.#held++;
@@ -97,6 +102,10 @@ export class JobSlots {
 
   isFreeFor(holder: Holder): boolean {
     return this.#downloads.isFreeFor(holder, this.#others.heldByMailbox(holder.mailbox));
+  }
+
+  hasPlaceFor(service: string): boolean {
+    return this.#downloads.hasPlaceFor(service);
   }
 
   take(holder: Holder): void {

@@ -24,6 +24,7 @@ export async function checkRest(world: World, isRestarted = false): Promise<void
   if (status === undefined) return world.observer.violate("no daemon runs at the end");
   const known = new Map(records.map((record) => [nameOf(record), record]));
   checkTransfers(world, known, status);
+  checkPromises(world, status);
   checkDeliveries(world, known);
   checkOrders(world, known);
   checkLeftOvers(world, known, isRestarted);
@@ -49,6 +50,17 @@ function checkTransfers(world: World, known: ReadonlyMap<string, TransferRecord>
   const needs = [...known.values()].some((record) => needsPerson(record));
   const { tone, words } = headlineOf(status);
   if (needs && tone === "good") observer.violate(`I7: status says "${words}", and a person has to act`);
+}
+
+/** At rest, nothing is late, except what a foreign file keeps from its place. */
+function checkPromises({ observer }: World, { overdue, troubles }: Status): void {
+  const isBlocked = observer.foreign.size > 0;
+  for (const { kind } of overdue) {
+    if (!(isBlocked && kind === "delivery")) observer.violate(`at rest, and a promise is broken: ${kind}`);
+  }
+  for (const { what, code } of troubles) {
+    if (!isBlocked) observer.violate(`at rest, and the status has a trouble: ${what} ${code}`);
+  }
 }
 
 function needsPerson(record: TransferRecord): boolean {

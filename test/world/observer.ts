@@ -51,6 +51,8 @@ export class Observer {
   /** Everything that was said. */
   readonly #texts: string[] = [];
   readonly #world: World;
+  /** Transfers whose archives were delivered as they are. */
+  readonly #packed = new Set<string>();
   readonly #transfers = new Map<string, { mailbox: string; transfer: SentTransfer }>();
   #isOutsider = false;
   /** Paths that somebody else created. */
@@ -128,6 +130,7 @@ export class Observer {
 
   emitted(event: DaemonEvent): void {
     if (event.type === "transfer-progressed" || event.type === "outbox-scanned") return;
+    if (event.type === "archive-left") this.#packed.add(nameOf(event.record));
     this.#texts.push(
       JSON.stringify(event, (_key, value) => (value instanceof Error ? String(value) : value)),
     );
@@ -205,7 +208,8 @@ export class Observer {
     }
     if (record.state !== "delivered" || record.token === undefined) return;
     const isAllowed = record.allowedBy !== undefined || record.released !== undefined;
-    const decideHere = (site: Site) => decide(site, mailbox, transfer, isAllowed);
+    const judged = this.#packed.has(name) ? withoutMembers(transfer) : transfer;
+    const decideHere = (site: Site) => decide(site, mailbox, judged, isAllowed);
     const fitting = sites.filter((site) => {
       const { route, action } = decideHere(site);
       const inbox = route?.inbox ?? INBOX;
@@ -346,4 +350,9 @@ function isInInbox(path: string): boolean {
 /** Records hold the path from the work folder. */
 function resolveInbox(inbox: string): string {
   return new URL(inbox === "" ? "." : inbox, `file://${WORK}/`).pathname.replace(/\/$/, "");
+}
+
+/** As it is judged if its archives were not unpacked, such as after a long pause. */
+function withoutMembers(transfer: SentTransfer): SentTransfer {
+  return { ...transfer, files: transfer.files.map(({ members: _, ...file }) => file) };
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import { readinessOf } from "../../../src/console/server.ts";
+import type { Promised } from "../../../src/model/promise.ts";
 import type { State } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
@@ -264,14 +265,22 @@ describe("the board", () => {
   test("I7 nothing silent: a mailbox that is no longer polled does not look fine", () => {
     const { board, pass } = openBoard();
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
-    pass(5 * 60_000);
+    pass(60_000);
+    const [promised] = [...board.promisedPolls(() => undefined)];
+    // Three intervals after the last success.
+    expect(promised?.dueMs).toBe(START_MS + 180_000);
+    breakPromise(board, promised);
+    expect(board.read()).toMatchObject({
+      troubles: [
+        { what: "mailbox m", since: new Date(START_MS + 180_000).toISOString(), code: "POLL_OVERDUE" },
+      ],
+      overdue: [{ kind: "poll" }],
+    });
+    breakPromise(board);
     expect(board.read().troubles).toEqual([]);
-    pass(1_000);
-    expect(board.read().troubles).toMatchObject([
-      { what: "mailbox m", since: new Date(START_MS + 60_000).toISOString(), code: "POLL_OVERDUE" },
-    ]);
-    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
-    expect(board.read().troubles).toEqual([]);
+    // Another process has polled it since.
+    const [again] = [...board.promisedPolls(() => START_MS + 60_000)];
+    expect(again?.dueMs).toBe(START_MS + 240_000);
   });
 
   test("a failing mailbox that is paused is no problem any more", () => {
@@ -286,19 +295,20 @@ describe("the board", () => {
     expect(board.read().troubles).toEqual([]);
   });
 
-  test("a paused mailbox, and one that other processes may poll, does not count as overdue", () => {
+  test("a paused mailbox does not count as overdue", () => {
     const { board, pass } = openBoard();
     board.listener({
       type: "settings-reloaded",
       mailboxes: [{ ...ONE, paused: true, ...SERVICE }],
       needsRestart: [],
     });
-    const shared = openBoard({ queue: "redis" });
-    for (const { pass: passes } of [{ pass }, shared]) passes(24 * HOUR_MS);
-    expect([...board.read().troubles, ...shared.board.read().troubles]).toEqual([]);
+    pass(24 * HOUR_MS);
+    expect([...board.promisedPolls(() => undefined)]).toEqual([]);
     // Its first poll is due now.
     board.listener({ type: "settings-reloaded", mailboxes: [ONE], needsRestart: [] });
-    expect(board.read().troubles).toEqual([]);
+    expect([...board.promisedPolls(() => undefined)]).toMatchObject([
+      { dueMs: START_MS + 24 * HOUR_MS + 180_000 },
+    ]);
   });
 });
 
@@ -309,14 +319,18 @@ describe("being ready", () => {
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
     board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+    expect(readinessOf(board.read()).ready).toBe(true);
+    const [promised] = [...board.promisedPolls(() => undefined)];
+    expect(promised?.isExplained).toBe(true);
+    breakPromise(board, promised);
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox is polled in time."] });
+    // One problem, with its cause.
+    expect(board.read().troubles).toMatchObject([{ code: "SERVICE_UNREACHABLE" }]);
   });
 
   test("needs no poll of its own on Redis, where other processes may do all polls", () => {
     const { board } = openBoard({ queue: "redis" });
     expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
-    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
   });
 
   test("is lost with a full disk or a lost queue, and comes back afterwards", () => {
@@ -351,6 +365,12 @@ test("every state of a record is shown, or is a good end", () => {
     states.toSorted(),
   );
 });
+
+/** These promises are broken now, and no others. */
+function breakPromise(board: Board, ...promised: (Promised | undefined)[]): void {
+  const broken = promised.flatMap((each) => (each ? [{ isExplained: false, ...each }] : []));
+  board.listener({ type: "promises-changed", broken, began: [], kept: [] });
+}
 
 function openBoard(facts: { readonly queue?: "redis" } = {}) {
   let nowMs = START_MS;

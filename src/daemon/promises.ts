@@ -1,0 +1,108 @@
+/** What this daemon has promised, from each of its parts; a watcher compares it with what has happened. */
+import type { Clock } from "../base/clock.ts";
+import type { Scope } from "../base/scope.ts";
+import type { OpenHandoffs } from "../handoff/port.ts";
+import type { Emit } from "../model/events.ts";
+import { type Promised, WITHIN_MS } from "../model/promise.ts";
+import type { Board } from "../observe/board.ts";
+import { Watcher } from "../observe/watcher.ts";
+import type { JobQueue } from "../queue/port.ts";
+import type { Fleet } from "./fleet.ts";
+import type { DaemonNotifier } from "./notify.ts";
+import type { OrderRunner } from "./orders.ts";
+
+interface PromiseTools {
+  readonly board: Board;
+  readonly queue: Pick<JobQueue, "stalled">;
+  readonly handoffs: Pick<OpenHandoffs, "scanDueMs">;
+  readonly orders: Pick<OrderRunner, "open" | "dueMs">;
+  readonly notifier: Pick<DaemonNotifier, "promised">;
+  /** Missing with the embedded engine. */
+  readonly fleet: Fleet | undefined;
+  readonly clock: Clock;
+  readonly emit: Emit;
+}
+
+/** Watches until the scope ends. */
+export function watchPromises(tools: PromiseTools, scope: Scope): void {
+  const { board, queue, handoffs, orders, notifier, fleet, clock, emit } = tools;
+  const startedMs = clock.now();
+  const stalledMs = new Map<string, number>();
+  const watcher = new Watcher(clock, emit, [
+    {
+      kind: "poll",
+      isExplained: () => board.hasTrouble("queue", "disk"),
+      read: () => board.promisedPolls((mailbox) => fleet?.polledMs(mailbox)),
+    },
+    {
+      kind: "download",
+      isExplained: () => board.hasTrouble("queue", "disk"),
+      read: async () => downloadsOf(await queue.stalled(), stalledMs, clock.now()),
+    },
+    {
+      kind: "delivery",
+      isExplained: () => board.hasTrouble("disk"),
+      read: () => board.promisedDeliveries(),
+    },
+    {
+      kind: "order",
+      isExplained: () => board.hasTrouble("disk"),
+      read: () => ordersOf(orders, startedMs),
+    },
+    {
+      kind: "handoff",
+      isExplained: () => board.hasTrouble("disk", "handoffs"),
+      read: () => handoffsOf(handoffs.scanDueMs()),
+    },
+    { kind: "notification", read: () => notifier.promised() },
+    ...(fleet === undefined
+      ? []
+      : [
+          {
+            kind: "fleet" as const,
+            isExplained: () => board.hasTrouble("disk"),
+            read: () => fleet.promised(),
+          },
+        ]),
+  ]);
+  watcher.start();
+  scope.use(watcher, (it) => it.close());
+}
+
+/** No job that is due waits for longer than a minute while places are free. `sinceMs`: remembered from call to call. */
+function downloadsOf(
+  stalled: readonly string[],
+  sinceMs: Map<string, number>,
+  nowMs: number,
+): readonly Promised[] {
+  for (const service of sinceMs.keys()) if (!stalled.includes(service)) sinceMs.delete(service);
+  return stalled.map((service) => {
+    const since = sinceMs.get(service) ?? nowMs;
+    sinceMs.set(service, since);
+    const text = "Transfers wait for their download, though there is a free place.";
+    return { kind: "download", subject: "downloads", text, dueMs: since + WITHIN_MS, graceMs: WITHIN_MS };
+  });
+}
+
+/** Each order is carried out within a minute, and orders are looked for regularly. */
+function ordersOf({ open, dueMs }: PromiseTools["orders"], startedMs: number): readonly Promised[] {
+  const look = { text: "Nobody looks for orders.", dueMs: dueMs() + WITHIN_MS };
+  const given = open().map(({ order: { action, mailbox, trackingId, at } }) => ({
+    subject: `order ${action} ${trackingId}`,
+    mailbox,
+    text: `The order was given at ${at}, and has not been carried out.`,
+    dueMs: Math.max(Date.parse(at), startedMs) + WITHIN_MS,
+  }));
+  return [{ subject: "orders", ...look }, ...given].map((each) => ({
+    kind: "order",
+    graceMs: WITHIN_MS,
+    ...each,
+  }));
+}
+
+/** The outbox is scanned when it was due. */
+function handoffsOf(scanDueMs: number | undefined): readonly Promised[] {
+  if (scanDueMs === undefined) return [];
+  const text = "Deliveries are not looked at: hand-offs and pick-ups may be missed.";
+  return [{ kind: "handoff", subject: "hand-offs", text, dueMs: scanDueMs + WITHIN_MS, graceMs: WITHIN_MS }];
+}
