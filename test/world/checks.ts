@@ -139,11 +139,12 @@ function checkDeliveries(world: World, known: ReadonlyMap<string, TransferRecord
   }
 }
 
-/** A hand-off that was configured all the time since the decision has run. */
+/** A hand-off that was configured all the time since the attempt began has run. */
 function checkHandoff(world: World, delivery: Delivered): void {
-  const { identity, trackingId, round, atMs, programs, calls } = delivery;
+  const { identity, trackingId, round, atMs, sites, programs, calls } = delivery;
   if (identity === undefined) return;
-  const handoffs = world.observer.sitesSince(atMs).map((site) => handoffFor(site, identity));
+  const all = [...sites, ...world.observer.sitesSince(atMs)];
+  const handoffs = all.map((site) => handoffFor(site, identity));
   const isAlways = (has: (handoff: (typeof handoffs)[number]) => boolean) => handoffs.every(has);
   if (isAlways((handoff) => handoff?.command !== undefined) && programs.length === 0) {
     world.observer.violate(`the command of ${trackingId} (round ${round}) never ran`);

@@ -22,6 +22,8 @@ export interface Delivered {
   /** The rule that decided; `undefined` if that is not certain. */
   readonly identity: string | undefined;
   readonly record: TransferRecord;
+  /** In force during the attempt that delivered it: one of them applies to all of the attempt. */
+  readonly sites: readonly Site[];
   /** Where its parts appeared. */
   readonly paths: string[];
   programs: string[];
@@ -235,6 +237,7 @@ export class Observer {
       atMs: this.#nowMs,
       identity: identities.size === 1 ? [...identities][0] : undefined,
       record,
+      sites,
       paths: [],
       programs: [],
       calls: 0,

@@ -222,8 +222,10 @@ function makeHappening(random: Random, site: Site, transfers: number, taste: Tas
       const inFolder = random.chance(0.6) ? random.pick(FOLDERS) : undefined;
       const where =
         inFolder === undefined ? { afterSteps, inFolder } : { afterSteps: random.int(6), inFolder };
-      const inSite = random.chance(0.4) ? { inSite: change() } : {};
-      return { kind, ...where, isPowerCut, downMs, ...inSite };
+      const changed = random.chance(0.4) ? change() : undefined;
+      // What follows a delivery often changes while its record is made.
+      const inSite = changed && inFolder === "outbox" && downMs % 2 === 0 ? toggleCommand(site) : changed;
+      return { kind, ...where, isPowerCut, downMs, ...(inSite === undefined ? {} : { inSite }) };
     }
     case "stop":
       return { kind, downMs: ms, ...(random.chance(0.4) ? { inSite: change() } : {}) };
@@ -333,15 +335,18 @@ function changeSite(random: Random, site: Site, taste: Taste): Site {
       return { ...site, box: site.box === BOX ? "Box@Example.com" : BOX };
     case 5:
       return { ...site, hasCheck: !site.hasCheck };
-    case 6: {
-      const { command, ...others } = site.handoff;
-      return { ...site, handoff: command ? others : { ...others, command: [PROGRAMS.command] } };
-    }
+    case 6:
+      return toggleCommand(site);
     case 7:
       return { ...site, handoff: makeHandoff(random, taste) };
     default:
       return { ...site, otherwise: random.weighted({ deliver: 4, ignore: 1, hold: 1 }) };
   }
+}
+
+function toggleCommand(site: Site): Site {
+  const { command, ...others } = site.handoff;
+  return { ...site, handoff: command ? others : { ...others, command: [PROGRAMS.command] } };
 }
 
 export function makeTransfer(
