@@ -102,6 +102,8 @@ function logHandoffs(log: EventLines) {
 function logNotifications(log: EventLines) {
   return {
     "notify-succeeded": ({ channel, notices }) => log.info({ channel, notices }, "notified"),
+    "notify-settled": ({ channel }) =>
+      log.info({ channel }, "what could not be notified of is no longer true"),
     "recipients-refused": ({ channel, notices, fault, isFirst }) =>
       log[isFirst ? "warn" : "debug"](
         { channel, notices, fault },

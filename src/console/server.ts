@@ -260,26 +260,29 @@ export interface Readiness {
   readonly reasons: readonly string[];
 }
 
-/** Not ready with trouble of the disk or the queue, before the first poll, and while a mailbox is not polled in time. */
+/**
+ * Not ready with trouble of the disk or the queue, before the first poll, while no mailbox can be polled, and while one is
+ * not polled in time.
+ */
 export function readinessOf({ troubles, mailboxes, daemon }: Status): Readiness {
   const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
   const active = mailboxes.filter(({ paused }) => !paused);
   const polls = daemon.role !== "worker" && active.length > 0;
+  const allFail = polls && active.every(({ trouble }) => trouble !== undefined);
   const late = active.filter(({ overdueSince }) => overdueSince !== undefined);
   const nonePolled =
     polls && daemon.queue !== "redis" && active.every(({ lastPoll }) => lastPoll === undefined);
   const reasons = [
     ...general.map(({ message }) => message),
-    ...(late.length > 0 ? [describeLate(late, active.length)] : []),
+    ...(allFail ? ["No mailbox can be polled."] : []),
+    ...(late.length > 0 && !allFail ? [describeLate(late)] : []),
     ...(nonePolled ? ["No mailbox has been polled yet."] : []),
   ];
   return { ready: reasons.length === 0, reasons };
 }
 
-function describeLate(late: readonly MailboxStatus[], count: number): string {
-  if (late.length === count) return "No mailbox is polled in time.";
-  const [first] = late;
-  const more = late.length === 1 ? "" : ` and ${late.length - 1} more`;
+function describeLate([first, ...others]: readonly MailboxStatus[]): string {
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
   return `Not polled in time: ${first?.name}${more}.`;
 }
 

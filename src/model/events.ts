@@ -144,6 +144,8 @@ type NotifyEvent =
       readonly fault: Fault;
       readonly isFirst: boolean;
     }
+  /** What could not be sent is no longer true, so there is nothing to send. `failing`: as above. */
+  | { readonly type: "notify-settled"; readonly channel: string; readonly failing: number }
   /** Emitted for each failed attempt; another one follows after `waitMs`. `isFirst`: the attempt before succeeded. */
   | {
       readonly type: "notify-failed";

@@ -229,8 +229,20 @@ export class Channel {
     clearTimeout(this.#timer);
     const nowMs = this.#tools.clock.now();
     const due = this.#ended.aborted || !this.#tools.isSender() ? undefined : this.#dueMs(nowMs);
-    if (due === undefined) return;
+    if (due === undefined) {
+      this.#settle();
+      return;
+    }
     this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(due - nowMs, 0) + 1, LONGEST_TIMER_MS));
+  }
+
+  /** A failure that no message would end is over. */
+  #settle(): void {
+    if (this.#failures === 0 || this.#ended.aborted) return;
+    this.#failures = 0;
+    this.#retryAtMs = 0;
+    const { emit, othersFailing } = this.#tools;
+    emit({ type: "notify-settled", channel: this.described, failing: othersFailing(this) });
   }
 
   #dueMs(nowMs: number): number | undefined {

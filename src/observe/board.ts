@@ -181,6 +181,7 @@ export class Board {
         this.#broken = broken;
         this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
       },
+      "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
       "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
       "settings-reloaded": ({ mailboxes, needsRestart }) => {
         this.#mailboxes.set(mailboxes);

@@ -189,6 +189,7 @@ describe("another program at http.listen", () => {
       const transfer = { mailbox: ESCAPES, trackingId: ESCAPES, sender: ESCAPES, reason: ESCAPES };
       const lists = {
         troubles: [],
+        overdue: [],
         needsRestart: [],
         mailboxes: [],
         counts: {},

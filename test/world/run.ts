@@ -1,4 +1,8 @@
 /** Runs a plan, and finds the smallest part of it that fails in the same way. */
+// The program loads these when it needs them first, which takes real time.
+import "../../src/config/document.ts";
+import "../../src/transfer/unpack.ts";
+import { loadConf } from "../../src/config/memory.ts";
 import { checkRest } from "./checks.ts";
 import type { Plan } from "./plan.ts";
 import { World } from "./world.ts";
@@ -8,6 +12,8 @@ export interface Finished {
   readonly log: readonly string[];
   readonly steps: number;
 }
+
+await loadConf();
 
 // Worlds throw many errors, and nobody reads their stacks.
 Error.stackTraceLimit = 0;

@@ -319,18 +319,33 @@ describe("being ready", () => {
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
     board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
-    expect(readinessOf(board.read()).ready).toBe(true);
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
     const [promised] = [...board.promisedPolls(() => undefined)];
     expect(promised?.isExplained).toBe(true);
     breakPromise(board, promised);
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox is polled in time."] });
     // One problem, with its cause.
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
     expect(board.read().troubles).toMatchObject([{ code: "SERVICE_UNREACHABLE" }]);
   });
 
   test("needs no poll of its own on Redis, where other processes may do all polls", () => {
     const { board } = openBoard({ queue: "redis" });
     expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
+    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+  });
+
+  test("is lost while a mailbox is not polled in time, though its last poll was good", () => {
+    const { board } = openBoard();
+    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
+    const reload = {
+      type: "settings-reloaded",
+      mailboxes: [ONE, { ...ONE, name: "n" }],
+      needsRestart: [],
+    } as const;
+    board.listener(reload);
+    breakPromise(board, [...board.promisedPolls(() => undefined)][1]);
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["Not polled in time: n."] });
   });
 
   test("is lost with a full disk or a lost queue, and comes back afterwards", () => {
