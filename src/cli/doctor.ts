@@ -11,13 +11,14 @@ import { handoffsOf, type Settings } from "../config/settings.ts";
 import { LIMITER } from "../handoff/content-check.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import { describeSettings, problemsOf } from "./config.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
@@ -38,8 +39,7 @@ of the daemon. For a daemon under systemd, let root name its unit; otherwise run
   sudo inlet doctor --unit inlet
   sudo -u inlet inlet doctor
 
-Warnings do not change the exit code. After a failure it says what to do first: 2 correct the configuration or set-up,
-4 make the service or the queue reachable, 3 act as advised (register a client id, free space).
+Warnings do not change the exit code. After several failures, it says what to do first.
 
 It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
 
@@ -47,6 +47,13 @@ export function define(command: Command, run: Run): void {
   addUnit(addConfig(command).option("--json", "print the findings as JSON"))
     .addHelpText("after", HELP)
     .action((options: DoctorOptions) => run((context) => examine(context, options)));
+  addExitCodes(command, {
+    fine: "no check failed",
+    usage: "correct the configuration or the set-up",
+    attention: "act as advised: register a client id, verify an address, free space",
+    unreachable: "make the service or the queue reachable",
+    denied: "run it with the rights of the daemon",
+  });
 }
 
 async function examine(context: Context, options: DoctorOptions): Promise<Outcome> {

@@ -13,8 +13,9 @@ import { peekLedger } from "../ledger/peek.ts";
 import { STATES } from "../model/record.ts";
 import { STATUS_VERSION, type Status, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { formatStatus, type Reading } from "./status-text.ts";
@@ -26,6 +27,10 @@ interface StatusOptions {
   readonly watch?: boolean;
   readonly health?: "ready" | "alive";
 }
+
+const HELP = `
+Without a daemon, it shows the state in the work folder, and live is false in JSON. While the configuration is not valid,
+it shows the status of the running daemon, and the problem.`;
 
 const NO_DAEMON = "No daemon answers at http.listen.";
 
@@ -41,11 +46,13 @@ export function define(command: Command, run: Run): void {
         .choices(["ready", "alive"])
         .preset("ready"),
     )
-    .addHelpText(
-      "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, a mailbox, the disk or the configuration needs a person; 4: the service or the queue cannot be reached, or no daemon answers.\nWithout a daemon, it shows the state in the work folder, and live is false in JSON.\nWhile the configuration is not valid, it shows the status of the running daemon, and the problem (exit code 3).",
-    )
+    .addHelpText("after", HELP)
     .action((options: StatusOptions) => run((context) => show(context, options)));
+  addExitCodes(command, {
+    fine: "a daemon answers, and nothing needs attention",
+    attention: "a transfer, a mailbox, the disk or the configuration needs a person",
+    unreachable: "no daemon answers, whatever waits; or the service or the queue cannot be reached",
+  });
 }
 
 async function show(context: Context, options: StatusOptions): Promise<Outcome> {

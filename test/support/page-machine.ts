@@ -16,7 +16,8 @@ import { SUPPLIER } from "../../simulator/demo.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { asFault, describeFault } from "../../src/base/faults.ts";
-import type { Context, Outcome } from "../../src/cli/context.ts";
+import type { Context } from "../../src/cli/context.ts";
+import { EXIT_CODES } from "../../src/cli/exit-codes.ts";
 import { callCommand } from "./command.ts";
 import { essentialProgram, installProgram } from "./debian.ts";
 import { makeFolder, runCommand } from "./program.ts";
@@ -44,15 +45,6 @@ export interface PageOptions {
   /** The answer to a question of the command, by its name. */
   readonly typed: Readonly<Record<string, (simulator: Simulator) => string | undefined>>;
 }
-
-const EXIT: Readonly<Record<Outcome, number>> = {
-  fine: 0,
-  failed: 1,
-  usage: 2,
-  attention: 3,
-  unreachable: 4,
-  interrupted: 130,
-};
 
 /** These may say that a person has to act: the transfers of a page are there to show that. */
 const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["init", "once", "status"]);
@@ -224,7 +216,7 @@ async function perform(
     const given = { stdin } as unknown as Context;
     const { outcome, stdout, stderr } = await callCommand(call.args, call.env, given);
     const isExpected = outcome === "attention" && MAY_NEED_A_PERSON.has(name);
-    return { exitCode: isExpected ? 0 : EXIT[outcome], stdout, stderr };
+    return { exitCode: isExpected ? 0 : EXIT_CODES[outcome].code, stdout, stderr };
   } catch (error) {
     if (error instanceof CommanderError)
       return { exitCode: error.exitCode, stdout: "", stderr: error.message };
