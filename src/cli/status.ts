@@ -160,9 +160,8 @@ const CODES_FOR_PEOPLE: ReadonlySet<string> = new Set([
 export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "troubles" | "totals">): Outcome {
   const isForPeople = ({ what, code }: Trouble) =>
     SUBJECTS_FOR_PEOPLE.has(what) || CODES_FOR_PEOPLE.has(code);
-  if (!troubles.every(isForPeople)) return "unreachable";
-  if (totals.attention > 0 || troubles.length > 0) return "attention";
-  return live ? "fine" : "unreachable";
+  if (!live || !troubles.every(isForPeople)) return "unreachable";
+  return totals.attention > 0 || troubles.length > 0 ? "attention" : "fine";
 }
 
 /** The status without a daemon, from the work folder. */

@@ -26,4 +26,5 @@ test.each([
     ([what, code]) => ({ what, code, since: "", message: "", advice: "" }) satisfies Trouble,
   );
   expect(outcomeOf({ live: true, troubles, totals })).toBe(outcome);
+  expect(outcomeOf({ live: false, troubles, totals })).toBe("unreachable");
 });
