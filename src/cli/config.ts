@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { FAULT_CODES } from "../base/fault-codes.ts";
-import { Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
 import { loadSettings } from "../config/load.ts";
@@ -11,6 +11,7 @@ import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
+import { explainPermission } from "./permission.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
 interface ConfigOptions {
@@ -75,10 +76,13 @@ async function check(
     const others = [...(json ? ["--json"] : []), ...(ignoreSecrets ? ["--no-secrets"] : [])];
     return runInUnit(context, unit, ["config", "check", ...named, ...others]);
   }
-  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch((error: unknown) => {
-    if (error instanceof Fault && error.code === "CONFIG_INVALID") return error;
-    throw error;
-  });
+  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch(
+    async (error: unknown) => {
+      const fault = await explainPermission(asFault(error));
+      if (fault.code === "CONFIG_INVALID") return fault;
+      throw fault;
+    },
+  );
   if (result instanceof Fault) {
     const problems = problemsOf(result);
     if (json) printJson(context, { valid: false, problems, warnings: [] });

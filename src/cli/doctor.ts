@@ -21,6 +21,7 @@ import { checkNotify } from "./doctor/notify.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
+import { explainPermission } from "./permission.ts";
 import { printable, printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
 
@@ -74,7 +75,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   const configured = await checkConfiguration(findings, context, path);
   if (configured === undefined) {
     const unchecked = AREAS.filter((area) => area !== CONFIGURATION);
-    for (const area of unchecked) findings.skip(area, "all", "the configuration is not valid");
+    for (const area of unchecked) findings.skip(area, "all", "the configuration could not be loaded");
     return;
   }
   const settings = await withDaemonsState(configured);
@@ -131,7 +132,7 @@ function summaryOf(findings: Findings): string {
 const CONFIGURATION = "configuration";
 const DAY_MS = 24 * 60 * 60_000;
 
-/** `undefined` if the configuration is not valid. */
+/** `undefined` if the configuration could not be loaded. */
 async function checkConfiguration(
   findings: Findings,
   context: Context,
@@ -147,7 +148,9 @@ async function checkConfiguration(
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
+    const fault = await explainPermission(error);
+    if (fault !== error) findings.failWith(CONFIGURATION, "file", fault);
+    else for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
     return undefined;
   }
 }
@@ -169,7 +172,7 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
       readable++;
     } catch (error) {
       if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-      findings.failWith(CONFIGURATION, "secrets", error);
+      findings.failWith(CONFIGURATION, "secrets", await explainPermission(error));
     }
   }
   if (readable === secrets.size) {

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http";
 import { type Command, Option } from "commander";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
-import { asFault, type Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { findLastAddress } from "../config/last-address.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
 import { DEFAULT_PATH, type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
@@ -17,6 +17,7 @@ import type { Context, Run } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addConfig } from "./options.ts";
+import { explainPermission, isPermissionFault } from "./permission.ts";
 import { printJson, say } from "./printing.ts";
 import { formatStatus, type Reading } from "./status-text.ts";
 import { watchStatus } from "./status-watch.ts";
@@ -51,6 +52,7 @@ export function define(command: Command, run: Run): void {
   addExitCodes(command, {
     fine: "a daemon answers, and nothing needs attention",
     attention: "a transfer, a mailbox, the disk or the configuration needs a person",
+    denied: "this user may not read the configuration, the work folder or the socket",
     unreachable: "no daemon answers, whatever waits; or the service or the queue cannot be reached",
   });
 }
@@ -73,7 +75,7 @@ async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() =>
     const settings = await loadSettings(load);
     return () => readStatus(settings, signal);
   } catch (error) {
-    const fault = asFault(error);
+    const fault = await explainPermission(asFault(error));
     if (fault.code !== "CONFIG_INVALID") throw fault;
     const { file, addresses } = await findLastAddress(load);
     for (const http of addresses) {
@@ -111,26 +113,23 @@ const FIX_IT = "Correct it, and check it with inlet config check.";
 
 /** For health checks of containers, which show the printed line. The exit code is always 0 or 1. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
-  const http = await loadHttp(load).catch((error: unknown) => {
-    say(context, asFault(error).message);
-    return "wrong" as const;
-  });
-  if (http === "wrong") return "failed";
-  if (http === undefined) {
-    say(context, "The health of the daemon cannot be checked: http.listen is false.");
+  try {
+    const http = await loadHttp(load);
+    const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
+    const health = answer === undefined ? undefined : parseHealth(answer.body);
+    if (health !== undefined) say(context, JSON.stringify(health));
+    else if (http === undefined)
+      say(context, "The health of the daemon cannot be checked: http.listen is false.");
+    else
+      say(
+        context,
+        answer === undefined ? NO_DAEMON : "Another program answers at http.listen, not an Inlet daemon.",
+      );
+    return health !== undefined && answer?.status === 200 ? "fine" : "failed";
+  } catch (error) {
+    say(context, (await explainPermission(asFault(error))).message);
     return "failed";
   }
-  const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
-  const health = answer === undefined ? undefined : parseHealth(answer.body);
-  if (health === undefined) {
-    say(
-      context,
-      answer === undefined ? NO_DAEMON : "Another program answers at http.listen, not an Inlet daemon.",
-    );
-    return "failed";
-  }
-  say(context, JSON.stringify(health));
-  return answer?.status === 200 ? "fine" : "failed";
 }
 
 async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {
@@ -189,7 +188,10 @@ interface DaemonAnswer {
   readonly body: string;
 }
 
-/** `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. */
+/**
+ * `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. Throws
+ * `DAEMON_UNREACHABLE` if this user may not use the socket.
+ */
 export async function requestDaemon(
   http: HttpSettings | undefined,
   path: string,
@@ -210,7 +212,11 @@ export async function requestDaemon(
   })
     .once("error", reject)
     .end();
-  return promise.catch(() => undefined);
+  return promise.catch((cause: unknown) => {
+    const fault = new Fault("DAEMON_UNREACHABLE", { cause });
+    if (isPermissionFault(fault)) throw fault;
+    return undefined;
+  });
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

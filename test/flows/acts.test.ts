@@ -182,7 +182,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     for (const args of [...commands, ["discard", "t1", "--yes"]]) {
       const options = { user: OTHER_USER, input: "x" };
       const { exitCode, stderr } = await runProgram([...args, "--config", config], options);
-      expect([exitCode, stderr]).toEqual([5, expect.stringContaining("This user may not do that here")]);
+      expect([exitCode, stderr]).toEqual([5, expect.stringContaining("This user may not read or act here")]);
       expect(stderr).toMatch(
         /inbox\/\.inlet\S* belongs to root and the group root, mode 0700, and the command runs as nobody/,
       );

@@ -17,7 +17,7 @@ import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { asFault, describeFault } from "../../src/base/faults.ts";
 import type { Context } from "../../src/cli/context.ts";
-import { EXIT_CODES } from "../../src/cli/exit-codes.ts";
+import { EXIT_CODES, type Outcome } from "../../src/cli/exit-codes.ts";
 import { callCommand } from "./command.ts";
 import { essentialProgram, installProgram } from "./debian.ts";
 import { makeFolder, runCommand } from "./program.ts";
@@ -46,8 +46,12 @@ export interface PageOptions {
   readonly typed: Readonly<Record<string, (simulator: Simulator) => string | undefined>>;
 }
 
-/** These may say that a person has to act: the transfers of a page are there to show that. */
-const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["init", "once", "status"]);
+/** Outcomes besides success: the transfers of a page show what needs a person, and a page may have no daemon. */
+const EXPECTED: Readonly<Record<string, readonly Outcome[]>> = {
+  init: ["attention"],
+  once: ["attention"],
+  status: ["attention", "unreachable"],
+};
 
 /** Commands that run until they are stopped, and what they print when they are ready. */
 const UNTIL_STOPPED: Readonly<Record<string, string>> = { run: '"msg":"ready"', simulate: '"clientId"' };
@@ -215,7 +219,7 @@ async function perform(
   try {
     const given = { stdin } as unknown as Context;
     const { outcome, stdout, stderr } = await callCommand(call.args, call.env, given);
-    const isExpected = outcome === "attention" && MAY_NEED_A_PERSON.has(name);
+    const isExpected = EXPECTED[name]?.includes(outcome) === true;
     return { exitCode: isExpected ? 0 : EXIT_CODES[outcome].code, stdout, stderr };
   } catch (error) {
     if (error instanceof CommanderError)
