@@ -160,8 +160,8 @@ type ProcessEvent =
   /** A client id was created. The service's administrator has to register it. */
   | { readonly type: "client-id-created"; readonly origin: string; readonly path: string }
   | { readonly type: "record-damaged"; readonly path: string; readonly reason: string }
-  /** Other users may write this folder: they could replace the work folder, or files in it. */
-  | { readonly type: "work-exposed"; readonly folder: string }
+  /** Other users may write this folder: they could replace files in the work folder or the state folder. */
+  | { readonly type: "folder-exposed"; readonly of: "work" | "state"; readonly folder: string }
   /** Something that a crash left behind cannot be cleaned up. */
   | { readonly type: "recovery-failed"; readonly fault: Fault }
   /** Intake pauses. Not repeated until `disk-has-room`. */
