@@ -154,6 +154,7 @@ const CODES_FOR_PEOPLE: ReadonlySet<string> = new Set([
   ...NEEDS_PERSON,
   "ARRIVAL_MISSED",
   "ENTRIES_UNUSABLE",
+  "VERIFICATION_ENDS",
 ]);
 
 export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "troubles" | "totals">): Outcome {

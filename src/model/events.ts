@@ -4,6 +4,7 @@ import type { Delivered, HandoffStep, HandoffSummary } from "./handoff.ts";
 import type { Expectation, Mailbox } from "./mailbox.ts";
 import type { Act, Actor, Order, PasswordNotice } from "./order.ts";
 import type { TransferRecord } from "./record.ts";
+import type { TokenFacts } from "./token.ts";
 
 export type DaemonEvent = TransferEvent | MailboxEvent | HandoffEvent | NotifyEvent | ProcessEvent;
 
@@ -47,7 +48,7 @@ type MailboxEvent =
       readonly discovered: number;
       readonly unusable: number;
       readonly tookMs: number;
-      readonly tokenValidUntilMs: number | undefined;
+      readonly token: TokenFacts | undefined;
     }
   /** `isFirst`: the poll before succeeded, or there was none. `waitMs`: the next poll comes no sooner. */
   | {
@@ -57,7 +58,7 @@ type MailboxEvent =
       readonly isFirst: boolean;
       readonly waitMs: number;
       readonly tookMs: number;
-      readonly tokenValidUntilMs: number | undefined;
+      readonly token: TokenFacts | undefined;
     }
   /** `fault`: why the last poll before this one failed. */
   | {

@@ -12,6 +12,7 @@ test.each([
   [[["configuration", "CONFIG_INVALID"]], "attention"],
   [[["mailbox orders", "TOKEN_REFUSED"]], "attention"],
   [[["mailbox orders", "ARRIVAL_MISSED"]], "attention"],
+  [[["mailbox orders", "VERIFICATION_ENDS"]], "attention"],
   [[["queue", "QUEUE_UNREACHABLE"]], "unreachable"],
   [[["service https://transfer.example.com", "UNREACHABLE"]], "unreachable"],
   [

@@ -44,7 +44,7 @@ describe("what ships for monitoring", () => {
     const promtool = await findProgram("promtool", ["prometheus"]);
     const rules = join(ROOT, "config/prometheus-rules.yaml");
     const { exitCode, stdout, stderr } = await runCommand(promtool.path, ["check", "rules", rules]);
-    expect([exitCode, stdout, stderr]).toEqual([0, expect.stringContaining("8 rules found"), ""]);
+    expect([exitCode, stdout, stderr]).toEqual([0, expect.stringContaining("9 rules found"), ""]);
   });
 
   test.each(["config/prometheus-rules.yaml", "config/grafana-dashboard.json"])(
