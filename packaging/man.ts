@@ -1,7 +1,6 @@
 /** Man pages from the definitions that the program itself works with: its commands, and the schema of its configuration. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Argument, Command, Option } from "commander";
+import { EXIT_CODES } from "../src/cli/exit-codes.ts";
 import { describeProgram } from "../src/cli/program.ts";
 import { describeAllowed } from "../src/config/explain.ts";
 import { SCHEMA } from "../src/config/schema.ts";
@@ -49,7 +48,10 @@ function programPage(program: Command, commands: readonly Command[], release: Re
         entry(`\\fBinlet\\-${verbatim(command.name())}\\fR(1)`, sentence(command.description())),
       ),
     ),
-    section("EXIT STATUS", ...exitCodes().map(([code, meaning]) => entry(bold(code), sentence(meaning)))),
+    section(
+      "EXIT STATUS",
+      ...Object.values(EXIT_CODES).map(({ code, meaning }) => entry(bold(String(code)), sentence(meaning))),
+    ),
     section(
       "ENVIRONMENT",
       entry(bold("INLET_CONFIG"), "The configuration file, if --config does not name one."),
@@ -58,13 +60,6 @@ function programPage(program: Command, commands: readonly Command[], release: Re
     section("FILES", ...FILES.map(([path, content]) => entry(italic(path), content))),
     section("SEE ALSO", "\\fBinlet.yaml\\fR(5), \\fBsystemctl\\fR(1), \\fBjournalctl\\fR(1)"),
   ]);
-}
-
-/** The first table of docs/commands.md. */
-function exitCodes(): [code: string, meaning: string][] {
-  const commands = readFileSync(join(import.meta.dirname, "../docs/commands.md"), "utf8");
-  const [table = ""] = /(?<=^\| exit code \| meaning \|\n\|---\|---\|\n)(\|.*\n)+/m.exec(commands) ?? [];
-  return [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code = "", meaning = ""]) => [code, meaning]);
 }
 
 function commandPage(command: Command, release: Release): string {

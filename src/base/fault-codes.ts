@@ -268,9 +268,9 @@ const LOCAL_FAULTS = {
   },
   PERMISSION_DENIED: {
     verdict: "fatal",
-    happened: "This user may not do that here",
+    happened: "This user may not read or act here",
     advice:
-      "Run the command as the owner of the folder, for example with sudo -u. Or let the user act through the daemon: set http.listen to a Unix socket and http.actions to true, and add the user to the socket's group.",
+      "Run the command with sudo, or as the owner that the message names. Or let the user work through the daemon: set http.listen to a Unix socket, and add the user to the socket's group. To act, it also needs http.actions: true.",
   },
   WATCH_REFUSED: {
     verdict: "retry",

@@ -9,7 +9,8 @@ import { STATES, type State } from "../model/record.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { Access, ActRequest } from "./access.ts";
 import { askYesNo, canAsk } from "./asking.ts";
-import type { Context, Outcome } from "./context.ts";
+import type { Context } from "./context.ts";
+import type { Outcome } from "./exit-codes.ts";
 import { openAccess } from "./open-access.ts";
 import { addConfig, duration } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
@@ -33,10 +34,13 @@ const DEFAULT_TIMEOUT_MS = 5 * 60_000;
 const MAX_SHOWN = 10;
 const REDRAW_MS = 500;
 
-export const ACTING_HELP = `
-Exit code 0: done; 2: not possible; 3: a person has to act, because the transfer waits, is in quarantine, is gone, or
-was refused; 4: the service, the queue or the daemon did not answer in time. Without a running daemon, the order is kept
-for the next start, and the exit code is 0.`;
+/** What the exit codes of an order mean. */
+export const ACTING_CODES = {
+  fine: "the transfer was delivered, handed over or discarded; or no daemon runs, and the next start does it",
+  usage: "not possible for this transfer; nothing was changed",
+  attention: "a person has to act: the transfer waits, is in quarantine, is gone, or its hand-off failed",
+  unreachable: "the outcome is not known yet: the service, the queue or the daemon needs more time",
+} as const;
 
 export function addActing(command: Command, argument: string): Command {
   return addConfig(command)

@@ -10,7 +10,8 @@ import { addOperation, type Call, type PasswordOptions } from "./api/operation.t
 import { ownName, saveDownload } from "./api/saving.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll } from "./client.ts";
-import type { Outcome, Run } from "./context.ts";
+import type { Run } from "./context.ts";
+import type { Outcome } from "./exit-codes.ts";
 import { invalid, wholeNumber } from "./options.ts";
 import { type Column, printJson, printRows, say } from "./printing.ts";
 

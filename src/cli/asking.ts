@@ -78,7 +78,7 @@ function describeUnreadable(cause: unknown): string {
   const code = systemCode(cause);
   if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";
   if (code === "EISDIR") return "is a folder: name a file";
-  return code === "EACCES" ? "may not be read by this user" : `cannot be read (${code || "unknown reason"})`;
+  return `cannot be read (${code || "unknown reason"})`;
 }
 
 /** One line of UTF-8. Anything else is a mistake that could cost a password attempt. */

@@ -2,14 +2,16 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { FAULT_CODES } from "../base/fault-codes.ts";
-import { Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
+import { explainPermission } from "./permission.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
 interface ConfigOptions {
@@ -21,10 +23,9 @@ interface ConfigOptions {
 }
 
 const CHECK_HELP = `
-It prints one line for each problem: the place, the key, and the allowed values. The exit code is 0 for a valid
-configuration, and 2 for an invalid one. Secrets in files, variables and credentials are read; commands are not run.
-Where only the daemon can read them, let root name its unit, or add --no-secrets. To check everything else too, use
-inlet doctor.
+It prints one line for each problem: the place, the key, and the allowed values. Secrets in files, variables and
+credentials are read; commands are not run. Where only the daemon can read them, let root name its unit, or add
+--no-secrets. To check everything else too, use inlet doctor.
 
   sudo inlet config check --unit inlet
   inlet config check --no-secrets`;
@@ -38,16 +39,20 @@ are not shown.
   inlet config show mailboxes[0].poll`;
 
 export function define(config: Command, run: Run): void {
+  const checking = config.command("check").description("check the configuration");
   addUnit(
-    addConfig(
-      config
-        .command("check")
-        .description("check the configuration")
-        .option("--no-secrets", "do not read secrets"),
-    ).option("--json", "print the result as JSON"),
+    addConfig(checking.option("--no-secrets", "do not read secrets")).option(
+      "--json",
+      "print the result as JSON",
+    ),
   )
     .addHelpText("after", CHECK_HELP)
     .action((options: ConfigOptions) => run((context) => check(context, options)));
+  addExitCodes(checking, {
+    fine: "the configuration is valid",
+    usage: "it is not valid",
+    denied: "this user may not read the file, or a secret",
+  });
   addConfig(
     config
       .command("show")
@@ -71,10 +76,13 @@ async function check(
     const others = [...(json ? ["--json"] : []), ...(ignoreSecrets ? ["--no-secrets"] : [])];
     return runInUnit(context, unit, ["config", "check", ...named, ...others]);
   }
-  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch((error: unknown) => {
-    if (error instanceof Fault && error.code === "CONFIG_INVALID") return error;
-    throw error;
-  });
+  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch(
+    async (error: unknown) => {
+      const fault = await explainPermission(asFault(error));
+      if (fault.code === "CONFIG_INVALID") return fault;
+      throw fault;
+    },
+  );
   if (result instanceof Fault) {
     const problems = problemsOf(result);
     if (json) printJson(context, { valid: false, problems, warnings: [] });

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Environment } from "../config/draft.ts";
+import type { Outcome } from "./exit-codes.ts";
 
 export interface Context {
   readonly env: Environment;
@@ -16,9 +17,6 @@ export interface Context {
   /** From now on a fault that ends the program is passed to `report`, and not printed on standard error. */
   onFault(report: (fault: Fault) => void): void;
 }
-
-/** The result of a command that did not throw. `usage`: the arguments or the configuration have to change. */
-export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage" | "interrupted";
 
 /** Runs the work of a command. Its outcome becomes the program's exit code. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;

@@ -7,6 +7,7 @@ import type { HttpSettings } from "../config/settings.ts";
 import { nameOfUser } from "./actor.ts";
 import type { Context } from "./context.ts";
 import { invalid } from "./options.ts";
+import { isPermissionFault } from "./permission.ts";
 
 const TIMEOUT_MS = 30_000;
 
@@ -19,7 +20,7 @@ interface Answer {
 
 type Parameters = Readonly<Record<string, string | number | undefined>>;
 
-/** `undefined` if the configuration names no socket, or no daemon answers there. */
+/** `undefined` if the configuration names no socket, or no daemon answers there. Throws if this user may not use it. */
 export async function openSocket(
   context: Context,
   http: HttpSettings | undefined,
@@ -42,7 +43,10 @@ export class DaemonSocket {
   isReachable(): Promise<boolean> {
     return this.#send("GET", "/healthz").then(
       () => true,
-      () => false,
+      (error: Fault) => {
+        if (isPermissionFault(error)) throw error;
+        return false;
+      },
     );
   }
 

@@ -11,15 +11,17 @@ import { handoffsOf, type Settings } from "../config/settings.ts";
 import { LIMITER } from "../handoff/content-check.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import { describeSettings, problemsOf } from "./config.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
+import { explainPermission } from "./permission.ts";
 import { printable, printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
 
@@ -38,8 +40,7 @@ of the daemon. For a daemon under systemd, let root name its unit; otherwise run
   sudo inlet doctor --unit inlet
   sudo -u inlet inlet doctor
 
-Warnings do not change the exit code. After a failure it says what to do first: 2 correct the configuration or set-up,
-4 make the service or the queue reachable, 3 act as advised (register a client id, free space).
+Warnings do not change the exit code. After several failures, it says what to do first.
 
 It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
 
@@ -47,6 +48,13 @@ export function define(command: Command, run: Run): void {
   addUnit(addConfig(command).option("--json", "print the findings as JSON"))
     .addHelpText("after", HELP)
     .action((options: DoctorOptions) => run((context) => examine(context, options)));
+  addExitCodes(command, {
+    fine: "no check failed",
+    usage: "correct the configuration or the set-up",
+    attention: "act as advised: register a client id, verify an address, free space",
+    unreachable: "make the service or the queue reachable",
+    denied: "run it with the rights of the daemon",
+  });
 }
 
 async function examine(context: Context, options: DoctorOptions): Promise<Outcome> {
@@ -67,7 +75,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   const configured = await checkConfiguration(findings, context, path);
   if (configured === undefined) {
     const unchecked = AREAS.filter((area) => area !== CONFIGURATION);
-    for (const area of unchecked) findings.skip(area, "all", "the configuration is not valid");
+    for (const area of unchecked) findings.skip(area, "all", "the configuration could not be loaded");
     return;
   }
   const settings = await withDaemonsState(configured);
@@ -124,7 +132,7 @@ function summaryOf(findings: Findings): string {
 const CONFIGURATION = "configuration";
 const DAY_MS = 24 * 60 * 60_000;
 
-/** `undefined` if the configuration is not valid. */
+/** `undefined` if the configuration could not be loaded. */
 async function checkConfiguration(
   findings: Findings,
   context: Context,
@@ -140,7 +148,9 @@ async function checkConfiguration(
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
+    const fault = await explainPermission(error);
+    if (fault !== error) findings.failWith(CONFIGURATION, "file", fault);
+    else for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
     return undefined;
   }
 }
@@ -162,7 +172,7 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
       readable++;
     } catch (error) {
       if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-      findings.failWith(CONFIGURATION, "secrets", error);
+      findings.failWith(CONFIGURATION, "secrets", await explainPermission(error));
     }
   }
   if (readable === secrets.size) {

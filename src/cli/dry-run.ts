@@ -18,8 +18,9 @@ import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import { forecastPassword } from "../passwords/forecast.ts";
 import type { ServicePort } from "../service/port.ts";
 import { openClient, openTokensFolder } from "./client.ts";
-import type { Context, Outcome } from "./context.ts";
+import type { Context } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
+import type { Outcome } from "./exit-codes.ts";
 import { formatTime, printRows, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
 

@@ -123,8 +123,12 @@ function logProcess(log: EventLines) {
     "client-id-created": ({ origin, path: file }) =>
       log.warn({ origin, file }, "a client id was created: have the service's administrator register it"),
     "record-damaged": ({ path: file, reason }) => log.error({ file, reason }, "a record cannot be read"),
-    "work-exposed": ({ folder }) =>
-      log.warn({ folder }, "other users can replace Inlet's working files: move the work folder"),
+    "folder-exposed": ({ folder, of }) => {
+      if (of === "work")
+        log.warn({ folder }, "other users can replace Inlet's working files: move the work folder");
+      else
+        log.warn({ folder }, "every user can replace Inlet's tokens and passwords: protect the state folder");
+    },
     "recovery-failed": ({ fault }) => log.warn({ fault }, "an unfinished transfer cannot be cleaned up"),
     "disk-full": ({ fault }) => log.error({ fault }, "the disk is full: downloads pause until there is room"),
     "disk-has-room": ({ pausedForMs }) =>

@@ -6,7 +6,8 @@ import { type OnDamagedLines, readActs, readHistory } from "../ledger/history.ts
 import { LedgerPaths } from "../ledger/paths.ts";
 import { STATES } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery } from "../model/views.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import type { Outcome } from "./exit-codes.ts";
 import { addConfig, invalid, parseSince, parseUntil, wholeNumber } from "./options.ts";
 import { mayRead, permissionFault } from "./permission.ts";
 import { type Column, formatTime, printRows, say } from "./printing.ts";

@@ -9,7 +9,8 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { describeStartFailure } from "../base/system-program.ts";
-import type { Context, Outcome } from "./context.ts";
+import type { Context } from "./context.ts";
+import { type Outcome, outcomeOfCode } from "./exit-codes.ts";
 import { invalid } from "./options.ts";
 
 const RUN = "systemd-run";
@@ -129,13 +130,6 @@ export function addUnit(command: Command): Command {
   );
 }
 
-const OUTCOMES: Readonly<Record<number, Outcome>> = {
-  0: "fine",
-  2: "usage",
-  3: "attention",
-  4: "unreachable",
-};
-
 /** `words`: the command and its options, without `--unit`. */
 export async function runInUnit(context: Context, unit: string, words: readonly string[]): Promise<Outcome> {
   if (!/^[\w@.:-]+$/.test(unit) || unit.startsWith("-"))
@@ -163,7 +157,7 @@ export async function runInUnit(context: Context, unit: string, words: readonly 
       throw invalid(`${RUN} ${describeStartFailure(error)}`, error);
     });
     if (context.stop.aborted) throw new Fault("STOPPED");
-    return OUTCOMES[Number(code)] ?? "failed";
+    return outcomeOfCode(Number(code));
   } finally {
     context.stop.removeEventListener("abort", stop);
   }

@@ -13,8 +13,9 @@ import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
 import { canPoll, formatVersions, openClient, throwawayClientId } from "./client.ts";
 import type { Context } from "./context.ts";
-import { Findings, UNREACHABLE } from "./doctor/findings.ts";
+import { Findings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
+import { OUTCOME_OF_FAULT } from "./exit-codes.ts";
 import { invalid } from "./options.ts";
 import { say } from "./printing.ts";
 
@@ -175,7 +176,7 @@ async function askService(
       const fault = await trial.service(service);
       if (fault === undefined) return { baseUrl, service };
       // The fault's own advice assumes a daemon that retries.
-      const shown = UNREACHABLE.has(fault.code) ? withAdvice(fault, CHECK_NETWORK) : fault;
+      const shown = OUTCOME_OF_FAULT[fault.code] === "unreachable" ? withAdvice(fault, CHECK_NETWORK) : fault;
       say(context, `  ${describeFault(shown)}`);
       if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
     } catch (error) {

@@ -19,9 +19,9 @@ import { makeClientId } from "../config/memory.ts";
 import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
-import type { Context, Outcome, Run } from "./context.ts";
-import { UNREACHABLE } from "./doctor/findings.ts";
+import type { Context, Run } from "./context.ts";
 import { nearestExisting } from "./doctor/folders.ts";
+import { addExitCodes, OUTCOME_OF_FAULT, type Outcome } from "./exit-codes.ts";
 import {
   type Answers,
   askForAnswers,
@@ -48,10 +48,7 @@ Without a terminal, or with --yes, the options must be complete:
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
 Without --client-id-file and INLET_SERVICE__CLIENTID, it creates a client id. INLET_SERVICE__BASEURL and INLET_INBOX
-replace missing --base-url and --inbox.
-
-If the client id is not registered yet, it writes the configuration, and the exit code is 3. If the service cannot be
-reached, it writes nothing, and the exit code is 4.`;
+replace missing --base-url and --inbox.`;
 
 export function define(command: Command, run: Run): void {
   command
@@ -80,6 +77,11 @@ export function define(command: Command, run: Run): void {
     .option("--json", "print the written files as JSON")
     .addHelpText("after", HELP)
     .action((options: InitOptions) => run((context) => initialise(context, options)));
+  addExitCodes(command, {
+    fine: "the configuration was written",
+    attention: "the configuration was written, and the client id still has to be registered",
+    unreachable: "the service cannot be reached, and nothing was written",
+  });
 }
 
 async function initialise(context: Context, options: InitOptions): Promise<Outcome> {
@@ -192,7 +194,7 @@ async function tryOut(
 }
 
 function adviceFor({ code, advice }: Fault): string {
-  const remedy = UNREACHABLE.has(code) ? CHECK_NETWORK : advice;
+  const remedy = OUTCOME_OF_FAULT[code] === "unreachable" ? CHECK_NETWORK : advice;
   return `${remedy} Nothing was written. To write the configuration without asking the service, add --no-test.`;
 }
 

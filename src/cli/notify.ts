@@ -9,7 +9,8 @@ import { describeDaemon } from "../daemon/facts.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../notify/message.ts";
 import { sendMessage } from "../notify/send.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addConfig, invalid, wholeNumber } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
@@ -33,8 +34,7 @@ const MAX_ENTRIES = 1_000;
 
 const HELP = `
 It sends one test message through each entry of notify, in the order of the configuration, and prints the result. Quiet
-hours do not apply. Run it as the daemon's user, so that it can read the same secrets. Exit code 0: all were accepted, 2:
-the configuration has to change, 4: a server cannot be reached or does not accept the message now.
+hours do not apply. Run it as the daemon's user, so that it can read the same secrets.
 
   inlet notify test
   inlet notify test --to 2`;
@@ -46,6 +46,11 @@ export function define(notify: Command, run: Run): void {
     .option("--json", "print the results as JSON")
     .addHelpText("after", HELP)
     .action((options: TestOptions) => run((context) => testAll(context, options)));
+  addExitCodes(test, {
+    fine: "all messages were accepted",
+    usage: "the configuration has to change: a login, certificate or address was refused",
+    unreachable: "a server cannot be reached, or does not accept the message now",
+  });
 }
 
 async function testAll(context: Context, { config: path, to, json }: TestOptions): Promise<Outcome> {

@@ -2,7 +2,7 @@
 import type { Settings } from "../config/settings.ts";
 import type { Access } from "./access.ts";
 import type { Context } from "./context.ts";
-import { mayUse, permissionFault } from "./permission.ts";
+import { mayUse, permissionFault, USE } from "./permission.ts";
 
 /** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openAccess(context: Context, settings: Settings): Promise<Access> {
@@ -13,7 +13,7 @@ export async function openAccess(context: Context, settings: Settings): Promise<
   }
   const { openSocket } = await import("./daemon-socket.ts");
   const socket = await openSocket(context, http);
-  if (socket === undefined) throw await permissionFault(work);
+  if (socket === undefined) throw await permissionFault(work, USE);
   const { RemoteAccess } = await import("./remote-access.ts");
   return new RemoteAccess(socket, settings);
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Action } from "../model/order.ts";
 import type { TransferView } from "../model/views.ts";
 import {
-  ACTING_HELP,
+  ACTING_CODES,
   type ActOptions,
   addActing,
   confirmTransfers,
@@ -13,7 +13,8 @@ import {
   perform,
   report,
 } from "./acting.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 
 interface Meaning {
   readonly help: string;
@@ -54,8 +55,9 @@ const VERBS: Readonly<Record<Action, string>> = {
 export function define(command: Command, run: Run): void {
   const action = command.name() as Action;
   addActing(command, "[tracking-id...]")
-    .addHelpText("after", `\n${MEANING[action].help}\n${ACTING_HELP}`)
+    .addHelpText("after", `\n${MEANING[action].help}`)
     .action((ids: string[], options: ActOptions) => run((context) => order(context, action, ids, options)));
+  addExitCodes(command, ACTING_CODES);
 }
 
 async function order(

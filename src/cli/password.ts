@@ -7,7 +7,7 @@ import { hasEnded } from "../model/record.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { Access } from "./access.ts";
 import {
-  ACTING_HELP,
+  ACTING_CODES,
   type ActOptions,
   addActing,
   chooseTransfers,
@@ -19,7 +19,8 @@ import {
   report,
 } from "./acting.ts";
 import { askHidden, readPassword } from "./asking.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { say } from "./printing.ts";
 
 interface PasswordOptions extends ActOptions {
@@ -36,8 +37,7 @@ Wrong passwords count: a service may destroy a transfer after a few.
 The password is tried for every mailbox that waits for it. Once refused, it is never sent again for this transfer.
 With --all or several tracking-ids, one transfer is tried first: the others only if the password opens it.
 An accepted password is kept until the transfer expires, for retry, release and redeliver.
-With --once-more --all, each transfer that lost its attempts in an outage gets one more.
-${ACTING_HELP}`;
+With --once-more --all, each transfer that lost its attempts in an outage gets one more.`;
 
 export function define(command: Command, run: Run): void {
   addActing(command, "[tracking-id...]")
@@ -47,6 +47,13 @@ export function define(command: Command, run: Run): void {
     .action((ids: string[], options: PasswordOptions) =>
       run((context) => (options.onceMore ? allowOnceMore : supply)(context, ids, options)),
     );
+  addExitCodes(command, {
+    ...ACTING_CODES,
+    fine: "the password was accepted, and the transfer is delivered; or no daemon runs, and the next start tries it",
+    attention: "the password was refused, now or before; or the transfer waits for another reason",
+    unreachable:
+      "the service cannot be reached; or the daemon did not try the password in ten seconds, and it was withdrawn",
+  });
 }
 
 async function supply(context: Context, ids: readonly string[], options: PasswordOptions): Promise<Outcome> {

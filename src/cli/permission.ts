@@ -1,18 +1,33 @@
-/** Explains that this user may not use a folder: whose it is, who asked, and what to do. */
+/** Explains that this user may not use a file, a folder or a socket: whose it is, who asked, and what to do. */
+import type { Stats } from "node:fs";
 import { access, constants, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
+import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { nameIn } from "../base/process.ts";
 import { nameOfUser } from "./actor.ts";
 
+const { R_OK, W_OK, X_OK } = constants;
+/** The rights to use a folder. */
+export const USE = R_OK | W_OK | X_OK;
+
+/** Faults whose cause may be that the system refused this user. */
+const MAY_BE_REFUSED: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  "CONFIG_INVALID",
+  "SECRET_UNREADABLE",
+  "DISK_UNREADABLE",
+  "DISK_REFUSED",
+  "DAEMON_UNREACHABLE",
+]);
+
 /** Whether this user may read and write a folder. A missing one counts as usable. */
 export function mayUse(folder: string): Promise<boolean> {
-  return isAllowed(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  return isAllowed(folder, USE);
 }
 
 /** Whether this user may read a folder. A missing one counts as readable. */
 export function mayRead(folder: string): Promise<boolean> {
-  return isAllowed(folder, constants.R_OK | constants.X_OK);
+  return isAllowed(folder, R_OK | X_OK);
 }
 
 async function isAllowed(folder: string, mode: number): Promise<boolean> {
@@ -22,29 +37,58 @@ async function isAllowed(folder: string, mode: number): Promise<boolean> {
   );
 }
 
-/** `PERMISSION_DENIED` if the system refused this user a file or folder, else the same fault. */
+/** `PERMISSION_DENIED` if the system refused this user a file, a folder or a socket, else the same fault. */
 export async function explainPermission(fault: Fault): Promise<Fault> {
-  const { cause } = fault;
-  const isOfDisk = fault.code === "DISK_UNREADABLE" || fault.code === "DISK_REFUSED";
-  if (!isOfDisk || process.geteuid?.() === 0 || !isRefused(cause)) return fault;
-  const path = cause instanceof Error && "path" in cause ? String(cause.path) : undefined;
-  return path === undefined ? fault : permissionFault(path, cause);
+  if (!isPermissionFault(fault)) return fault;
+  const { code, cause } = fault;
+  const { path, address } = cause as NodeJS.ErrnoException & { readonly address?: string };
+  const refused = path ?? address;
+  if (refused === undefined) return fault;
+  return permissionFault(resolve(refused), code === "DISK_REFUSED" ? USE : undefined, cause);
 }
 
-export async function permissionFault(path: string, cause?: unknown): Promise<Fault> {
-  return new Fault("PERMISSION_DENIED", { detail: await describe(path), cause });
+/** Root is never refused for its rights. */
+export function isPermissionFault({ code, cause }: Fault): boolean {
+  return MAY_BE_REFUSED.has(code) && process.geteuid?.() !== 0 && isRefused(cause);
+}
+
+/** `wanted`: the rights that a group would need; by default, to read. */
+export async function permissionFault(path: string, wanted?: number, cause?: unknown): Promise<Fault> {
+  const { refusing, facts, isAbove } = await findRefusing(path);
+  const [owner, group] = [await nameIn("/etc/passwd", facts?.uid), await nameIn("/etc/group", facts?.gid)];
+  const mode = facts === undefined ? "" : `, mode ${(facts.mode & 0o7777).toString(8).padStart(4, "0")}`;
+  const detail = `${refusing} belongs to ${owner} and the group ${group}${mode}, and the command runs as ${nameOfUser()}`;
+  const needed = isAbove ? X_OK : (wanted ?? readingOf(facts));
+  const advice = mayJoin(facts, needed)
+    ? `Ask an administrator to add this user to the group ${group}, or run the command with sudo.`
+    : undefined;
+  return new Fault("PERMISSION_DENIED", { detail, advice, cause });
 }
 
 function isRefused(error: unknown): boolean {
   return ["EACCES", "EPERM"].includes(systemCode(error));
 }
 
-/** Names the folder that refuses: a folder above the path may already do so. */
-async function describe(path: string): Promise<string> {
+interface Refusing {
+  readonly refusing: string;
+  readonly facts: Stats | undefined;
+  /** A folder above the path refuses. */
+  readonly isAbove: boolean;
+}
+
+async function findRefusing(path: string, isAbove = false): Promise<Refusing> {
   const facts = await stat(path).catch(() => undefined);
-  if (facts === undefined && dirname(path) !== path) return describe(dirname(path));
-  const mode = facts === undefined ? "" : `, mode ${(facts.mode & 0o7777).toString(8).padStart(4, "0")}`;
-  const owner = await nameIn("/etc/passwd", facts?.uid);
-  const group = await nameIn("/etc/group", facts?.gid);
-  return `${path} belongs to ${owner} and the group ${group}${mode}, and the command runs as ${nameOfUser()}`;
+  if (facts === undefined && dirname(path) !== path) return findRefusing(dirname(path), true);
+  return { refusing: path, facts, isAbove };
+}
+
+function readingOf(facts: Stats | undefined): number {
+  if (facts?.isSocket()) return W_OK;
+  return facts?.isDirectory() ? R_OK | X_OK : R_OK;
+}
+
+/** Whether the group has the rights, and this user is not in it. */
+function mayJoin(facts: Stats | undefined, wanted: number): boolean {
+  if (facts === undefined || facts.gid === 0 || process.getgroups?.().includes(facts.gid)) return false;
+  return ((facts.mode >> 3) & wanted) === wanted;
 }

@@ -11,9 +11,10 @@ import type { Emit } from "../model/events.ts";
 import { IGNORED, type TransferRecord } from "../model/record.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { logEvents } from "./event-log.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
@@ -52,6 +53,11 @@ export function define(command: Command, run: Run): void {
           return dryRun(context, options);
         }),
       );
+    addExitCodes(command, {
+      fine: "every mailbox was polled, and nothing needs attention",
+      attention: "a transfer needs attention, or the service refuses a mailbox",
+      unreachable: "a mailbox could not be polled for another reason",
+    });
   } else {
     command
       .addHelpText("after", "\nSIGTERM stops it. SIGHUP, or a change of the file, reloads the configuration.")

@@ -174,12 +174,17 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
     needsRestart.length === 0
       ? ""
       : `\nChanged, but not in force before a restart: ${printable(needsRestart.join(", "))}`;
-  const who = live
-    ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`
-    : `${printable(instead ?? "No daemon answers.")} This is the state in the work folder of ${place}.`;
   const { tone, words } = headlineOf(status);
-  if (!live && (tone === "good" || tone === "plain")) return who;
-  return `${styleText(COLOURS[tone], words, { stream })}\n${who}`;
+  const headline = styleText(COLOURS[tone], words, { stream });
+  if (live) {
+    return `${headline}\nInlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`;
+  }
+  return [
+    red(stream, printable(instead ?? "No daemon answers.")),
+    // Without a daemon, nothing is well.
+    ...(tone === "good" || tone === "plain" ? [] : [headline]),
+    `This is the state in the work folder of ${place}.`,
+  ].join("\n");
 }
 
 const COLOURS = { bad: "red", warn: "yellow", good: "green", plain: "reset" } as const;

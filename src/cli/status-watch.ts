@@ -1,6 +1,7 @@
 /** `status --watch`: the status on the whole screen, until q or Ctrl-C. */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Context, Outcome } from "./context.ts";
+import type { Context } from "./context.ts";
+import type { Outcome } from "./exit-codes.ts";
 import { fitStatus, type Reading } from "./status-text.ts";
 
 const REDRAW_MS = 1_000;

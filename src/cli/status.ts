@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http";
 import { type Command, Option } from "commander";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
-import { asFault, type Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { findLastAddress } from "../config/last-address.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
 import { DEFAULT_PATH, type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
@@ -13,9 +13,11 @@ import { peekLedger } from "../ledger/peek.ts";
 import { STATES } from "../model/record.ts";
 import { STATUS_VERSION, type Status, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addConfig } from "./options.ts";
+import { explainPermission, isPermissionFault } from "./permission.ts";
 import { printJson, say } from "./printing.ts";
 import { formatStatus, type Reading } from "./status-text.ts";
 import { watchStatus } from "./status-watch.ts";
@@ -26,6 +28,10 @@ interface StatusOptions {
   readonly watch?: boolean;
   readonly health?: "ready" | "alive";
 }
+
+const HELP = `
+Without a daemon, it shows the state in the work folder, and live is false in JSON. While the configuration is not valid,
+it shows the status of the running daemon, and the problem.`;
 
 const NO_DAEMON = "No daemon answers at http.listen.";
 
@@ -41,11 +47,14 @@ export function define(command: Command, run: Run): void {
         .choices(["ready", "alive"])
         .preset("ready"),
     )
-    .addHelpText(
-      "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, a mailbox, the disk or the configuration needs a person; 4: the service or the queue cannot be reached, or no daemon answers.\nWithout a daemon, it shows the state in the work folder, and live is false in JSON.\nWhile the configuration is not valid, it shows the status of the running daemon, and the problem (exit code 3).",
-    )
+    .addHelpText("after", HELP)
     .action((options: StatusOptions) => run((context) => show(context, options)));
+  addExitCodes(command, {
+    fine: "a daemon answers, and nothing needs attention",
+    attention: "a transfer, a mailbox, the disk or the configuration needs a person",
+    denied: "this user may not read the configuration, the work folder or the socket",
+    unreachable: "no daemon answers, whatever waits; or the service or the queue cannot be reached",
+  });
 }
 
 async function show(context: Context, options: StatusOptions): Promise<Outcome> {
@@ -66,7 +75,7 @@ async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() =>
     const settings = await loadSettings(load);
     return () => readStatus(settings, signal);
   } catch (error) {
-    const fault = asFault(error);
+    const fault = await explainPermission(asFault(error));
     if (fault.code !== "CONFIG_INVALID") throw fault;
     const { file, addresses } = await findLastAddress(load);
     for (const http of addresses) {
@@ -104,26 +113,23 @@ const FIX_IT = "Correct it, and check it with inlet config check.";
 
 /** For health checks of containers, which show the printed line. The exit code is always 0 or 1. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
-  const http = await loadHttp(load).catch((error: unknown) => {
-    say(context, asFault(error).message);
-    return "wrong" as const;
-  });
-  if (http === "wrong") return "failed";
-  if (http === undefined) {
-    say(context, "The health of the daemon cannot be checked: http.listen is false.");
+  try {
+    const http = await loadHttp(load);
+    const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
+    const health = answer === undefined ? undefined : parseHealth(answer.body);
+    if (health !== undefined) say(context, JSON.stringify(health));
+    else if (http === undefined)
+      say(context, "The health of the daemon cannot be checked: http.listen is false.");
+    else
+      say(
+        context,
+        answer === undefined ? NO_DAEMON : "Another program answers at http.listen, not an Inlet daemon.",
+      );
+    return health !== undefined && answer?.status === 200 ? "fine" : "failed";
+  } catch (error) {
+    say(context, (await explainPermission(asFault(error))).message);
     return "failed";
   }
-  const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
-  const health = answer === undefined ? undefined : parseHealth(answer.body);
-  if (health === undefined) {
-    say(
-      context,
-      answer === undefined ? NO_DAEMON : "Another program answers at http.listen, not an Inlet daemon.",
-    );
-    return "failed";
-  }
-  say(context, JSON.stringify(health));
-  return answer?.status === 200 ? "fine" : "failed";
 }
 
 async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {
@@ -148,14 +154,14 @@ const CODES_FOR_PEOPLE: ReadonlySet<string> = new Set([
   ...NEEDS_PERSON,
   "ARRIVAL_MISSED",
   "ENTRIES_UNUSABLE",
+  "VERIFICATION_ENDS",
 ]);
 
 export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "troubles" | "totals">): Outcome {
   const isForPeople = ({ what, code }: Trouble) =>
     SUBJECTS_FOR_PEOPLE.has(what) || CODES_FOR_PEOPLE.has(code);
-  if (!troubles.every(isForPeople)) return "unreachable";
-  if (totals.attention > 0 || troubles.length > 0) return "attention";
-  return live ? "fine" : "unreachable";
+  if (!live || !troubles.every(isForPeople)) return "unreachable";
+  return totals.attention > 0 || troubles.length > 0 ? "attention" : "fine";
 }
 
 /** The status without a daemon, from the work folder. */
@@ -183,7 +189,10 @@ interface DaemonAnswer {
   readonly body: string;
 }
 
-/** `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. */
+/**
+ * `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. Throws
+ * `DAEMON_UNREACHABLE` if this user may not use the socket.
+ */
 export async function requestDaemon(
   http: HttpSettings | undefined,
   path: string,
@@ -204,7 +213,11 @@ export async function requestDaemon(
   })
     .once("error", reject)
     .end();
-  return promise.catch(() => undefined);
+  return promise.catch((cause: unknown) => {
+    const fault = new Fault("DAEMON_UNREACHABLE", { cause });
+    if (isPermissionFault(fault)) throw fault;
+    return undefined;
+  });
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

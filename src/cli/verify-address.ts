@@ -13,7 +13,8 @@ import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import type { Outcome } from "./exit-codes.ts";
 import { runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
@@ -32,8 +33,8 @@ const TRIES = 3;
 const HELP = `
 For mailboxes whose client id is not registered with the service. The service mails a code to the address; enter it
 on the terminal, or pass it on standard input. Inlet exchanges it for a token, which it keeps in the state folder for the
-daemon, even a running one. When the token expires, repeat the command. If only systemd gives the client id to the
-daemon, let root name its unit.
+daemon, even a running one. Repeat the command before the token ends: inlet status and notifications remind you.
+If only systemd gives the client id to the daemon, let root name its unit.
 
   inlet verify-address orders@example.com
   sudo inlet verify-address orders@example.com --unit inlet
@@ -86,7 +87,7 @@ async function verifyAddress(
     await redeem(context, mailbox, options, (code) =>
       asOwnerOf(settings.state, () => tokens.redeem(code, context.stop)),
     );
-    const until = tokens.validUntilMs;
+    const until = tokens.facts?.validUntilMs;
     const validUntil = until === undefined ? undefined : new Date(until).toISOString();
     if (options.json) printJson(context, { mailbox: name, email, verified: true, validUntil });
     else

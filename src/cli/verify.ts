@@ -5,7 +5,7 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
-import type { Context, Outcome, Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
 import {
   type CheckedFolder,
   checkFolder,
@@ -14,6 +14,7 @@ import {
   findItsManifest,
   findWithoutManifest,
 } from "./delivered-folder.ts";
+import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { gather, invalid } from "./options.ts";
 import { formatJson, type Progress, printable, say, startProgress, writeOut } from "./printing.ts";
 
@@ -35,7 +36,7 @@ until they are picked up.
   extra       there, but not delivered by Inlet; permit it with --allow
   unreadable  this user may not read it, or the disk fails
 
-The exit code is 3 if anything differs. A user who can change the files can also change the manifest and the sums beside
+A user who can change the files can also change the manifest and the sums beside
 them. To detect that, keep a copy of SHA256SUMS elsewhere.
 
   inlet verify /srv/inbox
@@ -58,6 +59,7 @@ export function define(command: Command, run: Run): void {
     .action((folders: string[], options: VerifyOptions) =>
       run((context) => verifyFolders(context, folders, options)),
     );
+  addExitCodes(command, { fine: "everything is as it was delivered", attention: "something differs" });
 }
 
 async function verifyFolders(

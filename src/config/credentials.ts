@@ -102,9 +102,9 @@ export function resolveProgram(
 
 async function check(form: SecretForm, path: KeyPath, draft: Draft, rule: SecretRule): Promise<void> {
   const reading = await readSecret(form, draft.env, new AbortController().signal);
-  const why = "why" in reading ? reading.why : rule(reading.secret);
+  const { why, cause } = "why" in reading ? reading : { why: rule(reading.secret) };
   const key = form.kind === "text" ? path : [...path, form.kind];
-  if (why !== undefined) draft.problems.add(key, `${describeSecret(form)} ${why}`);
+  if (why !== undefined) draft.problems.add(key, `${describeSecret(form)} ${why}`, undefined, cause);
   if (form.kind === "file") await warnOfReaders(form.path, path, draft);
 }
 
@@ -147,7 +147,10 @@ export async function readPem(given: Given<string> | undefined, draft: Draft): P
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
     draft.problems.add(given.path, `${file} is not a PEM file: it has no line -----BEGIN …-----`);
   } catch (error) {
-    draft.problems.add(given.path, `${file} cannot be read (${codeOf(error)})`);
+    const code = codeOf(error);
+    // A private key is a secret.
+    if (!draft.ignoreSecrets || code !== "EACCES")
+      draft.problems.add(given.path, `${file} cannot be read (${code})`, undefined, error);
   }
   return undefined;
 }

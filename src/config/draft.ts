@@ -42,6 +42,7 @@ interface Problem {
   readonly path: string;
   readonly place: Place | undefined;
   readonly text: string;
+  readonly cause: unknown;
 }
 
 const MAX_SHOWN_CHARACTERS = 80;
@@ -54,10 +55,10 @@ export class Problems {
     this.#placeOf = placeOf;
   }
 
-  /** `message` never holds a secret. A repeated problem is added once. */
-  add(path: KeyPath, message: string, place: Place | undefined = this.#placeOf(path)): void {
+  /** `message` never holds a secret. A repeated problem is added once. `cause`: an error of the system. */
+  add(path: KeyPath, message: string, place: Place | undefined = this.#placeOf(path), cause?: unknown): void {
     const key = formatPath(path);
-    const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}` };
+    const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}`, cause };
     const line = formatProblem(problem);
     if (!this.#found.some((known) => formatProblem(known) === line)) this.#found.push(problem);
   }
@@ -70,12 +71,13 @@ export class Problems {
     return this.#found.length === 0;
   }
 
-  /** Throws one `CONFIG_INVALID` that lists all problems, in the order of the file. */
+  /** Throws one `CONFIG_INVALID` that lists all problems, in the order of the file. It has a cause if all have one. */
   throwIfAny(): void {
     if (this.isEmpty) return;
     const lines = this.#found.toSorted((a, b) => inFileOrder(a.place, b.place)).map(formatProblem);
     const detail = lines.length === 1 ? lines.join() : `${lines.length} problems\n${lines.join("\n")}`;
-    throw new Fault("CONFIG_INVALID", { detail });
+    const causes = this.#found.map(({ cause }) => cause);
+    throw new Fault("CONFIG_INVALID", { detail, cause: causes.includes(undefined) ? undefined : causes[0] });
   }
 }
 

@@ -59,6 +59,8 @@ const KeptToken = v.object({
   obtained: v.number(),
   /** In milliseconds since the epoch. Missing if the service did not send it. */
   validUntil: v.exactOptional(v.number()),
+  /** A person obtained it with a mailed code. */
+  byCode: v.exactOptional(v.literal(true)),
 });
 
 type KeptToken = v.InferOutput<typeof KeptToken>;
@@ -97,9 +99,8 @@ export async function loadTokenStores(): Promise<(folder: string) => TokenStore>
     return {
       read(name) {
         try {
-          const { token, obtained, validUntil } = open(name).store;
-          if (token === undefined || obtained === undefined) return undefined;
-          return validUntil === undefined ? { token, obtained } : { token, obtained, validUntil };
+          const { token, obtained, ...others } = open(name).store;
+          return token === undefined || obtained === undefined ? undefined : { token, obtained, ...others };
         } catch {
           return undefined;
         }

@@ -19,8 +19,13 @@ export type SecretForm =
   | { readonly kind: "credential"; readonly name: string }
   | { readonly kind: "command"; readonly argv: readonly [string, ...string[]] };
 
-/** The secret, or why it cannot be read; `why` never quotes it. */
-export type SecretReading = { readonly secret: Secret } | { readonly why: string };
+/** Why a secret cannot be read, without quoting it. `cause`: an error of the system. */
+interface Unreadable {
+  readonly why: string;
+  readonly cause?: unknown;
+}
+
+export type SecretReading = { readonly secret: Secret } | Unreadable;
 
 const MAX_SECRET_BYTES = 64 * 1024;
 const COMMAND_TIMEOUT_MS = 30_000;
@@ -37,8 +42,9 @@ export function openSecret(
     read: async (signal) => {
       const reading = await readSecret(form, env, signal, commandTimeoutMs);
       if (signal.aborted) throw new Fault("STOPPED");
-      if ("why" in reading) throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${reading.why}` });
-      return reading.secret;
+      if ("secret" in reading) return reading.secret;
+      const { why, cause } = reading;
+      throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${why}`, cause });
     },
   };
 }
@@ -124,7 +130,9 @@ async function readCredential(name: string, env: Environment): Promise<SecretRea
     };
   }
   const outcome = await readBytes(join(folder, name));
-  return "why" in outcome ? { why: `(${join(folder, name)}) ${outcome.why}` } : decode(outcome, FILE_WORDS);
+  return "why" in outcome
+    ? { ...outcome, why: `(${join(folder, name)}) ${outcome.why}` }
+    : decode(outcome, FILE_WORDS);
 }
 
 /** Reads regular files only: a pipe without a writer would block forever. */
@@ -142,7 +150,7 @@ async function readBytes(path: string): Promise<Outcome> {
     if (length === buffer.length) return { why: "is larger than 64 KiB" };
     return { bytes: buffer.subarray(0, length) };
   } catch (error) {
-    return { why: describeSystemError(error) };
+    return { why: describeSystemError(error), cause: error };
   }
 }
 
@@ -170,7 +178,7 @@ function fromText(text: string, whyEmpty: string): SecretReading {
   return text === "" ? { why: whyEmpty } : { secret: new Secret(text) };
 }
 
-type Outcome = { readonly bytes: Uint8Array } | { readonly why: string };
+type Outcome = { readonly bytes: Uint8Array } | Unreadable;
 
 /**
  * Runs a program without a shell, and returns its standard output. Standard error is dropped, because it may quote a

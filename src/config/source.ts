@@ -106,13 +106,13 @@ async function isPresent(file: string): Promise<boolean> {
   } catch (error) {
     if (error instanceof Fault) throw error;
     if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return false;
-    throw unreadable(file, `cannot be read (${codeOf(error)})`);
+    throw unreadable(file, `cannot be read (${codeOf(error)})`, error);
   }
 }
 
 async function readDocument(file: string): Promise<{ document: ConfigDocument; digest: string }> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
-    throw unreadable(file, `cannot be read (${codeOf(error)})`);
+    throw unreadable(file, `cannot be read (${codeOf(error)})`, error);
   });
   if (text.includes("\ufffd")) throw unreadable(file, "is not UTF-8 text");
   // The YAML parser is loaded only for a file.
@@ -147,8 +147,8 @@ function findPlace(
   return { name: file ?? "the environment" };
 }
 
-function unreadable(file: string, why: string): Fault {
-  return new Fault("CONFIG_INVALID", { detail: `${file} ${why}` });
+function unreadable(file: string, why: string, cause?: unknown): Fault {
+  return new Fault("CONFIG_INVALID", { detail: `${file} ${why}`, cause });
 }
 
 function nothingFound(candidates: readonly string[]): Fault {

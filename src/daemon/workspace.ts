@@ -17,7 +17,14 @@ import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
-import { demandKnownFormat, demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
+import {
+  demandKnownFormat,
+  demandWork,
+  findExposed,
+  findExposedState,
+  memoryOf,
+  rememberWork,
+} from "../inbox/work-folder.ts";
 import { openLedger } from "../ledger/open.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -54,7 +61,8 @@ export async function openWorkspace(
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
-  for (const folder of await findExposed(work)) emit({ type: "work-exposed", folder });
+  for (const folder of await findExposed(work)) emit({ type: "folder-exposed", of: "work", folder });
+  for (const folder of await findExposedState(state)) emit({ type: "folder-exposed", of: "state", folder });
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   const membership = scope.use(await joinMembers(work, state, process), (joined) => joined.leave());
   const { temporary, staging } = new LedgerPaths(work);

@@ -46,7 +46,7 @@ export async function pollMailbox(
   const beganMs = clock.now();
   const pollFacts = () => ({
     tookMs: clock.now() - beganMs,
-    tokenValidUntilMs: state.tokens.validUntilMs,
+    token: state.tokens.facts,
   });
   try {
     const either = AbortSignal.any([signal, deadline.signal]);

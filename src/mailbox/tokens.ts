@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
+import type { TokenFacts } from "../model/token.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 
@@ -17,6 +18,8 @@ interface KeptToken {
   readonly obtained: number;
   /** Missing if the service did not give it. */
   readonly validUntil?: number;
+  /** A person obtained it with a mailed code. */
+  readonly byCode?: true;
 }
 
 /** Keeps tokens over restarts. Other processes may use the same tokens. */
@@ -54,9 +57,11 @@ export class Tokens {
     this.#clock = clock;
   }
 
-  /** When the token in use expires; `undefined` if that is not known. */
-  get validUntilMs(): number | undefined {
-    return this.#current?.validUntil;
+  /** The token in use; `undefined` if its end is not known. */
+  get facts(): TokenFacts | undefined {
+    const { obtained = 0, validUntil, byCode } = this.#current ?? {};
+    if (validUntil === undefined) return undefined;
+    return { obtainedMs: obtained, validUntilMs: validUntil, isByCode: byCode === true };
   }
 
   /** Runs `work` with the verified address, and once more with a new token if the token is refused. */
@@ -79,7 +84,9 @@ export class Tokens {
   async #address(signal: AbortSignal): Promise<VerifiedAddress> {
     const { email } = this.#mailbox;
     if (this.#configured !== undefined) return { email, token: await this.#configured.read(signal) };
-    this.#current ??= this.#store.read(this.#name);
+    // A person may have renewed a token that Inlet cannot renew.
+    if (this.#current === undefined || this.#current.byCode)
+      this.#current = this.#store.read(this.#name) ?? this.#current;
     if (this.#current === undefined || this.#isStale(this.#current)) await this.#renew(signal);
     return { email, token: new Secret(this.#current?.token ?? "") };
   }
@@ -104,8 +111,12 @@ export class Tokens {
       .catch((error: unknown) => {
         throw code === undefined ? withRemedy(error, this.#mailbox) : error;
       });
-    const kept = { token: token.reveal(), obtained: this.#clock.now() };
-    this.#current = validUntil === undefined ? kept : { ...kept, validUntil: validUntil.getTime() };
+    this.#current = {
+      token: token.reveal(),
+      obtained: this.#clock.now(),
+      ...(validUntil === undefined ? {} : { validUntil: validUntil.getTime() }),
+      ...(code === undefined ? {} : { byCode: true }),
+    };
     await this.#store.write(this.#name, this.#current);
   }
 }

@@ -5,6 +5,7 @@ import type { Expectation, Mailbox } from "./mailbox.ts";
 import type { Act, Actor, Order, PasswordNotice } from "./order.ts";
 import type { Broken } from "./promise.ts";
 import type { TransferRecord } from "./record.ts";
+import type { TokenFacts } from "./token.ts";
 
 export type DaemonEvent = TransferEvent | MailboxEvent | HandoffEvent | NotifyEvent | ProcessEvent;
 
@@ -48,7 +49,7 @@ type MailboxEvent =
       readonly discovered: number;
       readonly unusable: number;
       readonly tookMs: number;
-      readonly tokenValidUntilMs: number | undefined;
+      readonly token: TokenFacts | undefined;
     }
   /** `isFirst`: the poll before succeeded, or there was none. `waitMs`: the next poll comes no sooner. */
   | {
@@ -58,7 +59,7 @@ type MailboxEvent =
       readonly isFirst: boolean;
       readonly waitMs: number;
       readonly tookMs: number;
-      readonly tokenValidUntilMs: number | undefined;
+      readonly token: TokenFacts | undefined;
     }
   /** `fault`: why the last poll before this one failed. */
   | {
@@ -163,8 +164,8 @@ type ProcessEvent =
   /** A client id was created. The service's administrator has to register it. */
   | { readonly type: "client-id-created"; readonly origin: string; readonly path: string }
   | { readonly type: "record-damaged"; readonly path: string; readonly reason: string }
-  /** Other users may write this folder: they could replace the work folder, or files in it. */
-  | { readonly type: "work-exposed"; readonly folder: string }
+  /** Other users may write this folder: they could replace files in the work folder or the state folder. */
+  | { readonly type: "folder-exposed"; readonly of: "work" | "state"; readonly folder: string }
   /** Something that a crash left behind cannot be cleaned up. */
   | { readonly type: "recovery-failed"; readonly fault: Fault }
   /** Intake pauses. Not repeated until `disk-has-room`. */

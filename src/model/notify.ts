@@ -15,6 +15,7 @@ export const NOTICE_KINDS = [
   "not-picked-up",
   "handoff",
   "service",
+  "verification",
   "disk",
   "queue",
   "configuration",

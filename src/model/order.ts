@@ -92,8 +92,9 @@ interface CommandOptions {
 
 /** A command to type in a shell, quoted where necessary. */
 export function commandFor(
-  action: Action | "password" | "show",
-  trackingId: string,
+  action: Action | "password" | "show" | "verify-address",
+  /** A tracking-id, or the mailbox to verify. */
+  subject: string,
   { config, mailbox, onceMore }: CommandOptions = {},
 ): string {
   const options = [
@@ -101,8 +102,8 @@ export function commandFor(
     ...(mailbox === undefined ? [] : ["--mailbox", quote(mailbox)]),
     ...(onceMore ? ["--once-more"] : []),
   ];
-  const word = quote(trackingId);
-  return ["inlet", action, ...options, ...(isPlain(trackingId) ? [word] : ["--", word])].join(" ");
+  const word = quote(subject);
+  return ["inlet", action, ...options, ...(isPlain(subject) ? [word] : ["--", word])].join(" ");
 }
 
 function isPlain(text: string): boolean {

@@ -41,8 +41,8 @@ interface Words {
   /** It happens to the daemon as a whole: no count. */
   readonly isSingle?: true;
   readonly todo: string;
-  /** The command for each transfer. */
-  readonly command?: Action | "password" | "show";
+  /** The command for each transfer, or for each mailbox. */
+  readonly command?: Action | "password" | "show" | "verify-address";
   /** The command that lists all transfers of this kind. */
   readonly list?: string;
 }
@@ -115,6 +115,13 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     many: "services fail",
     over: { one: "service works again", many: "services work again" },
     todo: "Run inlet doctor: it checks the service and each mailbox.",
+    list: "status",
+  },
+  verification: {
+    one: "address has to be verified again",
+    many: "addresses have to be verified again",
+    todo: "The service mails a code to the address. Type it after the command.",
+    command: "verify-address",
     list: "status",
   },
   disk: {
@@ -233,9 +240,11 @@ function formatCommand(
   { mailbox, trackingId }: Notice,
   origin: MessageOrigin,
 ): string[] {
-  if (trackingId === undefined) return [];
-  const options = { config: origin.config, ...(origin.hasSeveralMailboxes ? { mailbox } : {}) };
-  const line = commandFor(command, trackingId, options);
+  const isOfMailbox = command === "verify-address";
+  const subject = isOfMailbox ? mailbox : trackingId;
+  if (subject === undefined) return [];
+  const isNamed = origin.hasSeveralMailboxes && !isOfMailbox;
+  const line = commandFor(command, subject, { config: origin.config, ...(isNamed ? { mailbox } : {}) });
   // A tracking-id with characters that are spelt out cannot be copied.
   return [`      ${neutralize(line) === line ? line : commandWith("list", origin)}`];
 }

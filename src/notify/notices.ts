@@ -16,6 +16,7 @@ import {
   type TransferRecord,
   waitsForPerson,
 } from "../model/record.ts";
+import { describeRenewal, findRenewal, type Renewal } from "../model/token.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
 const Text = v.exactOptional(v.string());
@@ -161,9 +162,10 @@ const OF_EVENTS: {
     const [cause, waitMs] = isBrief ? ["outage", blipMs] : [fault.code, 0];
     return [{ type: "failed", mailbox, service, cause, atMs: nowMs, waitMs, ...textsOf(fault) }];
   },
-  "poll-succeeded": ({ mailbox, unusable }, { nowMs }) => [
+  "poll-succeeded": ({ mailbox, unusable, token }, { nowMs }) => [
     { type: "polled", mailbox, atMs: nowMs },
     ...(unusable === 0 ? [settle(entriesKey(mailbox))] : []),
+    ...remindOf(mailbox, findRenewal(token, nowMs), nowMs),
   ],
   // Emitted again and again, so that no kill loses one.
   "overdue-listed": ({ overdue }, { nowMs }) =>
@@ -276,6 +278,23 @@ export function isOfService(key: string): boolean {
 /** Notices that are true only while the transfer is open. */
 function openKeys(transfer: TransferKey): string[] {
   return (["password", "refused", "held", "expiring"] as const).map((kind) => keyOf(kind, transfer));
+}
+
+/** Two keys, so that the renewal is reported once more on the last day. */
+function remindOf(mailbox: string, renewal: Renewal | undefined, atMs: number): NoticeChange[] {
+  const first = `verification ${mailbox}`;
+  const last = `${first} last-day`;
+  if (renewal === undefined) return [settle(first, last)];
+  const notice = {
+    kind: "verification",
+    atMs,
+    mailbox: cut(mailbox, MAX_NAME),
+    expires: new Date(renewal.validUntilMs).toISOString(),
+    text: describeRenewal(renewal),
+  } as const;
+  return renewal.isLastDay
+    ? [settle(first), begin({ ...notice, key: last })]
+    : [begin({ ...notice, key: first })];
 }
 
 function entriesKey(mailbox: string): string {

@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { describeFault, type Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
+import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
 import { asStuck, type TransferRecord } from "../model/record.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type TransferStatus,
   type Trouble,
 } from "../model/status.ts";
+import { describeRenewal, type Renewal } from "../model/token.ts";
 import type { MailboxId } from "../model/transfer.ts";
 import { HandoffBoard } from "./handoff-board.ts";
 import { withHelp } from "./help.ts";
@@ -126,6 +128,7 @@ export class Board {
         ...this.#broken
           .filter(({ kind, isExplained }) => kind !== "poll" && !isExplained)
           .map(describeBroken),
+        ...this.#mailboxes.renewals().map((it) => this.#describeRenewal(it)),
       ],
       overdue: this.#broken.map(({ kind, dueMs }) => ({ kind, since: new Date(dueMs).toISOString() })),
       needsRestart: this.#needsRestart,
@@ -195,6 +198,19 @@ export class Board {
   #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {
     const since = this.#troubles.get(what)?.since ?? new Date(this.#clock.now()).toISOString();
     this.#troubles.set(what, { what, since, code, message, advice });
+  }
+
+  #describeRenewal(renewal: Renewal & { readonly mailbox: string }): Trouble {
+    const { mailbox, sinceMs } = renewal;
+    const { config } = this.#facts;
+    return {
+      what: `mailbox ${mailbox}`,
+      mailboxes: [mailbox],
+      since: new Date(sinceMs).toISOString(),
+      code: "VERIFICATION_ENDS",
+      message: describeRenewal(renewal),
+      advice: `Verify the address again: ${commandFor("verify-address", mailbox, { config })}`,
+    };
   }
 
   #delivered(record: TransferRecord): void {

@@ -6,6 +6,7 @@ import { isWithin, nextChange } from "../base/timetable.ts";
 import type { DaemonEvent, ShownMailbox } from "../model/events.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
 import type { MailboxStatus, Trouble } from "../model/status.ts";
+import { findRenewal, type Renewal, type TokenFacts } from "../model/token.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
 type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly type: Type }>;
@@ -19,7 +20,7 @@ interface Known {
   waitMs?: number;
   lastSuccessMs?: number;
   listed?: number;
-  tokenValidUntilMs?: number | undefined;
+  token?: TokenFacts | undefined;
   trouble?: Trouble | undefined;
   broken?: Broken | undefined;
   unusable?: (Trouble & { readonly entries: number }) | undefined;
@@ -54,11 +55,11 @@ export class MailboxBoard {
     }
   }
 
-  polled({ mailbox, listed, unusable, tokenValidUntilMs }: EventOf<"poll-succeeded">): void {
+  polled({ mailbox, listed, unusable, token }: EventOf<"poll-succeeded">): void {
     const known = this.#known.get(mailboxIdOf(mailbox));
     if (known === undefined) return;
     const nowMs = this.#clock.now();
-    const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, tokenValidUntilMs };
+    const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, token };
     Object.assign(known, { ...facts, trouble: undefined, waitMs: 0 });
     if (unusable === 0) known.unusable = undefined;
   }
@@ -89,14 +90,23 @@ export class MailboxBoard {
     };
   }
 
-  failed({ mailbox, fault, waitMs, tokenValidUntilMs }: EventOf<"poll-failed">): void {
+  /** Mailboxes whose address a person has to verify again soon. */
+  renewals(): (Renewal & { readonly mailbox: string })[] {
+    const nowMs = this.#clock.now();
+    return [...this.#known.values()].flatMap(({ facts, token }) => {
+      const renewal = facts.paused ? undefined : findRenewal(token, nowMs);
+      return renewal === undefined ? [] : [{ ...renewal, mailbox: facts.name }];
+    });
+  }
+
+  failed({ mailbox, fault, waitMs, token }: EventOf<"poll-failed">): void {
     const { code, message, advice } = fault;
     const known = this.#known.get(mailboxIdOf(mailbox));
     if (known === undefined) return;
     const nowMs = this.#clock.now();
     known.lastPollMs = nowMs;
     known.waitMs = waitMs;
-    known.tokenValidUntilMs = tokenValidUntilMs;
+    known.token = token;
     const since = known.trouble?.since ?? new Date(nowMs).toISOString();
     known.trouble = { what: `mailbox ${mailbox}`, mailboxes: [mailbox], since, code, message, advice };
   }
@@ -135,7 +145,7 @@ export class MailboxBoard {
         lastSuccess: isoOf(known.lastSuccessMs),
         nextPoll: paused || lastPollMs === undefined || nextMs <= nowMs ? undefined : isoOf(nextMs),
         listed: known.listed,
-        tokenValidUntil: isoOf(known.tokenValidUntilMs),
+        tokenValidUntil: isoOf(known.token?.validUntilMs),
         overdueSince: isoOf(known.broken?.dueMs),
         quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,
         trouble: this.#troubleOf(known),

@@ -219,10 +219,16 @@ export class Metrics {
     each("inlet_mailbox_poll_interval_seconds", "How often it is polled.", ({ pollSeconds, paused }) =>
       paused ? undefined : pollSeconds,
     );
-    each("inlet_expected_missing", "Expected transfers that did not arrive.", ({ name }) => {
-      const ofMailbox = this.#status.troubles.filter(({ what }) => what === `mailbox ${name}`);
-      return ofMailbox.filter(({ code }) => code === "ARRIVAL_MISSED").length;
-    });
+    const troublesOf = (name: string, wanted: string) =>
+      this.#status.troubles.filter(({ what, code }) => what === `mailbox ${name}` && code === wanted).length;
+    each("inlet_expected_missing", "Expected transfers that did not arrive.", ({ name }) =>
+      troublesOf(name, "ARRIVAL_MISSED"),
+    );
+    each(
+      "inlet_mailbox_verification_ends",
+      "1 where a person has to verify the address again.",
+      ({ name, paused }) => (paused ? undefined : troublesOf(name, "VERIFICATION_ENDS")),
+    );
     each("inlet_mailbox_token_valid_seconds", "For how long the token is valid.", ({ tokenValidUntil }) =>
       tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - clock.now()) / 1000,
     );

@@ -182,7 +182,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     for (const args of [...commands, ["discard", "t1", "--yes"]]) {
       const options = { user: OTHER_USER, input: "x" };
       const { exitCode, stderr } = await runProgram([...args, "--config", config], options);
-      expect([exitCode, stderr]).toEqual([2, expect.stringContaining("This user may not do that here")]);
+      expect([exitCode, stderr]).toEqual([5, expect.stringContaining("This user may not read or act here")]);
       expect(stderr).toMatch(
         /inbox\/\.inlet\S* belongs to root and the group root, mode 0700, and the command runs as nobody/,
       );
@@ -226,7 +226,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     ]);
     daemon.kill();
     await once(daemon, "exit");
-    expect((await inlet("list")).exitCode).toBe(2);
+    expect((await inlet("list")).exitCode).toBe(5);
   });
 
   test("is refused by a daemon whose console is read-only", async () => {
@@ -240,7 +240,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     const inlet = (...args: string[]) => runProgram([...args, "--config", config], { user: OTHER_USER });
     await expect.poll(async () => (await inlet("list")).stdout).toMatch(/quarantined.*t1/);
     const refused = await inlet("discard", "t1", "--yes");
-    expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining("refuses")]);
+    expect([refused.exitCode, refused.stderr]).toEqual([5, expect.stringContaining("refuses")]);
   });
 });
 

@@ -193,7 +193,7 @@ describe("the configuration", () => {
     const skipped = findings.filter(({ status }) => status === "skipped");
     const areas = ["folders", "file system", "queue", "service", "notifications", "daemon"];
     expect(skipped.map(({ area }) => area)).toEqual(areas);
-    expect(skipped[0]?.detail).toBe("the configuration is not valid");
+    expect(skipped[0]?.detail).toBe("the configuration could not be loaded");
   });
 
   test("has a warning if others can read its secrets, and a failure if a secret cannot be read", async () => {

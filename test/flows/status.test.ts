@@ -56,7 +56,10 @@ describe("inlet status", () => {
     daemon.kill("SIGTERM");
     await once(daemon, "exit");
     const alone = await runProgram(["status", "--config", config]);
-    expect(alone.stdout).toContain("1 transfer needs attention");
+    expect([alone.exitCode, alone.stdout]).toEqual([
+      4,
+      expect.stringContaining("1 transfer needs attention"),
+    ]);
   });
 
   test("needs no secret, and reports the health of a daemon whose new configuration was refused", async () => {
@@ -136,7 +139,8 @@ describe("inlet status", () => {
     expect([asJson.exitCode, live, daemon.pid, daemon.startedAt]).toEqual([4, false, undefined, undefined]);
     await runProgram(["once", "--config", config]);
     const { exitCode, stdout } = await runProgram(["status", "--config", config]);
-    expect(exitCode).toBe(3);
+    expect(exitCode).toBe(4);
+    expect(stdout).toMatch(/^No daemon answers at http\.listen\.\n3 transfers need attention\n/);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toContain("wrong from anna@supplier.example: in quarantine");
     for (const action of ["retry", "release", "discard"]) {

@@ -3,11 +3,21 @@ import { once } from "node:events";
 import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { Secret } from "../../src/base/secret.ts";
+import { loadTokenStores } from "../../src/config/memory.ts";
+import { Tokens } from "../../src/mailbox/tokens.ts";
+import type { Status } from "../../src/model/status.ts";
 import { callCommand } from "../support/command.ts";
+import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { type Installation, install } from "../support/installation.ts";
+import { byWebhook, groupsOf } from "../support/notify.ts";
 import { converse, runProgram, startProgram } from "../support/program.ts";
-import { transferPlan } from "../support/service.ts";
-import { MAILBOX } from "../support/settings.ts";
+import { accept, openReceiver } from "../support/receiver.ts";
+import { openTestService, openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
+
+const DAY_MS = 86_400_000;
 
 test("asks for the code without showing it, again after a typing error; a running daemon then continues", async () => {
   const { config, simulator, inbox } = await unregistered();
@@ -84,6 +94,75 @@ test("refuses to obtain a token that a configured one would hide", async () => {
   expect(refusal).not.toContain("a-token");
   expect(simulator.mails()).toEqual([]);
 });
+
+test("I7 nothing silent: a verification that only a person can renew is a problem before it ends, and is reported twice", async () => {
+  const simulator = await openTestSimulator({ tokenSeconds: (30 * DAY_MS) / 1000 });
+  const receiver = await openReceiver(accept);
+  const stranger = new Secret("S".repeat(64));
+  const byCode = mailboxSettings({ url: simulator.url, clientId: stranger.reveal() });
+  // Inlet renews the token of this mailbox by itself.
+  const registered = mailboxSettings(simulator, { name: "registered", email: "registered@example.com" });
+  const found = { source: "/srv/other.yaml", http: pageSettings() };
+  const settings = await daemonSettings([byCode, registered], {
+    ...found,
+    notify: [byWebhook(receiver.url)],
+  });
+  const { now, move } = movable(simulator);
+  const verify = async () => {
+    const service = openTestService(simulator, { clientId: stranger });
+    await service.mailVerificationCode(MAILBOX, SIGNAL);
+    const folder = join(settings.state, "tokens");
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const store = (await loadTokenStores())(folder);
+    const code = new Secret(simulator.mails().at(-1)?.code ?? "");
+    await new Tokens(byCode, service, undefined, store, { now }).redeem(code, SIGNAL);
+  };
+  await verify();
+  const daemon = startDaemon(settings, { clock: { now } });
+  const read = async () => (await (await fetch(`${await daemon.page}api/status`)).json()) as Status;
+  const troubles = async () => (await read()).troubles;
+  const isPolled = ({ mailboxes }: Status) => mailboxes.every((it) => it.lastSuccess !== undefined);
+  await expect.poll(async () => isPolled(await read())).toBe(true);
+  expect(await troubles()).toEqual([]);
+  move(23.5 * DAY_MS);
+  await expect.poll(troubles).toEqual([
+    {
+      what: `mailbox ${MAILBOX}`,
+      mailboxes: [MAILBOX],
+      since: expect.any(String),
+      code: "VERIFICATION_ENDS",
+      message: expect.stringContaining("only a person can renew it"),
+      advice: expect.stringContaining(`inlet verify-address --config /srv/other.yaml ${MAILBOX}`),
+    },
+  ]);
+  const figures = await (await fetch(`${await daemon.page}metrics`)).text();
+  expect(figures).toContain(`inlet_mailbox_verification_ends{mailbox="${MAILBOX}"} 1`);
+  expect(figures).toContain('inlet_mailbox_verification_ends{mailbox="registered"} 0');
+  const reminders = () => groupsOf(receiver).filter(({ kind }) => kind === "verification");
+  await expect.poll(reminders).toMatchObject([{ count: 1, first: [{ mailbox: MAILBOX }] }]);
+  move(5.8 * DAY_MS);
+  await expect.poll(reminders).toHaveLength(2);
+  const polls = simulator.totals().received;
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 20);
+  expect(reminders()).toHaveLength(2);
+  await verify();
+  await expect.poll(troubles).toEqual([]);
+  // The next token is reported again in its turn.
+  move(24 * DAY_MS);
+  await expect.poll(reminders).toHaveLength(3);
+});
+
+/** A clock that the test moves, together with that of the service. */
+function movable(simulator: Simulator) {
+  let aheadMs = 0;
+  return {
+    now: () => Date.now() + aheadMs,
+    move(ms: number) {
+      aheadMs += ms;
+      simulator.advance(ms / 1000);
+    },
+  };
+}
 
 /** Without a configured client id: the daemon creates one, which the service does not know. */
 async function unregistered(service: Record<string, unknown> = {}): Promise<Installation> {

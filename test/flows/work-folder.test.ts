@@ -1,6 +1,6 @@
 /** I2 once, I5 no escape: changes to the work folder by other users who may write its parent. */
 import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
@@ -134,6 +134,36 @@ describe("a missing work folder", () => {
     await rename(settings.work, work);
     expect((await runOnce({ ...settings, work })).changes).toEqual([]);
   });
+});
+
+test("a state folder in which every user may write is in the log and in the findings of the doctor", async () => {
+  const { config, state } = await install();
+  await mkdir(state);
+  await chmod(state, 0o777);
+  const once = await runProgram(["once", "--config", config]);
+  expect([once.exitCode, once.stderr]).toEqual([0, expect.stringContaining("protect the state folder")]);
+  const doctor = await runProgram(["doctor", "--config", config]);
+  const named = `${state} can be changed by every user of this machine`;
+  expect([doctor.exitCode, doctor.stdout]).toEqual([2, expect.stringContaining(named)]);
+});
+
+test("each folder in which every user could replace tokens or passwords is reported at the start", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const { state } = settings;
+  const tokens = join(state, "tokens");
+  await runOnce(settings);
+  for (const [folder, mode, reports] of [
+    [dirname(state), 0o777, [`exposed: ${dirname(state)}`]],
+    [dirname(state), 0o1777, []],
+    [state, 0o1777, [`exposed: ${state}`]],
+    [state, 0o775, []],
+    [tokens, 0o703, [`exposed: ${tokens}`]],
+  ] as const) {
+    await chmod(folder, mode);
+    expect((await runOnce(settings)).reports).toEqual(reports);
+    await chmod(folder, 0o700);
+  }
 });
 
 test("a parent of the work folder that others may write is reported at the start", async () => {

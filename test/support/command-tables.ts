@@ -1,12 +1,19 @@
 /** The usage and the options of every command, as Markdown, from the definitions that the program itself parses with. */
 import type { Argument, Command, Option } from "commander";
+import { EXIT_CODES, exitCodesOf } from "../../src/cli/exit-codes.ts";
 import { describeProgram } from "../../src/cli/program.ts";
 
-/** By the name of the command. */
+/** By the name of the command, and `exit-codes`: the codes of all commands. */
 export async function describeCommands(): Promise<Record<string, string>> {
   const program = await defineAll();
   const shown = program.commands.filter((command) => command.name() !== "help");
-  return Object.fromEntries(shown.map((command) => [command.name(), describeCommand(command)]));
+  return {
+    "exit-codes": codeTable(
+      "exit code",
+      Object.values(EXIT_CODES).map(({ code, meaning }) => [code, meaning]),
+    ),
+    ...Object.fromEntries(shown.map((command) => [command.name(), describeCommand(command)])),
+  };
 }
 
 /** The program with all commands defined. Parsing prints nothing. */
@@ -28,6 +35,8 @@ function describeCommand(command: Command): string {
     table(["option", "meaning"], command.options.map(rowOfOption)),
     table(["operation", "meaning"], operations.map(rowOfOperation)),
     table(["argument or option", "operations", "meaning"], rowsOfDetails(operations)),
+    codeTable("exit code", exitCodesOf(command)),
+    ...operations.map(({ path, command: it }) => codeTable(`exit code of \`${path}\``, exitCodesOf(it))),
   ];
   const usage = `\`inlet ${command.name()} ${command.usage()}\``;
   return [`Usage: ${usage}`, ...parts.filter((part) => part !== "")].join("\n\n");
@@ -52,6 +61,13 @@ function operationsOf(command: Command, before: readonly string[] = []): Operati
 function table(columns: readonly string[], rows: readonly string[]): string {
   const head = [`| ${columns.join(" | ")} |`, `|${"---|".repeat(columns.length)}`];
   return rows.length === 0 ? "" : [...head, ...rows].join("\n");
+}
+
+function codeTable(title: string, codes: readonly (readonly [code: number, meaning: string])[]): string {
+  return table(
+    [title, "meaning"],
+    codes.map(([code, meaning]) => `| ${code} | ${meaning} |`),
+  );
 }
 
 function rowOfArgument(argument: Argument): string {

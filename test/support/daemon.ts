@@ -115,7 +115,7 @@ export function startDaemon(
     "recipients-refused": ({ fault }) => void reports.push(`${fault.code}: ${fault.message}`),
     "notify-failed": ({ kind, notices, fault }) =>
       void reports.push(`${kind}: ${fault.code}: ${notices} notices: ${fault.message}`),
-    "work-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),
+    "folder-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),
     "recovery-failed": ({ fault }) => void reports.push(`left over: ${fault.message}`),
     "folder-removed": ({ delivered, after }) =>
       void handoffs.push(`${delivered.trackingId}: removed after ${after}`),

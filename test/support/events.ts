@@ -11,7 +11,7 @@ export function pollSucceeded(facts: Partial<EventOf<"poll-succeeded">>): EventO
     discovered: 0,
     unusable: 0,
     tookMs: 1,
-    tokenValidUntilMs: undefined,
+    token: undefined,
     ...facts,
   };
 }
@@ -25,7 +25,7 @@ export function pollFailed(
     isFirst: true,
     waitMs: 0,
     tookMs: 1,
-    tokenValidUntilMs: undefined,
+    token: undefined,
     ...facts,
   };
 }

@@ -16,7 +16,8 @@ import { SUPPLIER } from "../../simulator/demo.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { asFault, describeFault } from "../../src/base/faults.ts";
-import type { Context, Outcome } from "../../src/cli/context.ts";
+import type { Context } from "../../src/cli/context.ts";
+import { EXIT_CODES, type Outcome } from "../../src/cli/exit-codes.ts";
 import { callCommand } from "./command.ts";
 import { essentialProgram, installProgram } from "./debian.ts";
 import { makeFolder, runCommand } from "./program.ts";
@@ -45,17 +46,12 @@ export interface PageOptions {
   readonly typed: Readonly<Record<string, (simulator: Simulator) => string | undefined>>;
 }
 
-const EXIT: Readonly<Record<Outcome, number>> = {
-  fine: 0,
-  failed: 1,
-  usage: 2,
-  attention: 3,
-  unreachable: 4,
-  interrupted: 130,
+/** Outcomes besides success: the transfers of a page show what needs a person, and a page may have no daemon. */
+const EXPECTED: Readonly<Record<string, readonly Outcome[]>> = {
+  init: ["attention"],
+  once: ["attention"],
+  status: ["attention", "unreachable"],
 };
-
-/** These may say that a person has to act: the transfers of a page are there to show that. */
-const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["init", "once", "status"]);
 
 /** Commands that run until they are stopped, and what they print when they are ready. */
 const UNTIL_STOPPED: Readonly<Record<string, string>> = { run: '"msg":"ready"', simulate: '"clientId"' };
@@ -223,8 +219,8 @@ async function perform(
   try {
     const given = { stdin } as unknown as Context;
     const { outcome, stdout, stderr } = await callCommand(call.args, call.env, given);
-    const isExpected = outcome === "attention" && MAY_NEED_A_PERSON.has(name);
-    return { exitCode: isExpected ? 0 : EXIT[outcome], stdout, stderr };
+    const isExpected = EXPECTED[name]?.includes(outcome) === true;
+    return { exitCode: isExpected ? 0 : EXIT_CODES[outcome].code, stdout, stderr };
   } catch (error) {
     if (error instanceof CommanderError)
       return { exitCode: error.exitCode, stdout: "", stderr: error.message };

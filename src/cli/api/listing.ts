@@ -19,7 +19,8 @@ import type {
   TransferAccess,
   VerifiedAddress,
 } from "../../service/port.ts";
-import type { Context, Outcome, Run } from "../context.ts";
+import type { Context, Run } from "../context.ts";
+import type { Outcome } from "../exit-codes.ts";
 import { wholeNumber } from "../options.ts";
 import { type Column, printable, printRows, say, writeOut } from "../printing.ts";
 import { type ApiOptions, addOperation, addTransferOperation, type Call } from "./operation.ts";

@@ -5,7 +5,8 @@ import { loadService } from "../../config/load.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden, readPassword } from "../asking.ts";
 import { openClient, throwawayClientId } from "../client.ts";
-import type { Context, Outcome, Run } from "../context.ts";
+import type { Context, Run } from "../context.ts";
+import type { Outcome } from "../exit-codes.ts";
 import { invalid } from "../options.ts";
 
 const NO_CLIENT_ID =

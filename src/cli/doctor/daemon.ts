@@ -3,11 +3,12 @@ import { once } from "node:events";
 import { lstat, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { systemCode } from "../../base/faults.ts";
+import { asFault, Fault, systemCode } from "../../base/faults.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { HttpSettings, MailboxSettings, Settings } from "../../config/settings.ts";
 import type { MailboxStatus, Status } from "../../model/status.ts";
+import { explainPermission } from "../permission.ts";
 import { parseStatus, requestDaemon } from "../status.ts";
 import type { Findings } from "./findings.ts";
 
@@ -23,7 +24,10 @@ export async function checkDaemon(
     findings.ok(DAEMON, "console", "http.listen is false: there is no console, and no health check");
     return;
   }
-  const answer = await requestDaemon(http, "/api/status", signal);
+  const answer = await requestDaemon(http, "/api/status", signal).catch((error: unknown) =>
+    explainPermission(asFault(error)),
+  );
+  if (answer instanceof Fault) return findings.failWith(DAEMON, "console", answer);
   const status = answer === undefined ? undefined : parseStatus(answer.body);
   const isOurs = status?.daemon.inbox === inbox;
   if (isOurs) {

@@ -1,7 +1,7 @@
 /** The doctor's findings, and the outcome that follows from them. */
 import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
-import type { Outcome } from "../context.ts";
+import { OUTCOME_OF_FAULT, type Outcome } from "../exit-codes.ts";
 
 /** In the order of the checks. */
 export const AREAS = [
@@ -24,40 +24,18 @@ export interface Finding {
   readonly advice?: string | undefined;
 }
 
-/** The remedy of a failure: another configuration or set-up, a person, or a connection. */
-type Failure = "usage" | "attention" | "unreachable";
+/** The remedy of a failure: other rights, another configuration or set-up, a connection, or a person. */
+type Failure = "denied" | "usage" | "unreachable" | "attention";
 
 /** An earlier kind may hide a later one, so it decides the outcome. */
-const WORST_FIRST: readonly Failure[] = ["usage", "unreachable", "attention"];
+const WORST_FIRST: readonly Failure[] = ["denied", "usage", "unreachable", "attention"];
 
-export const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
-  "SERVICE_UNREACHABLE",
-  "SERVICE_TIMEOUT",
-  "CONNECTION_LOST",
-  "TLS_REFUSED",
-  "PROXY_REFUSED",
-  "REDIRECT_REFUSED",
-  "RATE_LIMITED",
-  "SERVER_FAULT",
-  "QUEUE_UNREACHABLE",
-  "MAIL_UNREACHABLE",
-  "MAIL_DEFERRED",
-]);
-
+/** Another configuration or set-up helps, though a command that ends with this fault has simply failed. */
 const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
-  "CONFIG_INVALID",
-  "SECRET_UNREADABLE",
   "DISK_REFUSED",
   "DISK_UNREADABLE",
-  "WORK_NOT_OURS",
-  "INBOX_APART",
   "GROUP_UNKNOWN",
-  "GROUP_REFUSED",
-  "QUEUE_UNSUITABLE",
   "NO_SUCH_ENDPOINT",
-  "MAIL_TLS_REFUSED",
-  "MAIL_LOGIN_REFUSED",
-  "MAIL_REFUSED",
 ]);
 
 /** The service answers, but a person has to change something: a registration, a setting, a secret, or the disk. */
@@ -125,6 +103,7 @@ export class Findings {
 }
 
 function failureOf({ code }: Fault): Failure {
-  if (UNREACHABLE.has(code)) return "unreachable";
-  return MISCONFIGURED.has(code) ? "usage" : "attention";
+  if (MISCONFIGURED.has(code)) return "usage";
+  const outcome = OUTCOME_OF_FAULT[code];
+  return WORST_FIRST.find((failure) => failure === outcome) ?? "attention";
 }

@@ -12,7 +12,13 @@ import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { MAX_NAME_BYTES } from "../../inbox/names.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { canReach } from "../../inbox/reach.ts";
-import { demandWork, findExposed, isExposed } from "../../inbox/work-folder.ts";
+import {
+  demandWork,
+  findExposed,
+  isExposed,
+  isWrittenByAll,
+  TRUSTED_FOLDERS,
+} from "../../inbox/work-folder.ts";
 import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
@@ -69,7 +75,7 @@ async function checkPrivate(findings: Findings, state: string): Promise<void> {
     const detail = `other users may write to ${parent}: they can replace the state folder`;
     findings.warn(FOLDERS, "state", detail, `Choose another state folder, or: chmod +t ${parent}`);
   }
-  for (const name of ["", "passwords", "tokens"]) await checkPrivateFolder(findings, name, state, owner);
+  for (const name of TRUSTED_FOLDERS) await checkPrivateFolder(findings, name, state, owner);
 }
 
 async function checkPrivateFolder(
@@ -96,7 +102,7 @@ async function checkPrivateFolder(
 }
 
 function describeWriters(mode: number): string | undefined {
-  if ((mode & 0o002) !== 0) return "every user of this machine";
+  if (isWrittenByAll(mode)) return "every user of this machine";
   return (mode & 0o020) === 0 ? undefined : "its group";
 }
 

@@ -249,7 +249,7 @@ async function checkMailbox(
   try {
     const query = { page: 1, pageSize: 1, active: true, fields: { trackingId: true } } as const;
     const page = await tokens.use((address) => service.pollReceived(address, query, signal), signal);
-    const until = tokens.validUntilMs;
+    const until = tokens.facts?.validUntilMs;
     const who = name === email ? "" : `${email} is `;
     findings.ok(
       SERVICE,

@@ -12,6 +12,7 @@ test.each([
   [[["configuration", "CONFIG_INVALID"]], "attention"],
   [[["mailbox orders", "TOKEN_REFUSED"]], "attention"],
   [[["mailbox orders", "ARRIVAL_MISSED"]], "attention"],
+  [[["mailbox orders", "VERIFICATION_ENDS"]], "attention"],
   [[["queue", "QUEUE_UNREACHABLE"]], "unreachable"],
   [[["service https://transfer.example.com", "UNREACHABLE"]], "unreachable"],
   [
@@ -26,4 +27,5 @@ test.each([
     ([what, code]) => ({ what, code, since: "", message: "", advice: "" }) satisfies Trouble,
   );
   expect(outcomeOf({ live: true, troubles, totals })).toBe(outcome);
+  expect(outcomeOf({ live: false, troubles, totals })).toBe("unreachable");
 });

@@ -29,6 +29,21 @@ test("so is a newer one, when the one in use is about to end", async () => {
   await poll(daemon);
 });
 
+test("a token is known to need a person only if it comes from a mailed code; a renewed one is used at the next poll", async () => {
+  const { simulator, daemon, person, move } = await setUp();
+  await person.redeem(await mailedCode(simulator), SIGNAL);
+  await poll(daemon);
+  const first = daemon.tokens.facts;
+  expect(first).toMatchObject({ isByCode: true });
+  move(DAY_MS / 2);
+  await person.redeem(await mailedCode(simulator), SIGNAL);
+  await poll(daemon);
+  expect((daemon.tokens.facts?.validUntilMs ?? 0) - (first?.validUntilMs ?? 0)).toBeGreaterThan(DAY_MS / 3);
+  const registered = await setUp({});
+  await poll(registered.daemon);
+  expect(registered.daemon.tokens.facts).toMatchObject({ isByCode: false });
+});
+
 test("the kept token is its owner's alone", async () => {
   const { simulator, person, folder } = await setUp();
   await person.redeem(await mailedCode(simulator), SIGNAL);
@@ -36,11 +51,11 @@ test("the kept token is its owner's alone", async () => {
   expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
 });
 
-/** A mailbox whose client id nobody has registered: a daemon that keeps its tokens, and a person beside it. */
-async function setUp() {
+/** A mailbox, usually with an unregistered client id: a daemon that keeps its tokens, and a person beside it. */
+async function setUp(client: { readonly clientId?: Secret } = { clientId: STRANGER }) {
   const simulator = await openTestSimulator();
   const folder = await makeFolder();
-  const service = openTestService(simulator, { clientId: STRANGER });
+  const service = openTestService(simulator, client);
   let movedMs = 0;
   const clock = { now: () => Date.now() + movedMs };
   const openTokens = await loadTokenStores();

@@ -74,6 +74,13 @@ test("commands name the configuration, quoted for a shell", () => {
   );
 });
 
+test("the command that verifies an address is on its own line, and names only the mailbox", () => {
+  const notice = { kind: "verification", key: "k", atMs: 0, mailbox: "orders@example.com" } as const;
+  const { subject, text } = messageOf([notice], { ...ORIGIN, config: "/srv/inlet.yaml" });
+  expect(subject).toBe("[inlet mail1] 1 address has to be verified again");
+  expect(text).toContain("\n      inlet verify-address --config /srv/inlet.yaml orders@example.com\n");
+});
+
 test("no text of a sender reaches the subject, ends a line, hides or reorders text, or is a link", () => {
   const hostile = fc.oneof(
     fc.string({ unit: "binary", maxLength: 40 }),

@@ -51,6 +51,7 @@ test("a paused mailbox has no overdue poll", async () => {
     'inlet_mailbox_up{mailbox="m"} 1',
     'inlet_mailbox_last_success_seconds{mailbox="m"} 60',
     'inlet_mailbox_poll_interval_seconds{mailbox="m"} 60',
+    'inlet_mailbox_verification_ends{mailbox="m"} 0',
   ]);
   board.listener({
     type: "settings-reloaded",

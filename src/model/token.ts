@@ -1,0 +1,37 @@
+/** The token that proves a mailbox's address, and when a person has to renew it. */
+
+export interface TokenFacts {
+  readonly obtainedMs: number;
+  readonly validUntilMs: number;
+  /** A person obtained it with a mailed code, and Inlet cannot renew it. */
+  readonly isByCode: boolean;
+}
+
+/** The token ends soon, and only a person can renew it. */
+export interface Renewal {
+  /** When the first reminder was due. */
+  readonly sinceMs: number;
+  readonly validUntilMs: number;
+  /** The second reminder is due. A token that lives up to four days has only one. */
+  readonly isLastDay: boolean;
+}
+
+const DAY_MS = 24 * 60 * 60_000;
+/** The first reminder comes when this share of the token's life, or this time, is left, whichever is shorter. */
+const SHARE = 0.25;
+const LONGEST_MS = 7 * DAY_MS;
+
+/** `undefined`: not yet, Inlet renews it, or it has ended. After its end, the poll fails. */
+export function findRenewal(token: TokenFacts | undefined, nowMs: number): Renewal | undefined {
+  if (token === undefined || !token.isByCode) return undefined;
+  const { obtainedMs, validUntilMs } = token;
+  const noticeMs = Math.min((validUntilMs - obtainedMs) * SHARE, LONGEST_MS);
+  const [sinceMs, lastMs] = [validUntilMs - noticeMs, validUntilMs - DAY_MS];
+  if (nowMs < sinceMs || nowMs >= validUntilMs) return undefined;
+  return { sinceMs, validUntilMs, isLastDay: sinceMs < lastMs && nowMs >= lastMs };
+}
+
+export function describeRenewal({ validUntilMs }: Renewal): string {
+  const until = new Date(validUntilMs).toISOString();
+  return `The verification of this address ends at ${until}, and only a person can renew it, with a code that the service mails. Then the mailbox can no longer be polled.`;
+}
