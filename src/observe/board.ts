@@ -1,6 +1,6 @@
 /** The status of the daemon, built from its events. It is bounded, and rebuilt after each start. */
 import type { Clock } from "../base/clock.ts";
-import { describeFault, type Fault } from "../base/faults.ts";
+import { DISK_FAULTS, describeFault, type Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import { asStuck, type TransferRecord } from "../model/record.ts";
 import {
@@ -73,7 +73,9 @@ export class Board {
 
   /** Adds deliveries of earlier runs, newest first, and transfers that were gone lately. */
   recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
-    this.#recent = [...this.#recent, ...deliveries].slice(0, MAX_RECENT);
+    const isNew = ({ mailbox, trackingId, at }: Delivery) =>
+      !this.#recent.some((it) => it.at === at && it.trackingId === trackingId && it.mailbox === mailbox);
+    this.#recent = [...this.#recent, ...deliveries.filter(isNew)].slice(0, MAX_RECENT);
     for (const record of gone) this.#transfers.recall(record);
   }
 
@@ -104,7 +106,7 @@ export class Board {
       troubles: [
         ...this.#troubles.values(),
         ...this.#overdue.map(describeOverdue),
-        ...this.#mailboxes.troubles(),
+        ...this.#mailboxes.troubles().filter((trouble) => !this.#isOfDisk(trouble)),
         ...unusable,
       ],
       needsRestart: this.#needsRestart,
@@ -147,8 +149,11 @@ export class Board {
       "pick-up-overdue": ({ delivered }) => this.#handoffs.notPickedUp(delivered),
       "folder-picked-up": ({ delivered }) => this.#handoffs.pickedUp(delivered),
       "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
-      "disk-full": ({ fault }) => this.#troubleBegan("disk", fault),
-      "disk-has-room": () => this.#troubles.delete("disk"),
+      "disk-failed": ({ fault }) => this.#troubleBegan("disk", fault),
+      "disk-recovered": () => {
+        this.#troubles.delete("disk");
+        this.#mailboxes.resume();
+      },
       "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
       "queue-back": () => this.#troubles.delete("queue"),
       "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
@@ -164,6 +169,11 @@ export class Board {
         this.#troubles.delete("notify");
       },
     };
+  }
+
+  /** Whether the trouble of the disk stands for the trouble of a mailbox. */
+  #isOfDisk({ code }: Trouble): boolean {
+    return this.#troubles.has("disk") && ["POLL_OVERDUE", ...DISK_FAULTS].includes(code ?? "");
   }
 
   #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {

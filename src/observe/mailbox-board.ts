@@ -12,7 +12,7 @@ type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly
 interface Known {
   readonly facts: ShownMailbox;
   /** When its polls began. */
-  readonly sinceMs: number;
+  sinceMs: number;
   lastPollMs?: number;
   /** The pause after a failed poll. */
   waitMs?: number;
@@ -53,6 +53,11 @@ export class MailboxBoard {
       const calm = facts.paused ? { trouble: undefined, unusable: undefined } : {};
       this.#known.set(mailboxIdOf(facts.name), { ...known, ...calm, facts, sinceMs });
     }
+  }
+
+  /** Polls begin again after a pause. */
+  resume(): void {
+    for (const known of this.#known.values()) known.sinceMs = this.#clock.now();
   }
 
   polled({ mailbox, listed, unusable, tokenValidUntilMs }: EventOf<"poll-succeeded">): void {
