@@ -139,6 +139,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
       return outcome;
     }
     opened.parts = undefined;
+    notifier.release();
     if (outcome.code !== "DISK_FULL") closeDisks(outcome);
     await notifier.start();
     await showConsole();

@@ -26,7 +26,7 @@ interface DaemonParts {
   readonly patience: Partial<NotifyPatience> | undefined;
 }
 
-export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "finish" | "close"> {
+export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "finish" | "release" | "close"> {
   /** Identifies this process. */
   readonly process: string;
   /** From now on changes of notices are added to the journal. Returns the function that ends this. */
@@ -83,6 +83,7 @@ export function openNotifier(
     start: () => notifier.start(),
     review: (records) => notifier.review(records),
     finish: () => notifier.finish(),
+    release: () => notifier.release(),
     close: () => notifier.close(),
     attach({ notices }) {
       notices.onBatch = notifier.journalWritten;

@@ -29,13 +29,20 @@ export async function knowFolders(folders: Folders, id: string, temporary: strin
 
 /** Throws if these are no longer the known folders. Changes nothing. */
 export async function demandSame(known: KnownFolders): Promise<void> {
-  const { id, work, state, devices } = known;
-  if ((await readWord(idOf(work))) !== id) {
-    const isInboxHere = (await tryStat(known.inbox))?.dev === devices.work;
-    throw await explainLoss(isInboxHere ? work : known.inbox, devices.work);
-  }
-  if ((await readWord(memoryOf(known))) !== id) throw await explainLoss(state, devices.state);
-  await demandInbox(known, known.inbox);
+  const { inbox, work, state, devices } = known;
+  await demandId(idOf(work), known, async () => {
+    const isInboxHere = (await tryStat(inbox))?.dev === devices.work;
+    return explainLoss(isInboxHere ? work : inbox, devices.work);
+  });
+  await demandId(memoryOf(known), known, () => explainLoss(state, devices.state));
+  await demandInbox(known, inbox);
+}
+
+async function demandId(path: string, { id }: KnownFolders, explain: () => Promise<Fault>): Promise<void> {
+  if ((await readWord(path)) === id) return;
+  const fault = await explain();
+  // The disk may have been mounted meanwhile, and the explanation is wrong then.
+  if ((await readWord(path)) !== id) throw fault;
 }
 
 /** Throws if no file can be created in the work folder or the state folder. */
