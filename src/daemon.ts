@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
-import { asFault, Fault, isOfDisk, systemCode } from "./base/faults.ts";
+import { asFault, Fault } from "./base/faults.ts";
 import { closeDisks } from "./base/machine.ts";
 import { Outage } from "./base/outage.ts";
 import { random } from "./base/random.ts";
@@ -12,7 +12,7 @@ import { Scope } from "./base/scope.ts";
 import { clearInterval, pause, setInterval } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
-import { FolderWatch } from "./daemon/folder-watch.ts";
+import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
 import { withGroups } from "./daemon/groups.ts";
 import { createHandlers, type JobTools } from "./daemon/handlers.ts";
 import { HANDOFF_PATIENCE, openDaemonHandoffs } from "./daemon/handoff.ts";
@@ -22,6 +22,7 @@ import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
 import { type DaemonNotifier, openNotifier } from "./daemon/notify.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
+import { watchPasswords } from "./daemon/password-watch.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
@@ -32,14 +33,12 @@ import type { Host } from "./host/systemd.ts";
 import type { KnownFolders } from "./inbox/needed-folders.ts";
 import type { Ledger } from "./ledger/port.ts";
 import { openExpected } from "./mailbox/expected.ts";
-import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
-import { expiryOf, hasEnded } from "./model/record.ts";
-import { type MailboxId, mailboxIdOf } from "./model/transfer.ts";
+import { expiryOf } from "./model/record.ts";
+import { mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
-import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
 import { openService } from "./service/open.ts";
@@ -163,13 +162,6 @@ async function attempt(options: StartOptions): Promise<DaemonOutcome | Fault> {
     if (!waits) throw fault;
     return fault;
   }
-}
-
-/** Whether a start is repeated. Before the first one has succeeded, a refusal by the disk may be a wrong setting. */
-function mayRecover(fault: Fault, wasOpen: boolean): boolean {
-  if (fault.code === "WORK_LOST") return true;
-  if (!isOfDisk(fault) || wasOpen) return isOfDisk(fault);
-  return ["DISK_FULL", "DISK_READ_ONLY"].includes(fault.code) || systemCode(fault.cause) === "EIO";
 }
 
 /** Throws the fault of a folder that was lost. */
@@ -403,31 +395,4 @@ function transferTools(
     othersWait: async () => mayGiveWay && ((await queue.depth()) ?? 0) > 0,
     emit,
   };
-}
-
-/** A transfer whose password is supplied is downloaded at once. */
-function watchPasswords(
-  { state }: Settings,
-  { ledger, queue }: { readonly ledger: Ledger; readonly queue: JobQueue },
-  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
-  emit: Emit,
-) {
-  const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
-    const record = await ledger.find({ mailbox, trackingId });
-    if (record === undefined || hasEnded(record)) return;
-    ledger.note({ ...record, wanted: true });
-    await ledger.flush();
-    await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
-  };
-  return watchDropFolder(
-    state,
-    (trackingId) => {
-      for (const [id, { transfers }] of mailboxes) {
-        const expiresMs = transfers.expiryOf(trackingId);
-        // If Redis is away, the next poll finds the password.
-        if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});
-      }
-    },
-    (fault) => emit({ type: "folder-unwatchable", fault }),
-  );
 }

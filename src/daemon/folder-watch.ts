@@ -3,7 +3,7 @@
  * aborts, so that the daemon closes its parts. One trouble stands for everything that fails for this cause.
  */
 import { Coalesced } from "../base/concurrency.ts";
-import { asFault, type Fault, isOfDisk } from "../base/faults.ts";
+import { asFault, type Fault, isOfDisk, systemCode } from "../base/faults.ts";
 import { closeDisks } from "../base/machine.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Scope } from "../base/scope.ts";
@@ -123,4 +123,11 @@ function mayBeOfDisk(event: DaemonEvent): boolean {
   return (
     "fault" in event && event.fault !== undefined && isOfDisk(event.fault) && event.fault.code !== "DISK_FULL"
   );
+}
+
+/** Whether a start is repeated. Before the first one has succeeded, a refusal by the disk may be a wrong setting. */
+export function mayRecover(fault: Fault, wasOpen: boolean): boolean {
+  if (fault.code === "WORK_LOST") return true;
+  if (!isOfDisk(fault) || wasOpen) return isOfDisk(fault);
+  return ["DISK_FULL", "DISK_READ_ONLY"].includes(fault.code) || systemCode(fault.cause) === "EIO";
 }
