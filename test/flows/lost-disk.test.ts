@@ -330,7 +330,11 @@ function watchDaemon(child: ChildProcess) {
         .filter(({ msg }) => msg === message)
         .map(({ trackingId }) => trackingId)
         .toSorted(),
-    waiting: async () => (await status())?.queued.map(({ trackingId }) => trackingId),
+    /** Transfers that wait for a disk. */
+    waiting: async () => {
+      const { queued = [] } = (await status()) ?? {};
+      return queued.filter(({ reason }) => reason === "disk").map(({ trackingId }) => trackingId);
+    },
     async expectFine() {
       await expect.poll(async () => [await troubles(), await isReady()]).toEqual([[], true]);
       expect(await metric()).toBe("0");
