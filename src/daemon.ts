@@ -4,14 +4,16 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
-import { asFault, type Fault } from "./base/faults.ts";
+import { asFault, Fault } from "./base/faults.ts";
+import { closeDisks } from "./base/machine.ts";
 import { Outage } from "./base/outage.ts";
 import { random } from "./base/random.ts";
 import { Scope } from "./base/scope.ts";
 import { clearInterval, pause, setInterval } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
-import { keepBoardFresh, openConsole } from "./daemon/console.ts";
+import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
 import { Fleet } from "./daemon/fleet.ts";
+import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
 import { withGroups } from "./daemon/groups.ts";
 import { createHandlers, type JobTools } from "./daemon/handlers.ts";
 import { HANDOFF_PATIENCE, openDaemonHandoffs } from "./daemon/handoff.ts";
@@ -21,24 +23,24 @@ import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
 import { type DaemonNotifier, openNotifier } from "./daemon/notify.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
+import { watchPasswords } from "./daemon/password-watch.ts";
 import { watchPromises } from "./daemon/promises.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
-import { openWorkspace } from "./daemon/workspace.ts";
+import { openWorkspace, type Workspace } from "./daemon/workspace.ts";
 import { createChecker } from "./handoff/content-check.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
+import type { KnownFolders } from "./inbox/needed-folders.ts";
 import type { Ledger } from "./ledger/port.ts";
 import { openExpected } from "./mailbox/expected.ts";
-import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
-import { expiryOf, hasEnded } from "./model/record.ts";
-import { type MailboxId, mailboxIdOf } from "./model/transfer.ts";
+import { expiryOf } from "./model/record.ts";
+import { mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
-import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
 import { openService } from "./service/open.ts";
@@ -57,6 +59,8 @@ export interface DaemonOptions {
     readonly handoff?: Partial<HandoffPatience>;
     readonly notify?: Partial<NotifyPatience>;
     readonly poll?: DeadlineLimits | undefined;
+    /** Between two looks at the folders. */
+    readonly lookMs?: number;
   };
   /** How services and the queue are reached. */
   readonly openService?: typeof openService;
@@ -79,66 +83,118 @@ export interface DaemonOutcome {
 /** How often to look for transfers whose process died before it queued their job. Only with a shared queue. */
 const REFRESH_EVERY_MS = 10 * 60_000;
 
-/** The start's own key in `diskFull`, beside those of transfers and mailboxes. */
-const START = "start";
-
 /** Long lists take time. The total is below the watchdog's limit for hanging work. */
 const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000, slowMs: 2 * 60_000 };
 
-/** The options, and the parts that every attempt to start uses: a start that fails on a full disk is repeated. */
+/** The options, and the parts that outlive a loss of the disk. */
 interface StartOptions extends DaemonOptions {
+  readonly live: LiveSettings;
   readonly clock: Clock;
   readonly patience: NonNullable<DaemonOptions["patience"]>;
   readonly events: Events;
   readonly monitor: Monitor;
   readonly notifier: DaemonNotifier;
-  readonly diskFull: Outage;
+  readonly diskTrouble: Outage;
+  readonly opened: Opened;
+  /** May be called twice. */
+  showConsole(): Promise<void>;
 }
 
-/** In mode `run`, a start that fails on a full disk is repeated until there is room. */
+interface Opened {
+  /** The folders as this process has opened them last. */
+  folders?: KnownFolders;
+  /** The parts that are open now. */
+  parts?: DaemonParts | undefined;
+}
+
+/**
+ * In mode `run`, the daemon closes its parts if its disk is lost, and opens them again when the disk is back. A start without
+ * the disk waits in the same way.
+ */
 export async function runDaemon(settings: Settings, options: DaemonOptions): Promise<DaemonOutcome> {
   const { stop, mode, clock = systemClock, patience = PATIENCE } = options;
   const events = new Events();
   events.subscribe(options.onEvent);
   const monitor = await createMonitor(settings, mode === "run" && settings.http !== undefined, clock, events);
-  const diskFull = new Outage(clock, {
-    began: (fault) => events.emit({ type: "disk-full", fault }),
-    ended: (lastedMs) => events.emit({ type: "disk-has-room", pausedForMs: lastedMs }),
+  const diskTrouble = new Outage(clock, {
+    began: (fault) => events.emit({ type: "disk-failed", fault }),
+    ended: (lastedMs) => events.emit({ type: "disk-recovered", pausedForMs: lastedMs }),
   });
   await using scope = new Scope();
+  scope.use(undefined, () => closeDisks(undefined));
   scope.use(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
   const notifier = openNotifier(settings, { clock, events, stop, patience: options.patience?.notify });
   scope.use(notifier, (it) => it.close());
+  const live = new LiveSettings(settings);
+  const opened: Opened = {};
+  const tools = { live, monitor, clock, emit: events.emit, stop, parts: () => opened.parts };
+  let shown: Promise<void> | undefined;
+  const showConsole = () => (shown ??= openConsole(tools, scope));
+  const lasting = { live, clock, patience, events, monitor, notifier, diskTrouble, opened, showConsole };
   for (;;) {
-    try {
-      const parts = { clock, patience, events, monitor, notifier, diskFull };
-      const outcome = await openAndRun(settings, { ...options, ...parts });
+    const outcome = await attempt({ ...options, ...lasting });
+    if (!(outcome instanceof Fault)) {
       if (mode === "once") await notifier.finish();
       return outcome;
-    } catch (error) {
-      // The original failure counts, not the one that closing caused.
-      const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
-      const fault = asFault(faultOfDisk(cause, settings.inbox));
-      if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
-      if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
-      await notifier.start();
-      diskFull.add(START, fault);
-      await pause(patience.diskMs, stop).catch(() => {});
     }
+    opened.parts = undefined;
+    notifier.release();
+    if (outcome.code !== "DISK_FULL") closeDisks(outcome);
+    await notifier.start();
+    await showConsole();
+    diskTrouble.add(settings.work, outcome);
+    await pause(patience.diskMs, stop).catch(() => {});
   }
 }
 
-async function openAndRun(given: Settings, options: StartOptions): Promise<DaemonOutcome> {
-  const { mode, stop, clock, patience, events, monitor, notifier, diskFull } = options;
-  const settings = await withGroups(given, stop);
-  const { emit } = events;
-  await using scope = new Scope();
+/** Returns the fault of the disk if another attempt has to follow. */
+async function attempt(options: StartOptions): Promise<DaemonOutcome | Fault> {
+  const { mode, stop, live, opened } = options;
+  try {
+    return await openAndRun(options);
+  } catch (error) {
+    // The original failure counts, not the one that closing caused.
+    const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
+    const fault = asFault(faultOfDisk(cause, live.now.inbox));
+    if (mode === "once") throw fault;
+    const waits = mayRecover(fault, opened.folders !== undefined);
+    if (fault.code === "STOPPED" || (waits && stop.aborted)) return { failedPolls: 0, unsettled: 0 };
+    if (!waits) throw fault;
+    return fault;
+  }
+}
 
-  const live = new LiveSettings(settings);
-  const workspace = await openWorkspace(live, scope, { emit, clock, process: notifier.process });
-  const { ledger, inbox, passwords, membership } = workspace;
+/** Throws the fault of a folder that was lost. */
+async function openAndRun(options: StartOptions): Promise<DaemonOutcome> {
+  const { mode, live, clock, events, notifier, diskTrouble, patience, opened } = options;
+  await using scope = new Scope();
+  const known = opened.folders;
+  if (known === undefined) live.replace(await withGroups(live.now, options.stop));
+  const tools = { emit: events.emit, clock, process: notifier.process, known };
+  const workspace = await openWorkspace(live, scope, tools);
+  opened.folders = workspace.folders;
+  const watch = new FolderWatch(workspace.folders, live, diskTrouble);
+  if (mode === "run") watch.start(scope, patience.lookMs);
+  try {
+    const stop = AbortSignal.any([options.stop, watch.signal]);
+    const emit = mode === "run" ? watch.filter(events.emit) : events.emit;
+    return await work({ ...options, stop }, workspace, watch, emit);
+  } catch (error) {
+    throw watch.signal.aborted ? watch.signal.reason : error;
+  }
+}
+
+async function work(
+  options: StartOptions,
+  { ledger, inbox, passwords, membership }: Workspace,
+  watch: FolderWatch,
+  emit: Emit,
+): Promise<DaemonOutcome> {
+  const { mode, stop, live, clock, patience, events, monitor, notifier, diskTrouble } = options;
+  const settings = live.now;
+  await using scope = new Scope();
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   scope.use(notifier.attach(ledger), (detach) => detach());
   await notifier.start();
@@ -170,26 +226,30 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     }),
     (it) => it.close(),
   );
-  const queue = scope.use(await openEngine(live, options), (it) => it.close(options.graceMs));
+  const queue = scope.use(await openEngine(live, options), (it) =>
+    it.close(watch.signal.aborted ? 0 : options.graceMs),
+  );
   const handlers = createHandlers({
     live,
     mailboxes: states,
     expected,
-    poll: pollTools(options, settings, { ledger, passwords, queue }),
-    transfer: transferTools(options, settings, { inbox, ledger, passwords, handoffs }, queue),
+    poll: pollTools(options, emit, settings, { ledger, passwords, queue }),
+    transfer: transferTools(options, emit, settings, { inbox, ledger, passwords, handoffs }, queue),
     pulse: monitor.pulse,
     clock,
+    demandFolders: async () => (mode === "run" ? watch.demand() : undefined),
+    lost: watch.signal,
   });
   const isShared = settings.queue !== "embedded";
   const orders = scope.use(
     await startOrderRunner(
-      { work: settings.work, isShared, ledger, inbox, passwords, queue, handoffs, clock, diskFull, emit },
+      { work: settings.work, isShared, ledger, inbox, passwords, queue, handoffs, clock, diskTrouble, emit },
       states,
     ),
     (it) => it.close(),
   );
   const refreshUnfinished = async () => {
-    const unfinished = await readUnfinished({ ledger, inbox, diskFull });
+    const unfinished = await readUnfinished({ ledger, inbox, diskTrouble });
     unfinished.apply(states);
     return unfinished.records;
   };
@@ -215,17 +275,27 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
       },
       scope,
     );
-    const parts = { live, monitor, inbox, queue, clock, emit, stop };
-    await openConsole({ ...parts, runOrders: () => orders.run() }, scope);
+    options.opened.parts = { inbox, queue, orders };
+    await options.showConsole();
   }
 
   await announce(placed, handoffs, emit);
-  diskFull.clear(START);
+  diskTrouble.clear(settings.work);
   await queue.start(handlers);
   scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
   await orders.run();
   await resumeComplete(ledger, queue);
-  const housekeeping = { live, ledger, mailboxes: states, passwords, handoffs, emit, isClockRight };
+  const demandFolders = () => watch.demand();
+  const housekeeping = {
+    demandFolders,
+    live,
+    ledger,
+    mailboxes: states,
+    passwords,
+    handoffs,
+    emit,
+    isClockRight,
+  };
   if (mode === "once") {
     emit({ type: "ready" });
     const work = async () => {
@@ -252,9 +322,10 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     }
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
-    const reload = { live, mailboxes, expected, ledger, inbox, diskFull, queue, clock, emit };
+    const reload = { live, mailboxes, expected, ledger, inbox, diskTrouble, queue, clock, emit };
     const follower = await options.follow?.(
       async (next) => {
+        await watch.demand();
         await applySettings(reload, await withGroups(next, stop));
         await notifier.apply(next);
       },
@@ -262,6 +333,7 @@ async function openAndRun(given: Settings, options: StartOptions): Promise<Daemo
     );
     scope.use(follower, (it) => it?.close());
     await whenAborted(stop);
+    watch.signal.throwIfAborted();
   }
 
   await ledger.flush();
@@ -302,16 +374,18 @@ function openEngine(live: LiveSettings, options: StartOptions): Promise<JobQueue
 }
 
 function pollTools(
-  { clock, events, diskFull, patience }: StartOptions,
+  { clock, diskTrouble, patience }: StartOptions,
+  emit: Emit,
   { limits }: Settings,
   stores: Pick<PollTools, "ledger" | "passwords" | "queue">,
 ): PollTools {
   const deadline = patience.poll ?? POLL_DEADLINE;
-  return { ...stores, clock, emit: events.emit, diskFull, atOnce: limits.transfers, deadline };
+  return { ...stores, clock, emit, diskTrouble, atOnce: limits.transfers, deadline };
 }
 
 function transferTools(
-  { clock, events, diskFull, patience, mode }: StartOptions,
+  { clock, diskTrouble, patience, mode }: StartOptions,
+  emit: Emit,
   { limits }: Settings,
   stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
   queue: JobQueue,
@@ -325,36 +399,9 @@ function transferTools(
     clock,
     random,
     patience,
-    diskFull,
+    diskTrouble,
     large: new LargeTransfers(),
     othersWait: async () => mayGiveWay && ((await queue.depth()) ?? 0) > 0,
-    emit: events.emit,
+    emit,
   };
-}
-
-/** A transfer whose password is supplied is downloaded at once. */
-function watchPasswords(
-  { state }: Settings,
-  { ledger, queue }: { readonly ledger: Ledger; readonly queue: JobQueue },
-  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
-  emit: Emit,
-) {
-  const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
-    const record = await ledger.find({ mailbox, trackingId });
-    if (record === undefined || hasEnded(record)) return;
-    ledger.note({ ...record, wanted: true });
-    await ledger.flush();
-    await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
-  };
-  return watchDropFolder(
-    state,
-    (trackingId) => {
-      for (const [id, { transfers }] of mailboxes) {
-        const expiresMs = transfers.expiryOf(trackingId);
-        // If Redis is away, the next poll finds the password.
-        if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});
-      }
-    },
-    (fault) => emit({ type: "folder-unwatchable", fault }),
-  );
 }

@@ -5,6 +5,7 @@
 
 import { dirname, join } from "node:path";
 import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
+import type { FaultCode } from "./fault-codes.ts";
 import { Fault, systemCode } from "./faults.ts";
 import {
   chmod,
@@ -136,13 +137,20 @@ export async function clearTemporaries(
   }
 }
 
+/** Error codes of the file system with a meaning of their own. */
+const MEANINGS: Readonly<Record<string, FaultCode>> = {
+  EEXIST: "TARGET_EXISTS",
+  ENOSPC: "DISK_FULL",
+  EDQUOT: "DISK_FULL",
+  EROFS: "DISK_READ_ONLY",
+};
+
 /** Turns an error of the file system into a fault. Any other error is returned as it is. */
 export function faultOfDisk(error: unknown, path: string): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
-  const detail = `${path} (${String(error.code)})`;
-  const full = ["ENOSPC", "EDQUOT"].includes(String(error.code));
-  if (error.code === "EEXIST") return new Fault("TARGET_EXISTS", { detail: path, cause: error });
-  return new Fault(full ? "DISK_FULL" : "DISK_REFUSED", { detail, cause: error });
+  const code = MEANINGS[String(error.code)] ?? "DISK_REFUSED";
+  const detail = code === "TARGET_EXISTS" ? path : `${path} (${String(error.code)})`;
+  return new Fault(code, { detail, cause: error });
 }
 
 async function withTemporary(

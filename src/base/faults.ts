@@ -41,6 +41,23 @@ export class Fault extends Error {
   }
 }
 
+/** Faults of the disks that Inlet needs. */
+export const DISK_FAULTS: readonly FaultCode[] = [
+  "DISK_FULL",
+  "DISK_REFUSED",
+  "DISK_UNREADABLE",
+  "DISK_UNMOUNTED",
+  "DISK_REPLACED",
+  "DISK_READ_ONLY",
+  "FOLDER_MISSING",
+  "INBOX_MISSING",
+  "INBOX_APART",
+];
+
+export function isOfDisk({ code }: Fault): boolean {
+  return DISK_FAULTS.includes(code);
+}
+
 /** Returns a fault as it is, and any other error as `UNEXPECTED`. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;

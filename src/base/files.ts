@@ -1,6 +1,6 @@
 /** The files of the machine, with the names and results of Node's own functions. */
 import { constants } from "node:fs";
-import { machine } from "./machine.ts";
+import { closedDisks, machine } from "./machine.ts";
 import type { Files, OpenFile } from "./system-files.ts";
 
 export type { OpenFile } from "./system-files.ts";
@@ -10,30 +10,44 @@ function ofMachine<Name extends keyof Files>(name: Name): Files[Name] {
   return call as Files[Name];
 }
 
+function changing<Name extends keyof Files>(name: Name): Files[Name] {
+  const change = ofMachine(name) as (...args: unknown[]) => unknown;
+  const call = (...args: unknown[]) => {
+    const reason = closedDisks();
+    return reason === undefined ? change(...args) : Promise.reject(reason);
+  };
+  return call as unknown as Files[Name];
+}
+
 export const lstat = ofMachine("lstat");
 export const stat = ofMachine("stat");
 export const statfs = ofMachine("statfs");
 export const readFile = ofMachine("readFile");
 export const readdir = ofMachine("readdir");
 export const opendir = ofMachine("opendir");
-export const rm = ofMachine("rm");
-export const rmdir = ofMachine("rmdir");
-export const mkdir = ofMachine("mkdir");
-export const rename = ofMachine("rename");
-export const link = ofMachine("link");
-export const unlink = ofMachine("unlink");
-export const writeFile = ofMachine("writeFile");
-export const copyFile = ofMachine("copyFile");
-export const chmod = ofMachine("chmod");
-export const lchown = ofMachine("lchown");
+export const rm = changing("rm");
+export const rmdir = changing("rmdir");
+export const mkdir = changing("mkdir");
+export const rename = changing("rename");
+export const link = changing("link");
+export const unlink = changing("unlink");
+export const writeFile = changing("writeFile");
+export const copyFile = changing("copyFile");
+export const chmod = changing("chmod");
+export const lchown = changing("lchown");
 export const realpath = ofMachine("realpath");
-export const makeFolder = ofMachine("makeFolder");
+export const makeFolder = changing("makeFolder");
 
 /** For files that others may replace: follows no link, and does not wait for the writer of a pipe. */
 export const READ_PLAIN_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
+const WRITES = constants.O_WRONLY | constants.O_RDWR | constants.O_CREAT;
+
 /** `mode`: for a file that this creates. */
 export function openFile(path: string, flags: string | number, mode = 0o600): Promise<OpenFile> {
+  const isRead = flags === "r" || (typeof flags === "number" && (flags & WRITES) === 0);
+  const reason = isRead ? undefined : closedDisks();
+  if (reason !== undefined) return Promise.reject(reason);
   return machine().files.openFile(path, flags, mode);
 }
 

@@ -1,5 +1,28 @@
-/** Faults of inboxes and of the group of delivered files, a part of `FAULT_CODES`. */
+/** Faults of the folders that Inlet needs and of the group of delivered files, a part of `FAULT_CODES`. */
 export const FOLDER_FAULTS = {
+  DISK_UNMOUNTED: {
+    verdict: "wait",
+    happened: "The disk of a folder that Inlet needs is not mounted",
+    advice: "Mount the disk. Inlet writes nothing until then, and continues by itself within a minute.",
+  },
+  DISK_REPLACED: {
+    verdict: "wait",
+    happened: "Another disk or folder is in the place of a folder that Inlet needs",
+    advice:
+      "Mount the right disk there, or move the right folder back. Inlet writes nothing until then, and continues by itself within a minute.",
+  },
+  DISK_READ_ONLY: {
+    verdict: "wait",
+    happened: "The disk is mounted read-only",
+    advice:
+      "Linux does that after errors of the disk: read the kernel's messages with dmesg, and check the disk. Then mount it writable. Inlet continues by itself within a minute.",
+  },
+  FOLDER_MISSING: {
+    verdict: "wait",
+    happened: "A folder that Inlet needs is missing",
+    advice:
+      "Move the folder back, or restore it from a backup. Inlet writes nothing until then, and continues by itself within a minute.",
+  },
   INBOX_MISSING: {
     verdict: "wait",
     happened: "The inbox of this delivery is missing",

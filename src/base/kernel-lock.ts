@@ -1,13 +1,15 @@
 /** Locks of the machine on files: they end with their holder. */
 import { exists, faultOfDisk } from "./durable.ts";
 import { Fault } from "./faults.ts";
-import { machine } from "./machine.ts";
+import { closedDisks, machine } from "./machine.ts";
 import { isLockedAlone, type KernelLock } from "./system-lock.ts";
 
 export type { KernelLock } from "./system-lock.ts";
 
 /** `undefined` if another process holds the lock. Creates the file if it is missing. Throws `DISK_FULL` or `DISK_REFUSED`. */
 export async function tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined> {
+  const reason = closedDisks();
+  if (reason !== undefined) throw reason;
   try {
     return await machine().tryLock(path, kind);
   } catch (error) {

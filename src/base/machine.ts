@@ -71,6 +71,9 @@ export const systemMachine: Machine = {
 
 let given: AsyncLocalStorage<Machine> | undefined;
 
+/** Why nothing may be changed on the disks of a machine. */
+const closed = new WeakMap<Machine, Error>();
+
 export function machine(): Machine {
   return given?.getStore() ?? systemMachine;
 }
@@ -79,4 +82,15 @@ export function machine(): Machine {
 export function onMachine<Result>(other: Machine, work: () => Result): Result {
   given ??= new AsyncLocalStorage();
   return given.run(other, work);
+}
+
+/** From now on, everything that would change a file of this machine fails with this error; `undefined`: no longer. */
+export function closeDisks(reason: Error | undefined): void {
+  if (reason === undefined) closed.delete(machine());
+  else closed.set(machine(), reason);
+}
+
+/** The error of `closeDisks`. */
+export function closedDisks(): Error | undefined {
+  return closed.get(machine());
 }

@@ -1,4 +1,7 @@
-/** A failure that affects many keys at once: reported when the first is affected and when the last has recovered. */
+/**
+ * A failure that affects many keys at once: reported when the first is affected and when the last has recovered. The fault of
+ * the key that is affected longest is shown, and reported again if its code changes.
+ */
 import type { Clock } from "./clock.ts";
 import type { Fault } from "./faults.ts";
 
@@ -10,7 +13,8 @@ export interface OutageEvents {
 export class Outage {
   readonly #clock: Clock;
   readonly #events: OutageEvents;
-  readonly #affected = new Set<string>();
+  readonly #affected = new Map<string, Fault>();
+  #shown: Fault | undefined;
   #sinceMs = 0;
 
   constructor(clock: Clock, events: OutageEvents) {
@@ -19,21 +23,26 @@ export class Outage {
   }
 
   add(key: string, fault: Fault): void {
-    const isFirst = this.#affected.size === 0;
-    this.#affected.add(key);
-    if (!isFirst) return;
-    this.#sinceMs = this.#clock.now();
-    this.#events.began(fault);
+    if (this.#affected.size === 0) this.#sinceMs = this.#clock.now();
+    this.#affected.set(key, fault);
+    this.#show();
   }
 
   /** The keys that are affected now. */
   keys(): readonly string[] {
-    return [...this.#affected];
+    return [...this.#affected.keys()];
   }
 
   /** The key has recovered. May be called for any key. */
   clear(key: string): void {
-    if (!this.#affected.delete(key) || this.#affected.size > 0) return;
-    this.#events.ended(this.#clock.now() - this.#sinceMs);
+    if (this.#affected.delete(key)) this.#show();
+  }
+
+  #show(): void {
+    const [first] = this.#affected.values();
+    const before = this.#shown;
+    this.#shown = first;
+    if (first === undefined) this.#events.ended(this.#clock.now() - this.#sinceMs);
+    else if (first.code !== before?.code) this.#events.began(first);
   }
 }

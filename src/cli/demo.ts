@@ -122,7 +122,7 @@ function narrate(
   const printFault = ({ fault }: { readonly fault: Fault }) => print(context, `✗ ${fault.message}`);
   return listenTo({
     "poll-failed": printFault,
-    "disk-full": printFault,
+    "disk-failed": printFault,
     "order-failed": printFault,
     "transfer-stuck": printFault,
     "console-opened": ({ address }) => print(context, `The console is ${address}\n`),

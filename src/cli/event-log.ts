@@ -130,9 +130,9 @@ function logProcess(log: EventLines) {
         log.warn({ folder }, "every user can replace Inlet's tokens and passwords: protect the state folder");
     },
     "recovery-failed": ({ fault }) => log.warn({ fault }, "an unfinished transfer cannot be cleaned up"),
-    "disk-full": ({ fault }) => log.error({ fault }, "the disk is full: downloads pause until there is room"),
-    "disk-has-room": ({ pausedForMs }) =>
-      log.info({ pausedForSeconds: inSeconds(pausedForMs) }, "there is room on the disk again"),
+    "disk-failed": ({ fault }) => log.error({ fault }, "a disk cannot be used: work that needs it pauses"),
+    "disk-recovered": ({ pausedForMs }) =>
+      log.info({ pausedForSeconds: inSeconds(pausedForMs) }, "the disk can be used again"),
     "queue-lost": ({ fault }) =>
       log.error({ fault }, "the queue cannot be reached: no new work begins until it can"),
     "queue-back": ({ lostForMs }) =>
@@ -147,7 +147,7 @@ function logProcess(log: EventLines) {
           "something should have happened by now, and has not",
         );
       }
-      for (const { subject } of kept) log.info({ what: subject }, "what was late has happened");
+      for (const { subject } of kept) log.info({ what: subject }, "what was late is no longer late");
     },
     "settings-reloaded": ({ mailboxes, needsRestart }) => {
       const facts = { mailboxes: mailboxes.length, ...(needsRestart.length > 0 ? { needsRestart } : {}) };
@@ -189,9 +189,9 @@ function logState(
   else log.debug(factsOf(record), state);
 }
 
-/** A full disk concerns every transfer and mailbox: one line covers all of them. */
-function isLoggedForAll(fault: Fault): boolean {
-  return fault.code === "DISK_FULL";
+/** The line about the disk covers all transfers and mailboxes that need it. */
+function isLoggedForAll({ code }: Fault): boolean {
+  return ["DISK_FULL", "INBOX_MISSING", "INBOX_APART"].includes(code);
 }
 
 /** Another process may end a transfer unnoticed, so the memory has a limit. */

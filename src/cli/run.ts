@@ -193,10 +193,13 @@ function followWith(
   emit: Emit,
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
+  // The daemon follows the file anew after each loss of its disk.
+  let { digest } = settings;
   return async (apply, refused) => {
-    const followed = await followSettings(file, settings.digest, load, {
+    const followed = await followSettings(file, digest, load, {
       async changed(next) {
         await apply(next);
+        digest = next.digest;
         log.level = levelOf(next);
       },
       refused,

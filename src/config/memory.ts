@@ -108,6 +108,8 @@ export async function loadTokenStores(): Promise<(folder: string) => TokenStore>
       async write(name, token) {
         const path = join(folder, `${name}.json`);
         try {
+          // conf would create the folder, also if its disk is not mounted.
+          await lstat(folder);
           await removeLink(path);
           open(name).store = token;
           await systemDisk.syncFolder(folder);

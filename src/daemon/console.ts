@@ -17,6 +17,7 @@ import { actToolsOf, openActions } from "./console-actions.ts";
 import { describeDaemon, readDeliveries, readGone, readJournalPage, readPast } from "./facts.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
+import type { OrderRunner } from "./orders.ts";
 import { readStory } from "./story.ts";
 import { listTransfers, selectTransfers } from "./transfers.ts";
 
@@ -29,18 +30,22 @@ const MAX_FOUND = 100;
 interface ConsoleTools {
   readonly live: LiveSettings;
   readonly monitor: Monitor;
-  readonly inbox: Inbox;
-  readonly queue: JobQueue;
   readonly clock: Clock;
   readonly emit: Emit;
   readonly stop: AbortSignal;
-  /** Carries out the orders that were given through the console. */
-  runOrders(): Promise<void>;
+  /** The parts of the daemon that are open; `undefined` while a folder is lost that they need. */
+  parts(): DaemonParts | undefined;
+}
+
+export interface DaemonParts {
+  readonly inbox: Inbox;
+  readonly queue: JobQueue;
+  readonly orders: OrderRunner;
 }
 
 /** Serves the console, if one is configured, until the scope ends. */
 export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<void> {
-  const { live, monitor, inbox, queue, clock, emit, stop, runOrders } = tools;
+  const { live, monitor, clock, emit, stop, parts } = tools;
   const { board, pulse, metrics } = monitor;
   const { http, work, inbox: root } = live.now;
   const folders = { work, inbox: root };
@@ -53,8 +58,12 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
     // A disk or a queue that does not answer leaves all other figures in place.
     metrics: async () =>
       (await metrics?.text({
-        freeBytes: await inbox.freeBytes().catch(() => undefined),
-        queueDepth: await queue.depth().catch(() => undefined),
+        freeBytes: await parts()
+          ?.inbox.freeBytes()
+          .catch(() => undefined),
+        queueDepth: await parts()
+          ?.queue.depth()
+          .catch(() => undefined),
       })) ?? "",
     journal: {
       search: ({ limit = MAX_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
@@ -75,7 +84,7 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
     objection: async (act, key) =>
       (await objectionToAct(actToolsOf(live), act, await peekLedger(folders).find(key)))?.detail,
     story: (key) => readStory(folders, key, live.now.mailboxes, { config: describeDaemon(live.now).config }),
-    actions: await openActions(live, clock, stop, runOrders),
+    actions: await openActions(live, clock, stop, async () => parts()?.orders.run()),
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
   };

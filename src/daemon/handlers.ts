@@ -29,6 +29,10 @@ interface HandlerTools {
   readonly transfer: Omit<TransferTools, JobTools>;
   readonly pulse: Pulse;
   readonly clock: Clock;
+  /** Throws if a folder is lost that everything needs. */
+  demandFolders(): Promise<void>;
+  /** Aborts then. */
+  readonly lost: AbortSignal;
 }
 
 export interface DaemonHandlers extends Handlers {
@@ -37,7 +41,7 @@ export interface DaemonHandlers extends Handlers {
 }
 
 export function createHandlers(tools: HandlerTools): DaemonHandlers {
-  const { live, mailboxes, expected, poll, transfer, pulse, clock } = tools;
+  const { live, mailboxes, expected, poll, transfer, pulse, clock, demandFolders } = tools;
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(mailboxIdOf(name));
@@ -48,9 +52,19 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
     else failedPolls++;
     return waitMs;
   };
+  // The daemon closes its parts if a folder is lost, and the next opening finds all work again.
+  const isUsable = () =>
+    demandFolders().then(
+      () => true,
+      () => false,
+    );
+  const either = (signal: AbortSignal) => AbortSignal.any([signal, tools.lost]);
   return {
     failedPolls: () => failedPolls,
-    poll: (name, signal) => pulse.during(`the poll of ${name}`, () => pollByName(name, signal)),
+    async poll(name, signal) {
+      if (!(await isUsable())) return 0;
+      return pulse.during(`the poll of ${name}`, () => pollByName(name, either(signal)));
+    },
     async download(key, signal, freeSlot) {
       const state = mailboxes.get(mailboxIdOf(key.mailbox));
       if (state === undefined) {
@@ -67,7 +81,10 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
         check,
         freeSlot,
       };
-      return pulse.during(downloadOf(key), () => downloadTransfer(jobTools, sourceOf(state), key, signal));
+      if (!(await isUsable())) return DONE;
+      return pulse.during(downloadOf(key), () =>
+        downloadTransfer(jobTools, sourceOf(state), key, either(signal)),
+      );
     },
   };
 }

@@ -26,6 +26,8 @@ export interface HousekeepingTools {
   readonly passwords: Passwords;
   readonly handoffs: Handoffs;
   readonly emit: Emit;
+  /** Throws if a folder is lost that everything needs. */
+  demandFolders(): Promise<void>;
   /** Whether the clock agrees with that of the services. */
   isClockRight(): boolean;
 }
@@ -33,12 +35,13 @@ export interface HousekeepingTools {
 /** Runs until the scope ends. */
 export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
   const runs = new Coalesced(async () => {
+    await tools.demandFolders();
     await finishDeliveries(tools, () => {}).catch((error: unknown) =>
       tools.emit({ type: "recovery-failed", fault: asFault(error) }),
     );
     await sweep(tools);
   });
-  const timer = setInterval(() => void (runs.isIdle && runs.run()), SWEEP_EVERY_MS);
+  const timer = setInterval(() => void (runs.isIdle && runs.run().catch(() => {})), SWEEP_EVERY_MS);
   scope.use(timer, async () => {
     clearInterval(timer);
     await runs.idle();

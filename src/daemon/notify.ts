@@ -26,7 +26,8 @@ interface DaemonParts {
   readonly patience: Partial<NotifyPatience> | undefined;
 }
 
-export interface DaemonNotifier extends Pick<Notifier, "start" | "review" | "promised" | "finish" | "close"> {
+export interface DaemonNotifier
+  extends Pick<Notifier, "start" | "review" | "promised" | "finish" | "release" | "close"> {
   /** Identifies this process. */
   readonly process: string;
   /** From now on changes of notices are added to the journal. Returns the function that ends this. */
@@ -84,6 +85,7 @@ export function openNotifier(
     review: (records) => notifier.review(records),
     promised: () => notifier.promised(),
     finish: () => notifier.finish(),
+    release: () => notifier.release(),
     close: () => notifier.close(),
     attach({ notices }) {
       notices.onBatch = notifier.journalWritten;

@@ -1,5 +1,6 @@
 /** Reads the open transfers from the disk, because orders and other processes change them. */
 
+import { isAbsolute } from "node:path";
 import type { Outage } from "../base/outage.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -12,7 +13,7 @@ import { clearDiskWait } from "../transfer/settle.ts";
 export interface UnfinishedTools {
   readonly ledger: Ledger;
   readonly inbox: Inbox;
-  readonly diskFull: Outage;
+  readonly diskTrouble: Outage;
 }
 
 export interface Unfinished {
@@ -23,9 +24,9 @@ export interface Unfinished {
 
 /** Changes nothing. Skips damaged records: a start reports them. */
 export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished> {
-  const { diskFull, ledger } = tools;
+  const { diskTrouble, ledger } = tools;
   // Taken first: the records may lack a transfer that begins to wait while they are read.
-  const waiting = diskFull.keys();
+  const waiting = diskTrouble.keys().filter((key) => !isAbsolute(key));
   const records = await Array.fromAsync(ledger.open(() => {}));
   return {
     records,

@@ -10,12 +10,14 @@ import {
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { readFile } from "../base/files.ts";
+import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
+import { demandSame, demandWritable, type KnownFolders, knowFolders } from "../inbox/needed-folders.ts";
 import { openInbox } from "../inbox/open.ts";
 import {
   demandKnownFormat,
@@ -39,21 +41,32 @@ const DROP_FOLDER = "the drop folder";
 /** Recorded files that this process remembers. A forgotten one may get a second line of the same id, which is not shown. */
 const MAX_RECORDED = 10_000;
 
+interface WorkspaceTools {
+  readonly emit: Emit;
+  readonly clock: Clock;
+  readonly process: string;
+  /** The folders as this process has opened them before. */
+  readonly known: KnownFolders | undefined;
+}
+
 /**
- * Throws `INBOX_APART` if nothing can be renamed into an inbox, `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` if the
+ * Nothing is changed unless the folders are the known ones. Throws `INBOX_APART` if nothing can be renamed into an inbox, `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` if the
  * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used it, and the faults
  * of the disk.
  */
 export async function openWorkspace(
   live: LiveSettings,
   scope: Scope,
-  { emit, clock, process }: { readonly emit: Emit; readonly clock: Clock; readonly process: string },
+  { emit, clock, process, known }: WorkspaceTools,
 ) {
   const settings = live.now;
   const { inbox: root, work, state, handoff, limits, queue } = settings;
   const isAlone = queue === "embedded";
   const nowMs = clock.now();
   const tokens = join(state, "tokens");
+  if (known !== undefined) await demandSame(known);
+  closeDisks(undefined);
+  if (known !== undefined) await demandWritable(known);
   await demandWork(settings);
   await demandKnownFormat(work);
   await makeFolderDurably(dirname(root), handoff.folderMode);
@@ -79,9 +92,11 @@ export async function openWorkspace(
   });
   scope.use(ledger, (it) => it.close());
   const inbox = await openInbox(root, staging, limits.minFreeBytes);
-  await inbox.prepare(inboxesOf(settings));
+  // An inbox that was used before is not created again: its disk may not be mounted.
+  if (known === undefined) await inbox.prepare(inboxesOf(settings));
   await inbox.demandGroups(groupsOf(settings));
   return {
+    folders: await knowFolders(settings, id, temporary),
     ledger,
     inbox,
     membership,
@@ -95,6 +110,8 @@ export async function openWorkspace(
     }),
   };
 }
+
+export type Workspace = Awaited<ReturnType<typeof openWorkspace>>;
 
 /** Records each file once: it may be read several times, by several processes. */
 function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptions["onHandDrop"]> {

@@ -22,7 +22,7 @@ import { readVersion } from "../base/version.ts";
 /** Raised if an older program could not read, or would damage, files of a newer one. */
 const FORMAT = 3;
 
-interface Folders {
+export interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
@@ -155,7 +155,7 @@ function notOurs(path: string, uid: number): Fault {
   return new Fault("WORK_NOT_OURS", { detail });
 }
 
-function idOf(work: string): string {
+export function idOf(work: string): string {
   return join(work, "id");
 }
 
@@ -170,7 +170,7 @@ async function readFormat(work: string): Promise<{ readonly format: number; read
 }
 
 /** The first word of a file; `undefined` if the file is missing. */
-async function readWord(path: string): Promise<string | undefined> {
+export async function readWord(path: string): Promise<string | undefined> {
   return (await tryReadText(path))?.split(/\s/)[0];
 }
 

@@ -89,6 +89,12 @@ export class Journal {
     return this.#writing.run();
   }
 
+  /** From now on, what the disk refuses is not tried again by itself. */
+  async close(): Promise<void> {
+    await this.flush();
+    clearTimeout(this.#retry);
+  }
+
   async #writeAll(): Promise<void> {
     const batch = this.#unwritten;
     this.#unwritten = [];

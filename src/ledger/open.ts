@@ -362,6 +362,7 @@ class FileLedger implements Ledger {
   async close(): Promise<void> {
     this.#notes.close();
     await this.flush();
+    await this.#journal.close();
     await this.#folders.close();
   }
 

@@ -106,18 +106,20 @@ export class Targets {
     return (await this.#disk.kindOf(path)) === undefined;
   }
 
-  /** Creates the folders above a delivery. One for a group appears by a rename; after a crash, recovery removes it in staging. */
+  /**
+   * Creates the folders above a delivery. Each comes from staging by a rename, so that none appears in the empty mount
+   * point of a disk. After a crash, recovery removes it in staging.
+   */
   readonly makeFor = (transfer: Routed) => async (path: string) => {
-    const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
-    if (gid === undefined) return this.#disk.makeFolder(path, mode);
+    const gid = this.#options.folderGroup?.(transfer);
     const made = join(this.#options.staging, `${randomHex(8)}${PARENT}`);
-    await this.#disk.makeFolder(made, mode);
+    await this.#disk.makeFolder(made, this.#options.folderMode(transfer));
     try {
-      await this.#disk.setGroup(made, gid);
+      if (gid !== undefined) await this.#disk.setGroup(made, gid);
       await this.#disk.rename(made, path);
     } catch (error) {
       await this.#disk.removeFolder(made).catch(() => {});
-      throw error;
+      throw systemCode(error) === "EXDEV" ? new Fault("INBOX_APART", { detail: path, cause: error }) : error;
     }
   };
 }

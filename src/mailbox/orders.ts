@@ -40,8 +40,8 @@ export interface OrderTools {
   readonly queue: JobQueue;
   readonly handoffs: Pick<Handoffs, "retry">;
   readonly clock: Clock;
-  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
-  readonly diskFull: Outage;
+  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
+  readonly diskTrouble: Outage;
   readonly emit: Emit;
 }
 
@@ -156,12 +156,12 @@ async function beginAgain(
 
 /** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */
 async function discard(tools: OrderTools, state: MailboxState | undefined, order: Order): Promise<void> {
-  const { ledger, passwords, diskFull, inbox } = tools;
+  const { ledger, passwords, diskTrouble, inbox } = tools;
   while (!(await stepDiscard(tools, order)));
   await ledger.clearQuarantine(order);
   if (state !== undefined) passwords.settled(state.mailbox, order.trackingId);
   const name = ledger.nameOf(order);
-  diskFull.clear(name);
+  diskTrouble.clear(name);
   inbox.forget(name);
 }
 

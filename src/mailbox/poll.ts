@@ -39,7 +39,7 @@ export async function pollMailbox(
   state: MailboxState,
   signal: AbortSignal,
 ): Promise<PollOutcome> {
-  const { emit, clock, diskFull } = tools;
+  const { emit, clock, diskTrouble } = tools;
   const { health } = state;
   const { name } = state.mailbox;
   const deadline = new Deadline(tools.deadline);
@@ -58,7 +58,7 @@ export async function pollMailbox(
     if (isWhole) await reconcile(tools, state);
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
-    diskFull.clear(name);
+    diskTrouble.clear(name);
     const ended = health.succeed();
     if (ended !== undefined) {
       const failedForMs = clock.now() - ended.sinceMs;
@@ -72,8 +72,8 @@ export async function pollMailbox(
     if (signal.aborted || fault.code === "STOPPED") return { isGood: false, waitMs: 0 };
     const { isFirst, failedForMs } = health.fail(fault, clock.now());
     const waitMs = waitAfter(fault, state.mailbox.pollMs, failedForMs);
-    if (fault.code === "DISK_FULL") diskFull.add(name, fault);
-    else diskFull.clear(name);
+    if (fault.code === "DISK_FULL") diskTrouble.add(name, fault);
+    else diskTrouble.clear(name);
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs };
   } finally {

@@ -15,8 +15,8 @@ export interface PollTools {
   readonly passwords: Passwords;
   readonly queue: JobQueue;
   readonly clock: Clock;
-  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
-  readonly diskFull: Outage;
+  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
+  readonly diskTrouble: Outage;
   readonly emit: Emit;
   /** How many transfers are taken up at once. */
   readonly atOnce: number;

@@ -168,9 +168,9 @@ type ProcessEvent =
   | { readonly type: "folder-exposed"; readonly of: "work" | "state"; readonly folder: string }
   /** Something that a crash left behind cannot be cleaned up. */
   | { readonly type: "recovery-failed"; readonly fault: Fault }
-  /** Intake pauses. Not repeated until `disk-has-room`. */
-  | { readonly type: "disk-full"; readonly fault: Fault }
-  | { readonly type: "disk-has-room"; readonly pausedForMs: number }
+  /** A disk is full, lost or refuses writes: what needs it pauses. Emitted again if the cause changes. */
+  | { readonly type: "disk-failed"; readonly fault: Fault }
+  | { readonly type: "disk-recovered"; readonly pausedForMs: number }
   /** Running work goes on, and no new work begins. Not repeated until `queue-back`. */
   | { readonly type: "queue-lost"; readonly fault: Fault }
   | { readonly type: "queue-back"; readonly lostForMs: number }

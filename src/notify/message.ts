@@ -125,11 +125,11 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     list: "status",
   },
   disk: {
-    one: "the disk is full",
-    many: "the disk is full",
-    over: { one: "there is room on the disk again", many: "there is room on the disk again" },
+    one: "a disk cannot be used",
+    many: "a disk cannot be used",
+    over: { one: "the disk can be used again", many: "the disk can be used again" },
     isSingle: true,
-    todo: "Free space. Downloads then resume.",
+    todo: "Inlet continues by itself when the disk can be used again.",
   },
   queue: {
     one: "the queue cannot be reached",

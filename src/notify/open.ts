@@ -114,11 +114,17 @@ export class Notifier {
     return this.#forEach((channel) => channel.finish());
   }
 
+  /** The disk of the work folder is lost: holds no file of it, so that it can be unmounted. */
+  release(): void {
+    this.#lock?.release();
+    this.#lock = undefined;
+  }
+
   /** Pending notices are kept for the next start. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#forEach((channel) => channel.close());
-    this.#lock?.release();
+    this.release();
   }
 
   /** Applies the change at once, and adds it to the journal if it is new. */

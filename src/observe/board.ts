@@ -1,6 +1,7 @@
 /** The status of the daemon, built from its events. It is bounded, and rebuilt after each start. */
 import type { Clock } from "../base/clock.ts";
-import { describeFault, type Fault } from "../base/faults.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
+import { DISK_FAULTS, describeFault, type Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
@@ -78,7 +79,9 @@ export class Board {
 
   /** Adds deliveries of earlier runs, newest first, and transfers that were gone lately. */
   recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
-    this.#recent = [...this.#recent, ...deliveries].slice(0, MAX_RECENT);
+    const isNew = ({ mailbox, trackingId, at }: Delivery) =>
+      !this.#recent.some((it) => it.at === at && it.trackingId === trackingId && it.mailbox === mailbox);
+    this.#recent = [...this.#recent, ...deliveries.filter(isNew)].slice(0, MAX_RECENT);
     for (const record of gone) this.#transfers.recall(record);
   }
 
@@ -123,7 +126,7 @@ export class Board {
       troubles: [
         ...this.#troubles.values(),
         ...this.#overdue.map(describeOverdue),
-        ...this.#mailboxes.troubles(),
+        ...this.#mailboxes.troubles().filter((trouble) => !this.#isOfDisk(trouble)),
         ...unusable,
         ...this.#broken
           .filter(({ kind, isExplained }) => kind !== "poll" && !isExplained)
@@ -171,8 +174,8 @@ export class Board {
       "pick-up-overdue": ({ delivered }) => this.#handoffs.notPickedUp(delivered),
       "folder-picked-up": ({ delivered }) => this.#handoffs.pickedUp(delivered),
       "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
-      "disk-full": ({ fault }) => this.#troubleBegan("disk", fault),
-      "disk-has-room": () => this.#troubles.delete("disk"),
+      "disk-failed": ({ fault }) => this.#troubleBegan("disk", fault),
+      "disk-recovered": () => this.#troubles.delete("disk"),
       "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
       "queue-back": () => this.#troubles.delete("queue"),
       "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
@@ -193,6 +196,11 @@ export class Board {
         this.#troubles.delete("notify");
       },
     };
+  }
+
+  /** Whether the trouble of the disk stands for the trouble of a mailbox. */
+  #isOfDisk({ code }: Trouble): boolean {
+    return this.#troubles.has("disk") && DISK_FAULTS.includes(code as FaultCode);
   }
 
   #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {

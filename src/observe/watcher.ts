@@ -47,8 +47,10 @@ export class Watcher {
     this.#timer = setInterval(() => this.check(), CHECK_EVERY_MS);
   }
 
+  /** What is late now is late no longer as far as this watcher knows: the next one begins anew. */
   close(): void {
     clearInterval(this.#timer);
+    this.#report([]);
   }
 
   /** Emits an event if other promises are broken than before. */

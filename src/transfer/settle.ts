@@ -1,7 +1,7 @@
 /** Decides what a fault means for a transfer: which state it enters, and when it is retried. */
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { describeFault, Fault } from "../base/faults.ts";
+import { describeFault, Fault, isOfDisk } from "../base/faults.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { Next } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
@@ -20,21 +20,13 @@ const SERVICE_TROUBLE: ReadonlySet<FaultCode> = new Set([
   "BAD_ANSWER",
 ]);
 
-/** Faults after which a transfer waits for the disk of its inbox. */
-const DISK_TROUBLE: ReadonlySet<FaultCode> = new Set([
-  "DISK_FULL",
-  "DISK_REFUSED",
-  "INBOX_MISSING",
-  "INBOX_APART",
-]);
-
 /** What a fault leads to. `fault`: that of the attempt, or why it was ended. */
 export async function outcomeOf(run: Run, fault: Fault): Promise<Outcome> {
   const { tools, source } = run;
   if (fault.code === "ROUND_LOST") return { kind: "lost" };
   if (run.stop.aborted || fault.code === "STOPPED") return { kind: "stopped" };
   if (SERVICE_TROUBLE.has(fault.code)) tools.passwords.doubt(clientOf(source));
-  if (fault.code === "DISK_FULL") tools.diskFull.add(run.key, fault);
+  if (fault.code === "DISK_FULL") tools.diskTrouble.add(run.key, fault);
   else clearDiskWait(tools, run.key);
   // The disk may have failed after the round had ended with this stage: only the move is left. Or another process has
   // ended the round, and removed the stage while we wrote to it.
@@ -43,7 +35,7 @@ export async function outcomeOf(run: Run, fault: Fault): Promise<Outcome> {
   if (end === "another") return { kind: "lost" };
   // After a failed sync, the disk may lack what readers still see. The next attempt may copy files from the stage, which a
   // new sync then proves.
-  if (fault.code === "DISK_REFUSED") await run.dropStage();
+  if (isOfDisk(fault) && fault.code !== "DISK_FULL") await run.dropStage();
   return judge(run, fault);
 }
 
@@ -52,19 +44,19 @@ async function endOf({ tools, record, stage, key }: Run): Promise<"this" | "anot
   return (await tools.ledger.readEnd(key, record.round)) === undefined ? undefined : "another";
 }
 
-/** A transfer or mailbox no longer waits for room on the disk. `key`: as in `diskFull`. */
+/** A transfer or mailbox no longer waits for room on the disk. `key`: as in `diskTrouble`. */
 export function clearDiskWait(
-  { diskFull, inbox }: Pick<TransferTools, "diskFull" | "inbox">,
+  { diskTrouble, inbox }: Pick<TransferTools, "diskTrouble" | "inbox">,
   key: string,
 ): void {
-  diskFull.clear(key);
+  diskTrouble.clear(key);
   inbox.forget(key);
 }
 
 /** The disk refuses the record, or the move after it. */
 export function retryStuck({ tools, key, record }: Run, fault: Fault): Next {
-  const { diskFull, emit, patience } = tools;
-  if (fault.code === "DISK_FULL") diskFull.add(key, fault);
+  const { diskTrouble, emit, patience } = tools;
+  if (fault.code === "DISK_FULL") diskTrouble.add(key, fault);
   else emit({ type: "transfer-stuck", record, fault });
   return { kind: "again", afterMs: patience.diskMs };
 }
@@ -81,7 +73,7 @@ async function judge(run: Run, fault: Fault): Promise<Outcome> {
     });
     if (gone !== undefined) return gone;
   } else if (fault.verdict === "quarantine") return { kind: "quarantine", fault };
-  if (DISK_TROUBLE.has(fault.code)) return wait(run, "disk", fault, patience.diskMs);
+  if (isOfDisk(fault)) return wait(run, "disk", fault, patience.diskMs);
   if (fault.code === "ONE_AT_A_TIME") return wait(run, "large", fault, patience.slowMs);
   if (fault.code === "GAVE_WAY") return wait(run, "slow", fault, patience.slowMs);
   if (fault.code === "CHECK_FAILED") {

@@ -30,8 +30,8 @@ export interface TransferTools {
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
   readonly patience: Patience;
-  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
-  readonly diskFull: Outage;
+  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
+  readonly diskTrouble: Outage;
   readonly large: LargeTransfers;
   /** Whether other transfers wait for a slot. */
   othersWait(): Promise<boolean>;

@@ -190,10 +190,8 @@ function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): Watch
         .map(({ trackingId }) => trackingId)
         .toSorted(),
     expectOneAlarm() {
-      expect(alarms().map(({ msg }) => msg)).toEqual([
-        "the disk is full: downloads pause until there is room",
-      ]);
-      expect(parsed().filter(({ msg }) => msg === "there is room on the disk again")).toHaveLength(1);
+      expect(alarms().map(({ msg }) => msg)).toEqual(["a disk cannot be used: work that needs it pauses"]);
+      expect(parsed().filter(({ msg }) => msg === "the disk can be used again")).toHaveLength(1);
     },
     async stop() {
       const ended = new Promise((resolve) => child.once("close", resolve));

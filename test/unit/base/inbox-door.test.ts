@@ -20,7 +20,7 @@ describe("a folder of an inbox", () => {
         code: "TARGET_UNSAFE",
         message: expect.stringContaining(`${inbox}/${depth} is a link`),
       };
-      for (const action of actions(door)) await expect(action).rejects.toMatchObject(refusal);
+      await expectRefusal(actions(door), refusal);
     }
     expect(entries()).toEqual([]);
   });
@@ -33,7 +33,7 @@ describe("a folder of an inbox", () => {
       code: "TARGET_UNSAFE",
       message: expect.stringContaining(`${inbox}/${depth} is a file`),
     };
-    for (const action of actions(door)) await expect(action).rejects.toMatchObject(refusal);
+    await expectRefusal(actions(door), refusal);
   });
 
   test.each(DEPTHS)(
@@ -136,7 +136,7 @@ describe("a folder of an inbox", () => {
     expect(await door.inFolder(inbox, "a/x/y", async () => expect.unreachable())).toBeUndefined();
     expect(await readdir(join(inbox, "a"))).toEqual(["b"]);
     await rename(inbox, `${inbox}-away`);
-    for (const action of actions(door)) await expect(action).rejects.toMatchObject({ code: "INBOX_MISSING" });
+    await expectRefusal(actions(door), { code: "INBOX_MISSING" });
   });
 
   test("has entries with plain names only", async () => {
@@ -160,9 +160,7 @@ describe("a folder of an inbox", () => {
         return { ...folder, at: (name) => join("/nowhere", name) };
       },
     };
-    for (const action of actions(new InboxDoor(disk))) {
-      await expect(action).rejects.toMatchObject({ code: "PROC_MISSING" });
-    }
+    await expectRefusal(actions(new InboxDoor(disk)), { code: "PROC_MISSING" });
   });
 
   test("is closed after the work, and after every failure", async () => {
@@ -220,6 +218,10 @@ test("syncs of one folder are shared, whichever opening they come through", asyn
 });
 
 const make = (path: string) => systemDisk.makeFolder(path, 0o750);
+
+async function expectRefusal(actions: readonly Promise<unknown>[], refusal: object): Promise<void> {
+  await Promise.all(actions.map((action) => expect(action).rejects.toMatchObject(refusal)));
+}
 
 async function setUp() {
   const folder = await makeFolder();

@@ -27,3 +27,20 @@ test("an outage is reported once when it begins, and once when the last key has 
   outage.clear("c");
   expect(reported.slice(2)).toEqual(["began: DISK_FULL", "ended: 0 ms"]);
 });
+
+test("the fault of the key that is affected longest is shown, and a change of it is reported", () => {
+  const reported: string[] = [];
+  const outage = new Outage(
+    { now: () => 0 },
+    {
+      began: (fault) => void reported.push(fault.code),
+      ended: () => void reported.push("ended"),
+    },
+  );
+  outage.add("a", new Fault("DISK_UNMOUNTED"));
+  outage.add("b", new Fault("DISK_FULL"));
+  outage.add("a", new Fault("DISK_REPLACED"));
+  outage.clear("a");
+  outage.clear("b");
+  expect(reported).toEqual(["DISK_UNMOUNTED", "DISK_REPLACED", "DISK_FULL", "ended"]);
+});

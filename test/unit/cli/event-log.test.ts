@@ -62,16 +62,13 @@ test("I8 bounded: entries that cannot be used are one line, with their number an
 test("I6 no contagion: a full disk is told once for all transfers and mailboxes", () => {
   const { emit, lines } = listen();
   const fault = new Fault("DISK_FULL");
-  emit({ type: "disk-full", fault: fault });
+  emit({ type: "disk-failed", fault: fault });
   for (const id of ["t1", "t2", "t3"])
     emit({ type: "transfer-changed", record: record(id, "waiting"), fault: fault });
   emit(pollFailed({ mailbox: "m", fault: fault, isFirst: true, waitMs: 0 }));
   emit({ type: "poll-recovered", mailbox: "m", failedForMs: 1000, fault: fault });
-  emit({ type: "disk-has-room", pausedForMs: 1000 });
-  expect(lines).toEqual([
-    "the disk is full: downloads pause until there is room",
-    "there is room on the disk again",
-  ]);
+  emit({ type: "disk-recovered", pausedForMs: 1000 });
+  expect(lines).toEqual(["a disk cannot be used: work that needs it pauses", "the disk can be used again"]);
 });
 
 test("I8 bounded: a receiver that fails for many is told once until it accepts again, what was given up each time", () => {

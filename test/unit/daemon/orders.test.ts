@@ -92,11 +92,11 @@ test("a discarded transfer no longer counts for a full disk", async () => {
   const fixture = await openFixture();
   const daemon = await fixture.daemon();
   await fixture.settle("t1", "quarantined");
-  const { diskFull, ledger } = daemon.tools;
-  diskFull.add(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
+  const { diskTrouble, ledger } = daemon.tools;
+  diskTrouble.add(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
   await fixture.give("discard", "t1");
   await daemon.run();
-  expect(diskFull.keys()).toEqual([]);
+  expect(diskTrouble.keys()).toEqual([]);
 });
 
 test("a gone transfer that an operator acknowledged may come back; a discarded one may not", async () => {
@@ -320,7 +320,7 @@ async function openFixture() {
         queue: createEmbeddedQueue({ slots: 1, services: () => new Map(), random: Math.random }),
         handoffs: { retry: async () => canRetry },
         clock: systemClock,
-        diskFull: new Outage(systemClock, { began() {}, ended() {} }),
+        diskTrouble: new Outage(systemClock, { began() {}, ended() {} }),
         emit: listenTo({
           "transfer-changed": () => listener.stateChanged?.(),
           "order-failed": ({ order: { action, trackingId }, fault }) =>

@@ -56,14 +56,14 @@ async function setUp() {
   const ledger = await ledgerIn(folder);
   const inbox = await openInbox(folder, join(work, "staging"), 0);
   const events: string[] = [];
-  const diskFull = new Outage(systemClock, {
+  const diskTrouble = new Outage(systemClock, {
     began: () => events.push("began"),
     ended: () => events.push("ended"),
   });
   const record = makeRecord();
   await ledger.discover(record);
-  diskFull.add(ledger.nameOf(record), new Fault("DISK_FULL"));
-  const tools = { ledger, inbox, diskFull };
+  diskTrouble.add(ledger.nameOf(record), new Fault("DISK_FULL"));
+  const tools = { ledger, inbox, diskTrouble };
   return {
     events,
     async learn(states: readonly MailboxState[]) {

@@ -16,7 +16,7 @@ describe("the line of systemctl status", () => {
     board.listener(
       pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE", { detail: "no\nanswer" }) }),
     );
-    board.listener({ type: "disk-full", fault: new Fault("DISK_FULL", { detail: "/srv" }) });
+    board.listener({ type: "disk-failed", fault: new Fault("DISK_FULL", { detail: "/srv" }) });
     board.listener({
       type: "transfer-discovered",
       record: makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }),

@@ -133,7 +133,7 @@ function setUp({ isNew = false } = {}) {
     atOnce: 1,
     deadline: { stallMs: 60_000, totalMs: 60_000 },
     clock,
-    diskFull: new Outage(clock, { began: () => {}, ended: () => {} }),
+    diskTrouble: new Outage(clock, { began: () => {}, ended: () => {} }),
     ledger: {
       async find({ trackingId }: { readonly trackingId: string }) {
         looked.push(trackingId);

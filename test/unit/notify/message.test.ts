@@ -49,8 +49,8 @@ test("troubles and their end have titles of their own", () => {
     `50 mailboxes of ${service} cannot be polled`,
   );
   expect(titles({ ...base, kind: "service", isOver: true, service })).toBe("1 service works again");
-  expect(titles({ ...base, kind: "disk", isTrouble: true })).toBe("the disk is full");
-  expect(titles({ ...base, kind: "disk", isOver: true })).toBe("there is room on the disk again");
+  expect(titles({ ...base, kind: "disk", isTrouble: true })).toBe("a disk cannot be used");
+  expect(titles({ ...base, kind: "disk", isOver: true })).toBe("the disk can be used again");
   expect(titles({ ...base, kind: "refused", mailbox: "m", count: 3 })).toBe(
     "3 entries of a list cannot be used",
   );

@@ -116,10 +116,10 @@ test.each([
   const emit = ({ type }: DaemonEvent) => void events.push(type);
   const site = await makeSite(byWebhook(receiver.url));
   const { notifier, happens } = await site.open({ emit });
-  notifier.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+  notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
   notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
   await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
-  notifier.listener({ type: "disk-has-room", pausedForMs: 1 });
+  notifier.listener({ type: "disk-recovered", pausedForMs: 1 });
   notifier.listener({ type: "queue-back", lostForMs: 1 });
   end();
   await vi.waitFor(() => expect(events).not.toEqual([]), 10_000);
@@ -138,7 +138,7 @@ describe("a disk", () => {
     await writeFile(site.journalFolder, "");
     await rm(site.folder, { recursive: true });
     await opened.happens("t1");
-    opened.notifier.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+    opened.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
     await vi.waitFor(() => expect(notifiedOf(receiver).toSorted()).toEqual(["disk", "password t1"]), 10_000);
     await rm(site.journalFolder);
     await mkdir(site.journalFolder);
@@ -162,7 +162,7 @@ describe("a disk", () => {
     await rename(path, `${path}.aside`);
     await mkdir(path);
     const second = await site.open();
-    second.notifier.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+    second.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
     await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "disk"]), 10_000);
     await second.happens("t2");
     await rmdir(path);

@@ -265,8 +265,8 @@ const anyChange: fc.Arbitrary<NoticeChange> = fc
     fc.record({
       process: fc.constantFrom("a", "b"),
       event: fc.constantFrom<DaemonEvent>(
-        { type: "disk-full", fault: new Fault("DISK_FULL") },
-        { type: "disk-has-room", pausedForMs: 1 },
+        { type: "disk-failed", fault: new Fault("DISK_FULL") },
+        { type: "disk-recovered", pausedForMs: 1 },
         pollFailed({ mailbox: "m1", fault: new Fault("TOKEN_REFUSED") }),
         pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE") }),
         pollFailed({ mailbox: "m2", fault: new Fault("TOKEN_REFUSED") }),
@@ -436,8 +436,8 @@ function change(
 function disk(state: ChannelState, to: "full" | "room", process?: string): void {
   const event =
     to === "full"
-      ? ({ type: "disk-full", fault: new Fault("DISK_FULL") } as const)
-      : ({ type: "disk-has-room", pausedForMs: 1 } as const);
+      ? ({ type: "disk-failed", fault: new Fault("DISK_FULL") } as const)
+      : ({ type: "disk-recovered", pausedForMs: 1 } as const);
   happen(state, event, process);
 }
 

@@ -353,11 +353,11 @@ describe("being ready", () => {
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     const fault = new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" });
     board.listener({ type: "queue-lost", fault });
-    board.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+    board.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
     board.listener({ type: "settings-refused", fault: new Fault("CONFIG_INVALID", { detail: "x" }) });
     expect(readinessOf(board.read()).reasons).toHaveLength(2);
     board.listener({ type: "queue-back", lostForMs: 1 });
-    board.listener({ type: "disk-has-room", pausedForMs: 1 });
+    board.listener({ type: "disk-recovered", pausedForMs: 1 });
     expect(readinessOf(board.read()).ready).toBe(true);
   });
 });

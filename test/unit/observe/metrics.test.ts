@@ -1,15 +1,13 @@
 /** Metrics for alerts: none is missing, and none is wrong. */
 import { expect, test } from "vitest";
 import { Scope } from "../../../src/base/scope.ts";
-import { openConsole } from "../../../src/daemon/console.ts";
+import { type DaemonParts, openConsole } from "../../../src/daemon/console.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
 import { createMonitor } from "../../../src/daemon/monitor.ts";
-import type { Inbox } from "../../../src/inbox/port.ts";
 import { Events, listenTo } from "../../../src/model/events.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { Metrics } from "../../../src/observe/metrics.ts";
-import type { JobQueue } from "../../../src/queue/port.ts";
 import { pollSucceeded } from "../../support/events.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -81,12 +79,8 @@ test("an unreadable disk does not hide other metrics", async () => {
   const address = Promise.withResolvers<string>();
   const emit = listenTo({ "console-opened": (event) => address.resolve(event.address) });
   const refuse = () => Promise.reject(new Error("ENOENT"));
-  const [inbox, queue] = [
-    { freeBytes: refuse } as unknown as Inbox,
-    { depth: refuse } as unknown as JobQueue,
-  ];
-  const runOrders = async () => {};
-  await openConsole({ live, monitor, inbox, queue, clock, emit, stop: SIGNAL, runOrders }, scope);
+  const parts = { inbox: { freeBytes: refuse }, queue: { depth: refuse } } as unknown as DaemonParts;
+  await openConsole({ live, monitor, clock, emit, stop: SIGNAL, parts: () => parts }, scope);
   const answer = await fetch(new URL("/metrics", await address.promise));
   const figures = await answer.text();
   expect([answer.status, figures]).toEqual([200, expect.stringContaining("inlet_build_info")]);

@@ -62,7 +62,7 @@ async function turn(
       },
       forget() {},
     },
-    diskFull: { clear() {} },
+    diskTrouble: { clear() {} },
     emit() {},
     large: { giveBack() {} },
     ledger: {

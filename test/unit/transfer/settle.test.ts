@@ -70,7 +70,7 @@ async function setUp({ attempts = 1 } = {}) {
     patience: { retryMs: 1, diskMs: 7, lockedMs: 1, slowMs: 1_000 },
     inbox: { forget() {} },
     passwords: { doubt() {} },
-    diskFull: { add() {}, clear() {} },
+    diskTrouble: { add() {}, clear() {} },
     emit: listenTo({
       "transfer-lost": ({ record }) => events.push(`lost ${record.trackingId}`),
       "transfer-stuck": ({ fault }) => events.push(fault.code),
