@@ -12,7 +12,8 @@ import { Scope } from "./base/scope.ts";
 import { clearInterval, pause, setInterval } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
-import { Fleet } from "./daemon/fleet.ts";
+import { openEngine } from "./daemon/engine.ts";
+import { joinFleet } from "./daemon/fleet.ts";
 import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
 import { withGroups } from "./daemon/groups.ts";
 import { createHandlers, type JobTools } from "./daemon/handlers.ts";
@@ -41,7 +42,7 @@ import { type Emit, Events } from "./model/events.ts";
 import { expiryOf } from "./model/record.ts";
 import { mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
-import { openQueue } from "./queue/open.ts";
+import type { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
 import { openService } from "./service/open.ts";
 import { LargeTransfers } from "./transfer/large.ts";
@@ -226,7 +227,7 @@ async function work(
     }),
     (it) => it.close(),
   );
-  const queue = scope.use(await openEngine(live, options), (it) =>
+  const queue = scope.use(await openEngine(live, options, scope), (it) =>
     it.close(watch.signal.aborted ? 0 : options.graceMs),
   );
   const handlers = createHandlers({
@@ -309,12 +310,7 @@ async function work(
   } else {
     handoffs.start();
     startHousekeeping(housekeeping, scope);
-    const fleet =
-      settings.queue === "embedded"
-        ? undefined
-        : new Fleet(settings.work, membership, settings.queue.role, clock);
-    if (fleet !== undefined) scope.use(events.subscribe(fleet.listener), (unsubscribe) => unsubscribe());
-    fleet?.start(scope);
+    const fleet = joinFleet(settings, membership, events, clock, scope);
     watchPromises({ board: monitor.board, queue, handoffs, orders, notifier, fleet, clock, emit }, scope);
     if (isShared) {
       const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
@@ -354,23 +350,6 @@ async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<void> {
     const { complete, mailbox, trackingId } = record;
     if (complete !== undefined) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
   }
-}
-
-function openEngine(live: LiveSettings, options: StartOptions): Promise<JobQueue> {
-  const { mode, stop, clock, events } = options;
-  const { queue, limits } = live.now;
-  return (options.openQueue ?? openQueue)(queue, {
-    slots: limits.transfers,
-    mode,
-    services: live.services,
-    mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
-    outage: new Outage(clock, {
-      began: (fault) => events.emit({ type: "queue-lost", fault }),
-      ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
-    }),
-    onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
-    signal: stop,
-  });
 }
 
 function pollTools(

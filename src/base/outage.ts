@@ -38,6 +38,12 @@ export class Outage {
     if (this.#affected.delete(key)) this.#show();
   }
 
+  /** Nobody watches any longer what is affected. */
+  end(): void {
+    this.#affected.clear();
+    if (this.#shown !== undefined) this.#show();
+  }
+
   #show(): void {
     const [first] = this.#affected.values();
     const before = this.#shown;

@@ -5,8 +5,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
+import type { Settings } from "../config/settings.ts";
 import { type MemberReport, type Membership, readReports } from "../inbox/members.ts";
-import { listenTo } from "../model/events.ts";
+import { type Events, listenTo } from "../model/events.ts";
 import { type Promised, WITHIN_MS } from "../model/promise.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
@@ -83,4 +84,19 @@ export class Fleet {
     }
     for (const id of this.#seen.keys()) if (!reports.has(id)) this.#seen.delete(id);
   }
+}
+
+/** `undefined` with the embedded engine: then this process is alone. */
+export function joinFleet(
+  { work, queue }: Settings,
+  membership: Membership,
+  events: Events,
+  clock: Clock,
+  scope: Scope,
+): Fleet | undefined {
+  if (queue === "embedded") return undefined;
+  const fleet = new Fleet(work, membership, queue.role, clock);
+  scope.use(events.subscribe(fleet.listener), (unsubscribe) => unsubscribe());
+  fleet.start(scope);
+  return fleet;
 }

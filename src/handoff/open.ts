@@ -149,6 +149,7 @@ class FileHandoffs implements OpenHandoffs {
     await scanned;
     // The last steps may have started visits.
     await this.#scanner.close();
+    this.#outage.end();
   }
 
   #begin(key: string, { steps }: Following): void {

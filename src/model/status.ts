@@ -1,6 +1,5 @@
 /** A snapshot of a daemon, for people and programs. Times are ISO 8601. */
 import { formatCount } from "../base/phrases.ts";
-import type { PromiseKind } from "./promise.ts";
 import { HELD, QUIET, type State } from "./record.ts";
 
 export const STATUS_VERSION = 1;
@@ -13,8 +12,8 @@ export interface Status {
   readonly daemon: DaemonFacts;
   /** Problems of the daemon or of a mailbox, not of single transfers. */
   readonly troubles: readonly Trouble[];
-  /** What should have happened by now, whether or not a trouble explains it. */
-  readonly overdue: readonly { readonly kind: PromiseKind; readonly since: string }[];
+  /** What should have happened by now, by the kind of promise, whether or not a trouble explains it. */
+  readonly overdue: readonly { readonly kind: string; readonly since: string }[];
   /** Changed configuration keys that need a restart. */
   readonly needsRestart: readonly string[];
   readonly mailboxes: readonly MailboxStatus[];

@@ -26,6 +26,8 @@ interface Known {
   unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
+/** After these, the service may have asked for a pause, which applies to all its mailboxes. */
+const PAUSING: ReadonlySet<string> = new Set(["RATE_LIMITED", "SERVER_FAULT"]);
 /** A poll succeeds within this many intervals. */
 const INTERVALS = 3;
 
@@ -159,8 +161,10 @@ export class MailboxBoard {
 
   /** Each mailbox is polled successfully within three intervals. `polledMs`: when another process did, if it is known. */
   *promised(polledMs: (mailbox: MailboxId) => number | undefined): Iterable<Promised> {
+    const pausing = [...this.#known.values()].filter(({ trouble }) => PAUSING.has(trouble?.code ?? ""));
+    const restingServices = new Set(pausing.map(({ facts }) => facts.service.baseUrl.origin));
     for (const [id, { facts, sinceMs, lastSuccessMs = 0, trouble }] of this.#known) {
-      const { name, pollMs, paused } = facts;
+      const { name, pollMs, paused, service } = facts;
       if (paused) continue;
       const lastMs = Math.max(lastSuccessMs, polledMs(id) ?? 0);
       const graceMs = Math.max(INTERVALS * pollMs, WITHIN_MS);
@@ -172,7 +176,7 @@ export class MailboxBoard {
         text: `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`,
         dueMs: Math.max(lastMs, sinceMs) + graceMs,
         graceMs,
-        isExplained: trouble !== undefined,
+        isExplained: trouble !== undefined || restingServices.has(service.baseUrl.origin),
       };
     }
   }

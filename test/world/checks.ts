@@ -185,7 +185,7 @@ function checkOrders(world: World, known: ReadonlyMap<string, TransferRecord>): 
 
 /** Nothing is left that nobody will clear. */
 function checkLeftOvers(
-  { disk, observer, site }: World,
+  { disk, observer, site, schedule: { nowMs } }: World,
   known: ReadonlyMap<string, TransferRecord>,
   isRestarted: boolean,
 ): void {
@@ -195,11 +195,13 @@ function checkLeftOvers(
     const record = known.get(entry.split("~")[0] ?? "");
     return record?.state === "gone" && needsPerson(record);
   };
+  const isFresh = (path: string) => (disk.tryGet(path)?.modifiedMs ?? 0) > nowMs - 1_000;
   const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
     staging: isOpen,
     names: (entry) => isOpen(disk.text(`${WORK}/names/${entry}`) ?? ""),
-    // A start clears temporary files. Beside other processes, only those that are older than an hour.
-    new: () => site.isShared || !isRestarted,
+    // A start clears temporary files. Beside other processes, only those that are older than an hour. The daemon may make one
+    // right now, to see whether it can.
+    new: (entry) => site.isShared || !isRestarted || isFresh(`${WORK}/new/${entry}`),
     orders: (entry) => stateOf(entry) === "unknown",
     // A transfer that is gone may have nothing else left: an operator who acknowledges that clears it.
     quarantine: (entry) => isOpen(entry) || isLastRound(known, entry) || isUnacknowledged(entry),

@@ -26,14 +26,14 @@ describe("a restart", () => {
     const site = await makeSite(byWebhook(receiver.url));
     const first = await site.open();
     await first.happens("t1");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 60_000);
     await first.notifier.close();
     // The lines are in the journal, and the process has seen none of them.
     await site.journal.flush();
     for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
     await site.journal.flush();
     const second = await site.open();
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
     await second.notifier.close();
   });
 
@@ -42,13 +42,13 @@ describe("a restart", () => {
     const site = await makeSite(byWebhook(receiver.url));
     const first = await site.open({ patience: { retryMs: 60 * MINUTE_MS, blipMs: 0 } });
     await first.happens("t1");
-    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
+    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 60_000);
     await first.notifier.close();
     site.journal.add({ ...waiting("t1"), state: "delivered" });
     site.journal.add(waiting("t2"));
     await site.journal.flush();
     const second = await site.open();
-    await vi.waitFor(() => expect(receiver.calls).toHaveLength(2), 10_000);
+    await vi.waitFor(() => expect(receiver.calls).toHaveLength(2), 60_000);
     expect(notifiedOf(receiver).slice(-1)).toEqual(["password t2"]);
     await second.notifier.close();
   });
@@ -60,7 +60,7 @@ describe("a restart", () => {
     await site.journal.flush();
     const first = await site.open();
     first.notifier.review([waiting("t2"), waiting("t2"), { ...waiting("t3"), mailbox: "not configured" }]);
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 60_000);
     first.notifier.review([waiting("t2")]);
     await first.notifier.close();
     await first.journal.flush();
@@ -68,7 +68,7 @@ describe("a restart", () => {
     await writeFile(join(site.folder, name), "{");
     const second = await site.open();
     await second.happens("t4");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2", "password t4"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2", "password t4"]), 60_000);
     await second.notifier.close();
   });
 
@@ -79,7 +79,7 @@ describe("a restart", () => {
     const stop = new AbortController();
     const first = await site.open({ stop: stop.signal });
     await first.happens("t1");
-    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
+    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 60_000);
     stop.abort();
     // Some time after the stop.
     setTimeout(answer, 200);
@@ -87,7 +87,7 @@ describe("a restart", () => {
     const second = await site.open();
     await second.happens("t1");
     await second.happens("t2");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
     await second.notifier.close();
   });
 
@@ -101,7 +101,7 @@ describe("a restart", () => {
     await appendFile(join(site.journalFolder, name), `{"at":"2026-03-01T08:00:00.000Z","mail\0\0\0`);
     const second = await site.open();
     await second.happens("t2");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 60_000);
     await second.notifier.close();
   });
 });
@@ -118,13 +118,13 @@ test.each([
   const { notifier, happens } = await site.open({ emit });
   notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
   notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
-  await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 10_000);
+  await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 60_000);
   notifier.listener({ type: "disk-recovered", pausedForMs: 1 });
   notifier.listener({ type: "queue-back", lostForMs: 1 });
   end();
-  await vi.waitFor(() => expect(events).not.toEqual([]), 10_000);
+  await vi.waitFor(() => expect(events).not.toEqual([]), 60_000);
   await happens("t1");
-  await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t1"), 10_000);
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t1"), 60_000);
   await notifier.close();
   expect(notifiedOf(receiver).filter((each) => each !== "password t1")).toEqual(expected);
 });
@@ -139,11 +139,11 @@ describe("a disk", () => {
     await rm(site.folder, { recursive: true });
     await opened.happens("t1");
     opened.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
-    await vi.waitFor(() => expect(notifiedOf(receiver).toSorted()).toEqual(["disk", "password t1"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver).toSorted()).toEqual(["disk", "password t1"]), 60_000);
     await rm(site.journalFolder);
     await mkdir(site.journalFolder);
     await opened.happens("t2");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 60_000);
     await opened.notifier.close();
     expect(notifiedOf(receiver)).toHaveLength(3);
   });
@@ -154,7 +154,7 @@ describe("a disk", () => {
     const site = await makeSite(byWebhook(receiver.url));
     const first = await site.open();
     await first.happens("t1");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 60_000);
     await first.notifier.close();
     const [path = ""] = (await readdir(site.folder))
       .filter((each) => each.endsWith(".json"))
@@ -163,12 +163,12 @@ describe("a disk", () => {
     await mkdir(path);
     const second = await site.open();
     second.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "disk"]), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "disk"]), 60_000);
     await second.happens("t2");
     await rmdir(path);
     await rename(`${path}.aside`, path);
     vi.advanceTimersByTime(5_000);
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 10_000);
+    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 60_000);
     await second.notifier.close();
     expect(notifiedOf(receiver).filter((each) => each === "password t1")).toHaveLength(1);
   });
@@ -185,13 +185,13 @@ describe("of two processes", () => {
     await vi.waitFor(() => {
       vi.advanceTimersByTime(5_000);
       expect(notifiedOf(receiver).toSorted()).toEqual(["password t1", "password t2"]);
-    }, 10_000);
+    }, 60_000);
     await one.notifier.close();
     await one.happens("t3");
     await vi.waitFor(() => {
       vi.advanceTimersByTime(5_000);
       expect(notifiedOf(receiver)).toContain("password t3");
-    }, 10_000);
+    }, 60_000);
     expect(notifiedOf(receiver)).toHaveLength(3);
     await other.notifier.close();
   });
@@ -209,12 +209,12 @@ describe("of two processes", () => {
     await vi.waitFor(() => {
       vi.advanceTimersByTime(5_000);
       expect(groupsOf(receiver)).toMatchObject([{ kind: "queue", over: false }]);
-    }, 10_000);
+    }, 60_000);
     ended.add("other");
     await vi.waitFor(() => {
       vi.advanceTimersByTime(5_000);
       expect(groupsOf(receiver)).toMatchObject([{}, { kind: "queue", over: true }]);
-    }, 10_000);
+    }, 60_000);
     await one.notifier.close();
     await other.notifier.close();
   });
@@ -233,10 +233,10 @@ describe("of two processes", () => {
     await vi.waitFor(() => {
       vi.advanceTimersByTime(5_000);
       expect(groupsOf(receiver)).toMatchObject([{ kind: "service", over: false }]);
-    }, 10_000);
+    }, 60_000);
     for (let times = 0; times < 3; times++) one.notifier.listener(polled);
     await one.journal.flush();
-    await vi.waitFor(() => expect(groupsOf(receiver)).toMatchObject([{}, { over: true }]), 10_000);
+    await vi.waitFor(() => expect(groupsOf(receiver)).toMatchObject([{}, { over: true }]), 60_000);
   });
 });
 
