@@ -6,7 +6,7 @@ import type { Expected } from "../mailbox/expected.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
-import { DONE } from "../model/job.ts";
+import { DONE, NO_WAIT } from "../model/job.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
@@ -41,12 +41,12 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(mailboxIdOf(name));
-    if (state === undefined) return 0;
+    if (state === undefined) return NO_WAIT;
     const beganMs = clock.now();
-    const { isGood, waitMs } = await pollMailbox(poll, state, signal);
+    const { isGood, ...wait } = await pollMailbox(poll, state, signal);
     if (isGood) await expected.check(name, beganMs);
     else failedPolls++;
-    return waitMs;
+    return wait;
   };
   return {
     failedPolls: () => failedPolls,

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Queue } from "bullmq";
 import { Coalesced, forEachLimit } from "../base/concurrency.ts";
-import type { PollSchedule } from "../model/job.ts";
+import type { PollSchedule, PollWait } from "../model/job.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
 
 const WRITES_AT_ONCE = 100;
@@ -39,24 +39,26 @@ export class Schedules {
     this.#checkEveryMs = checkEveryMs;
   }
 
-  async isDeferred(mailbox: string): Promise<boolean> {
-    return isFuture(await this.#client.hget(this.#deferred, idOf(mailbox)));
+  async isDeferred(mailbox: string, service: string): Promise<boolean> {
+    const untils = await this.#client.hmget(this.#deferred, idOf(mailbox), serviceIdOf(service));
+    return untils.some(isFuture);
   }
 
-  /** No process polls the mailbox for `waitMs`; 0 ends the wait. */
-  async defer(mailbox: string, waitMs: number): Promise<void> {
+  /** No process polls the mailbox for `waitMs`, nor another mailbox of the service for `limitMs`. */
+  async defer(mailbox: string, service: string, { waitMs, limitMs = 0 }: PollWait): Promise<void> {
     const id = idOf(mailbox);
     if (waitMs > 0) await this.#client.hset(this.#deferred, id, Date.now() + waitMs);
     else await this.#client.hdel(this.#deferred, id);
+    if (limitMs > 0) await this.#client.hset(this.#deferred, serviceIdOf(service), Date.now() + limitMs);
   }
 
   /** Schedules these polls and no others. If Redis fails, the next check tries again. */
-  async set(polls: readonly PollSchedule[]): Promise<void> {
+  async set(polls: readonly PollSchedule[], services: readonly string[]): Promise<void> {
     this.#wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     this.#isWritten = false;
     this.#timer ??= setInterval(() => this.#check(), this.#checkEveryMs);
     // Before any poll starts: a poll that fails from now on defers its mailbox again.
-    const deferred = await this.#takeDeferred();
+    const deferred = await this.#takeDeferred(services);
     await this.#writing.run();
     for (const mailbox of deferred) {
       await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
@@ -104,12 +106,12 @@ export class Schedules {
   }
 
   /** A new set of schedules ends all waits. Returns the mailboxes that were deferred. */
-  async #takeDeferred(): Promise<string[]> {
+  async #takeDeferred(services: readonly string[]): Promise<string[]> {
     const wanted = [...this.#wanted];
     const ids = wanted.map(([id]) => id);
     if (ids.length === 0) return [];
     const deferred = await this.#client.hmget(this.#deferred, ...ids);
-    await this.#client.hdel(this.#deferred, ...ids);
+    await this.#client.hdel(this.#deferred, ...ids, ...services.map(serviceIdOf));
     return wanted.flatMap(([, { mailbox }], at) => (isFuture(deferred[at] ?? null) ? [mailbox] : []));
   }
 
@@ -125,6 +127,10 @@ export class Schedules {
 /** Names of mailboxes may hold characters that job ids may not. */
 function idOf(mailbox: string): string {
   return createHash("sha256").update(mailbox).digest("hex").slice(0, 24);
+}
+
+function serviceIdOf(service: string): string {
+  return `service-${idOf(service)}`;
 }
 
 /** The time from the first poll to the second as a share of the interval: spread evenly, but never at once. */

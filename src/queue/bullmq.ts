@@ -15,6 +15,7 @@ import type { Outage } from "../base/outage.ts";
 import {
   DONE,
   type Next,
+  NO_WAIT,
   POLLS_AT_ONCE,
   type PollSchedule,
   type Services,
@@ -140,12 +141,13 @@ class BullEngine implements JobQueue {
     this.#mailboxes = wanted;
     for (const mailbox of this.#dropped) this.#pollQueue.drop(mailbox);
     this.#openServices();
-    if (this.#options.role !== "worker") await this.#reach(this.#schedules.set(polls));
+    if (this.#options.role !== "worker")
+      await this.#reach(this.#schedules.set(polls, [...new Set(this.#options.services().values())]));
   }
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
     return this.#work.add(
-      Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox))).then(() => {}),
+      Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox, true))).then(() => {}),
     );
   }
 
@@ -325,7 +327,7 @@ class BullEngine implements JobQueue {
   /** Skips a mailbox that is deferred, or whose last poll is not over yet. */
   async #queuePoll(mailbox: string): Promise<void> {
     if (this.#pollQueue.has(mailbox) || this.#dropped.has(mailbox)) return;
-    if (await this.#schedules.isDeferred(mailbox)) return;
+    if (await this.#schedules.isDeferred(mailbox, this.#serviceOf(mailbox))) return;
     // Another job for the mailbox may have arrived meanwhile.
     if (this.#pollQueue.has(mailbox)) return;
     // Not awaited: a poll that is lost with this process is due again after its interval.
@@ -333,9 +335,15 @@ class BullEngine implements JobQueue {
   }
 
   async #poll(mailbox: string): Promise<void> {
-    const waitMs = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? 0;
+    const wait = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? NO_WAIT;
+    const service = this.#serviceOf(mailbox);
+    if (wait.limitMs !== undefined) this.#pollQueue.dropService(service);
     // If this fails, the mailbox is polled at its interval.
-    await this.#reach(this.#schedules.defer(mailbox, waitMs)).catch(() => {});
+    await this.#reach(this.#schedules.defer(mailbox, service, wait)).catch(() => {});
+  }
+
+  #serviceOf(mailbox: string): string {
+    return this.#options.services().get(mailbox) ?? "";
   }
 
   /** Throws `STOPPED` when Redis does not answer in time after a stop. */

@@ -14,8 +14,8 @@ test("processes with different mailboxes leave each other's schedules alone, wit
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
-  await one.schedules.set(hourly("a", "b"));
-  await other.schedules.set(hourly("b", "c", "d"));
+  await one.schedules.set(hourly("a", "b"), []);
+  await other.schedules.set(hourly("b", "c", "d"), []);
   const first = await describe(redis, one.queue);
   expect(first.mailboxes).toEqual(["a", "b", "c", "d"]);
   expect(first.polls).toBe(4);
@@ -28,8 +28,8 @@ test("processes with different intervals do not undo each other: the last start 
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
-  await one.schedules.set(hourly("a"));
-  await other.schedules.set([{ mailbox: "a", everyMs: 2 * HOUR_MS }]);
+  await one.schedules.set(hourly("a"), []);
+  await other.schedules.set([{ mailbox: "a", everyMs: 2 * HOUR_MS }], []);
   const first = await describe(redis, one.queue);
   expect(first.intervals).toEqual([2 * HOUR_MS]);
   await one.queue.drain();
@@ -41,12 +41,12 @@ test("a mailbox that one process drops stays scheduled while another has it", as
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
-  await one.schedules.set(hourly("a", "b"));
-  await other.schedules.set(hourly("a", "b"));
-  await one.schedules.set(hourly("a"));
+  await one.schedules.set(hourly("a", "b"), []);
+  await other.schedules.set(hourly("a", "b"), []);
+  await one.schedules.set(hourly("a"), []);
   await checks();
   expect((await describe(redis, one.queue)).mailboxes).toEqual(["a", "b"]);
-  await other.schedules.set(hourly("a"));
+  await other.schedules.set(hourly("a"), []);
   await expect.poll(async () => (await describe(redis, one.queue)).mailboxes).toEqual(["a"]);
 });
 
@@ -55,10 +55,10 @@ test("a mailbox of a process that has ended or died is removed by the others", a
   const one = openSchedules(redis);
   const ended = openSchedules(redis);
   const died = openSchedules(redis);
-  await ended.schedules.set(hourly("ended"));
-  await died.schedules.set(hourly("died"));
+  await ended.schedules.set(hourly("ended"), []);
+  await died.schedules.set(hourly("died"), []);
   await ended.schedules.close();
-  await one.schedules.set(hourly("a"));
+  await one.schedules.set(hourly("a"), []);
   expect((await describe(redis, one.queue)).mailboxes).toEqual(["a", "died"]);
   died.kill();
   // Its claims would expire only after a minute.
@@ -70,7 +70,7 @@ test("a mailbox of a process that has ended or died is removed by the others", a
 test("every claim expires, and is renewed after Redis has lost it", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
-  await one.schedules.set(hourly("a", "b"));
+  await one.schedules.set(hourly("a", "b"), []);
   const [claims = "", ...more] = await claimsIn(redis);
   expect(more).toEqual([]);
   expect(await redis.client.pttl(claims)).toBeGreaterThan(0);
