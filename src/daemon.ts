@@ -285,8 +285,10 @@ function openEngine(live: LiveSettings, options: StartOptions): Promise<JobQueue
     mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
     outage: new Outage(clock, {
       began: (fault) => events.emit({ type: "queue-lost", fault }),
+      changed: (fault) => events.emit({ type: "queue-lost", fault }),
       ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
     }),
+    onValueRemoved: (key) => events.emit({ type: "queue-value-removed", key }),
     onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
     signal: stop,
   });

@@ -77,6 +77,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   WORK_NEWER: "usage",
   DAEMON_UNREACHABLE: "unreachable",
   QUEUE_UNREACHABLE: "unreachable",
+  QUEUE_REFUSED: "unreachable",
   QUEUE_UNSUITABLE: "usage",
   NO_SUCH_TRANSFER: "usage",
   ORDER_IMPOSSIBLE: "usage",

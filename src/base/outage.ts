@@ -4,6 +4,8 @@ import type { Fault } from "./faults.ts";
 
 export interface OutageEvents {
   began(fault: Fault): void;
+  /** The cause is another one now. */
+  changed?(fault: Fault): void;
   ended(lastedMs: number): void;
 }
 
@@ -12,6 +14,8 @@ export class Outage {
   readonly #events: OutageEvents;
   readonly #affected = new Set<string>();
   #sinceMs = 0;
+  /** The last reported cause. */
+  #message = "";
 
   constructor(clock: Clock, events: OutageEvents) {
     this.#clock = clock;
@@ -21,9 +25,11 @@ export class Outage {
   add(key: string, fault: Fault): void {
     const isFirst = this.#affected.size === 0;
     this.#affected.add(key);
-    if (!isFirst) return;
-    this.#sinceMs = this.#clock.now();
-    this.#events.began(fault);
+    if (isFirst) {
+      this.#sinceMs = this.#clock.now();
+      this.#events.began(fault);
+    } else if (fault.message !== this.#message) this.#events.changed?.(fault);
+    this.#message = fault.message;
   }
 
   /** The keys that are affected now. */

@@ -167,9 +167,11 @@ type ProcessEvent =
   /** Intake pauses. Not repeated until `disk-has-room`. */
   | { readonly type: "disk-full"; readonly fault: Fault }
   | { readonly type: "disk-has-room"; readonly pausedForMs: number }
-  /** Running work goes on, and no new work begins. Not repeated until `queue-back`. */
+  /** Running work goes on, and no new work begins. Repeated only if the cause changes. */
   | { readonly type: "queue-lost"; readonly fault: Fault }
   | { readonly type: "queue-back"; readonly lostForMs: number }
+  /** A value in Redis would have stopped work for ever, and was removed. Emitted once for each key. */
+  | { readonly type: "queue-value-removed"; readonly key: string }
   /** Redis may evict jobs: its policy is not `noeviction`. */
   | { readonly type: "queue-evicts"; readonly policy: string }
   /** New settings are in force. `needsRestart`: keys that change only with a restart. */

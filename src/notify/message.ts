@@ -125,9 +125,9 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     todo: "Free space. Downloads then resume.",
   },
   queue: {
-    one: "the queue cannot be reached",
-    many: "the queue cannot be reached",
-    over: { one: "the queue can be reached again", many: "the queue can be reached again" },
+    one: "the queue does not work",
+    many: "the queue does not work",
+    over: { one: "the queue works again", many: "the queue works again" },
     isSingle: true,
     todo: "Bring Redis back. Work then resumes.",
   },

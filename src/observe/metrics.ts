@@ -162,7 +162,7 @@ export class Metrics {
     );
     this.#gauge(
       "inlet_trouble",
-      "1 where the disk is full, the queue cannot be reached, a configuration was refused, or a notification failed.",
+      "1 where the disk is full, the queue does not work, a configuration was refused, or a notification failed.",
       ["what"],
       (gauge) => {
         const { troubles } = this.#status;

@@ -7,6 +7,7 @@ import type { Queue } from "bullmq";
 import { Coalesced, forEachLimit } from "../base/concurrency.ts";
 import type { PollSchedule, PollWait } from "../model/job.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
+import { addJob } from "./bullmq-services.ts";
 
 const WRITES_AT_ONCE = 100;
 /** Ids in one Redis command. */
@@ -14,12 +15,24 @@ const ID_GROUP = 1_000;
 const MIN_OFFSET = 0.1;
 /** How often the schedulers are checked: Redis may have been flushed, or lost them in a restart. */
 const CHECK_EVERY_MS = 10_000;
+/** No poll is deferred for longer, and none is due later. A little more than a day, because clocks differ. */
+const LONGEST_WAIT_MS = 25 * 3_600_000;
+/** Redis may have refused to schedule the next poll. */
+const OVERDUE_MS = 30_000;
 /** A process that has not renewed its claims for this time counts as gone. */
 const CLAIMS_EXPIRE_AFTER_MS = 60_000;
+
+export interface ScheduleEvents {
+  /** A check failed, and is repeated. */
+  failed(error: unknown): void;
+  /** A value that is not ours was removed. */
+  removed(key: string): void;
+}
 
 export class Schedules {
   readonly #queue: Queue;
   readonly #client: RedisClient;
+  readonly #events: ScheduleEvents;
   readonly #claims: Claims;
   readonly #deferred: string;
   readonly #checkEveryMs: number;
@@ -31,17 +44,34 @@ export class Schedules {
   readonly #writing = new Coalesced(() => this.#write());
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(queue: Queue, client: RedisClient, checkEveryMs: number = CHECK_EVERY_MS) {
+  constructor(queue: Queue, client: RedisClient, events: ScheduleEvents, checkEveryMs = CHECK_EVERY_MS) {
     this.#queue = queue;
     this.#client = client;
+    this.#events = events;
     this.#claims = new Claims(client, queue.toKey("claims"));
     this.#deferred = queue.toKey("deferred");
     this.#checkEveryMs = checkEveryMs;
   }
 
   async isDeferred(mailbox: string, service: string): Promise<boolean> {
-    const untils = await this.#client.hmget(this.#deferred, idOf(mailbox), serviceIdOf(service));
+    const ids = [idOf(mailbox), serviceIdOf(service)];
+    const untils = await this.#client.hmget(this.#deferred, ...ids);
+    const odd = ids.filter((_, at) => isOdd(untils[at] ?? null));
+    if (odd.length > 0) {
+      await this.#client.hdel(this.#deferred, ...odd);
+      this.#events.removed(this.#deferred);
+    }
     return untils.some(isFuture);
+  }
+
+  /** Call it for a job that is not one of the wanted polls: the next check reads all schedules again. */
+  distrust(): void {
+    this.#isWritten = false;
+  }
+
+  /** Whether the poll belongs to the schedule that added it. */
+  isOwn(mailbox: string, scheduleId: string | undefined): boolean {
+    return scheduleId === undefined || scheduleId === idOf(mailbox);
   }
 
   /** No process polls the mailbox for `waitMs`, nor another mailbox of the service for `limitMs`. */
@@ -60,9 +90,7 @@ export class Schedules {
     // Before any poll starts: a poll that fails from now on defers its mailbox again.
     const deferred = await this.#takeDeferred(services);
     await this.#writing.run();
-    for (const mailbox of deferred) {
-      await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
-    }
+    for (const mailbox of deferred) await this.#pollNow(idOf(mailbox), mailbox);
   }
 
   /** Never rejects. Schedules stay for the next start; only this process's claims end. */
@@ -74,35 +102,73 @@ export class Schedules {
 
   /** While Redis is away, a write waits for it. The next check retries a failed one. */
   #check(): void {
-    if (this.#writing.isIdle) this.#writing.run().catch(() => {});
+    if (this.#writing.isIdle) this.#writing.run().catch((error: unknown) => this.#events.failed(error));
   }
 
   /**
    * Adds missing schedules, and removes those that no process claims. Existing ones stay, so that neither a start nor the
-   * settings of another process disturb them; only a new interval of our own replaces the old one, once.
+   * settings of another process disturb them; only a new interval of our own, or a broken schedule, is written anew.
    */
   async #write(): Promise<void> {
     const wanted = this.#wanted;
     await this.#claims.renew(new Set(wanted.keys()));
-    const known = this.#isWritten ? await this.#readIds() : await this.#readIntervals();
-    const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
+    const next = await this.#readNext();
+    const known = this.#isWritten ? undefined : await this.#readIntervals([...next.keys()]);
+    const isBroken = await this.#findBroken();
+    for (const [id, dueMs] of next) if (wanted.has(id) && isBroken(dueMs)) await this.#remove(id, dueMs);
+    const missing = [...wanted].filter(
+      ([id, { everyMs }]) =>
+        !next.has(id) || isBroken(next.get(id) ?? 0) || (known !== undefined && known.get(id) !== everyMs),
+    );
     await forEachLimit(missing, WRITES_AT_ONCE, ([id, { mailbox, everyMs }]) =>
       this.#upsert(id, mailbox, everyMs),
     );
-    const others = [...known.keys()].filter((id) => !wanted.has(id));
+    const others = [...next.keys()].filter((id) => !wanted.has(id));
     for (const id of await this.#claims.unclaimed(others)) await this.#queue.removeJobScheduler(id);
     this.#isWritten = this.#wanted === wanted;
   }
 
-  async #readIntervals(): Promise<ReadonlyMap<string, number>> {
-    const schedulers = await this.#queue.getJobSchedulers();
-    return new Map(schedulers.map(({ key, every }) => [key, Number(every)]));
+  /** The time of each schedule's next poll, in one command, whatever the number. */
+  async #readNext(): Promise<ReadonlyMap<string, number>> {
+    const entries = await this.#client.zrange(this.#queue.toKey("repeat"), "0", "-1", "WITHSCORES");
+    return new Map(groupsOf(entries, 2).map(([id = "", dueMs]) => [id, Number(dueMs)]));
   }
 
-  /** In one command, whatever the number. Their intervals are assumed to be the wanted ones. */
-  async #readIds(): Promise<ReadonlyMap<string, number | undefined>> {
-    const ids = await this.#client.zrange(this.#queue.toKey("repeat"), "0", "-1");
-    return new Map(ids.map((id) => [id, this.#wanted.get(id)?.everyMs]));
+  /** A schedule is broken if its next poll is too far away, or overdue although no poll waits for a worker. */
+  async #findBroken(): Promise<(dueMs: number) => boolean> {
+    const isIdle = (await this.#client.llen(this.#queue.toKey("wait"))) === 0;
+    const nowMs = Date.now();
+    return (dueMs) =>
+      !(dueMs < nowMs + LONGEST_WAIT_MS) ||
+      (isIdle && dueMs < nowMs - Math.max(OVERDUE_MS, this.#checkEveryMs));
+  }
+
+  /** Schedules of another shape are removed, and left out. */
+  async #readIntervals(ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const intervals = new Map<string, number>();
+    await forEachLimit(ids, WRITES_AT_ONCE, async (id) => {
+      const key = this.#queue.toKey(`repeat:${id}`);
+      const type = await this.#client.type(key);
+      const [every, data] = type === "hash" ? await this.#client.hmget(key, "every", "data") : [];
+      const mailbox = this.#wanted.get(id)?.mailbox;
+      const isSound = type === "hash" && (mailbox === undefined || data === JSON.stringify({ mailbox }));
+      if (isSound) intervals.set(id, Number(every));
+      else if (type !== "none") {
+        await this.#client.del(key);
+        this.#events.removed(key);
+      }
+    });
+    return intervals;
+  }
+
+  /** Also its next poll. BullMQ would fail on a schedule of another shape. */
+  async #remove(id: string, dueMs: number): Promise<void> {
+    const key = (name: string) => this.#queue.toKey(name);
+    const job = `repeat:${id}:${dueMs}`;
+    await this.#client.zrem(key("repeat"), id);
+    await this.#client.zrem(key("delayed"), job);
+    await this.#client.del(key(`repeat:${id}`), key(job));
+    if (dueMs > Date.now()) this.#events.removed(key(`repeat:${id}`));
   }
 
   /** A new set of schedules ends all waits. Returns the mailboxes that were deferred. */
@@ -120,7 +186,11 @@ export class Schedules {
     const template = { name: "poll", data: { mailbox } };
     const startDate = Date.now() + offsetOf(id) * everyMs;
     await this.#queue.upsertJobScheduler(id, { every: everyMs, startDate }, template);
-    await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
+    await this.#pollNow(id, mailbox);
+  }
+
+  #pollNow(id: string, mailbox: string): Promise<void> {
+    return addJob(this.#queue, this.#client, "poll", { mailbox }, { jobId: `first-${id}` });
   }
 }
 
@@ -139,7 +209,11 @@ function offsetOf(id: string): number {
 }
 
 function isFuture(atMs: string | null): boolean {
-  return Number(atMs ?? 0) > Date.now();
+  return !isOdd(atMs) && Number(atMs) > Date.now();
+}
+
+function isOdd(atMs: string | null): boolean {
+  return atMs !== null && !(Number(atMs) < Date.now() + LONGEST_WAIT_MS);
 }
 
 /**
@@ -184,11 +258,15 @@ class Claims {
     for (const process of await this.#client.smembers(this.#processes)) {
       if (process === this.#own) continue;
       const key = this.#keyOf(process);
+      if ((await this.#client.type(key)) !== "set") {
+        await this.#client.del(key);
+        await this.#client.srem(this.#processes, process);
+        continue;
+      }
       for (const group of groupsOf([...free], ID_GROUP)) {
         const found = await this.#client.smismember(key, ...group);
         for (const [at, id] of group.entries()) if (found[at] === 1) free.delete(id);
       }
-      if ((await this.#client.exists(key)) === 0) await this.#client.srem(this.#processes, process);
     }
     return [...free];
   }

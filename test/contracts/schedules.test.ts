@@ -9,6 +9,7 @@ import { redisSettings } from "../support/settings.ts";
 
 const HOUR_MS = 3_600_000;
 const CHECK_MS = 50;
+const EVENTS = { failed() {}, removed() {} };
 
 test("processes with different mailboxes leave each other's schedules alone, without an extra poll", async () => {
   const redis = await startRedis();
@@ -89,7 +90,7 @@ function hourly(...names: readonly string[]) {
 function openSchedules({ url }: TestRedis) {
   const client = connect(redisSettings(url));
   const queue = new Queue("poll", { connection: client, prefix: "inlet", skipVersionCheck: true });
-  const schedules = new Schedules(queue, client, CHECK_MS);
+  const schedules = new Schedules(queue, client, EVENTS, CHECK_MS);
   const kill = () => {
     // Its last commands may fail.
     client.disconnect();

@@ -40,6 +40,7 @@ export const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "RATE_LIMITED",
   "SERVER_FAULT",
   "QUEUE_UNREACHABLE",
+  "QUEUE_REFUSED",
   "MAIL_UNREACHABLE",
   "MAIL_DEFERRED",
 ]);
