@@ -36,8 +36,11 @@ const RETRY_MS = 1_000;
 const STOP_MS = 3_000;
 const KEY = "redis";
 
+/** The digest of a script that Redis does not know. */
+const NO_SCRIPT = "0".repeat(40);
+
 /** Every command that Inlet and BullMQ use, with arguments after the key. They leave nothing behind. */
-const COMMANDS: readonly (readonly [name: string, ...args: (string | number)[]])[] = [
+export const COMMANDS: readonly (readonly [name: string, ...args: (string | number)[]])[] = [
   ["del"],
   ["set", 1, "PX", 1_000],
   ["get"],
@@ -62,6 +65,7 @@ const COMMANDS: readonly (readonly [name: string, ...args: (string | number)[]])
   ["lrem", 1, "b"],
   ["del"],
   ["sadd", "a"],
+  ["scard"],
   ["smembers"],
   ["smismember", "a"],
   ["srem", "a"],
@@ -210,17 +214,22 @@ export class RedisWatch {
   }
 
   async #tryAll(): Promise<void> {
-    const commands = COMMANDS.map(([name, ...args]) => [name, this.#probeKey, ...args]);
-    const script = ["eval", "return redis.call('exists', KEYS[1])", 1, this.#probeKey];
-    const answers = (await this.#client.multi([...commands, script]).exec()) ?? [];
-    for (const [error] of answers) if (error !== null) throw error;
+    const key = this.#probeKey;
+    const commands = [
+      ...COMMANDS.map(([name, ...args]) => [name, key, ...args]),
+      ["rpoplpush", key, key],
+      ["eval", "return redis.call('exists', KEYS[1])", 1, key],
+      ["evalsha", NO_SCRIPT, 1, key],
+    ];
+    const answers = (await this.#client.multi(commands).exec()) ?? [];
+    for (const [error] of answers) if (error !== null && !error.message.startsWith("NOSCRIPT")) throw error;
     const isOdd = isOddValue(this.#reported?.fault);
     if (!isOdd && performance.now() - this.#repairedMs < REPAIR_EVERY_MS) return;
     const removed = await this.#repair(isOdd);
-    for (const key of removed) this.removed(key);
+    for (const name of removed) this.removed(name);
     this.#repairedMs = performance.now();
-    const [key] = removed;
-    if (key === undefined || !isOdd || this.#reported === undefined) return;
-    this.#reported = { ...this.#reported, fault: oddKey(this.#address, key) };
+    const [first] = removed;
+    if (first === undefined || !isOdd || this.#reported === undefined) return;
+    this.#reported = { ...this.#reported, fault: oddKey(this.#address, first) };
   }
 }
