@@ -27,3 +27,24 @@ test("an outage is reported once when it begins, and once when the last key has 
   outage.clear("c");
   expect(reported.slice(2)).toEqual(["began: DISK_FULL", "ended: 0 ms"]);
 });
+
+test("another cause is reported while the outage lasts", () => {
+  const reported: string[] = [];
+  const outage = new Outage(
+    { now: () => 0 },
+    {
+      began: ({ message }) => void reported.push(`began: ${message}`),
+      changed: ({ message }) => void reported.push(`changed: ${message}`),
+      ended: () => void reported.push("ended"),
+    },
+  );
+  const [one, other] = ["one", "other"].map((detail) => new Fault("QUEUE_REFUSED", { detail }));
+  for (const fault of [one, one, other, other, one]) if (fault !== undefined) outage.add("a", fault);
+  outage.clear("a");
+  expect(reported.map((line) => line.replace(/(: ).*: /, "$1"))).toEqual([
+    "began: one",
+    "changed: other",
+    "changed: one",
+    "ended",
+  ]);
+});
