@@ -83,8 +83,8 @@ export function isOddValue(fault: Fault | undefined): boolean {
   return fault?.message.includes(ODD_VALUE) === true;
 }
 
-export function isReadOnly({ message }: Error): boolean {
-  return message.startsWith("READONLY");
+export function isReadOnly(error: Error): boolean {
+  return rootOf(error).message.startsWith("READONLY");
 }
 
 function refused(address: string, cause: string, advice: string | undefined, error?: Error): Fault {

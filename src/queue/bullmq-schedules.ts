@@ -7,7 +7,6 @@ import type { Queue } from "bullmq";
 import { Coalesced, forEachLimit } from "../base/concurrency.ts";
 import type { PollSchedule, PollWait } from "../model/job.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
-import { addJob } from "./bullmq-services.ts";
 
 const WRITES_AT_ONCE = 100;
 /** Ids in one Redis command. */
@@ -42,6 +41,8 @@ export class Schedules {
   #isWritten = true;
   /** One write after the other, so that an old set of schedules never overwrites a new one. */
   readonly #writing = new Coalesced(() => this.#write());
+  /** The next polls at the last check. */
+  #lastNext: ReadonlyMap<string, number> = new Map();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(queue: Queue, client: RedisClient, events: ScheduleEvents, checkEveryMs = CHECK_EVERY_MS) {
@@ -114,11 +115,11 @@ export class Schedules {
     await this.#claims.renew(new Set(wanted.keys()));
     const next = await this.#readNext();
     const known = this.#isWritten ? undefined : await this.#readIntervals([...next.keys()]);
-    const isBroken = await this.#findBroken();
-    for (const [id, dueMs] of next) if (wanted.has(id) && isBroken(dueMs)) await this.#remove(id, dueMs);
+    const broken = await this.#findBroken(next);
+    await forEachLimit(broken, WRITES_AT_ONCE, ([id, dueMs]) => this.#remove(id, dueMs));
     const missing = [...wanted].filter(
       ([id, { everyMs }]) =>
-        !next.has(id) || isBroken(next.get(id) ?? 0) || (known !== undefined && known.get(id) !== everyMs),
+        !next.has(id) || broken.has(id) || (known !== undefined && known.get(id) !== everyMs),
     );
     await forEachLimit(missing, WRITES_AT_ONCE, ([id, { mailbox, everyMs }]) =>
       this.#upsert(id, mailbox, everyMs),
@@ -134,13 +135,19 @@ export class Schedules {
     return new Map(groupsOf(entries, 2).map(([id = "", dueMs]) => [id, Number(dueMs)]));
   }
 
-  /** A schedule is broken if its next poll is too far away, or overdue although no poll waits for a worker. */
-  async #findBroken(): Promise<(dueMs: number) => boolean> {
+  /**
+   * Wanted schedules whose next poll is too far away, or is overdue since the last check although no poll waits for a
+   * worker.
+   */
+  async #findBroken(next: ReadonlyMap<string, number>): Promise<ReadonlyMap<string, number>> {
     const isIdle = (await this.#client.llen(this.#queue.toKey("wait"))) === 0;
     const nowMs = Date.now();
-    return (dueMs) =>
+    const isBroken = ([id, dueMs]: [string, number]) =>
       !(dueMs < nowMs + LONGEST_WAIT_MS) ||
-      (isIdle && dueMs < nowMs - Math.max(OVERDUE_MS, this.#checkEveryMs));
+      (isIdle && dueMs < nowMs - OVERDUE_MS && this.#lastNext.get(id) === dueMs);
+    const broken = [...next].filter((entry) => this.#wanted.has(entry[0]) && isBroken(entry));
+    this.#lastNext = next;
+    return new Map(broken);
   }
 
   /** Schedules of another shape are removed, and left out. */
@@ -161,13 +168,13 @@ export class Schedules {
     return intervals;
   }
 
-  /** Also its next poll. BullMQ would fail on a schedule of another shape. */
+  /** Also its polls, which may be in no list. BullMQ would fail on a schedule of another shape. */
   async #remove(id: string, dueMs: number): Promise<void> {
     const key = (name: string) => this.#queue.toKey(name);
     const job = `repeat:${id}:${dueMs}`;
     await this.#client.zrem(key("repeat"), id);
     await this.#client.zrem(key("delayed"), job);
-    await this.#client.del(key(`repeat:${id}`), key(job));
+    await this.#client.del(key(`repeat:${id}`), key(job), key(`first-${id}`));
     if (dueMs > Date.now()) this.#events.removed(key(`repeat:${id}`));
   }
 
@@ -189,8 +196,8 @@ export class Schedules {
     await this.#pollNow(id, mailbox);
   }
 
-  #pollNow(id: string, mailbox: string): Promise<void> {
-    return addJob(this.#queue, this.#client, "poll", { mailbox }, { jobId: `first-${id}` });
+  async #pollNow(id: string, mailbox: string): Promise<void> {
+    await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
   }
 }
 

@@ -35,6 +35,7 @@ const RETRY_MS = 1_000;
 /** After a stop, how long to wait for an answer. */
 const STOP_MS = 3_000;
 const KEY = "redis";
+const MAX_REPORTED = 1_000;
 
 /** The digest of a script that Redis does not know. */
 const NO_SCRIPT = "0".repeat(40);
@@ -129,7 +130,7 @@ export class RedisWatch {
 
   /** Reports an odd value, once for each key. */
   readonly removed = (key: string): void => {
-    if (this.#removed.has(key)) return;
+    if (this.#removed.has(key) || this.#removed.size >= MAX_REPORTED) return;
     this.#removed.add(key);
     this.#options.onValueRemoved(key);
   };
@@ -138,8 +139,9 @@ export class RedisWatch {
   async untilUsable(): Promise<void> {
     await this.reach(async () => {
       const fault = await this.#probe();
-      if (fault !== undefined) this.#show(fault);
-      if (fault !== undefined) throw fault;
+      if (fault === undefined) return;
+      this.#show(fault);
+      throw fault;
     });
   }
 
@@ -184,6 +186,7 @@ export class RedisWatch {
     const { fault: reported, atMs = 0 } = this.#reported ?? {};
     const isRecent = performance.now() - atMs < QUIET_MS;
     if (reported !== undefined && isRecent) return this.#show(reported);
+    this.#reported = undefined;
     this.#fault = undefined;
     this.#options.outage.clear(KEY);
   }
