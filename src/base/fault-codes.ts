@@ -2,6 +2,7 @@
 import { FOLDER_FAULTS } from "./folder-faults.ts";
 import { HANDOFF_FAULTS } from "./handoff-faults.ts";
 import { NOTIFY_FAULTS } from "./notify-faults.ts";
+import { QUEUE_FAULTS } from "./queue-faults.ts";
 
 /**
  * What Inlet does about a fault.
@@ -338,16 +339,6 @@ const LOCAL_FAULTS = {
     happened: "The daemon does not answer as it should",
     advice: "Check that it runs, with the same version as this command.",
   },
-  QUEUE_UNREACHABLE: {
-    verdict: "retry",
-    happened: "Redis, which holds the queue, could not be reached",
-    advice: "Check queue and the redis settings, and that Redis is running; the daemon keeps trying.",
-  },
-  QUEUE_UNSUITABLE: {
-    verdict: "fatal",
-    happened: "This Redis cannot hold the queue",
-    advice: "Use Redis 6.2 or newer, or Valkey, with maxmemory-policy noeviction.",
-  },
   NO_SUCH_TRANSFER: {
     verdict: "fatal",
     happened: "No transfer with this tracking-id is known here",
@@ -391,6 +382,7 @@ export const FAULT_CODES = {
   ...TRANSFER_FAULTS,
   ...LOCAL_FAULTS,
   ...FOLDER_FAULTS,
+  ...QUEUE_FAULTS,
   ...HANDOFF_FAULTS,
   ...NOTIFY_FAULTS,
 } as const satisfies Record<string, FaultMeaning>;

@@ -7,6 +7,8 @@ import type { Fault } from "./faults.ts";
 
 export interface OutageEvents {
   began(fault: Fault): void;
+  /** The cause is another one now. */
+  changed?(fault: Fault): void;
   ended(lastedMs: number): void;
 }
 
@@ -50,5 +52,6 @@ export class Outage {
     this.#shown = first;
     if (first === undefined) this.#events.ended(this.#clock.now() - this.#sinceMs);
     else if (first.code !== before?.code) this.#events.began(first);
+    else if (first.message !== before.message) this.#events.changed?.(first);
   }
 }

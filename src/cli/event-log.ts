@@ -134,9 +134,11 @@ function logProcess(log: EventLines) {
     "disk-recovered": ({ pausedForMs }) =>
       log.info({ pausedForSeconds: inSeconds(pausedForMs) }, "the disk can be used again"),
     "queue-lost": ({ fault }) =>
-      log.error({ fault }, "the queue cannot be reached: no new work begins until it can"),
+      log.error({ fault }, "the queue does not work: no new work begins until it does"),
     "queue-back": ({ lostForMs }) =>
-      log.info({ pausedForSeconds: inSeconds(lostForMs) }, "the queue can be reached again"),
+      log.info({ pausedForSeconds: inSeconds(lostForMs) }, "the queue works again"),
+    "queue-value-removed": ({ key }) =>
+      log.warn({ key }, "a value in Redis that is not Inlet's would have stopped work, and was removed"),
     "queue-evicts": ({ policy }) =>
       log.warn({ policy }, "Redis may evict jobs: set its maxmemory-policy to noeviction"),
     "promises-changed": ({ began, kept }) => {

@@ -119,6 +119,7 @@ export const OUTCOME_OF_FAULT: Readonly<Record<FaultCode, Outcome>> = {
   WORK_NEWER: "usage",
   DAEMON_UNREACHABLE: "unreachable",
   QUEUE_UNREACHABLE: "unreachable",
+  QUEUE_REFUSED: "unreachable",
   QUEUE_UNSUITABLE: "usage",
   NO_SUCH_TRANSFER: "usage",
   ORDER_IMPOSSIBLE: "usage",

@@ -20,6 +20,7 @@ export function openEngine(live: LiveSettings, options: EngineOptions, scope: Sc
   const { queue, limits } = live.now;
   const outage = new Outage(clock, {
     began: (fault) => events.emit({ type: "queue-lost", fault }),
+    changed: (fault) => events.emit({ type: "queue-lost", fault }),
     ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
   });
   scope.use(outage, (it) => it.end());
@@ -29,6 +30,7 @@ export function openEngine(live: LiveSettings, options: EngineOptions, scope: Sc
     services: live.services,
     mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
     outage,
+    onValueRemoved: (key) => events.emit({ type: "queue-value-removed", key }),
     onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
     signal: stop,
   });

@@ -6,7 +6,7 @@ import type { Expected } from "../mailbox/expected.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
-import { DONE } from "../model/job.ts";
+import { DONE, NO_WAIT } from "../model/job.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
@@ -45,12 +45,12 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(mailboxIdOf(name));
-    if (state === undefined) return 0;
+    if (state === undefined) return NO_WAIT;
     const beganMs = clock.now();
-    const { isGood, waitMs } = await pollMailbox(poll, state, signal);
+    const { isGood, ...wait } = await pollMailbox(poll, state, signal);
     if (isGood) await expected.check(name, beganMs);
     else failedPolls++;
-    return waitMs;
+    return wait;
   };
   // The daemon closes its parts if a folder is lost, and the next opening finds all work again.
   const isUsable = () =>
@@ -62,7 +62,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   return {
     failedPolls: () => failedPolls,
     async poll(name, signal) {
-      if (!(await isUsable())) return 0;
+      if (!(await isUsable())) return NO_WAIT;
       return pulse.during(`the poll of ${name}`, () => pollByName(name, either(signal)));
     },
     async download(key, signal, freeSlot) {

@@ -3,7 +3,7 @@ import { forEachLimit } from "../base/concurrency.ts";
 import { Deadline } from "../base/deadline.ts";
 import { SERVICE_FAULTS } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import type { TransferJob } from "../model/job.ts";
+import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
 import { hasEnded } from "../model/record.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
@@ -27,10 +27,8 @@ const MAX_REASONS = 2;
  */
 const POLLS_UNTIL_VANISHED = 2;
 
-export interface PollOutcome {
+export interface PollOutcome extends PollWait {
   readonly isGood: boolean;
-  /** The mailbox is not polled again for this long; 0: its interval decides. */
-  readonly waitMs: number;
 }
 
 /** A failure is reported, never thrown. */
@@ -66,16 +64,16 @@ export async function pollMailbox(
     }
     const counts = { listed, discovered, unusable: health.unusable };
     emit({ type: "poll-succeeded", mailbox: name, ...counts, ...pollFacts() });
-    return { isGood: true, waitMs: 0 };
+    return { isGood: true, ...NO_WAIT };
   } catch (error) {
     const fault = faultOfPoll(error, signal, deadline);
-    if (signal.aborted || fault.code === "STOPPED") return { isGood: false, waitMs: 0 };
+    if (signal.aborted || fault.code === "STOPPED") return { isGood: false, ...NO_WAIT };
     const { isFirst, failedForMs } = health.fail(fault, clock.now());
     const waitMs = waitAfter(fault, state.mailbox.pollMs, failedForMs);
     if (fault.code === "DISK_FULL") diskTrouble.add(name, fault);
     else diskTrouble.clear(name);
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
-    return { isGood: false, waitMs };
+    return { isGood: false, waitMs, ...limitAfter(fault) };
   } finally {
     deadline.close();
   }
@@ -91,6 +89,12 @@ function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
   const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
   const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);
   return Math.max(pauseMs, fault.retryAfterMs ?? 0);
+}
+
+/** The service's own request for a pause concerns all its mailboxes; any other failure concerns this one. */
+function limitAfter({ code, answeredBy, retryAfterMs = 0 }: Fault): Pick<PollWait, "limitMs"> {
+  const isAsked = answeredBy === "service" && (code === "RATE_LIMITED" || code === "SERVER_FAULT");
+  return isAsked && retryAfterMs > 0 ? { limitMs: retryAfterMs } : {};
 }
 
 function faultOfPoll(error: unknown, signal: AbortSignal, { reason }: Deadline): Fault {

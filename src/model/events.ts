@@ -171,9 +171,11 @@ type ProcessEvent =
   /** A disk is full, lost or refuses writes: what needs it pauses. Emitted again if the cause changes. */
   | { readonly type: "disk-failed"; readonly fault: Fault }
   | { readonly type: "disk-recovered"; readonly pausedForMs: number }
-  /** Running work goes on, and no new work begins. Not repeated until `queue-back`. */
+  /** Running work goes on, and no new work begins. Repeated only if the cause changes. */
   | { readonly type: "queue-lost"; readonly fault: Fault }
   | { readonly type: "queue-back"; readonly lostForMs: number }
+  /** A value in Redis would have stopped work for ever, and was removed. Emitted once for each key. */
+  | { readonly type: "queue-value-removed"; readonly key: string }
   /** Redis may evict jobs: its policy is not `noeviction`. */
   | { readonly type: "queue-evicts"; readonly policy: string }
   /** New settings are in force. `needsRestart`: keys that change only with a restart. */

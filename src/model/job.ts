@@ -19,6 +19,16 @@ export interface PollSchedule {
   readonly everyMs: number;
 }
 
+/** What follows a poll. */
+export interface PollWait {
+  /** The mailbox is not polled again for this long; 0: its interval decides. */
+  readonly waitMs: number;
+  /** The service asked for a pause: none of its mailboxes is polled by its schedule in this time. */
+  readonly limitMs?: number;
+}
+
+export const NO_WAIT: PollWait = { waitMs: 0 };
+
 /** How a job continues after a run. */
 export type Next =
   | { readonly kind: "done" }

@@ -132,9 +132,9 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     todo: "Inlet continues by itself when the disk can be used again.",
   },
   queue: {
-    one: "the queue cannot be reached",
-    many: "the queue cannot be reached",
-    over: { one: "the queue can be reached again", many: "the queue can be reached again" },
+    one: "the queue does not work",
+    many: "the queue does not work",
+    over: { one: "the queue works again", many: "the queue works again" },
     isSingle: true,
     todo: "Bring Redis back. Work then resumes.",
   },

@@ -128,6 +128,8 @@ export function changesOfRecord(record: NotedTransfer, atMs: number): NoticeChan
   ];
 }
 
+const OTHER_TROUBLES: ReadonlySet<string> = new Set(["DISK_FULL", "QUEUE_UNREACHABLE", "QUEUE_REFUSED"]);
+
 /** The changes of an event, except those that the ledger adds to the journal as changes of a transfer. */
 export function changesOfEvent(event: DaemonEvent, context: EventContext): NoticeChange[] {
   const changes = OF_EVENTS[event.type] as
@@ -156,8 +158,8 @@ const OF_EVENTS: {
   },
   "poll-failed": ({ mailbox, fault }, { nowMs, blipMs, serviceOf }) => {
     const service = serviceOf(mailbox);
-    // A full disk is a trouble of its own.
-    if (service === undefined || fault.code === "DISK_FULL") return [];
+    // A full disk and the queue are troubles of their own.
+    if (service === undefined || OTHER_TROUBLES.has(fault.code)) return [];
     const isBrief = fault.verdict === "retry";
     const [cause, waitMs] = isBrief ? ["outage", blipMs] : [fault.code, 0];
     return [{ type: "failed", mailbox, service, cause, atMs: nowMs, waitMs, ...textsOf(fault) }];

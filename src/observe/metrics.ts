@@ -164,7 +164,7 @@ export class Metrics {
     );
     this.#gauge(
       "inlet_trouble",
-      "1 where a disk cannot be used, the queue cannot be reached, a configuration was refused, or a notification failed.",
+      "1 where a disk cannot be used, the queue does not work, a configuration was refused, or a notification failed.",
       ["what"],
       (gauge) => {
         const { troubles } = this.#status;

@@ -2,8 +2,8 @@
 import { type ConnectionOptions, rootCertificates } from "node:tls";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { unlessStopped } from "../base/deadline.ts";
-import { Fault } from "../base/faults.ts";
-import type { Outage } from "../base/outage.ts";
+import { asFault, Fault } from "../base/faults.ts";
+import { faultOfRedis, isReadOnly } from "./bullmq-errors.ts";
 
 export interface RedisSettings {
   /** Host and port are not used with sentinels or a cluster. */
@@ -40,7 +40,8 @@ class EndingRedis extends Redis {
   /** Returns `never` because the declared type depends on the mapping of replies, which is not used here. */
   override duplicate(override: Partial<RedisOptions> = {}): never {
     const options: RedisOptions = Object.assign({}, this.options, override);
-    return new EndingRedis({ ...options, replyMapping: "legacy" }) as never;
+    // A worker's connection may still lead to a server that has become a replica.
+    return new EndingRedis({ ...options, replyMapping: "legacy", reconnectOnError: isReadOnly }) as never;
   }
 }
 
@@ -82,42 +83,18 @@ export function connect(settings: RedisSettings): RedisClient {
   });
 }
 
-/** Reports when the connection is lost and when it is back, until it is closed on purpose. */
-export function reportOutages(client: RedisClient, address: string, outage: Outage): void {
-  const lost = (cause?: Error) => {
-    if (client.status === "end") return;
-    const detail = cause === undefined ? address : `${address} (${describe(cause)})`;
-    outage.add(
-      "redis",
-      new Fault("QUEUE_UNREACHABLE", { detail, ...(cause === undefined ? {} : { cause }) }),
-    );
-  };
-  client.on("error", lost);
-  client.on("reconnecting", () => lost());
-  client.on("ready", () => outage.clear("redis"));
-}
-
-/** Waits for the connection. Throws `QUEUE_UNREACHABLE` at the first failure unless `keepTrying`, and `STOPPED`. */
-export async function untilReady(
-  client: RedisClient,
-  address: string,
-  keepTrying: boolean,
-  signal: AbortSignal,
-): Promise<void> {
+/** Waits for the connection. Throws the first error, and `STOPPED`. */
+export async function untilReady(client: RedisClient, signal: AbortSignal): Promise<void> {
   if (client.status === "ready") return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onError = (cause: Error) => {
-    if (keepTrying) return;
-    reject(new Fault("QUEUE_UNREACHABLE", { detail: `${address} (${describe(cause)})`, cause }));
-  };
   const onStop = () => reject(new Fault("STOPPED"));
-  client.once("ready", resolve).on("error", onError);
+  client.once("ready", resolve).on("error", reject);
   signal.addEventListener("abort", onStop, { once: true });
   try {
     if (signal.aborted) onStop();
     await promise;
   } finally {
-    client.off("ready", resolve).off("error", onError);
+    client.off("ready", resolve).off("error", reject);
     signal.removeEventListener("abort", onStop);
   }
 }
@@ -174,11 +151,6 @@ function parseNode(node: string): { host: string; port: number } {
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 6379) };
 }
 
-/** Messages of ioredis may repeat commands, including a password: show only the code. */
-function describe(cause: Error): string {
-  return "code" in cause ? String(cause.code) : (/^[A-Z]+/.exec(cause.message)?.[0] ?? cause.name);
-}
-
 /** Without credentials. */
 export function describeAddress({ url, sentinels, cluster }: RedisSettings): string {
   const nodes = [...cluster, ...sentinels];
@@ -192,7 +164,10 @@ export interface QueueReport extends RedisFacts {
   readonly persistence: string;
 }
 
-/** Checks Redis without changing anything. Throws `QUEUE_UNREACHABLE`, also without an answer in time, and `QUEUE_UNSUITABLE`. */
+/**
+ * Checks Redis without changing anything. Throws `QUEUE_UNREACHABLE`, also without an answer in time, `QUEUE_REFUSED` and
+ * `QUEUE_UNSUITABLE`.
+ */
 export async function inspectQueue(
   redis: RedisSettings,
   timeoutMs: number,
@@ -205,12 +180,12 @@ export async function inspectQueue(
   const late = AbortSignal.timeout(timeoutMs);
   const either = AbortSignal.any([signal, late]);
   try {
-    await untilReady(client, address, false, either);
+    await untilReady(client, either);
     const answers = Promise.all([inspectRedis(client), findPersistence(client)]);
     const [facts, persistence] = await unlessStopped(answers, 0, either);
     return { ...facts, address, persistence };
   } catch (error) {
-    if (!late.aborted || signal.aborted) throw error;
+    if (!late.aborted || signal.aborted) throw faultOfRedis(error, address) ?? asFault(error);
     throw new Fault("QUEUE_UNREACHABLE", { detail: `${address} (no answer in ${timeoutMs / 1000} s)` });
   } finally {
     client.disconnect();

@@ -7,7 +7,7 @@
  * The first run's signal then aborts, and the ledger prevents a second delivery.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { DelayedError, type Job, type Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
+import { DelayedError, type Job, type Queue, WaitingError, type Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
 import { WaitGroup } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
@@ -15,23 +15,19 @@ import type { Outage } from "../base/outage.ts";
 import {
   DONE,
   type Next,
+  NO_WAIT,
   POLLS_AT_ONCE,
   type PollSchedule,
   type Services,
   type TransferJob,
 } from "../model/job.ts";
-import {
-  connect,
-  describeAddress,
-  inspectRedis,
-  type RedisClient,
-  type RedisSettings,
-  reportOutages,
-  untilReady,
-} from "./bullmq-connection.ts";
+import { connect, inspectRedis, type RedisClient, type RedisSettings } from "./bullmq-connection.ts";
+import { countWaiting, isLimited, LIMITER, limit } from "./bullmq-limits.ts";
+import { removeOddValues } from "./bullmq-repair.ts";
 import { Runs } from "./bullmq-runs.ts";
 import { Schedules } from "./bullmq-schedules.ts";
-import { openQueue, ServiceQueues } from "./bullmq-services.ts";
+import { addJob, openQueue, PausingWorker, ServiceQueues } from "./bullmq-services.ts";
+import { RedisWatch } from "./bullmq-watch.ts";
 import { PollQueue } from "./poll-queue.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 
@@ -43,11 +39,13 @@ export interface BullOptions {
   readonly role: "all" | "worker" | "scheduler";
   /** Whether jobs may go on without their slot, as configured now. Missing: they may not. */
   readonly mayFreeSlots?: () => boolean;
-  /** Wait for a Redis that cannot be reached, instead of throwing. */
+  /** Wait for a Redis that cannot be used, instead of throwing. */
   readonly waitForRedis: boolean;
   /** A job whose lock was not renewed for this time may go to another worker. */
   readonly lockMs: number;
   readonly outage: Outage;
+  /** Called once for each key in Redis whose value would have stopped work. */
+  onValueRemoved(key: string): void;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;
   readonly signal: AbortSignal;
@@ -62,10 +60,10 @@ const CLOSE_TIMEOUT_MS = 3_000;
 /** A worker without a free slot waits before it fetches the next job. */
 const DEFER_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
+/** After this time without an answer, Redis is as good as away. */
+const DEPTH_TIMEOUT_MS = 1_000;
 /** How long Redis keeps the note that a running job has to run again. After longer runs the next poll adds it. */
 const RERUN_NOTE_MS = 24 * 3_600_000;
-/** BullMQ applies rate limits only to workers with a limiter. This one never limits by itself. */
-const LIMITER = { max: 1_000_000_000, duration: 1_000 };
 const REMOVE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
 /** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
@@ -74,18 +72,17 @@ const PollShape = v.object({ mailbox: v.string() });
 type JobData = Readonly<v.InferOutput<typeof JobShape>>;
 
 /**
- * Connects in the background. `start` waits for the connection, and throws `QUEUE_UNREACHABLE` unless `waitForRedis` is
- * set, and `QUEUE_UNSUITABLE`.
+ * Connects in the background. `start` waits until Redis can be used. It throws `QUEUE_UNREACHABLE` and `QUEUE_REFUSED`
+ * unless `waitForRedis` is set, and `QUEUE_UNSUITABLE`.
  */
 export function openBullQueue(options: BullOptions): JobQueue {
-  const client = connect(options.redis);
-  reportOutages(client, describeAddress(options.redis), options.outage);
-  return new BullEngine(options, client);
+  return new BullEngine(options, connect(options.redis));
 }
 
 class BullEngine implements JobQueue {
   readonly #options: BullOptions;
   readonly #client: RedisClient;
+  readonly #watch: RedisWatch;
   readonly #stopping = new AbortController();
   readonly #downloads: ServiceQueues<JobData>;
   readonly #polls: Queue<{ readonly mailbox: string }>;
@@ -110,24 +107,27 @@ class BullEngine implements JobQueue {
     this.#options = options;
     this.#client = client;
     this.#runs = new Runs(options.slots, options.services);
+    this.#watch = new RedisWatch(client, options, (isDeep) => this.#repair(isDeep));
+    const { report, removed } = this.#watch;
     const streams = { events: { maxLen: EVENTS_KEPT } };
     const queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
-    this.#downloads = new ServiceQueues(queueOptions, options.services);
-    this.#polls = openQueue("poll", queueOptions);
-    this.#schedules = new Schedules(this.#polls, client);
+    this.#downloads = new ServiceQueues(queueOptions, options.services, report);
+    this.#polls = openQueue("poll", queueOptions, report);
+    this.#schedules = new Schedules(this.#polls, client, { failed: report, removed });
     this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#poll(mailbox));
   }
 
   async start(handlers: Handlers): Promise<void> {
-    const { redis, waitForRedis, signal, onEvicting } = this.#options;
-    await untilReady(this.#client, describeAddress(redis), waitForRedis, signal);
-    const { evictionPolicy } = await unlessStopped(inspectRedis(this.#client), 0, signal);
-    if (evictionPolicy !== "noeviction") onEvicting(evictionPolicy);
+    await this.#watch.untilUsable();
+    const { evictionPolicy } = await this.#watch.reach(() => inspectRedis(this.#client));
+    if (evictionPolicy !== "noeviction") this.#options.onEvicting(evictionPolicy);
     this.#handlers = handlers;
     this.#openServices();
     if (this.#options.role === "worker") return;
     this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
       const parsed = v.safeParse(PollShape, job.data);
+      const isOwn = parsed.success && this.#schedules.isOwn(parsed.output.mailbox, job.repeatJobKey);
+      if (!isOwn) this.#schedules.distrust();
       if (parsed.success) await this.#queuePoll(parsed.output.mailbox);
     });
   }
@@ -140,12 +140,15 @@ class BullEngine implements JobQueue {
     this.#mailboxes = wanted;
     for (const mailbox of this.#dropped) this.#pollQueue.drop(mailbox);
     this.#openServices();
-    if (this.#options.role !== "worker") await this.#reach(this.#schedules.set(polls));
+    if (this.#options.role !== "worker")
+      await this.#watch.reach(() =>
+        this.#schedules.set(polls, [...new Set(this.#options.services().values())]),
+      );
   }
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
     return this.#work.add(
-      Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox))).then(() => {}),
+      Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox, true))).then(() => {}),
     );
   }
 
@@ -154,20 +157,20 @@ class BullEngine implements JobQueue {
     if (this.#closed || queue === undefined) return;
     if (!this.#hasSchedules) this.#untried.set(key, queue);
     const options = { jobId: key, priority: priorityOf(expiresMs) };
-    await this.#reach(queue.add("download", { mailbox, trackingId }, options));
+    await this.#watch.reach(() => addJob(queue, this.#client, "download", { mailbox, trackingId }, options));
   }
 
   async runNow({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
     const queue = this.#downloads.of(mailbox);
     if (this.#closed || queue === undefined) return;
     if (!this.#hasSchedules) this.#untried.set(key, queue);
-    await this.#reach(this.#runNow(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
+    await this.#watch.reach(() => this.#runNow(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
   }
 
   async idle(): Promise<void> {
     do {
       for (const [key, queue] of this.#untried) {
-        while (await this.#isUntried(queue, key)) await pause(IDLE_CHECK_MS);
+        while (await this.#watch.reach(() => this.#isUntried(queue, key))) await pause(IDLE_CHECK_MS);
         this.#untried.delete(key);
       }
       // Jobs of other processes count only while they run here: other processes may add jobs for ever.
@@ -176,9 +179,14 @@ class BullEngine implements JobQueue {
   }
 
   async depth(): Promise<number | undefined> {
-    if (this.#client.status !== "ready") return undefined;
-    const counts = await this.#reach(Promise.all(this.#downloads.all().map(countWaiting)));
-    return counts.reduce((sum, count) => sum + count, this.#runs.countDeferred());
+    if (this.#client.status !== "ready" || this.#watch.fault !== undefined) return undefined;
+    const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(DEPTH_TIMEOUT_MS)]);
+    const counting = Promise.all(this.#downloads.all().map(countWaiting));
+    const counts = await unlessStopped(counting, 0, signal).catch((error: unknown) => {
+      this.#watch.report(error);
+      return undefined;
+    });
+    return counts?.reduce((sum, count) => sum + count, this.#runs.countDeferred());
   }
 
   async stalled(): Promise<readonly string[]> {
@@ -188,12 +196,13 @@ class BullEngine implements JobQueue {
       const queue = this.#downloads.ofService(service);
       return queue === undefined ? 0 : countWaiting(queue);
     });
-    const waiting = await this.#reach(Promise.all(counts));
+    const waiting = await unlessStopped(Promise.all(counts), 0, this.#options.signal);
     return free.filter((_, at) => (waiting[at] ?? 0) > 0);
   }
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
+    this.#watch.close();
     if (this.#handlers === undefined) return this.#client.disconnect();
     const schedulesClosed = this.#schedules.close();
     this.#pollQueue.close();
@@ -230,9 +239,13 @@ class BullEngine implements JobQueue {
       state = await queue.getJobState(key);
     }
     if (state === "active") return;
-    if (state !== "delayed") await queue.add("download", data, { jobId: key, priority });
-    // Fails when the delay has just ended.
-    else await (await queue.getJob(key))?.promote().catch(() => {});
+    if (state !== "delayed") {
+      await addJob(queue, this.#client, "download", data, { jobId: key, priority });
+      return;
+    }
+    const job = await queue.getJob(key);
+    // Also fails when the delay has just ended.
+    await job?.promote().catch(this.#watch.report);
   }
 
   /** Called after Redis has recorded the end of a run. */
@@ -252,6 +265,7 @@ class BullEngine implements JobQueue {
   /** Opens the queue of each new service. Queues of services without a mailbox stay open, and run empty. */
   #openServices(): void {
     const { role, slots, mayFreeSlots } = this.#options;
+    const { report } = this.#watch;
     // A job without a slot still counts for BullMQ. A worker reads its concurrency before each job.
     const concurrency = mayFreeSlots?.() ? 2 * slots : slots;
     for (const worker of this.#downloaders) worker.concurrency = concurrency;
@@ -261,7 +275,8 @@ class BullEngine implements JobQueue {
       const worker = this.#addWorker(queue.name, { concurrency, limiter: LIMITER }, download);
       this.#downloaders.push(worker);
       // If Redis is away, the next poll adds the job.
-      worker.on("completed", (job) => void this.#afterRun(queue, job).catch(() => {}));
+      worker.on("completed", (job) => void this.#afterRun(queue, job).catch(report));
+      this.#watch.repairSoon();
     }
   }
 
@@ -276,7 +291,7 @@ class BullEngine implements JobQueue {
     process: (job: Job<Data>, token: string) => Promise<void>,
   ): Worker<Data> {
     const { lockMs } = this.#options;
-    const worker = new Worker<Data>(name, (job, token = "") => process(job, token), {
+    const worker = new PausingWorker<Data>(name, (job, token = "") => process(job, token), {
       ...this.#shared(),
       ...options,
       lockDuration: lockMs,
@@ -286,8 +301,8 @@ class BullEngine implements JobQueue {
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
     });
-    // `reportOutages` reports connection errors, and a lost job belongs to another worker.
-    worker.on("error", () => {});
+    worker.on("error", this.#watch.report);
+    worker.on("failed", (_job, error) => void this.#watch.report(error));
     worker.on("lockRenewalFailed", (ids) => this.#runs.abort(ids));
     this.#workers.push(worker);
     return worker;
@@ -323,7 +338,7 @@ class BullEngine implements JobQueue {
     if (next.kind === "done") return;
     if (next.limitMs !== undefined) await limit(queue, next.limitMs);
     await job.moveToDelayed(Date.now() + next.afterMs, token);
-    await this.#afterRun(queue, job).catch(() => {});
+    await this.#afterRun(queue, job).catch(this.#watch.report);
     throw new DelayedError();
   }
 
@@ -336,7 +351,7 @@ class BullEngine implements JobQueue {
   /** Skips a mailbox that is deferred, or whose last poll is not over yet. */
   async #queuePoll(mailbox: string): Promise<void> {
     if (this.#pollQueue.has(mailbox) || this.#dropped.has(mailbox)) return;
-    if (await this.#schedules.isDeferred(mailbox)) return;
+    if (await this.#schedules.isDeferred(mailbox, this.#serviceOf(mailbox))) return;
     // Another job for the mailbox may have arrived meanwhile.
     if (this.#pollQueue.has(mailbox)) return;
     // Not awaited: a poll that is lost with this process is due again after its interval.
@@ -344,33 +359,29 @@ class BullEngine implements JobQueue {
   }
 
   async #poll(mailbox: string): Promise<void> {
-    const waitMs = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? 0;
+    const wait = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? NO_WAIT;
+    const service = this.#serviceOf(mailbox);
+    if (wait.limitMs !== undefined) this.#pollQueue.dropService(service);
     // If this fails, the mailbox is polled at its interval.
-    await this.#reach(this.#schedules.defer(mailbox, waitMs)).catch(() => {});
+    await this.#watch.reach(() => this.#schedules.defer(mailbox, service, wait)).catch(() => {});
   }
 
-  /** Throws `STOPPED` when Redis does not answer in time after a stop. */
-  #reach<Result>(answer: Promise<Result>): Promise<Result> {
-    return unlessStopped(answer, CLOSE_TIMEOUT_MS, this.#options.signal);
+  #serviceOf(mailbox: string): string {
+    return this.#options.services().get(mailbox) ?? "";
+  }
+
+  async #repair(isDeep: boolean): Promise<readonly string[]> {
+    const removed: string[] = [];
+    for (const queue of [this.#polls, ...this.#downloads.all()]) {
+      removed.push(...(await removeOddValues(queue, this.#client, isDeep)));
+    }
+    return removed;
   }
 }
 
 /** Job ids have no colon, so this is never the key of a job. */
 function rerunNoteOf(queue: Queue, key: string): string {
   return queue.toKey(`rerun:${key}`);
-}
-
-async function countWaiting(queue: Queue): Promise<number> {
-  return (await isLimited(queue)) ? 0 : queue.getJobCountByTypes("wait", "prioritized");
-}
-
-async function isLimited(queue: Queue): Promise<boolean> {
-  return (await queue.getRateLimitTtl(LIMITER.max)) > 0;
-}
-
-/** Limits a service in all processes. Never shortens a limit. */
-async function limit(queue: Queue, limitMs: number): Promise<void> {
-  if ((await queue.getRateLimitTtl(LIMITER.max)) < limitMs) await queue.rateLimit(Math.ceil(limitMs));
 }
 
 function priorityOf(expiresMs: number): number {

@@ -7,7 +7,7 @@
 
 import { WaitGroup } from "../base/concurrency.ts";
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import type { PollSchedule, Services, TransferJob } from "../model/job.ts";
+import { NO_WAIT, type PollSchedule, type Services, type TransferJob } from "../model/job.ts";
 import { PollQueue } from "./poll-queue.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
@@ -52,6 +52,8 @@ class EmbeddedQueue implements JobQueue {
   readonly #polls = new Map<string, ScheduledPoll>();
   /** The wait that the last poll of a mailbox returned. */
   readonly #waitMs = new Map<string, number>();
+  /** By service that asked for a pause between polls: when it ends. */
+  readonly #pollsLimitedUntilMs = new Map<string, number>();
   readonly #work = new WaitGroup();
   /** Resolve the pending calls of `idle`. */
   #idleCalls: (() => void)[] = [];
@@ -71,6 +73,7 @@ class EmbeddedQueue implements JobQueue {
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
     const wanted = new Map(polls.map((poll) => [poll.mailbox, poll.everyMs]));
+    this.#pollsLimitedUntilMs.clear();
     for (const [mailbox, { everyMs, isDeferred, timer }] of this.#polls) {
       if (wanted.get(mailbox) === everyMs && !isDeferred) continue;
       clearTimeout(timer);
@@ -87,7 +90,8 @@ class EmbeddedQueue implements JobQueue {
     const poll = (mailbox: string) => {
       const { everyMs, timer } = this.#polls.get(mailbox) ?? {};
       clearTimeout(timer);
-      return everyMs === undefined ? this.#pollQueue.add(mailbox) : this.#poll(mailbox, everyMs, false);
+      const polled = this.#pollQueue.add(mailbox, true);
+      return everyMs === undefined ? polled : this.#poll(mailbox, everyMs, false, polled);
     };
     const polled = Promise.all(mailboxes.map(poll)).then(() => {});
     this.#track(() => polled);
@@ -144,11 +148,14 @@ class EmbeddedQueue implements JobQueue {
     clearTimeout(grace);
   }
 
-  /** After its first poll each mailbox gets a random offset within the interval, so that polls are spread out. */
-  async #poll(mailbox: string, everyMs: number, isFirst: boolean): Promise<void> {
+  /**
+   * Waits for a poll, and sets the timer for the next one. After its first poll each mailbox gets a random offset within
+   * the interval, so that polls are spread out.
+   */
+  async #poll(mailbox: string, everyMs: number, isFirst: boolean, polled?: Promise<void>): Promise<void> {
     const poll: ScheduledPoll = { everyMs, isDeferred: false, timer: undefined };
     this.#polls.set(mailbox, poll);
-    await this.#pollQueue.add(mailbox);
+    await (polled ?? (this.#pollLimitMs(mailbox) > 0 ? undefined : this.#pollQueue.add(mailbox)));
     if (this.#polls.get(mailbox) !== poll) return;
     const { random } = this.#options;
     const share = isFirst ? JITTER + (1 - JITTER) * random() : 1 + (random() * 2 - 1) * JITTER;
@@ -156,14 +163,24 @@ class EmbeddedQueue implements JobQueue {
     poll.isDeferred = waitMs > everyMs;
     poll.timer = setTimeout(
       () => this.#track(() => this.#poll(mailbox, everyMs, false)),
-      Math.max(everyMs * share, waitMs * (1 + JITTER * random())),
+      Math.max(everyMs * share, Math.max(waitMs, this.#pollLimitMs(mailbox)) * (1 + JITTER * random())),
     );
   }
 
+  /** How long the service of the mailbox must not be polled. */
+  #pollLimitMs(mailbox: string): number {
+    const untilMs = this.#pollsLimitedUntilMs.get(this.#slots.serviceOf(mailbox)) ?? 0;
+    return Math.max(0, untilMs - monotonicMs());
+  }
+
   async #pollOnce(mailbox: string): Promise<void> {
-    const waitMs = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? 0;
+    const { waitMs, limitMs = 0 } = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? NO_WAIT;
     if (waitMs > 0) this.#waitMs.set(mailbox, waitMs);
     else this.#waitMs.delete(mailbox);
+    if (limitMs <= this.#pollLimitMs(mailbox)) return;
+    const service = this.#slots.serviceOf(mailbox);
+    this.#pollsLimitedUntilMs.set(service, monotonicMs() + limitMs);
+    this.#pollQueue.dropService(service);
   }
 
   /** Starts the next jobs while slots are free. */

@@ -24,6 +24,8 @@ export interface QueueOptions {
   /** Whether jobs may go on without their slot, as configured now. */
   mayFreeSlots(): boolean;
   readonly outage: Outage;
+  /** Called once for each key in Redis whose value would have stopped work. */
+  onValueRemoved(key: string): void;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;
   readonly signal: AbortSignal;
@@ -31,7 +33,7 @@ export interface QueueOptions {
 
 /** Throws `SECRET_UNREADABLE`. BullMQ and ioredis are loaded only when needed. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
-  const { slots, mode, signal, onEvicting, services, mayFreeSlots, outage } = options;
+  const { slots, mode, signal, onEvicting, onValueRemoved, services, mayFreeSlots, outage } = options;
   if (queue === "embedded") return createEmbeddedQueue({ slots, services, random });
   const { openBullQueue } = await import("./bullmq.ts");
   const { lockMs, role } = queue;
@@ -45,6 +47,7 @@ export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOp
     mayFreeSlots,
     outage,
     onEvicting,
+    onValueRemoved,
     signal,
   });
 }

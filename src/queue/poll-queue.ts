@@ -8,6 +8,8 @@ export class PollQueue {
   /** By service, oldest first. */
   readonly #due = new Map<string, Set<string>>();
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
+  /** Waiting mailboxes that are polled even if their service is limited. */
+  readonly #urgent = new Set<string>();
   readonly #running = new Map<string, Promise<void>>();
   #closed = false;
 
@@ -24,14 +26,15 @@ export class PollQueue {
 
   /**
    * Resolves when a poll that started after this call is over, or when the mailbox is dropped. A mailbox never has two polls
-   * at once.
+   * at once. `isUrgent`: a limit of the service does not drop it.
    */
-  add(mailbox: string): Promise<void> {
+  add(mailbox: string, isUrgent = false): Promise<void> {
     if (this.#closed) return Promise.resolve();
+    if (isUrgent) this.#urgent.add(mailbox);
     const waiting = this.#waiting.get(mailbox);
     if (waiting !== undefined) return waiting.promise;
     const running = this.#running.get(mailbox);
-    if (running !== undefined) return running.then(() => this.add(mailbox));
+    if (running !== undefined) return running.then(() => this.add(mailbox, isUrgent));
     const added = Promise.withResolvers<void>();
     this.#waiting.set(mailbox, added);
     const service = this.#slots.serviceOf(mailbox);
@@ -45,6 +48,12 @@ export class PollQueue {
     for (const due of this.#due.values()) due.delete(mailbox);
     this.#waiting.get(mailbox)?.resolve();
     this.#waiting.delete(mailbox);
+    this.#urgent.delete(mailbox);
+  }
+
+  /** Removes the mailboxes of a service that asked for a pause. */
+  dropService(service: string): void {
+    for (const mailbox of this.#due.get(service) ?? []) if (!this.#urgent.has(mailbox)) this.drop(mailbox);
   }
 
   /** Starts no further polls. */
@@ -77,6 +86,7 @@ export class PollQueue {
     this.#slots.take(holder);
     const waiting = this.#waiting.get(mailbox);
     this.#waiting.delete(mailbox);
+    this.#urgent.delete(mailbox);
     const running = this.#poll(mailbox).finally(() => {
       this.#slots.giveBack(holder);
       this.#running.delete(mailbox);

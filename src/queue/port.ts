@@ -2,15 +2,15 @@
  * Runs jobs. The queue is disposable: the ledger holds the outcome of each transfer, and the next poll finds the rest. An
  * engine may lose a job or run it twice, but must not run two jobs with the same key at the same time.
  */
-import type { Next, PollSchedule, TransferJob } from "../model/job.ts";
+import type { Next, PollSchedule, PollWait, TransferJob } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface Handlers {
   /**
-   * Returns how many milliseconds to wait at least before the next poll; 0: the interval decides. `signal` aborts when the
-   * engine stops, or when another process has taken the job. Must not throw.
+   * After a result with `limitMs`, no process polls another mailbox of that service until the limit ends, except by
+   * `pollNow`. `signal` aborts when the engine stops, or when another process has taken the job. Must not throw.
    */
-  poll(mailbox: string, signal: AbortSignal): Promise<number>;
+  poll(mailbox: string, signal: AbortSignal): Promise<PollWait>;
   /**
    * After a result with `limitMs`, no job of that service starts in any process until the limit ends. Must not throw.
    * `freeSlot`: the job no longer downloads, and another one may have its slot. It does nothing if too many jobs already
@@ -27,7 +27,7 @@ export interface JobQueue {
   start(handlers: Handlers): Promise<void>;
   /**
    * Polls these mailboxes and no others, each at its interval with some jitter. New mailboxes, and mailboxes that wait after
-   * a failed poll, are polled at once.
+   * a failed poll, are polled at once; this ends the limits of their services.
    */
   schedule(polls: readonly PollSchedule[]): Promise<void>;
   /** Polls these mailboxes now, in this process, scheduled or not. Resolves when the polls are over. */

@@ -2,7 +2,14 @@
 import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { DONE, type Next, POLLS_AT_ONCE, type Services, type TransferJob } from "../../src/model/job.ts";
+import {
+  DONE,
+  type Next,
+  NO_WAIT,
+  POLLS_AT_ONCE,
+  type Services,
+  type TransferJob,
+} from "../../src/model/job.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
@@ -76,7 +83,7 @@ function testEngine(create: Create): void {
     const queue = await create(2, { slow: "s", fine: "s" }, true);
     onTestFinished(() => queue.close(0));
     await queue.start({
-      poll: async () => 0,
+      poll: async () => NO_WAIT,
       async download({ trackingId, mailbox }, signal, freeSlot) {
         ran.push(trackingId);
         if (mailbox === "fine") return DONE;
@@ -121,7 +128,7 @@ function testEngine(create: Create): void {
     const queue = await create(1);
     onTestFinished(() => queue.close(0));
     await queue.start({
-      poll: async () => 0,
+      poll: async () => NO_WAIT,
       download: async () => {
         ran.push(ran.length);
         return nexts[ran.length - 1] ?? DONE;
@@ -157,7 +164,7 @@ function testEngine(create: Create): void {
     const queue = await create(2, { m: "s", n: "s" });
     onTestFinished(() => queue.close(0));
     await queue.start({
-      poll: async () => 0,
+      poll: async () => NO_WAIT,
       async download({ trackingId }) {
         await setTimeout(300);
         ran.push(trackingId);
@@ -222,7 +229,7 @@ function testEngine(create: Create): void {
     onTestFinished(() => queue.close(0));
     const poll = async (mailbox: string) => {
       polls.push(mailbox);
-      return 0;
+      return NO_WAIT;
     };
     await queue.start({ poll, download: async () => DONE });
     await queue.schedule([
@@ -249,7 +256,7 @@ function testEngine(create: Create): void {
         await new Promise<void>((resolve) => waiting.push(resolve));
         now--;
         polled.add(mailbox);
-        return 0;
+        return NO_WAIT;
       },
       download: async () => DONE,
     });
@@ -284,6 +291,34 @@ function testEngine(create: Create): void {
     expect(polls.filter((name) => name.startsWith("f"))).toEqual(["f1", "f2"]);
   });
 
+  test("a pause that a service asked for applies to all its mailboxes, except to `pollNow`, and ends", async () => {
+    const services = { a: "s", b: "s", other: "o" };
+    const polls: string[] = [];
+    const queue = await create(1, services);
+    onTestFinished(() => queue.close(0));
+    let isLimiting = true;
+    await queue.start({
+      async poll(mailbox) {
+        polls.push(mailbox);
+        return mailbox === "a" && isLimiting ? { waitMs: 20, limitMs: 6_000 } : NO_WAIT;
+      },
+      download: async () => DONE,
+    });
+    const count = (name: string) => polls.filter((it) => it === name).length;
+    await queue.schedule(Object.keys(services).map((mailbox) => ({ mailbox, everyMs: 20 })));
+    await expect.poll(() => count("a")).toBe(1);
+    const sinceMs = performance.now();
+    // A poll of `b` may have started together with the first poll of `a`.
+    const before = count("b");
+    await queue.pollNow(["b"]);
+    const others = count("other");
+    await expect.poll(() => count("other") - others).toBeGreaterThan(5);
+    // A slow machine may have passed the limit already.
+    if (performance.now() - sinceMs < 5_000) expect([count("a"), count("b") - before]).toEqual([1, 1]);
+    isLimiting = false;
+    await expect.poll(() => count("a") > 3 && count("b") > 3).toBe(true);
+  });
+
   test("polls a mailbox no sooner than its last poll asked for, but at once after `schedule` or `pollNow`", async () => {
     const polls: string[] = [];
     let waitMs = 3_600_000;
@@ -291,7 +326,7 @@ function testEngine(create: Create): void {
     onTestFinished(() => queue.close(0));
     const poll = async (mailbox: string) => {
       polls.push(mailbox);
-      return mailbox === "failing" ? waitMs : 0;
+      return { waitMs: mailbox === "failing" ? waitMs : 0 };
     };
     await queue.start({ poll, download: async () => DONE });
     const schedule = ["failing", "fine"].map((mailbox) => ({ mailbox, everyMs: 20 }));
@@ -316,7 +351,7 @@ function testEngine(create: Create): void {
     const begun: string[] = [];
     const queue = await create(2);
     const handlers: Handlers = {
-      poll: async () => 0,
+      poll: async () => NO_WAIT,
       async download({ trackingId: key }, signal) {
         begun.push(key);
         await new Promise<void>((resolve) => {
@@ -385,13 +420,13 @@ describe("a process that runs once, with others on its Redis", { tags: ["system"
     const redis = await startRedis();
     const scheduler = await openTestQueue(redis, { role: "scheduler" });
     onTestFinished(() => scheduler.close(0));
-    await scheduler.start({ poll: async () => 0, download: async () => DONE });
+    await scheduler.start({ poll: async () => NO_WAIT, download: async () => DONE });
     for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
     const once = await openTestQueue(redis, { role: "worker", slots: 1 });
     onTestFinished(() => once.close(0));
     const ran: string[] = [];
     await once.start({
-      poll: async () => 0,
+      poll: async () => NO_WAIT,
       async download({ trackingId }) {
         ran.push(trackingId);
         await setTimeout(200);
@@ -446,7 +481,7 @@ test("a start resumes a queue that was left paused", { tags: ["system"] }, async
   await queue.start({
     async poll(mailbox) {
       polls.push(mailbox);
-      return 0;
+      return NO_WAIT;
     },
     async download({ trackingId }) {
       ran.push(trackingId);
@@ -493,7 +528,7 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
       polls.push(mailbox);
       const isSlow = services[mailbox] === "slow" && !signal.aborted;
       if (isSlow) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      return 0;
+      return NO_WAIT;
     },
     download: async () => DONE,
   });
@@ -517,7 +552,7 @@ async function startLimited(create: Create, first: Next) {
   onTestFinished(() => queue.close(0));
   const ran: string[] = [];
   await queue.start({
-    poll: async () => 0,
+    poll: async () => NO_WAIT,
     async download({ trackingId: key }) {
       const isFirst = key === "limited" && !ran.includes(key);
       ran.push(key);
@@ -539,7 +574,7 @@ async function start(
   const waiting: (() => void)[] = [];
   let running = 0;
   await queue.start({
-    poll: async () => 0,
+    poll: async () => NO_WAIT,
     async download({ trackingId: key }, signal) {
       running++;
       ran.push(key);

@@ -9,13 +9,14 @@ import { redisSettings } from "../support/settings.ts";
 
 const HOUR_MS = 3_600_000;
 const CHECK_MS = 50;
+const EVENTS = { failed() {}, removed() {} };
 
 test("processes with different mailboxes leave each other's schedules alone, without an extra poll", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
-  await one.schedules.set(hourly("a", "b"));
-  await other.schedules.set(hourly("b", "c", "d"));
+  await one.schedules.set(hourly("a", "b"), []);
+  await other.schedules.set(hourly("b", "c", "d"), []);
   const first = await describe(redis, one.queue);
   expect(first.mailboxes).toEqual(["a", "b", "c", "d"]);
   expect(first.polls).toBe(4);
@@ -28,8 +29,8 @@ test("processes with different intervals do not undo each other: the last start 
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
-  await one.schedules.set(hourly("a"));
-  await other.schedules.set([{ mailbox: "a", everyMs: 2 * HOUR_MS }]);
+  await one.schedules.set(hourly("a"), []);
+  await other.schedules.set([{ mailbox: "a", everyMs: 2 * HOUR_MS }], []);
   const first = await describe(redis, one.queue);
   expect(first.intervals).toEqual([2 * HOUR_MS]);
   await one.queue.drain();
@@ -41,12 +42,12 @@ test("a mailbox that one process drops stays scheduled while another has it", as
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
-  await one.schedules.set(hourly("a", "b"));
-  await other.schedules.set(hourly("a", "b"));
-  await one.schedules.set(hourly("a"));
+  await one.schedules.set(hourly("a", "b"), []);
+  await other.schedules.set(hourly("a", "b"), []);
+  await one.schedules.set(hourly("a"), []);
   await checks();
   expect((await describe(redis, one.queue)).mailboxes).toEqual(["a", "b"]);
-  await other.schedules.set(hourly("a"));
+  await other.schedules.set(hourly("a"), []);
   await expect.poll(async () => (await describe(redis, one.queue)).mailboxes).toEqual(["a"]);
 });
 
@@ -55,10 +56,10 @@ test("a mailbox of a process that has ended or died is removed by the others", a
   const one = openSchedules(redis);
   const ended = openSchedules(redis);
   const died = openSchedules(redis);
-  await ended.schedules.set(hourly("ended"));
-  await died.schedules.set(hourly("died"));
+  await ended.schedules.set(hourly("ended"), []);
+  await died.schedules.set(hourly("died"), []);
   await ended.schedules.close();
-  await one.schedules.set(hourly("a"));
+  await one.schedules.set(hourly("a"), []);
   expect((await describe(redis, one.queue)).mailboxes).toEqual(["a", "died"]);
   died.kill();
   // Its claims would expire only after a minute.
@@ -70,7 +71,7 @@ test("a mailbox of a process that has ended or died is removed by the others", a
 test("every claim expires, and is renewed after Redis has lost it", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
-  await one.schedules.set(hourly("a", "b"));
+  await one.schedules.set(hourly("a", "b"), []);
   const [claims = "", ...more] = await claimsIn(redis);
   expect(more).toEqual([]);
   expect(await redis.client.pttl(claims)).toBeGreaterThan(0);
@@ -89,7 +90,7 @@ function hourly(...names: readonly string[]) {
 function openSchedules({ url }: TestRedis) {
   const client = connect(redisSettings(url));
   const queue = new Queue("poll", { connection: client, prefix: "inlet", skipVersionCheck: true });
-  const schedules = new Schedules(queue, client, CHECK_MS);
+  const schedules = new Schedules(queue, client, EVENTS, CHECK_MS);
   const kill = () => {
     // Its last commands may fail.
     client.disconnect();

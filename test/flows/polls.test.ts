@@ -74,6 +74,19 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => simulator.totals().received - after).toBeGreaterThan(4);
   });
 
+  test("with a Retry-After of the service pauses the polls of its other mailboxes too", async () => {
+    const simulator = await openTestSimulator({});
+    const names = Array.from({ length: 40 }, (_, at) => `m${at}@example.com`);
+    const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
+    simulator.addFault({ on: "received", does });
+    const mailboxes = names.map((name) => mailboxSettings(simulator, { name, email: name }));
+    const daemon = startDaemon(await daemonSettings(mailboxes));
+    await expect.poll(() => daemon.reports).toHaveLength(1);
+    await setTimeout(1_000);
+    // Polls that ran at the same time, but none that was due later.
+    expect(simulator.totals().received).toBeLessThan(names.length);
+  });
+
   test("is not polled before the service's Retry-After, and shows its next poll", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const does = { kind: "error", status: 429, retryAfter: "3600" } as const;

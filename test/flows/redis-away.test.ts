@@ -15,7 +15,7 @@ test("a reload takes effect, and a stop ends it", async () => {
   const { daemon, redis, rewrite, queue, logged } = await setUp();
   await expect.poll(() => logged()).toContain('"msg":"waiting"');
   await redis.kill();
-  await expect.poll(() => logged()).toContain("the queue cannot be reached");
+  await expect.poll(() => logged()).toContain("the queue does not work");
   await rewrite({ queue, mailboxes: [mailboxKeys(MAILBOX), mailboxKeys("other@example.com")] });
   await expect.poll(() => logged()).toContain("the configuration was reloaded");
   await expectToEnd(daemon);
@@ -25,7 +25,7 @@ test("a stop ends it although an order waits for the queue, and the next start c
   const { daemon, redis, folder, config, logged } = await setUp();
   await expect.poll(() => logged()).toContain('"msg":"waiting"');
   await redis.kill();
-  await expect.poll(() => logged()).toContain("the queue cannot be reached");
+  await expect.poll(() => logged()).toContain("the queue does not work");
   const { exitCode, stderr } = await runProgram(["retry", "t1", "--config", config]);
   expect([exitCode, stderr]).toEqual([4, expect.stringContaining("The order is kept.")]);
   await expectToEnd(daemon);
@@ -38,7 +38,7 @@ test("a stop ends it although an order waits for the queue, and the next start c
 
 test("SIGHUP does not end a daemon that waits for Redis at its start, and takes effect later", async () => {
   const { daemon, redis, logged } = await setUp(false);
-  await expect.poll(() => logged()).toContain("the queue cannot be reached");
+  await expect.poll(() => logged()).toContain("the queue does not work");
   daemon.kill("SIGHUP");
   await redis.start();
   await expect.poll(() => logged()).toContain("the configuration was reloaded");

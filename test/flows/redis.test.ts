@@ -145,7 +145,7 @@ describe("a Redis that is away", () => {
     await expect.poll(() => daemon.reports).toEqual(["queue lost"]);
     await redis.start();
     await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
-    expect(daemon.reports).toEqual(["queue lost", "queue back"]);
+    await expect.poll(() => daemon.reports).toEqual(["queue lost", "queue back"]);
   });
 
   test("does not delay the stop of a daemon that waits for it", async () => {
@@ -171,8 +171,9 @@ describe("a Redis that is away", () => {
     simulator.addTransfer(transferPlan({ trackingId: "later" }));
     await redis.start();
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
+    const queueReports = () => daemon.reports.filter((line) => line.startsWith("queue"));
+    await expect.poll(queueReports).toEqual(["queue lost", "queue back"]);
     await daemon.stop();
-    expect(daemon.reports.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
     expect(delivered([daemon])).toHaveLength(2);
   });
 

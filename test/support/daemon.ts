@@ -97,6 +97,7 @@ export function startDaemon(
     "transfer-stuck": ({ record, fault }) => void reports.push(`${record.trackingId}: stuck: ${fault.code}`),
     "queue-lost": () => void reports.push("queue lost"),
     "queue-back": () => void reports.push("queue back"),
+    "queue-value-removed": ({ key }) => void reports.push(`removed: ${key}`),
     "queue-evicts": ({ policy }) => void reports.push(`queue forgets: ${policy}`),
     "transfer-lost": ({ record }) => void reports.push(`${record.trackingId}: lost`),
     "console-opened": ({ address }) => page.resolve(address),

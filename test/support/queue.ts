@@ -20,6 +20,7 @@ export async function openTestQueue(
     services: () => ONE_SERVICE,
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
     onEvicting: () => {},
+    onValueRemoved: () => {},
     signal: new AbortController().signal,
     ...options,
   });

@@ -12,6 +12,8 @@ export interface TestRedis {
   readonly client: Redis;
   /** With SIGKILL, like a power cut. */
   kill(): Promise<void>;
+  /** Stops it without closing its connections, as SIGSTOP does, or lets it go on. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void;
   /** Starts it again on the same port, empty. */
   start(): Promise<void>;
 }
@@ -25,6 +27,7 @@ export async function startRedis(options: readonly string[] = []): Promise<TestR
     port,
     client: connectTo(port),
     kill: () => server.kill(),
+    signal: (name) => void process.kill(server.pid, name),
     async start() {
       server = await launch(folder, all);
     },

@@ -44,3 +44,24 @@ test("the fault of the key that is affected longest is shown, and a change of it
   outage.clear("b");
   expect(reported).toEqual(["DISK_UNMOUNTED", "DISK_REPLACED", "DISK_FULL", "ended"]);
 });
+
+test("another cause is reported while the outage lasts", () => {
+  const reported: string[] = [];
+  const outage = new Outage(
+    { now: () => 0 },
+    {
+      began: ({ message }) => void reported.push(`began: ${message}`),
+      changed: ({ message }) => void reported.push(`changed: ${message}`),
+      ended: () => void reported.push("ended"),
+    },
+  );
+  const [one, other] = ["one", "other"].map((detail) => new Fault("QUEUE_REFUSED", { detail }));
+  for (const fault of [one, one, other, other, one]) if (fault !== undefined) outage.add("a", fault);
+  outage.clear("a");
+  expect(reported.map((line) => line.replace(/(: ).*: /, "$1"))).toEqual([
+    "began: one",
+    "changed: other",
+    "changed: one",
+    "ended",
+  ]);
+});

@@ -1,0 +1,183 @@
+// @module-tag system
+/** A Redis that answers, but does not work: the status says why, and the work continues without a restart. */
+import { setTimeout } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
+import { runDaemon } from "../../src/daemon.ts";
+import type { Status } from "../../src/model/status.ts";
+import { COMMANDS } from "../../src/queue/bullmq-watch.ts";
+import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { startCluster, startRedis, type TestRedis } from "../support/redis.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
+
+/** Longer than the quiet time after which a trouble may end. */
+const HOLD_MS = 14_000;
+
+interface Cause {
+  readonly cause: string;
+  readonly words: string;
+  begin(redis: TestRedis): Promise<unknown>;
+  lift(redis: TestRedis): Promise<unknown>;
+}
+
+function config(name: string, bad: string, good: string) {
+  return {
+    begin: ({ client }: TestRedis) => client.config("SET", name, bad),
+    lift: ({ client }: TestRedis) => client.config("SET", name, good),
+  };
+}
+
+function acl(bad: readonly string[], good: readonly string[]) {
+  return {
+    begin: ({ client }: TestRedis) => client.call("ACL", "SETUSER", "default", ...bad),
+    lift: ({ client }: TestRedis) => client.call("ACL", "SETUSER", "default", ...good),
+  };
+}
+
+const CAUSES: readonly Cause[] = [
+  { cause: "full", words: "it is full", ...config("maxmemory", "1", "0") },
+  {
+    cause: "read-only",
+    words: "it is read-only",
+    begin: ({ client }) => client.call("REPLICAOF", "127.0.0.1", "1"),
+    lift: ({ client }) => client.call("REPLICAOF", "NO", "ONE"),
+  },
+  ...["zadd", "xadd", "bzpopmin", "evalsha"].map((name) => ({
+    cause: `without the permission for ${name}`,
+    words: `the command ${name.toUpperCase()}`,
+    ...acl([`-${name}`], [`+${name}`]),
+  })),
+  {
+    cause: "without the permission for its keys",
+    words: "may not use all keys",
+    ...acl(["resetkeys", "~other:*"], ["allkeys"]),
+  },
+  {
+    cause: "stopped",
+    words: "no answer",
+    begin: async (redis) => redis.signal("SIGSTOP"),
+    lift: async (redis) => redis.signal("SIGCONT"),
+  },
+  { cause: "killed", words: "ECONNREFUSED", begin: (redis) => redis.kill(), lift: (redis) => redis.start() },
+];
+
+test.each(CAUSES)("a Redis that is $cause while a daemon runs", async ({ begin, lift, words }) => {
+  const redis = await startRedis();
+  const { simulator, settings } = await setUp(redis, "t1");
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await begin(redis);
+  for (let at = 0; at < 10; at++) simulator.addTransfer(transferPlan({ trackingId: `later${at}` }));
+  await expect.poll(() => queueTrouble(daemon)).toContain(words);
+  await setTimeout(HOLD_MS);
+  expect(await queueTrouble(daemon)).toContain(words);
+  expect(daemon.reports).not.toContain("queue back");
+  await lift(redis);
+  await expectRecovery(daemon, 11);
+  simulator.addTransfer(transferPlan({ trackingId: "last" }));
+  await expectRecovery(daemon, 12);
+});
+
+test.each(CAUSES)("a Redis that is $cause when a daemon starts", async ({ begin, lift, words }) => {
+  const redis = await startRedis();
+  const { settings } = await setUp(redis, "t1");
+  await begin(redis);
+  const daemon = startDaemon(settings);
+  await expect.poll(() => queueTrouble(daemon)).toContain(words);
+  expect(daemon.changes).toEqual([]);
+  await lift(redis);
+  await expectRecovery(daemon, 1);
+});
+
+test("`once` does not wait for a Redis that is full", async () => {
+  const redis = await startRedis(["--maxmemory", "1"]);
+  const { settings } = await setUp(redis, "t1");
+  const once = { mode: "once", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
+  await expect(runDaemon(settings, once)).rejects.toMatchObject({
+    code: "QUEUE_REFUSED",
+    message: expect.stringContaining("it is full"),
+  });
+});
+
+test("the status shows the present cause", async () => {
+  const redis = await startRedis();
+  const { settings } = await setUp(redis, "t1");
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await redis.client.config("SET", "maxmemory", "1");
+  await expect.poll(() => queueTrouble(daemon)).toContain("it is full");
+  await redis.client.call("ACL", "SETUSER", "default", "-set");
+  await redis.client.config("SET", "maxmemory", "0");
+  await expect.poll(() => queueTrouble(daemon)).toContain("the command SET");
+  await redis.client.call("ACL", "SETUSER", "default", "+set");
+  await expectRecovery(daemon, 1);
+});
+
+test("a cluster of three that is full, and then has room", async () => {
+  const nodes = await startCluster();
+  const [first] = nodes;
+  if (first === undefined) throw new Error("no cluster");
+  const { simulator, settings } = await setUp(first, "t1");
+  const cluster = nodes.map(({ port }) => `127.0.0.1:${port}`);
+  const queue = { ...redisQueue(first.url), cluster, prefix: "{inlet}" };
+  const daemon = startDaemon({ ...settings, queue });
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  for (const { client } of nodes) await client.config("SET", "maxmemory", "1");
+  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
+  await expect.poll(() => queueTrouble(daemon)).toContain("it is full");
+  for (const { client } of nodes) await client.config("SET", "maxmemory", "0");
+  await expectRecovery(daemon, 2);
+});
+
+test("every command that a working daemon uses is probed, and may be all that its user may do", async () => {
+  const redis = await startRedis();
+  await redis.client.call("ACL", "SETUSER", "inlet", "on", ">secret", "~inlet:*", "&*", "+@all", "-@admin");
+  const { settings, simulator } = await setUp(redis, "t1");
+  const url = new URL(redis.url);
+  Object.assign(url, { username: "inlet", password: "secret" });
+  await redis.client.config("RESETSTAT");
+  const daemon = startDaemon({ ...settings, queue: redisQueue(url.href) });
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  simulator.addTransfer(transferPlan({ trackingId: "t2", password: "unknown" }));
+  await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
+  const stats = await redis.client.info("commandstats");
+  await daemon.stop();
+  expect(daemon.reports.filter((line) => line.startsWith("queue"))).toEqual([]);
+  const used = [...stats.matchAll(/^cmdstat_([\w|]+):/gm)].map(([, name = ""]) => name);
+  const probed = new Set([
+    ...COMMANDS.map(([name]) => name),
+    "eval",
+    "evalsha",
+    "multi",
+    "exec",
+    "rpoplpush",
+  ]);
+  const connecting = /^(client|config|info|auth|hello|command|select|ping)\b/;
+  expect(used.filter((name) => !probed.has(name) && !connecting.test(name))).toEqual([]);
+});
+
+async function setUp(redis: TestRedis, trackingId: string) {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId })] });
+  const settings: Settings = await daemonSettings([mailboxSettings(simulator)], {
+    queue: redisQueue(redis.url),
+    http: pageSettings(),
+  });
+  return { simulator, settings };
+}
+
+/** The message of the queue's trouble; empty if there is none. */
+async function queueTrouble(daemon: TestDaemon): Promise<string> {
+  const answer = await fetch(new URL("/api/status", await daemon.page));
+  const { troubles } = (await answer.json()) as Status;
+  return troubles.find(({ what }) => what === "queue")?.message ?? "";
+}
+
+/** The trouble ends, and each transfer is delivered once. */
+async function expectRecovery(daemon: TestDaemon, deliveries: number): Promise<void> {
+  const delivered = () => daemon.changes.filter(({ state }) => state === "delivered");
+  await expect.poll(() => delivered().length).toBe(deliveries);
+  await expect.poll(() => queueTrouble(daemon)).toBe("");
+  expect(new Set(delivered().map(({ trackingId }) => trackingId)).size).toBe(deliveries);
+  expect(delivered()).toHaveLength(deliveries);
+}
