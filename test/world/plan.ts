@@ -73,8 +73,13 @@ export type Happening =
   | { readonly kind: "stop"; readonly downMs: number; readonly inSite?: Site }
   | { readonly kind: "freeze"; readonly ms: number; readonly afterSteps: number }
   | { readonly kind: "second"; readonly ms: number }
-  | { readonly kind: "sync-fails"; readonly afterSteps: number; readonly times: number }
-  | { readonly kind: "disk-fails"; readonly afterSteps: number; readonly times: number }
+  /** `inFolder`: it begins there. */
+  | {
+      readonly kind: "sync-fails" | "disk-fails";
+      readonly afterSteps: number;
+      readonly times: number;
+      readonly inFolder?: string | undefined;
+    }
   | { readonly kind: "disk-full"; readonly ms: number }
   | { readonly kind: "service"; readonly mood: Mood; readonly ms: number }
   | { readonly kind: "damage"; readonly transfer: number; readonly ms: number }
@@ -234,8 +239,10 @@ function makeHappening(random: Random, site: Site, transfers: number, taste: Tas
     case "second":
       return { kind, ms };
     case "sync-fails":
-    case "disk-fails":
-      return { kind, afterSteps, times: 1 + random.int(3) };
+    case "disk-fails": {
+      const inFolder = afterSteps % 2 === 0 ? FOLDERS[(afterSteps / 2) % FOLDERS.length] : undefined;
+      return { kind, afterSteps, times: 1 + random.int(3), inFolder };
+    }
     case "disk-full":
       return { kind, ms };
     case "service":

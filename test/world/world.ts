@@ -56,10 +56,16 @@ export interface Daemon {
   isEnded: boolean;
 }
 
+/** The exit code of a check that gives no verdict. */
+const UNDECIDED = 75;
+
 interface Trouble {
   readonly type: Step["type"] | "any";
   readonly process: Process;
   readonly fromStep: number;
+  /** It begins with a step in this folder of ours, after so many others in it. */
+  readonly inFolder: string | undefined;
+  skips: number;
   left: number;
 }
 
@@ -179,6 +185,10 @@ export class World implements Ground {
     for (const trouble of this.#troubles) {
       const isMet = trouble.process === process && process.steps >= trouble.fromStep && trouble.left > 0;
       if (!isMet || (trouble.type !== "any" && trouble.type !== type)) continue;
+      const { inFolder } = trouble;
+      if (trouble.skips >= 0 && inFolder !== undefined) {
+        if (!path.includes(`/${inFolder}`) || trouble.skips-- > 0) continue;
+      }
       trouble.left--;
       if (type === "sync" && entry?.kind === "file") entry.failSync();
       this.note(`the disk fails: ${type} ${path}`);
@@ -191,7 +201,15 @@ export class World implements Ground {
     const exitCode = this.#exitCodes[isCheck ? "check" : "command"];
     this.note(`${process.name} runs ${argv[0]} for ${env["INLET_TRACKING_ID"]}: exit code ${exitCode}`);
     if (!isCheck) this.observer.programRan(argv[0], env["INLET_ID"] ?? "");
+    // A check that gives no verdict may have spoilt what it looked at.
+    if (isCheck && exitCode === UNDECIDED) this.#spoil(env["INLET_FOLDER"] ?? "");
     return exitCode === 0 ? {} : { exitCode, why: `it ended with exit code ${exitCode}` };
+  }
+
+  #spoil(folder: string): void {
+    const name = this.disk.names(folder).find((each) => !each.endsWith(".json") && each !== "SHA256SUMS");
+    const entry = name === undefined ? undefined : this.disk.tryGet(`${folder}/${name}`);
+    if (entry?.kind === "file") entry.bytes = Buffer.alloc(entry.bytes.length, "?");
   }
 
   async post(url: URL, body: string): Promise<{ status: number; retryAfter: undefined }> {
@@ -366,7 +384,9 @@ export class World implements Ground {
       case "sync-fails":
       case "disk-fails": {
         const type = what.kind === "sync-fails" ? "sync" : "any";
-        this.#troubles.push({ type, process, fromStep: process.steps + what.afterSteps, left: what.times });
+        const { inFolder, afterSteps, times } = what;
+        const fromStep = process.steps + (inFolder === undefined ? afterSteps : 0);
+        this.#troubles.push({ type, process, fromStep, inFolder, skips: afterSteps % 12, left: times });
         break;
       }
       default:
