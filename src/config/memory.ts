@@ -2,6 +2,7 @@
  * The daemon's memory in the state folder: its client id, and a verification token for each mailbox. Several processes share
  * the folder, so each fact has its own file (docs/decisions/016-one-file-per-fact.md).
  */
+
 import { randomBytes } from "node:crypto";
 import { lstat, readFile, unlink } from "node:fs/promises";
 import { constants } from "node:os";
@@ -10,6 +11,7 @@ import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
 import { createTextDurably, faultOfDisk, replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { closedDisks } from "../base/machine.ts";
 import { Secret } from "../base/secret.ts";
 import { CLIENT_ID_PATTERN } from "./service.ts";
 
@@ -108,8 +110,9 @@ export async function loadTokenStores(): Promise<(folder: string) => TokenStore>
       async write(name, token) {
         const path = join(folder, `${name}.json`);
         try {
-          // conf would create the folder, also if its disk is not mounted.
-          await lstat(folder);
+          // conf changes files by itself.
+          const reason = closedDisks();
+          if (reason !== undefined) throw reason;
           await removeLink(path);
           open(name).store = token;
           await systemDisk.syncFolder(folder);
