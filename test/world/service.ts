@@ -1,5 +1,6 @@
 /** The transfer service of a world: what it holds, what it answers, and what it counts. */
 import { createHash } from "node:crypto";
+import { whenAborted } from "../../src/base/deadline.ts";
 import type { FaultCode } from "../../src/base/fault-codes.ts";
 import { type AnsweredBy, Fault, type FaultDetails } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";
@@ -37,7 +38,8 @@ export interface SentTransfer {
 
 /** How the service behaves now. */
 export const MOODS = ["fine", "away", "failing", "lossy", "limiting", "foreign", "forgetful"] as const;
-export type Mood = (typeof MOODS)[number];
+/** `silent`: no request is ever answered. */
+export type Mood = (typeof MOODS)[number] | "silent";
 
 export class SimulatedService {
   mood: Mood = "fine";
@@ -156,6 +158,7 @@ class Connection {
     await this.#process.wait(this.#random.int(100));
     if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "none" });
     const { mood } = this.#service;
+    if (mood === "silent") await whenAborted(signal);
     const isSpoilt = mood !== "fine" && this.#random.chance(mood === "away" ? 1 : 0.4);
     if (isSpoilt && mood === "away") throw word("SERVICE_UNREACHABLE", "unsent");
     if (isSpoilt && mood === "failing") {
