@@ -45,6 +45,7 @@ export class Notifier {
   record: ((change: NoticeChange) => void) | undefined;
   #lock: KernelLock | undefined;
   #isSender = false;
+  #isClosed = false;
   #timer: Timer | undefined;
 
   constructor(tools: NotifierTools, settings: NotifySettings) {
@@ -123,6 +124,7 @@ export class Notifier {
   /** Pending notices are kept for the next start. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    this.#isClosed = true;
     await this.#forEach((channel) => channel.close());
     this.release();
   }
@@ -147,7 +149,7 @@ export class Notifier {
   /** Without working locks, several processes send, and messages are repeated. */
   async #tryLead(): Promise<void> {
     const { folder } = this.#tools;
-    if (this.#lock !== undefined || this.#channels.size === 0) return;
+    if (this.#isClosed || this.#lock !== undefined || this.#channels.size === 0) return;
     try {
       if (await exists(dirname(folder))) await makeFolderDurably(folder, 0o700);
       this.#lock = await tryLock(join(folder, "lock"), "alone");

@@ -43,6 +43,8 @@ const SavedShape = v.object({
   owners: v.array(v.tuple([v.string(), Keys])),
 });
 
+const MAX_ENDED = 1_000;
+
 export class ChannelState {
   /** Increases with each change, except of the positions. */
   revision = 0;
@@ -54,6 +56,12 @@ export class ChannelState {
   readonly #details = new Map<string, Notice>();
   /** By key of a trouble: the processes that have it, or the mailboxes that cannot be polled because of it. */
   readonly #owners = new Map<string, Set<string>>();
+
+  /**
+   * When a process had each trouble last. A change is applied at once, and its line is read later: the line of a beginning
+   * must not bring back what has ended since. Not saved: after a start, lines are read in order.
+   */
+  readonly #ended = new Map<string, number>();
 
   get sent(): SentTimes {
     return this.#sent;
@@ -129,6 +137,7 @@ export class ChannelState {
   clone(): ChannelState {
     const copy = ChannelState.parse(this.serialize()) ?? new ChannelState();
     copy.revision = this.revision;
+    for (const [key, atMs] of this.#ended) copy.#ended.set(key, atMs);
     return copy;
   }
 
@@ -162,6 +171,7 @@ export class ChannelState {
 
   #begin(notice: Notice, by?: string): void {
     const { key, isTrouble } = notice;
+    if (by !== undefined && (this.#ended.get(`${key} ${by}`) ?? 0) > notice.atMs) return;
     const owners = this.#owners.get(key) ?? new Set();
     if (by !== undefined && !owners.has(by)) {
       this.#owners.set(key, owners.add(by));
@@ -178,7 +188,11 @@ export class ChannelState {
 
   #end(over: Notice, by?: string): void {
     const { key } = over;
-    if (by !== undefined) this.#disown(key, by);
+    if (by !== undefined) {
+      this.#disown(key, by);
+      if (this.#ended.size >= MAX_ENDED) this.#ended.clear();
+      this.#ended.set(`${key} ${by}`, over.atMs);
+    }
     if (this.#owners.has(key)) return;
     const wasReported = this.#notices.get(key) === REPORTED;
     this.#delete(key);

@@ -193,7 +193,7 @@ async function refused() {
   }
   await rm(staging);
   await rename(`${staging}.away`, staging);
-  expect(bench.told.splice(0)).toEqual(["stuck: DISK_REFUSED"]);
+  expect(bench.told.splice(0)).toContain("stuck: DISK_REFUSED");
   expect(existsSync(folder)).toBe(true);
   return Object.assign(bench, { folder, record });
 }
