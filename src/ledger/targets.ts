@@ -2,9 +2,10 @@
  * Finds a free folder in an inbox for each delivery, creates the folders above it, and moves the staged folder there.
  */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Disk, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { stat } from "../base/files.ts";
 import { InboxDoor, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
 import type { Routed } from "../model/record.ts";
@@ -24,6 +25,7 @@ export interface TargetsOptions {
 
 /** The suffix of folders in staging that are about to become parents of deliveries. */
 export const PARENT = ".parent";
+const SET_GROUP_ID = 0o2000;
 
 export class Targets {
   readonly #options: TargetsOptions;
@@ -111,9 +113,12 @@ export class Targets {
    * point of a disk. After a crash, recovery removes it in staging.
    */
   readonly makeFor = (transfer: Routed) => async (path: string) => {
-    const gid = this.#options.folderGroup?.(transfer);
+    const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
+    // A folder in one with the set-group-id bit gets its group from there.
+    const isInherited = gid === undefined && ((await stat(dirname(path))).mode & SET_GROUP_ID) !== 0;
+    if (isInherited) return this.#disk.makeFolder(path, mode);
     const made = join(this.#options.staging, `${randomHex(8)}${PARENT}`);
-    await this.#disk.makeFolder(made, this.#options.folderMode(transfer));
+    await this.#disk.makeFolder(made, mode);
     try {
       if (gid !== undefined) await this.#disk.setGroup(made, gid);
       await this.#disk.rename(made, path);
