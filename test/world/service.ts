@@ -152,13 +152,17 @@ class Connection {
     return port as ServicePort;
   }
 
-  /** One request: it takes time, the mood may spoil it, and the answer may be lost after the service has acted. */
-  async #ask<Answer>(signal: AbortSignal, answer: () => Answer): Promise<Answer> {
+  async #arrive(signal: AbortSignal): Promise<void> {
     if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "unsent" });
     await this.#process.wait(this.#random.int(100));
+    if (this.#service.mood === "silent") await whenAborted(signal);
     if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "none" });
+  }
+
+  /** One request: it takes time, the mood may spoil it, and the answer may be lost after the service has acted. */
+  async #ask<Answer>(signal: AbortSignal, answer: () => Answer): Promise<Answer> {
+    await this.#arrive(signal);
     const { mood } = this.#service;
-    if (mood === "silent") await whenAborted(signal);
     const isSpoilt = mood !== "fine" && this.#random.chance(mood === "away" ? 1 : 0.4);
     if (isSpoilt && mood === "away") throw word("SERVICE_UNREACHABLE", "unsent");
     if (isSpoilt && mood === "failing") {
