@@ -48,7 +48,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   "a poll that never ends": {
     does: [mood("silent", 8 * MINUTE_MS)],
     seenMs: 4 * MINUTE_MS,
-    codes: ["POLL_OVERDUE"],
+    codes: ["POLL_OVERDUE", "POLL_TOO_LONG"],
     lastsMs: 8 * MINUTE_MS,
     overMs: 6 * MINUTE_MS,
   },
