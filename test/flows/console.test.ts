@@ -309,6 +309,8 @@ describe("acting", () => {
     const daemon = startDaemon(await daemonSettings([mailbox], { http }));
     const url = await daemon.page;
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    // The action reads the note, which is written a moment later.
+    await expect.poll(async () => (await read(`${url}api/transfers`)).body).toContain('"state":"waiting"');
     const refused = await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` });
     expect(refused).toMatchObject({
       status: 409,
