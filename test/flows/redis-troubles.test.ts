@@ -1,5 +1,8 @@
 // @module-tag system
-/** A Redis that answers, but does not work: the status says why, and the work continues without a restart. */
+/**
+ * I7 nothing silent: of a Redis that answers, but does not work, the status says why, and the work continues without a
+ * restart.
+ */
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";

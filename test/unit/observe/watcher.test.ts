@@ -1,4 +1,4 @@
-/** Promises: what fails to happen is reported, whatever the cause, and nothing else is. */
+/** I7 nothing silent: what fails to happen is reported, whatever the cause, and nothing else is. */
 import { describe, expect, test } from "vitest";
 import { type Machine, onMachine, systemMachine } from "../../../src/base/machine.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
