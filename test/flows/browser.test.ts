@@ -237,16 +237,21 @@ describe("acting through the console", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     const { page } = await openBrowser(`${url}transfers`);
     await signIn(page);
-    await page.getByRole("button", { name: "Discard" }).first().click();
-    await expect.poll(() => page.locator(".notice").innerText()).toContain("transfer");
+    // The page may renew itself at the moment of a click, which is lost then.
+    const discard = async (expected: string) => {
+      const read = async () => (await page.locator(".notice").allInnerTexts()).join();
+      const button = page.getByRole("button", { name: "Discard" }).first();
+      if (!(await read()).includes(expected)) await button.click({ timeout: 10_000 }).catch(() => {});
+      return read();
+    };
+    await expect.poll(() => discard("transfer")).toContain("transfer");
     await page.getByLabel("Select t1").check();
     // Else the page may fetch itself first, and show the sign-in instead of the button.
     await page.route(`${url}transfers`, (route) =>
       route.request().resourceType() === "fetch" ? route.abort() : route.continue(),
     );
     await page.context().clearCookies();
-    await page.getByRole("button", { name: "Discard" }).first().click();
-    await expect.poll(() => page.locator(".notice.bad").innerText()).toContain("Sign in first");
+    await expect.poll(() => discard("Sign in first")).toContain("Sign in first");
     await signIn(page);
     expect(daemon.stateOf("t1")).toBe("waiting");
   });

@@ -49,7 +49,11 @@ function showSilence() {
 
 // Fetches this page again, and replaces the sections that differ.
 async function refresh() {
-  if (isRefreshing) return;
+  if (isRefreshing) {
+    // The answer under way may be older than what is to be shown.
+    isDue = true;
+    return;
+  }
   isRefreshing = true;
   isDue = false;
   refreshedAt = Date.now();
