@@ -146,6 +146,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
     await notifier.start();
     await showConsole();
     diskTrouble.add(settings.work, outcome);
+    // Cut short by a stop, which the next attempt finds.
     await pause(patience.diskMs, stop).catch(() => {});
   }
 }
@@ -311,7 +312,9 @@ async function work(
     handoffs.start();
     startHousekeeping(housekeeping, scope);
     const fleet = joinFleet(settings, membership, events, clock, scope);
-    watchPromises({ board: monitor.board, queue, handoffs, orders, notifier, fleet, clock, emit }, scope);
+    // Not through the filter of the folders' watch, which waits for the disk.
+    const watched = { board: monitor.board, queue, handoffs, orders, notifier, fleet, clock };
+    watchPromises({ ...watched, emit: events.emit }, scope);
     if (isShared) {
       const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
       scope.use(timer, clearInterval);

@@ -43,8 +43,9 @@ export class Fleet {
     this.#roles = { scheduler: clock.now(), worker: clock.now() };
   }
 
-  /** Reports and reads until the scope ends. A failure is repeated: the promise says so after a minute. */
+  /** Reports and reads until the scope ends. */
   start(scope: Scope): void {
+    // A failure is repeated, and after a minute the promise is broken.
     const exchange = () => void this.#exchange().catch(() => {});
     exchange();
     scope.use(setInterval(exchange, REPORT_EVERY_MS), clearInterval);
@@ -77,9 +78,9 @@ export class Fleet {
       for (const each of ["scheduler", "worker"] as const) {
         if (role === each || role === "all") this.#roles[each] = nowMs;
       }
-      for (const [mailbox, agoMs] of Object.entries(ago)) {
-        const known = this.#polled.get(mailbox as MailboxId) ?? 0;
-        this.#polled.set(mailbox as MailboxId, Math.max(known, nowMs - agoMs));
+      for (const [name, agoMs] of Object.entries(ago)) {
+        const mailbox = mailboxIdOf(name);
+        this.#polled.set(mailbox, Math.max(this.#polled.get(mailbox) ?? 0, nowMs - agoMs));
       }
     }
     for (const id of this.#seen.keys()) if (!reports.has(id)) this.#seen.delete(id);

@@ -16,6 +16,7 @@ import type { LiveSettings } from "./live-settings.ts";
 const LOOK_EVERY_MS = 20_000;
 /** A look this long ago is recent enough to begin a job. */
 const RECENT_MS = 2_000;
+const MAX_HELD_MS = 10_000;
 /** A disk may refuse one call and accept the next. */
 const LOOK_AGAIN_MS = 1_000;
 
@@ -61,7 +62,8 @@ export class FolderWatch {
     return (event) => {
       if (held.length === 0 && !mayBeOfDisk(event)) return emit(event);
       if (held.push(event) > 1) return;
-      void this.#looks.run().then(() => {
+      // A disk that does not answer must not keep events back.
+      void Promise.race([this.#looks.run(), pause(MAX_HELD_MS)]).then(() => {
         for (const each of held.splice(0)) if (!this.#standsFor(each)) emit(each);
       });
     };

@@ -41,6 +41,7 @@ export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void 
     );
     await sweep(tools);
   });
+  // It fails only if a folder is lost, which is a trouble of its own.
   const timer = setInterval(() => void (runs.isIdle && runs.run().catch(() => {})), SWEEP_EVERY_MS);
   scope.use(timer, async () => {
     clearInterval(timer);

@@ -79,18 +79,19 @@ function downloadsOf(
   return stalled.map((service) => {
     const since = sinceMs.get(service) ?? nowMs;
     sinceMs.set(service, since);
-    const text = "Transfers wait for their download, though there is a free place.";
-    return { kind: "download", subject: "downloads", text, dueMs: since + WITHIN_MS, graceMs: WITHIN_MS };
+    const text = "Transfers wait to be downloaded, though there is a free place.";
+    const subject = `downloads from ${service}`;
+    return { kind: "download", subject, text, dueMs: since + WITHIN_MS, graceMs: WITHIN_MS };
   });
 }
 
 /** Each order is carried out within a minute, and orders are looked for regularly. */
 function ordersOf({ open, dueMs }: PromiseTools["orders"], startedMs: number): readonly Promised[] {
-  const look = { text: "Nobody looks for orders.", dueMs: dueMs() + WITHIN_MS };
+  const look = { text: "Orders are not read.", dueMs: dueMs() + WITHIN_MS };
   const given = open().map(({ order: { action, mailbox, trackingId, at } }) => ({
     subject: `order ${action} ${trackingId}`,
     mailbox,
-    text: `The order was given at ${at}, and has not been carried out.`,
+    text: `It was given at ${at}, and has not been carried out.`,
     dueMs: Math.max(Date.parse(at), startedMs) + WITHIN_MS,
   }));
   return [{ subject: "orders", ...look }, ...given].map((each) => ({

@@ -8,7 +8,7 @@ import type { Rounds } from "./rounds.ts";
 
 /** After this time without a change, the attempt of a stage is probably over. */
 const IDLE_MS = 10 * 60_000;
-/** After this time, a stage of a transfer without a note belongs to nobody. */
+/** After this time, a stage of a transfer without a note is left over. */
 const ORPHANED_MS = 60 * 60_000;
 
 export class IdleStages {

@@ -53,15 +53,18 @@ export async function giveOrder(
   return path;
 }
 
-/** Files that are not orders are ignored. */
+/** Files that are not orders are ignored. Throws the errors of the disk: an order that it does not give is not missing. */
 export async function listOrders(work: string): Promise<GivenOrder[]> {
   const folder = folderOf(work);
   const found: GivenOrder[] = [];
-  for (const name of (await readdir(folder).catch(() => [])).toSorted()) {
+  for (const name of ((await readdir(folder).catch(tolerate("ENOENT"))) ?? []).toSorted()) {
     const id = ENTRY.exec(name)?.[1];
     if (id === undefined) continue;
     const path = join(folder, name);
-    const parsed = v.safeParse(Shape, parseJson(await readFile(path, "utf8").catch(() => "")));
+    const parsed = v.safeParse(
+      Shape,
+      parseJson((await readFile(path, "utf8").catch(tolerate("ENOENT"))) ?? ""),
+    );
     if (parsed.success) found.push({ id, order: parsed.output, remove: () => remove(path) });
   }
   return found;

@@ -60,7 +60,7 @@ const BROKEN: Readonly<Record<PromiseKind, { readonly code: string; readonly adv
   delivery: {
     code: "DELIVERY_OVERDUE",
     advice:
-      "Look at the inbox: a file of somebody else may be in its place. The delivery is tried again every few minutes.",
+      "Look at the inbox: a file of another program may have its name. The delivery is tried again every few minutes.",
   },
   order: {
     code: "ORDER_OVERDUE",

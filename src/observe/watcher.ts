@@ -127,8 +127,8 @@ export class Watcher {
   }
 }
 
-function keyOf({ kind, subject }: Promised): string {
-  return `${kind} ${subject}`;
+function keyOf({ kind, subject, mailbox = "" }: Promised): string {
+  return JSON.stringify([kind, subject, mailbox]);
 }
 
 function stateOf(broken: readonly Broken[]): string {

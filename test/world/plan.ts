@@ -57,6 +57,19 @@ export interface Site {
   readonly knowsPassword: boolean;
 }
 
+/** One mailbox, folders, and a command that follows each delivery. */
+export const PLAIN: Site = {
+  box: BOX,
+  hasSecondBox: false,
+  fetch: "files",
+  routes: [],
+  otherwise: "deliver",
+  handoff: { command: [PROGRAMS.command] },
+  hasCheck: false,
+  isShared: false,
+  knowsPassword: true,
+};
+
 export type Happening =
   | { readonly kind: "arrive"; readonly transfer: number }
   | { readonly kind: "vanish"; readonly transfer: number; readonly how: "deleted_by_revocation" | "unsent" }

@@ -1,8 +1,8 @@
 /** Walks: one plain transfer, and one disturbance at each step of the disk, one world for each. */
 import {
-  BOX,
   type Happening,
   makeTransfer,
+  PLAIN,
   type Plan,
   PROGRAMS,
   type RawHandoff,
@@ -10,18 +10,6 @@ import {
 } from "./plan.ts";
 import { Random } from "./random.ts";
 import { runPlan } from "./run.ts";
-
-const PLAIN: Site = {
-  box: BOX,
-  hasSecondBox: false,
-  fetch: "files",
-  routes: [],
-  otherwise: "deliver",
-  handoff: { command: [PROGRAMS.command] },
-  hasCheck: false,
-  isShared: false,
-  knowsPassword: true,
-};
 
 /** How a delivery can look. */
 export const SITES: Readonly<Record<string, Partial<Site>>> = {

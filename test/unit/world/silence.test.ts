@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { Status } from "../../../src/model/status.ts";
-import { BOX, type Happening, makeTransfer, type Plan, PROGRAMS, type Site } from "../../world/plan.ts";
+import { type Happening, makeTransfer, PLAIN, type Plan } from "../../world/plan.ts";
 import { Random } from "../../world/random.ts";
 import { runPlan } from "../../world/run.ts";
 import { World } from "../../world/world.ts";
@@ -12,18 +12,6 @@ import { World } from "../../world/world.ts";
 const MINUTE_MS = 60_000;
 /** When the cause begins, and for how long it lasts. */
 const BEGIN_MS = 2 * MINUTE_MS;
-
-const SITE: Site = {
-  box: BOX,
-  hasSecondBox: false,
-  fetch: "files",
-  routes: [],
-  otherwise: "deliver",
-  handoff: { command: [PROGRAMS.command] },
-  hasCheck: false,
-  isShared: false,
-  knowsPassword: true,
-};
 
 interface Way {
   readonly does: readonly Happening[];
@@ -112,10 +100,10 @@ function codesOf(status: Status | undefined): readonly string[] | undefined {
 }
 
 function planOf(happenings: readonly Happening[]): Plan {
-  const transfer = makeTransfer(new Random(7), 0, SITE, { archives: 0 });
+  const transfer = makeTransfer(new Random(7), 0, PLAIN, { archives: 0 });
   return {
     seed: 1,
-    site: SITE,
+    site: PLAIN,
     transfers: [{ ...transfer, password: "Secret-common", message: undefined }],
     happenings: happenings.map((what) => ({ atMs: BEGIN_MS, what })),
   };
