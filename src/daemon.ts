@@ -28,18 +28,16 @@ import { watchPasswords } from "./daemon/password-watch.ts";
 import { watchPromises } from "./daemon/promises.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
-import { readUnfinished } from "./daemon/unfinished.ts";
+import { readUnfinished, resumeComplete, type Waiting } from "./daemon/unfinished.ts";
 import { openWorkspace, type Workspace } from "./daemon/workspace.ts";
 import { createChecker } from "./handoff/content-check.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
 import type { KnownFolders } from "./inbox/needed-folders.ts";
-import type { Ledger } from "./ledger/port.ts";
 import { openExpected } from "./mailbox/expected.ts";
-import { jobOf, type PollTools } from "./mailbox/tools.ts";
+import type { PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
-import { expiryOf } from "./model/record.ts";
 import { mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
 import type { openQueue } from "./queue/open.ts";
@@ -253,16 +251,22 @@ async function work(
   const refreshUnfinished = async () => {
     const unfinished = await readUnfinished({ ledger, inbox, diskTrouble });
     unfinished.apply(states);
-    return unfinished.records;
+    return unfinished;
   };
   const onDamaged = reportOnce((path, reason) => emit({ type: "record-damaged", path, reason }));
   let isReviewed = false;
-  const readWaiting = async () => {
-    const quarantined = await Array.fromAsync(ledger.quarantined(onDamaged));
-    const records = [...(await refreshUnfinished()), ...quarantined];
+  let isResumed: boolean | undefined;
+  const readWaiting = async (): Promise<Waiting> => {
+    let { records, isWhole } = await refreshUnfinished();
+    const quarantined = ledger.quarantined((path, reason) => {
+      isWhole = false;
+      onDamaged(path, reason);
+    });
+    records = [...records, ...(await Array.fromAsync(quarantined))];
     if (!isReviewed) notifier.review(records);
-    isReviewed = true;
-    return records;
+    isReviewed = isWhole;
+    if (isResumed === false) isResumed = await resumeComplete(ledger, queue);
+    return { records, isWhole };
   };
   if (mode === "once") await readWaiting().catch(() => {});
   else {
@@ -272,7 +276,7 @@ async function work(
         folders: settings,
         clock,
         isShared,
-        readUnfinished: readWaiting,
+        readWaiting,
         learnArrivals: () => expected.refresh(),
       },
       scope,
@@ -286,7 +290,7 @@ async function work(
   await queue.start(handlers);
   scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
   await orders.run();
-  await resumeComplete(ledger, queue);
+  isResumed = await resumeComplete(ledger, queue);
   const demandFolders = () => watch.demand();
   const housekeeping = {
     demandFolders,
@@ -345,14 +349,6 @@ async function work(
     failedPolls: handlers.failedPolls(),
     unsettled: unfinished.length + unplaced + quarantined.length + unusable + handoffs.failing(),
   };
-}
-
-/** Queues transfers whose content is complete: they need no poll, and the service may no longer list them. */
-async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<void> {
-  for await (const record of ledger.open(() => {})) {
-    const { complete, mailbox, trackingId } = record;
-    if (complete !== undefined) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
-  }
 }
 
 function pollTools(

@@ -9,7 +9,6 @@ import { readActs, tallyHistory } from "../ledger/history.ts";
 import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
-import type { TransferRecord } from "../model/record.ts";
 import type { Board } from "../observe/board.ts";
 import type { JobQueue } from "../queue/port.ts";
 import { objectionToAct, selectActable } from "./acts.ts";
@@ -20,6 +19,7 @@ import type { Monitor } from "./monitor.ts";
 import type { OrderRunner } from "./orders.ts";
 import { readStory } from "./story.ts";
 import { listTransfers, selectTransfers } from "./transfers.ts";
+import type { Waiting } from "./unfinished.ts";
 
 const REFRESH_EVERY_MS = 30_000;
 /** Transfers that other processes have ended are looked for this much further back than the last look. */
@@ -97,30 +97,36 @@ interface RefreshTools {
   readonly clock: Clock;
   /** Other processes change transfers, and their events are not known here. */
   readonly isShared: boolean;
-  readUnfinished(): Promise<readonly TransferRecord[]>;
+  readWaiting(): Promise<Waiting>;
   /** Learns which expected transfers other processes have seen. */
   learnArrivals(): Promise<void>;
 }
 
-/** Fills the board from the disk, and keeps it up to date until the scope ends. Failures are retried. */
+/** Fills the board from the disk, and keeps it up to date until the scope ends. What fails is tried again. */
 export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
-  const { board, folders, clock, isShared, readUnfinished, learnArrivals } = tools;
-  let lookedMs: number | undefined;
-  const refresh = async () => {
+  const { board, folders, clock, isShared, readWaiting, learnArrivals } = tools;
+  let isWhole = false;
+  let goneMs: number | undefined;
+  const recallGone = async () => {
     const nowMs = clock.now();
-    if (isShared || lookedMs === undefined) board.learn(await readUnfinished());
-    if (isShared && lookedMs !== undefined) {
-      board.recall([], await readGone(folders, nowMs, nowMs - lookedMs + GONE_LATELY_MS));
-    }
-    lookedMs = nowMs;
+    const spanMs = goneMs === undefined ? undefined : nowMs - goneMs + GONE_LATELY_MS;
+    board.recall([], await readGone(folders, nowMs, spanMs));
+    goneMs = nowMs;
+  };
+  const learnWaiting = async () => {
+    const waiting = await readWaiting();
+    board.learn(waiting.records);
+    isWhole = waiting.isWhole;
+  };
+  const refresh = async () => {
+    if (isShared || !isWhole) await learnWaiting();
+    if (isShared || goneMs === undefined) await recallGone();
     await learnArrivals();
   };
   board.recall(await readDeliveries(folders.work).catch(() => []), []);
+  await learnWaiting().catch(() => {});
   // Not awaited: a day of the journal may be long.
-  void readGone(folders, clock.now())
-    .catch(() => [])
-    .then((gone) => board.recall([], gone));
-  await refresh().catch(() => {});
+  void recallGone().catch(() => {});
   const timer = setInterval(() => void refresh().catch(() => {}), REFRESH_EVERY_MS);
   scope.use(timer, clearInterval);
 }

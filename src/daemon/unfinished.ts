@@ -5,9 +5,11 @@ import type { Outage } from "../base/outage.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
+import { jobOf } from "../mailbox/tools.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { expiryOf, type TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import type { JobQueue } from "../queue/port.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 
 export interface UnfinishedTools {
@@ -16,8 +18,13 @@ export interface UnfinishedTools {
   readonly diskTrouble: Outage;
 }
 
-export interface Unfinished {
+export interface Waiting {
   readonly records: readonly TransferRecord[];
+  /** Whether every record could be read. */
+  readonly isWhole: boolean;
+}
+
+export interface Unfinished extends Waiting {
   /** Adds each transfer to its mailbox. Clears the disk wait of every transfer and mailbox that is no longer active. */
   apply(mailboxes: ReadonlyMap<MailboxId, MailboxState>): void;
 }
@@ -27,15 +34,33 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
   const { diskTrouble, ledger } = tools;
   // Taken first: the records may lack a transfer that begins to wait while they are read.
   const waiting = diskTrouble.keys().filter((key) => !isAbsolute(key));
-  const records = await Array.fromAsync(ledger.open(() => {}));
+  let isWhole = true;
+  const records = await Array.fromAsync(ledger.open(() => (isWhole = false)));
   return {
     records,
+    isWhole,
     apply(mailboxes) {
       noteUnfinished(records, mailboxes);
+      if (!isWhole) return;
       const isActive = (name: string) => mailboxes.get(mailboxIdOf(name))?.mailbox.paused === false;
       const wanted = records.filter(({ mailbox }) => isActive(mailbox));
       const names = new Set(wanted.map((record) => ledger.nameOf(record)));
       for (const key of waiting) if (!names.has(key) && !isActive(key)) clearDiskWait(tools, key);
     },
   };
+}
+
+/**
+ * Queues transfers whose content is complete, or in quarantine: they need no poll, and the service may no longer list
+ * them. Returns whether every record could be read.
+ */
+export async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<boolean> {
+  let isWhole = true;
+  for await (const record of ledger.open(() => (isWhole = false))) {
+    const { complete, round, mailbox, trackingId } = record;
+    const isHere =
+      complete !== undefined || (round > 1 && (await ledger.findInQuarantine(record)) !== undefined);
+    if (isHere) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
+  }
+  return isWhole;
 }

@@ -72,6 +72,7 @@ class FileLedger implements Ledger {
   readonly #folders = new OpenFolders();
   /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
   readonly #settling = new Map<string, Promise<void>>();
+  #isQuarantineCleared = false;
   /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
   readonly #settled = new Set<string>();
 
@@ -326,7 +327,23 @@ class FileLedger implements Ledger {
       );
       recovered.push(placed);
     }
+    if (!this.#isQuarantineCleared) await this.#clearQuarantine(onFailed);
     return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
+  }
+
+  /** A power cut may have brought back content that was delivered since. Once: later removals are not cut. */
+  async #clearQuarantine(onFailed: OnUnrecovered): Promise<void> {
+    const { quarantine } = this.#rounds;
+    try {
+      for (const { name, round } of await quarantine.list()) {
+        // Starts report damaged records.
+        const record = await this.#find(name).catch(() => undefined);
+        if (record?.state === "delivered" && record.round > round) await quarantine.clear(name, record.round);
+      }
+      this.#isQuarantineCleared = true;
+    } catch (error) {
+      onFailed(quarantine.folder, error);
+    }
   }
 
   /** Ends that the journal does not have: the disk failed right after their records were made. */

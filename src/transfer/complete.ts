@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { finishFile } from "../base/durable.ts";
 import { lstat, withFile } from "../base/files.ts";
-import type { Stage } from "../ledger/port.ts";
+import type { Quarantined, Stage } from "../ledger/port.ts";
 import { bytesOf, type Contents, digestOf, filesIn, readManifest, withoutNames } from "../model/manifest.ts";
 import { clearStage, copyComplete } from "./adopt.ts";
 import { hashFile } from "./fetch.ts";
@@ -49,11 +49,9 @@ export async function takeComplete(run: Run): Promise<Contents | undefined> {
  * once more, and the check follows. `undefined` if there is none.
  */
 export async function takeQuarantined(run: Run): Promise<Contents | undefined> {
-  const { record, tools } = run;
-  if (record.round === 1) return undefined;
-  const found = await tools.ledger.findInQuarantine(record);
-  const isReleased = record.released !== undefined;
-  if (found === undefined || !(isReleased || found.code === "CHECK_REFUSED")) return undefined;
+  const found = await findQuarantined(run);
+  if (found === undefined) return undefined;
+  const isReleased = run.record.released !== undefined;
   const stage = await run.openStage();
   await copyInto(run, stage, found);
   if (!isReleased && !(await isProven(stage.folder, found.contents, run.signal))) {
@@ -62,6 +60,13 @@ export async function takeQuarantined(run: Run): Promise<Contents | undefined> {
   }
   run.contents = found.contents;
   return found.contents;
+}
+
+/** What `takeQuarantined` takes. The service is not needed for it. */
+export async function findQuarantined({ record, tools }: Run): Promise<Quarantined | undefined> {
+  if (record.round === 1) return undefined;
+  const found = await tools.ledger.findInQuarantine(record);
+  return record.released !== undefined || found?.code === "CHECK_REFUSED" ? found : undefined;
 }
 
 /** Sets the mode of complete files that may be read-only, and syncs them. */

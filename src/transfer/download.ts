@@ -10,7 +10,7 @@ import type { Contents } from "../model/manifest.ts";
 import { expiryOf, hasEnded, QUIET, type TransferKey, waitLeftMs } from "../model/record.ts";
 import { factsOf, factsOfContents } from "../model/route.ts";
 import { checkContent } from "./check.ts";
-import { takeComplete, takeQuarantined } from "./complete.ts";
+import { findQuarantined, takeComplete, takeQuarantined } from "./complete.ts";
 import { deliver, finishPlacing, prepareDelivery, quarantine } from "./deliver.ts";
 import { fetchContents } from "./fetch-content.ts";
 import { openTransfer, refusePassword, waitsIdly } from "./open.ts";
@@ -167,7 +167,7 @@ async function advance(run: Run): Promise<Outcome> {
 async function findContents(run: Run): Promise<Step<Contents>> {
   const complete = await takeComplete(run);
   if (complete !== undefined) return goOn(complete);
-  if (run.record.vanished) {
+  if (run.record.vanished && (await findQuarantined(run)) === undefined) {
     const isThere = await stillThere(run);
     if (isThere.kind !== "continue") return isThere;
   }
