@@ -87,6 +87,7 @@ export async function* append(chunks: Chunks, more: Iterable<Buffer>): AsyncGene
 export async function* gzip(chunks: Chunks): AsyncGenerator<Buffer> {
   const zipped = createGzip();
   const fed = pipeline(Readable.from(chunks), zipped);
+  // Whoever reads it gets an error.
   fed.catch(() => zipped.destroy());
   try {
     yield* zipped;

@@ -268,6 +268,7 @@ async function work(
     if (isResumed === false) isResumed = await resumeComplete(ledger, queue);
     return { records, isWhole };
   };
+  // The end counts them again.
   if (mode === "once") await readWaiting().catch(() => {});
   else {
     await keepBoardFresh(
@@ -320,6 +321,7 @@ async function work(
     const watched = { board: monitor.board, queue, handoffs, orders, notifier, fleet, clock };
     watchPromises({ ...watched, emit: events.emit }, scope);
     if (isShared) {
+      // Repeated, and a failing disk is a trouble of its own.
       const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
       scope.use(timer, clearInterval);
     }
@@ -342,12 +344,13 @@ async function work(
   await ledger.flush();
   let unplaced = 0;
   await finishDeliveries(housekeeping, () => unplaced++);
-  const unfinished = await Array.fromAsync(ledger.open(() => {}));
-  const quarantined = await Array.fromAsync(ledger.quarantined(() => {}));
+  let unreadable = 0;
+  const unfinished = await Array.fromAsync(ledger.open(() => unreadable++));
+  const quarantined = await Array.fromAsync(ledger.quarantined(() => unreadable++));
   const unusable = [...states.values()].reduce((sum, { health }) => sum + health.unusable, 0);
   return {
     failedPolls: handlers.failedPolls(),
-    unsettled: unfinished.length + unplaced + quarantined.length + unusable + handoffs.failing(),
+    unsettled: unfinished.length + unreadable + unplaced + quarantined.length + unusable + handoffs.failing(),
   };
 }
 

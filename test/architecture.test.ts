@@ -130,10 +130,34 @@ describe("the layout of the house", () => {
     expect(long.filter(({ lines }) => lines > LONGEST_FILE)).toEqual([]);
   });
 
+  test("says at each error that is dropped why nothing is lost", () => {
+    const silent = files.flatMap(({ path, text }) => {
+      const lines = text.split("\n");
+      const at = lines.flatMap((line, index) => (dropsError(line, lines[index + 1] ?? "") ? [index] : []));
+      return at
+        .filter((index) => !isComment(lines[index - 1] ?? ""))
+        .map((index) => `${path}:${index + 1}: ${lines[index]?.trim()}`);
+    });
+    expect(silent).toEqual([]);
+  });
+
   test("opens every file with a sentence that says what it is for", () => {
     expect(files.filter(({ text }) => !text.startsWith("/**")).map((file) => file.path)).toEqual([]);
   });
 });
+
+/** An empty `catch`, a rejection that becomes a value, or a handler that does nothing. */
+function dropsError(line: string, next: string): boolean {
+  const isEmptyCatch =
+    /\bcatch \{\s*\}|\bcatch \{$/.test(line) && (line.endsWith("}") || /^\s*\}/.test(next));
+  const isDroppedRejection = /\.catch\(\(\) =>(?! \{$)/.test(line);
+  const isEmptyHandler = /\(\) => \{\}/.test(line) && !/(?:\.then\(| = )(?:async )?\(\) => \{\}/.test(line);
+  return isEmptyCatch || isDroppedRejection || isEmptyHandler;
+}
+
+function isComment(line: string): boolean {
+  return /^\s*\/\/ /.test(line);
+}
 
 /** The first folder, or the file itself where it stands in none. */
 function roomOf(path: string): string {

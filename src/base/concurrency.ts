@@ -131,12 +131,14 @@ export class Coalesced<Result = void> {
     if (this.#next !== undefined) return this.#next;
     const next = this.#last.then(() => this.#runNow());
     this.#next = next;
+    // The caller gets the failure.
     this.#last = next.catch(() => {});
     return next;
   }
 
-  /** Runs after the delay. A failure is dropped. */
+  /** Runs after the delay. A failure is dropped: `work` must report or repeat it. */
   schedule(): void {
+    // `work` has reported it, or repeats it.
     this.#timer ??= setTimeout(() => void this.run().catch(() => {}), this.#delayMs);
   }
 

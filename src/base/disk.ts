@@ -3,14 +3,13 @@
  * workers at each step, or that loses all unsynced changes.
  */
 import { channel } from "node:diagnostics_channel";
-import { constants, readdirSync, readFileSync, type Stats } from "node:fs";
+import { constants, readdirSync, readFileSync } from "node:fs";
 import { Coalesced } from "./concurrency.ts";
 import { systemCode } from "./faults.ts";
 import {
   chmod,
   lchown,
   link,
-  lstat,
   makeFolder,
   type OpenFile,
   openFile,
@@ -19,6 +18,7 @@ import {
   rename,
   rm,
   rmdir,
+  tryLstat,
   unlink,
   withFile,
 } from "./files.ts";
@@ -150,15 +150,6 @@ export const blockingDisk: Disk = {
   list: async (folder) => readdirSync(folder),
 };
 
-async function tryLstat(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
-    throw error;
-  }
-}
-
 /** Keeps folders open that are synced again and again. They must not be replaced meanwhile. */
 export class OpenFolders {
   readonly #folders = new Map<string, Promise<OpenFile>>();
@@ -182,6 +173,7 @@ export class OpenFolders {
   async #close(path: string): Promise<void> {
     const open = this.#folders.get(path);
     this.#folders.delete(path);
+    // Only a sync proves anything, and has thrown if it failed.
     await open?.then((folder) => folder.close()).catch(() => {});
   }
 }

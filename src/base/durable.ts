@@ -11,6 +11,7 @@ import {
   chmod,
   lchown,
   link,
+  lookAtLink,
   lstat,
   makeFolder,
   mkdir,
@@ -132,7 +133,8 @@ export async function clearTemporaries(
 ): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!pattern.test(name)) continue;
-    const { mtimeMs } = await lstat(join(folder, name)).catch(() => ({ mtimeMs: nowMs }));
+    // Its writer may just have used it.
+    const { mtimeMs = nowMs } = (await lookAtLink(join(folder, name))) ?? {};
     if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true });
   }
 }

@@ -95,6 +95,11 @@ export function tolerate(...codes: readonly string[]): (error: unknown) => undef
   };
 }
 
+/** For a file that cannot be read, or looked at. */
+export function unreadable(path: string, error: unknown): Fault {
+  return new Fault("DISK_UNREADABLE", { detail: `${path} (${systemCode(error)})`, cause: error });
+}
+
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
   const { retryAfterMs, answeredBy } = fault;

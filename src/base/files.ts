@@ -1,5 +1,6 @@
 /** The files of the machine, with the names and results of Node's own functions. */
-import { constants } from "node:fs";
+import { constants, type Stats } from "node:fs";
+import { tolerate } from "./faults.ts";
 import { closedDisks, machine } from "./machine.ts";
 import type { Files, OpenFile } from "./system-files.ts";
 
@@ -49,6 +50,30 @@ export function openFile(path: string, flags: string | number, mode = 0o600): Pr
   const reason = isRead ? undefined : closedDisks();
   if (reason !== undefined) return Promise.reject(reason);
   return machine().files.openFile(path, flags, mode);
+}
+
+const unlessMissing = tolerate("ENOENT", "ENOTDIR");
+
+/** Of the link itself; `undefined` if the file is missing. Throws if the disk does not answer. */
+export function tryLstat(path: string): Promise<Stats | undefined> {
+  return lstat(path).catch(unlessMissing);
+}
+
+/** `undefined` if the file is missing. Throws if the disk does not answer. */
+export function tryReadFile(path: string): Promise<string | undefined> {
+  return readFile(path, "utf8").catch(unlessMissing);
+}
+
+/** For descriptions: `undefined` also if we may not look at the file, or the disk does not answer. */
+export function lookAt(path: string): Promise<Stats | undefined> {
+  // Callers change nothing because of it.
+  return stat(path).catch(() => undefined);
+}
+
+/** As `lookAt`, and follows no link. */
+export function lookAtLink(path: string): Promise<Stats | undefined> {
+  // As above.
+  return lstat(path).catch(() => undefined);
 }
 
 /** Closes the file after `work`, even after a failure. */

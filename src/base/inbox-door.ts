@@ -136,6 +136,7 @@ export class InboxDoor {
   async #openEntry(entry: string, path: string): Promise<DiskFolder> {
     return this.#disk.openFolder(entry).catch(async (error: unknown) => {
       tolerate("ENOTDIR", "ELOOP")(error);
+      // Only for the words of the fault.
       const kind = await this.#disk.kindOf(entry).catch(() => undefined);
       const found = kind === undefined || kind === "folder" ? "link or a file" : kind;
       throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${found}`, cause: error });

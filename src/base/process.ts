@@ -1,12 +1,12 @@
 /** The user that root works as, names of users, and variables for programs. */
-import { readFile, stat } from "./files.ts";
+import { lookAt, readFile } from "./files.ts";
 
 /**
  * Runs `work`; for root, as the owner of the folder, so that the daemon can read the files made there, and no link that the
  * owner has put there can lead root elsewhere.
  */
 export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value>): Promise<Value> {
-  const owner = await stat(folder).catch(() => undefined);
+  const owner = await lookAt(folder);
   const group = process.getegid?.();
   if (process.geteuid?.() !== 0 || group === undefined || owner === undefined || owner.uid === 0)
     return work();
@@ -33,6 +33,7 @@ export function variableText(text: string): string {
 
 /** The name of a user (`/etc/passwd`) or group (`/etc/group`), or its number where the file has no name for it. */
 export async function nameIn(file: "/etc/passwd" | "/etc/group", id: number | undefined): Promise<string> {
+  // Without the file, the number is shown.
   const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
   const fields = lines.map((line) => line.split(":")).find((line) => line[2] === String(id));
   return fields?.[0] ?? String(id ?? "unknown");

@@ -21,6 +21,7 @@ export function postByHttp(
     const request = url.protocol === "https:" ? requestHttps : requestHttp;
     const call = request(url, { method: "POST", headers, agent: false, signal }, (answer) => {
       resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"] });
+      // The rest of the answer is of no interest.
       answer.on("error", () => {}).destroy();
     });
     call.on("error", reject);

@@ -86,6 +86,7 @@ async function endInTime(
   const stop = AbortSignal.any([signal, timer.signal]);
   const endedByItself = await Promise.race([
     ended.then(() => true),
+    // Only the signal rejects it.
     pause(timeoutMs, false, { signal: stop }).catch(() => false),
   ]);
   timer.abort();
@@ -103,7 +104,9 @@ export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void
   if (pid === undefined) return;
   try {
     process.kill(-pid, name);
-  } catch {}
+  } catch {
+    // No such group.
+  }
 }
 
 /** Why a program could not be started: the end of a sentence about it. */

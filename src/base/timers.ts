@@ -44,6 +44,12 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
+/** Ends early if the signal aborts. Never throws. */
+export async function pauseOrAbort(ms: number, signal: AbortSignal): Promise<void> {
+  // Only the signal rejects it.
+  await pause(ms, signal).catch(() => {});
+}
+
 /** Aborts after this time, unless it is cleared. */
 export function timeLimit(ms: number): { readonly signal: AbortSignal; clear(): void } {
   const over = new AbortController();

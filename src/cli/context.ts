@@ -24,6 +24,7 @@ export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void
 /** Keeps the process alive: a pending `AbortSignal` alone does not. */
 export async function untilStopped(stop: AbortSignal): Promise<void> {
   if (stop.aborted) return;
+  // Keeps the process alive.
   const alive = setInterval(() => {}, LONGEST_TIMER_MS);
   try {
     await once(stop, "abort");

@@ -1,9 +1,9 @@
 /** Deliveries: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
 import type { Dirent } from "node:fs";
-import { lstat, open, opendir, readdir, readFile } from "node:fs/promises";
+import { lstat, open, opendir, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { Fault } from "../base/faults.ts";
-import { READ_PLAIN_FILE } from "../base/files.ts";
+import { Fault, tolerate } from "../base/faults.ts";
+import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
 import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {
@@ -133,7 +133,7 @@ async function findExtra(folder: string, known: ReadonlySet<string>): Promise<Ch
 }
 
 async function describeExtra(path: string): Promise<string> {
-  const facts = await lstat(path).catch(() => undefined);
+  const facts = await lookAtLink(path);
   const isEmpty = facts?.isFile() === true && facts.size === 0;
   return isEmpty
     ? "is not in the manifest; it is empty, as a marker is (see --allow)"
@@ -224,11 +224,12 @@ async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerat
   if (!MANIFEST_BESIDE.test(file) || file === MANIFEST) return;
   const manifest = { folder, file };
   const name = file.endsWith(`.${MANIFEST}`) ? file.slice(0, -MANIFEST.length - 1) : undefined;
-  const facts = name === undefined ? undefined : await lstat(join(folder, name)).catch(() => undefined);
+  const facts = name === undefined ? undefined : await lookAtLink(join(folder, name));
   if (name !== undefined && facts?.isDirectory()) {
     yield { folder: join(folder, name), manifest, sums: { folder, file: `${name}.${SUMS}` } };
     return;
   }
+  // Any file may have such a name.
   const found = await readManifest(folder, file).catch(() => undefined);
   if (found !== undefined && namesIn(found).size > 0)
     yield { folder, manifest, sums: undefined, isShared: true };
@@ -238,7 +239,7 @@ async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerat
 export async function* findItsManifest(folder: string): AsyncGenerator<FoundDelivery> {
   const [parent, name] = [dirname(folder), basename(folder)];
   const manifest = { folder: parent, file: `${name}.${MANIFEST}` };
-  const facts = await lstat(join(parent, manifest.file)).catch(() => undefined);
+  const facts = await lookAtLink(join(parent, manifest.file));
   if (facts?.isFile()) yield { folder, manifest, sums: { folder: parent, file: `${name}.${SUMS}` } };
 }
 
@@ -251,10 +252,9 @@ export async function* findWithoutManifest(
   { inbox, work }: { readonly inbox: string; readonly work: string },
 ): AsyncGenerator<FoundDelivery> {
   const { placements } = new LedgerPaths(work);
-  for (const entry of await readdir(placements).catch(() => [])) {
+  for (const entry of (await readdir(placements).catch(tolerate("ENOENT"))) ?? []) {
     const folder = join(placements, entry);
-    const text = await readFile(join(folder, PLACEMENT), "utf8").catch(() => "");
-    const placement = parsePlacement(text);
+    const placement = parsePlacement((await tryReadFile(join(folder, PLACEMENT))) ?? "");
     if (placement === undefined || placement.manifest !== undefined || placement.isManifestInside) continue;
     const isShared = placement.deliver === "files";
     const content = contentOf(placement)[0]?.as ?? "";

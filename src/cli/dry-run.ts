@@ -143,6 +143,7 @@ async function readList(
     (address) =>
       fields.read(async (wanted) => {
         const query = { active: true, fields: wanted };
+        // Polls report entries that cannot be read.
         const pages = await Array.fromAsync(service.listReceived(address, query, () => {}, signal));
         return pages.flat();
       }),

@@ -21,6 +21,7 @@ function logTransfers(log: EventLines) {
   return {
     "transfer-discovered": ({ record }) => log.info(factsOf(record), "discovered"),
     "transfer-changed": ({ record, fault }) => logState(log, logged, record, fault),
+    // Too often for a log.
     "transfer-progressed": () => {},
     "transfer-stuck": ({ record, fault }) => {
       const level = logged.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
@@ -62,6 +63,7 @@ function logMailboxes(log: EventLines) {
       ),
     "arrival-late": ({ mailbox, expectation }) =>
       log.info({ mailbox, expected: expectation.described }, "an expected transfer arrived late"),
+    // Each was logged when it became overdue.
     "overdue-listed": () => {},
   } satisfies Partial<AllListeners>;
 }
@@ -91,6 +93,7 @@ function logHandoffs(log: EventLines) {
       ),
     "folder-left": ({ delivered }) =>
       log.warn(deliveryFacts(delivered), "its folder was changed after the delivery, and is not removed"),
+    // As above.
     "outbox-scanned": () => {},
     "handoffs-stuck": ({ fault }) =>
       log.error({ fault }, "hand-offs cannot be read or written, and are retried"),

@@ -150,6 +150,7 @@ export async function runInUnit(context: Context, unit: string, words: readonly 
   const [, script = ""] = process.argv;
   const args = planRun(settings, name, words, [process.execPath, script]);
   const child = spawn(RUN, args, { stdio: "inherit" });
+  // Without systemctl there is no unit.
   const stop = () => void spawn("systemctl", ["stop", name], { stdio: "ignore" }).on("error", () => {});
   context.stop.addEventListener("abort", stop, { once: true });
   try {

@@ -1,4 +1,5 @@
 /** `init`: asks a few questions, tries the answers, and writes a configuration. */
+
 import { randomBytes } from "node:crypto";
 import { access, chmod, chown, constants, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -13,6 +14,7 @@ import {
 } from "../base/durable.ts";
 import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
+import { lookAt } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
@@ -131,14 +133,14 @@ async function chooseStorage(target: string): Promise<Storage> {
   const isForUnit =
     process.getuid?.() === 0 &&
     target === DEFAULT_PATH &&
-    (await stat(UNIT_SECRETS).catch(() => undefined))?.isDirectory() === true;
+    (await lookAt(UNIT_SECRETS))?.isDirectory() === true;
   if (!isForUnit) return { folder, unitGroup: undefined };
   return { folder: UNIT_SECRETS, unitGroup: (await stat(folder)).gid };
 }
 
 /** Called before the questions, so that no answer is wasted. */
 async function demandPlace(target: string, isForced: boolean): Promise<void> {
-  const facts = await stat(target).catch(() => undefined);
+  const facts = await lookAt(target);
   if (facts !== undefined && !facts.isFile()) throw invalid(`${target} is not a file`);
   if (facts !== undefined && !isForced) {
     throw invalid(

@@ -1,9 +1,11 @@
 /** Explains that this user may not use a file, a folder or a socket: whose it is, who asked, and what to do. */
+
 import type { Stats } from "node:fs";
-import { access, constants, stat } from "node:fs/promises";
+import { access, constants } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { lookAt } from "../base/files.ts";
 import { nameIn } from "../base/process.ts";
 import { nameOfUser } from "./actor.ts";
 
@@ -77,7 +79,7 @@ interface Refusing {
 }
 
 async function findRefusing(path: string, isAbove = false): Promise<Refusing> {
-  const facts = await stat(path).catch(() => undefined);
+  const facts = await lookAt(path);
   if (facts === undefined && dirname(path) !== path) return findRefusing(dirname(path), true);
   return { refusing: path, facts, isAbove };
 }

@@ -44,6 +44,7 @@ export function createProgram(run: Run): Command {
 
 /** The program with all commands defined, to describe them. */
 export function describeProgram(): Promise<Command> {
+  // Described, not run.
   return assemble(async () => {}).whole();
 }
 

@@ -47,6 +47,7 @@ export class RemoteAccess implements Access {
   }
 
   async select(filter: TransferFilter, act: TransferAct): Promise<TransferView[]> {
+    // The daemon reports damaged records, and doctor does.
     return Array.fromAsync(this.#all({ ...filter, act }, () => {}));
   }
 
@@ -61,6 +62,7 @@ export class RemoteAccess implements Access {
     const order = sort === undefined ? {} : { sort };
     if (size <= MAX_PAGE_SIZE) return this.#page({ ...filter, page, size, ...order });
     const first = await this.#page({ ...filter, page: 1, size: MAX_PAGE_SIZE, ...order });
+    // The first page has named them.
     const all = await Array.fromAsync(this.#all({ ...filter, ...order }, () => {}, page * size));
     const transfers = all.slice((page - 1) * size);
     return { ...first, page, size, pages: Math.max(1, Math.ceil(first.total / size)), transfers };

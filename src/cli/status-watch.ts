@@ -1,5 +1,5 @@
 /** `status --watch`: the status on the whole screen, until q or Ctrl-C. */
-import { setTimeout as pause } from "node:timers/promises";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { Context } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { fitStatus, type Reading } from "./status-text.ts";
@@ -44,7 +44,7 @@ export async function watchStatus(context: Context, read: () => Promise<Reading>
     while (!ended.signal.aborted) {
       last = await read();
       draw();
-      await pause(REDRAW_MS, undefined, { signal: ended.signal }).catch(() => {});
+      await pauseOrAbort(REDRAW_MS, ended.signal);
     }
     return outcome;
   } finally {

@@ -1,7 +1,9 @@
 /** Secrets, certificates and private keys in the configuration. Each is read once at load, to report problems early. */
-import { readFile, stat } from "node:fs/promises";
+
+import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { lookAt } from "../base/files.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Draft, formatPath, type Given, type KeyPath } from "./draft.ts";
@@ -171,7 +173,7 @@ export async function describeReaders(
   path: string,
   uid: number | undefined = process.getuid?.(),
 ): Promise<string | undefined> {
-  const file = await stat(path).catch(() => undefined);
+  const file = await lookAt(path);
   if (file === undefined) return undefined;
   const remedy = `restrict it to its owner (chmod go= ${path})`;
   if ((file.mode & OTHERS_BITS) !== 0) {

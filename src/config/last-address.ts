@@ -22,9 +22,11 @@ export async function findLastAddress(options: SourceOptions): Promise<LastAddre
   let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];
   // The first candidate that exists wins.
   for (const candidate of candidates.toReversed()) {
+    // The daemon itself says why it cannot read its configuration.
     const found = await readFile(candidate, "utf8").catch(() => undefined);
     if (found !== undefined) [file, text] = [candidate, found];
   }
+  // As above, of what it says.
   const valid = await loadHttp(options).catch(() => undefined);
   const [, written] = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m.exec(text) ?? [];
   const given = [env[variableFor(["http", "listen"])], written, HTTP.properties.listen.default];

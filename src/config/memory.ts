@@ -4,13 +4,14 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { lstat, readFile, unlink } from "node:fs/promises";
+import { unlink } from "node:fs/promises";
 import { constants } from "node:os";
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
 import { createTextDurably, faultOfDisk, replaceDurably } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, unreadable } from "../base/faults.ts";
+import { tryLstat, tryReadFile } from "../base/files.ts";
 import { closedDisks } from "../base/machine.ts";
 import { Secret } from "../base/secret.ts";
 import { CLIENT_ID_PATTERN } from "./service.ts";
@@ -45,10 +46,13 @@ export async function keepClientId(state: string): Promise<OwnClientId> {
   return { clientId, path, isNew: true };
 }
 
-/** The client id in the state folder; `undefined` before the first start. */
+/** The client id in the state folder; `undefined` before the first start. Throws if the disk does not answer. */
 export async function findClientId(state: string): Promise<Secret | undefined> {
-  const text = await readFile(join(state, CLIENT_ID_FILE), "utf8").catch(() => "");
-  return CLIENT_ID.test(text.trim()) ? new Secret(text.trim()) : undefined;
+  const path = join(state, CLIENT_ID_FILE);
+  const text = await tryReadFile(path).catch((error: unknown) => {
+    throw unreadable(path, error);
+  });
+  return text !== undefined && CLIENT_ID.test(text.trim()) ? new Secret(text.trim()) : undefined;
 }
 
 export function makeClientId(): Secret {
@@ -126,7 +130,7 @@ export async function loadTokenStores(): Promise<(folder: string) => TokenStore>
 
 /** conf would follow a link. */
 async function removeLink(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => undefined);
+  const found = await tryLstat(path);
   if (found?.isSymbolicLink()) await unlink(path);
 }
 

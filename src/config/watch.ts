@@ -1,8 +1,9 @@
 /** Watches the configuration file, and reports new settings, or the fault of a changed file. */
-import { readFile } from "node:fs/promises";
+
 import { dirname } from "node:path";
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
+import { tryReadFile } from "../base/files.ts";
 import { watchFolder } from "../base/watch-folder.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
@@ -70,8 +71,14 @@ export async function followSettings(
   };
 }
 
+/** `undefined` if the file is missing. */
 async function readDigest(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
-  const text = await readFile(file, "utf8").catch(() => undefined);
-  return text === undefined ? undefined : digestOf(text);
+  try {
+    const text = await tryReadFile(file);
+    return text === undefined ? undefined : digestOf(text);
+  } catch {
+    // A reload says why.
+    return "unreadable";
+  }
 }

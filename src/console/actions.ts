@@ -1,10 +1,12 @@
 /** Requests that change something: signing in and out, and actions on one or many transfers. */
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
 import { forEachLimit, mapLimit } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import { type Actor, TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
@@ -121,7 +123,7 @@ export async function actForProgram(
   if (problem !== undefined) return sendJson(response, 400, { error: problem });
   const clientGone = new AbortController();
   response.once("close", () => clientGone.abort());
-  const waitEnded = pause(wait * 1000, undefined, { ref: false, signal: clientGone.signal }).catch(() => {});
+  const waitEnded = pauseOrAbort(wait * 1000, clientGone.signal);
   const running = act(tools, action, keys, password, authorization.by, waitEnded);
   await running.submitted;
   if (wait > 0) await Promise.race([running.settled, waitEnded]);
@@ -211,6 +213,7 @@ function act(
       }
       settle(key, 200, PENDING);
       results.set(key, async () => {
+        // Not known yet.
         const outcome = await answer.outcome(AbortSignal.abort()).catch(() => PENDING);
         return { mailbox, trackingId, status: 200, ...outcome };
       });
@@ -220,6 +223,7 @@ function act(
     }
   });
   const settled = submitted.then(() =>
+    // Its result stays pending.
     forEachLimit(waits, AWAITED_AT_ONCE, (wait) => wait().catch(() => {})),
   );
   return {

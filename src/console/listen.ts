@@ -1,9 +1,11 @@
 /** Makes the HTTP server listen. Retries if the address is taken, because downloads do not depend on the console. */
+
 import { once } from "node:events";
-import { chmod, link, lstat, mkdtemp, rm } from "node:fs/promises";
+import { chmod, link, mkdtemp, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
+import { lookAtLink } from "../base/files.ts";
 import type { Emit } from "../model/events.ts";
 
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
@@ -77,13 +79,13 @@ async function bind(server: Server, at: ListenAddress): Promise<void> {
 
 /** Removes a socket that does not answer, left by a crash. Leaves everything else alone. */
 async function removeIfStale(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => undefined);
+  const found = await lookAtLink(path);
   if (found === undefined || !found.isSocket()) return;
   const socket = connect(path);
-  const isAnswered = await Promise.race([
-    once(socket, "connect").then(() => true),
-    once(socket, "error").then(() => false),
-  ]).catch(() => false);
+  const isAnswered = await once(socket, "connect").then(
+    () => true,
+    () => false,
+  );
   socket.destroy();
   if (!isAnswered) await rm(path, { force: true });
 }

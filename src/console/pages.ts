@@ -41,6 +41,7 @@ export class PageRenderer {
 
   async showOverview(request: Request, response: Response, journal: JournalAccess): Promise<void> {
     const { board } = this.#port;
+    // The page says that the journal cannot be read.
     const day = await journal.tally(request, response, "day", this.#clock.now()).catch(() => undefined);
     const status = board.read();
     this.#show(request, response, status, 200, "Overview", "./", (context) => {
@@ -107,6 +108,7 @@ export class PageRenderer {
     const { board } = this.#port;
     const name = url.searchParams.get("name") ?? "";
     const known = board.read().mailboxes.some((mailbox) => mailbox.name === name);
+    // The page says that the journal cannot be read.
     const read = () => journal.ofMailbox(request, response, name, MAX_PAST).catch(() => undefined);
     const past = known ? await read() : undefined;
     const status = board.read();
@@ -140,10 +142,12 @@ export class PageRenderer {
     const parsed = parseJournalQuery(parameters, this.#clock.now());
     const query = typeof parsed === "string" ? {} : parsed;
     const notice = typeof parsed === "string" ? { text: parsed, isError: true } : undefined;
-    const slots = await journal.tally(request, response, range, this.#clock.now()).catch(() => undefined);
-    const found = await journal.search(request, response, query).catch(() => undefined);
+    // The page says which part of the journal cannot be read.
+    const ifRead = <Value>(part: Promise<Value>) => part.catch(() => undefined);
+    const slots = await ifRead(journal.tally(request, response, range, this.#clock.now()));
+    const found = await ifRead(journal.search(request, response, query));
     const sinceMs = startOf(range, this.#clock.now());
-    const acts = await journal.acts(request, response, sinceMs).catch(() => undefined);
+    const acts = await ifRead(journal.acts(request, response, sinceMs));
     const status = notice !== undefined ? 400 : found === undefined ? 503 : 200;
     const address = searchParams.size === 0 ? "history" : `history?${searchParams}`;
     this.#show(

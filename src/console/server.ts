@@ -59,7 +59,9 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   const pages = new PageRenderer(port, outcomes, clock);
   const routes = routesOf(port, pages, outcomes, streams, () => version, clock);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+    // The client has gone.
     response.on("error", () => {});
+    // Only if the answer has begun: others become an error page.
     answer(routes, port.hosts, request, response).catch(() => response.destroy());
   });
   limitConnections(server);

@@ -2,7 +2,7 @@
 
 import { exists } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
-import { pause } from "../base/timers.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { hasOpenSteps, peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
@@ -204,7 +204,7 @@ async function awaitGrant(
   const { trackingId } = before;
   let isDone = await isCarriedOut();
   for (; !isDone && !signal.aborted; isDone = await isCarriedOut()) {
-    await pause(LOOK_EVERY_MS, signal).catch(() => {});
+    await pauseOrAbort(LOOK_EVERY_MS, signal);
   }
   const text = isDone
     ? `One more password attempt is allowed for ${trackingId}.`

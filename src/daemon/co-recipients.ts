@@ -23,7 +23,7 @@ export function coRecipientsAmong(
       const isOther = ({ name }: MailboxSettings) => mailboxIdOf(name) !== mailboxIdOf(mailbox);
       const others = mailboxes().filter((other) => isOther(other) && idOf(other) === service);
       const found = others.map(async ({ name, passwordAttempts }) => {
-        const record = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
+        const record = await ledger.find({ mailbox: name, trackingId });
         return record === undefined || hasEnded(record) ? [] : [{ record, passwordAttempts }];
       });
       return (await Promise.all(found)).flat();
@@ -31,9 +31,7 @@ export function coRecipientsAmong(
     async isElsewhere(mailbox, trackingId) {
       const service = serviceOf(mailbox);
       const others = mailboxes().filter((other) => idOf(other) !== service);
-      const found = others.map(({ name }) =>
-        ledger.find({ mailbox: name, trackingId }).catch(() => undefined),
-      );
+      const found = others.map(({ name }) => ledger.find({ mailbox: name, trackingId }));
       return (await Promise.all(found)).some((record) => record !== undefined && !hasEnded(record));
     },
   };

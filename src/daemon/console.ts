@@ -55,19 +55,17 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
   const { startListening } = await import("../console/listen.ts");
   const port: ConsolePort = {
     board,
-    // A disk or a queue that does not answer leaves all other figures in place.
-    metrics: async () =>
-      (await metrics?.text({
-        freeBytes: await parts()
-          ?.inbox.freeBytes()
-          .catch(() => undefined),
-        queueDepth: await parts()
-          ?.queue.depth()
-          .catch(() => undefined),
-      })) ?? "",
+    metrics: async () => {
+      // A disk or a queue that does not answer leaves all other figures in place.
+      const ifAnswered = <Value>(figure: Promise<Value> | undefined) => figure?.catch(() => undefined);
+      const freeBytes = await ifAnswered(parts()?.inbox.freeBytes());
+      const queueDepth = await ifAnswered(parts()?.queue.depth());
+      return (await metrics?.text({ freeBytes, queueDepth })) ?? "";
+    },
     journal: {
       search: ({ limit = MAX_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
       acts: ({ sinceMs, limit = MAX_FOUND }, signal) =>
+        // `inlet history` reports damaged lines.
         Array.fromAsync(readActs(work, { sinceMs, limit }, () => {}, signal)),
       page: (kind, query, signal) => readJournalPage(work, kind, query, signal),
       tally: (sinceMs, slotMs, signal) =>
@@ -123,10 +121,13 @@ export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise
     if (isShared || goneMs === undefined) await recallGone();
     await learnArrivals();
   };
+  // Times of earlier deliveries, only to be shown.
   board.recall(await readDeliveries(folders.work).catch(() => []), []);
+  // The timer below repeats what fails, and a failing disk is a trouble of its own.
   await learnWaiting().catch(() => {});
-  // Not awaited: a day of the journal may be long.
+  // Not awaited: a day of the journal may be long. Repeated too.
   void recallGone().catch(() => {});
+  // Repeated.
   const timer = setInterval(() => void refresh().catch(() => {}), REFRESH_EVERY_MS);
   scope.use(timer, clearInterval);
 }

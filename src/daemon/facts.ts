@@ -40,6 +40,7 @@ export async function readPast(
   query: Partial<HistoryQuery>,
   signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
+  // Damaged lines.
   return Array.fromAsync(readHistory(work, { limit: DEFAULT_LIMIT, ...query }, () => {}, signal));
 }
 
@@ -90,6 +91,7 @@ export async function readGone(
   const ledger = peekLedger(folders);
   const sinceMs = nowMs - withinMs;
   const past = await readPast(folders.work, { state: "gone", sinceMs, limit: MAX_GONE });
+  // The start reports damaged records.
   const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }

@@ -36,6 +36,7 @@ export interface HousekeepingTools {
 export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
   const runs = new Coalesced(async () => {
     await tools.demandFolders();
+    // Each is a trouble of its own.
     await finishDeliveries(tools, () => {}).catch((error: unknown) =>
       tools.emit({ type: "recovery-failed", fault: asFault(error) }),
     );
@@ -84,11 +85,13 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
     mailboxes.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
   const isOrdered = async (trackingId: string) =>
     (await listOrders(live.now.work)).some(({ order }) => order.trackingId === trackingId);
-  // The next sweep tries again.
+  // As below.
   await forgetUnusedPasswords(passwords, ledger, mailboxes, isOrdered).catch(() => {});
   if (!isClockRight()) return;
+  // As below.
   await passwords.forgetExpired().catch(() => {});
   const listed = () => attemptKeysOf(mailboxes);
+  // Only removals, which the next sweep tries again.
   await ledger.sweep({ ...live.now.keep, isListed, listed }).catch(() => {});
 }
 

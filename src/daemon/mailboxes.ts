@@ -123,6 +123,7 @@ export function sourceOf(state: MailboxState) {
  */
 async function probe({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
   const before = service.ownAnswers();
+  // What counts is whether the service itself has answered.
   await service.apiVersions(signal).catch(() => {});
   if (service.ownAnswers() !== before) return;
   const query = { pageSize: 1, fields: { trackingId: true } } as const;

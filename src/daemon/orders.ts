@@ -55,12 +55,12 @@ export async function startOrderRunner(
 ): Promise<OrderRunner> {
   const known = new KnownOrders();
   let ranMs = tools.clock.now();
-  // A run that fails is repeated, and is late then.
   const runs = new Coalesced(() =>
     runOrders(tools, mailboxes, known).then(
       () => {
         ranMs = tools.clock.now();
       },
+      // It is repeated, and is late then.
       () => {},
     ),
   );

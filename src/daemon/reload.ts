@@ -41,6 +41,7 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});
   const held = unfinished.records.filter((record) => wasHeldByQuietHours(tools, before, record));
+  // As above: they run when their wait is over.
   runAllNow(tools, held).catch(() => {});
   await written;
 }

@@ -39,6 +39,7 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
   const { discovered } = record.at;
   const sinceMs = discovered === undefined ? undefined : Date.parse(discovered);
   const query = { transfer: record, sinceMs, limit: MAX_ACTS };
+  // `inlet history` reports damaged lines.
   return (await Array.fromAsync(readActs(work, query, () => {}))).toReversed();
 }
 

@@ -58,8 +58,12 @@ export async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<b
   let isWhole = true;
   for await (const record of ledger.open(() => (isWhole = false))) {
     const { complete, round, mailbox, trackingId } = record;
-    const isHere =
-      complete !== undefined || (round > 1 && (await ledger.findInQuarantine(record)) !== undefined);
+    const findQuarantined = () =>
+      ledger.findInQuarantine(record).catch(() => {
+        isWhole = false;
+        return undefined;
+      });
+    const isHere = complete !== undefined || (round > 1 && (await findQuarantined()) !== undefined);
     if (isHere) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
   }
   return isWhole;

@@ -6,7 +6,7 @@
 import { Coalesced } from "../base/concurrency.ts";
 import { readdir, readFile } from "../base/files.ts";
 import { signalGroup } from "../base/system-program.ts";
-import { monotonicMs, pause } from "../base/timers.ts";
+import { monotonicMs, pauseOrAbort } from "../base/timers.ts";
 import type { CommandEvent } from "./command.ts";
 
 const PROCESSES = "/proc";
@@ -39,13 +39,13 @@ export class Orphans {
     const deadlineMs = monotonicMs() + timeoutMs;
     let pids = await this.#find(id);
     while (pids.length > 0 && monotonicMs() < deadlineMs && !signal.aborted) {
-      await pause(this.#scanMs, signal).catch(() => {});
+      await pauseOrAbort(this.#scanMs, signal);
       pids = await this.#find(id);
     }
     for (const name of ["SIGTERM", "SIGKILL"] as const) {
       if (pids.length === 0 || signal.aborted) break;
       for (const pid of pids) await end(pid, pids, name);
-      await pause(this.#killMs, signal).catch(() => {});
+      await pauseOrAbort(this.#killMs, signal);
       pids = await this.#find(id);
     }
     return pids.length === 0 && !signal.aborted;
@@ -59,6 +59,7 @@ export class Orphans {
 /** Skips processes whose environment cannot be read; finds none if there is no `/proc`. */
 async function findProcesses(event: CommandEvent): Promise<Found> {
   const found = new Map<string, number[]>();
+  // There is no `/proc`.
   for (const name of await readdir(PROCESSES).catch(() => [])) {
     if (!/^\d+$/.test(name) || name === String(process.pid)) continue;
     // Empty for a process that has ended and is not reaped yet.
@@ -73,6 +74,7 @@ async function findProcesses(event: CommandEvent): Promise<Found> {
 
 /** Signals the whole group only if its leader belongs to the delivery too. */
 async function end(pid: number, pids: readonly number[], name: NodeJS.Signals): Promise<void> {
+  // It has ended.
   const stat = await readFile(`${PROCESSES}/${pid}/stat`, "latin1").catch(() => "");
   if (stat === "") return;
   // `PID (PROGRAM) STATE PARENT GROUP …`; the program's name may hold anything.
@@ -81,6 +83,8 @@ async function end(pid: number, pids: readonly number[], name: NodeJS.Signals): 
   else {
     try {
       process.kill(pid, name);
-    } catch {}
+    } catch {
+      // It has ended.
+    }
   }
 }

@@ -201,6 +201,7 @@ export class Outbox {
       }
       await place(temporary);
     } catch (error) {
+      // A start removes it.
       await tryUnlink(this.#disk, temporary).catch(() => {});
       throw error;
     }

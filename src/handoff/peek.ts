@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
-import { faultOfDisk } from "../base/durable.ts";
+import { exists, faultOfDisk } from "../base/durable.ts";
 import { opendir } from "../base/files.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import { parseKey } from "./delivery.ts";
@@ -53,7 +53,8 @@ export async function peekEntry(work: string, key: string): Promise<Entry | unde
 
 /** The steps of a transfer's deliveries, from `fromRound` on. Reads only entries that may have an open step. */
 export async function peekSteps(work: string, name: string, fromRound = 1): Promise<PeekedStep[]> {
-  const found = await Array.fromAsync(listEntries(work)).catch(() => []);
+  if (!(await exists(outboxIn(work)))) return [];
+  const found = await Array.fromAsync(listEntries(work));
   const own = found.filter(({ key, kind }) => {
     const entry = parseKey(key);
     return kind === "json" && entry.name === name && entry.round >= fromRound;

@@ -1,7 +1,7 @@
 /** Scans the outbox periodically. Memory is bounded: a scan visits few entries at a time, and remembers few. */
 
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
-import { monotonicMs, pause } from "../base/timers.ts";
+import { monotonicMs, pauseOrAbort } from "../base/timers.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Delivery, deliveryOf } from "./delivery.ts";
@@ -142,7 +142,7 @@ export class Scanner {
       const { scanMs } = this.#tools.patience;
       const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (1 / MAX_SHARE - 1));
       this.#noteDue(Math.min(pauseMs, LONGEST_PAUSE_MS));
-      await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), signal).catch(() => {});
+      await pauseOrAbort(Math.min(pauseMs, LONGEST_PAUSE_MS), signal);
     }
   }
 

@@ -5,7 +5,7 @@
 import { backoffMs } from "../base/backoff.ts";
 import { KeyedPool } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
-import { pause } from "../base/timers.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { runCommand } from "./command.ts";
@@ -185,7 +185,7 @@ export class Steps {
         return result;
       } catch (error) {
         this.#hooks.writeFailed(what, asFault(error));
-        await pause(this.#tools.patience.scanMs, signal).catch(() => {});
+        await pauseOrAbort(this.#tools.patience.scanMs, signal);
         if (signal.aborted) return undefined;
       }
     }

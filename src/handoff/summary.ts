@@ -75,6 +75,7 @@ export async function peekHandoffs(
     if (kind !== "json") continue;
     const { name, round } = parseKey(key);
     const entry = await peekEntry(work, key);
+    // `inlet doctor` reports damaged records.
     const end = entry && (await readEnd(name, round).catch(() => undefined));
     if (entry !== undefined && end !== undefined) summary.add(entry, deliveryOf(key, end, entry.folder));
   }

@@ -40,6 +40,7 @@ async function readEntry(
     if (signal.aborted) throw new Fault("STOPPED", { cause: error });
     // ENOENT, or EACCES if Inlet may not enter a folder of PATH. An exit code is an answer.
     if (!systemCode(error).startsWith("E")) return undefined;
+    // Without the file there is no such group.
     const lines = (await readFile("/etc/group", "utf8").catch(() => "")).split("\n");
     return lines.find((line) => line.startsWith(`${group}:`));
   }

@@ -2,12 +2,13 @@
  * Sends notifications to systemd. Its Unix socket takes datagrams, which Node cannot send, so the program `systemd-notify`
  * sends them, and waits until systemd has processed them. The unit allows that with `NotifyAccess=all`.
  */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as pause } from "node:timers/promises";
 import { Mutex } from "../base/concurrency.ts";
 import { messageOf } from "../base/faults.ts";
 import { describeStartFailure } from "../base/system-program.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 
 const PROGRAM = "systemd-notify";
 /** The program takes a few milliseconds, unless systemd itself hangs. */
@@ -43,7 +44,7 @@ export function createNotifier(
     send: (...assignments) => mutex.run(() => notify(assignments)),
     async close() {
       const timeout = new AbortController();
-      await Promise.race([mutex.idle(), pause(TIMEOUT_MS, undefined, timeout).catch(() => {})]);
+      await Promise.race([mutex.idle(), pauseOrAbort(TIMEOUT_MS, timeout.signal)]);
       isClosed = true;
       timeout.abort();
     },

@@ -131,6 +131,7 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): 
     }
     if (isNew) emit({ type: "work-stuck", work: stuck });
   };
+  // Then systemd restarts us.
   return setInterval(() => void feedOnce().catch(() => {}), everyMs);
 }
 

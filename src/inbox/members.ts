@@ -47,6 +47,7 @@ export async function lockInbox(
 
 async function heldFault(work: string, findMount: typeof findMountOf): Promise<Fault> {
   const detail = await describeHolder(work);
+  // Only for the advice.
   const mount = await findMount(work).catch(() => undefined);
   const isDoubtful = mount !== undefined && hasLocksOfServer(mount);
   return new Fault("INBOX_HELD", { detail, ...(isDoubtful ? { advice: MOUNT_ADVICE } : {}) });
@@ -82,6 +83,7 @@ export type MemberReport = Readonly<v.InferOutput<typeof ReportShape>>;
 /** The last report of each process, by its id. Throws the errors of the disk. */
 export async function readReports(work: string): Promise<ReadonlyMap<string, MemberReport>> {
   const found = new Map<string, MemberReport>();
+  // Then the state folder of the configuration is used.
   for (const path of await listMembers(work)) {
     const text = await readFile(factsOf(path), "utf8").catch(tolerate("ENOENT"));
     const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ReportShape), text);
@@ -94,6 +96,7 @@ export async function readReports(work: string): Promise<ReadonlyMap<string, Mem
 export async function joinMembers(work: string, state: string, id = memberId()): Promise<Membership> {
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
+  // Then the state folder of the configuration is used.
   for (const path of await listMembers(work)) await removeIfEnded(path);
   const { path, lock } = await lockNewMember(join(folder, id));
   const facts = { host: hostname(), state };
@@ -144,6 +147,7 @@ export async function countMembers(work: string): Promise<number> {
  */
 export async function findDaemonState(work: string): Promise<string | undefined> {
   const running: string[] = [];
+  // Then the state folder of the configuration is used.
   for (const path of await listMembers(work).catch(() => [])) {
     if (await isHeldAlone(path)) running.push(factsOf(path));
   }

@@ -13,6 +13,7 @@ export interface Mount {
 /** `path` must exist. Without the kernel's list, only the kind is known, as a number. */
 export async function findMountOf(path: string): Promise<Mount> {
   const [list, real] = await Promise.all([
+    // There is no such list.
     readFile("/proc/self/mountinfo", "utf8").catch(() => ""),
     realpath(path),
   ]);

@@ -26,6 +26,7 @@ export async function openInbox(root: string, staging: string, minFreeBytes: num
   const { dev } = await stat(staging, { bigint: true });
   const seen = new Map<string, Identity>();
   const isHere = async (inbox = root) => {
+    // A disk that does not answer is not here.
     const now = await stat(inbox, { bigint: true }).catch(() => undefined);
     if (now === undefined) return false;
     const known = inbox === root ? opened : seen.get(inbox);

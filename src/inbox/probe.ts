@@ -2,13 +2,15 @@
  * Finds out how the file system below a folder behaves, by trying each operation that a delivery rests on. The probe
  * works in a new folder of its own, and removes it afterwards. In the inbox, it only renames an empty folder.
  */
+
 import { execFile } from "node:child_process";
-import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { link, mkdir, open, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { lookAtLink } from "../base/files.ts";
 import { tryLock } from "../base/kernel-lock.ts";
 import { canReach, PROBE, PROBE_ABANDONED_MS, probeName } from "./reach.ts";
 
@@ -128,6 +130,7 @@ async function tryRename(at: (name: string) => string): Promise<Trial> {
 /** How many files a reader sees first; `undefined` if it sees none in time. */
 async function firstLook(folder: string, signal: AbortSignal): Promise<number | undefined> {
   while (!signal.aborted) {
+    // Not there yet.
     const names = await readdir(folder).catch(() => undefined);
     if (names !== undefined) return names.length;
   }
@@ -154,6 +157,7 @@ async function tryEmpty(at: (name: string) => string): Promise<Trial> {
 
 async function tryExclusive(path: string): Promise<Trial> {
   await (await open(path, "wx")).close();
+  // As it should.
   const second = await open(path, "wx").catch(() => undefined);
   await second?.close();
   return second === undefined ? undefined : "two files of the same name could be created, one over the other";
@@ -226,9 +230,10 @@ async function canHold(path: string): Promise<boolean> {
 
 /** Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. */
 async function clearAbandoned(folder: string, nowMs: number): Promise<void> {
+  // The probe itself reports such a folder.
   for (const name of await readdir(folder).catch(() => [])) {
     if (!PROBE.test(name)) continue;
-    const found = await lstat(join(folder, name)).catch(() => undefined);
+    const found = await lookAtLink(join(folder, name));
     if (found === undefined || nowMs - found.mtimeMs <= PROBE_ABANDONED_MS) continue;
     // Only a folder that this user made, and no other user could write: its content would be removed with it.
     const isOurs = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;

@@ -49,6 +49,7 @@ export async function canReach(from: string, inbox: string, nowMs: number): Prom
     });
     return true;
   } catch (error) {
+    // A later call removes it.
     await rmdir(traveller).catch(() => {});
     if (error instanceof Fault) throw error;
     return systemCode(error) !== "EXDEV" && (await stat(inbox)).dev === (await stat(from)).dev;
@@ -90,6 +91,7 @@ function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
  * folders, because other users may have renamed a folder of ours in the inbox.
  */
 async function clearEmpty(folder: string, at: (name: string) => string, nowMs: number): Promise<void> {
+  // The probe itself reports such a folder.
   for (const name of await readdir(folder).catch(() => [])) {
     if (!PROBE.test(name)) continue;
     const modifiedMs = await lstat(at(name)).then(

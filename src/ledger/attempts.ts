@@ -185,6 +185,7 @@ export class FileAttempts implements AttemptSlots {
       }
       await this.#disk.rename(temporary, path);
     } catch (error) {
+      // A start removes it.
       await tryUnlink(this.#disk, temporary).catch(() => {});
       throw error;
     }

@@ -8,13 +8,13 @@
  */
 import { hash } from "node:crypto";
 import { join } from "node:path";
-import { systemCode } from "../base/faults.ts";
+import { systemCode, unreadable } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
 import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import { hasEnded, shownFolder, type TransferRecord } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { JournalFile, unreadable } from "./lines.ts";
+import { JournalFile } from "./lines.ts";
 import { LedgerPaths, nameOf } from "./paths.ts";
 
 /** Ends that a tally remembers, to find repeated ones: always those of the last half of this number. */

@@ -1,8 +1,10 @@
 /** Stages that no attempt seems to use: removed safely, whether or not that is true. */
+
 import { join } from "node:path";
 import { type Disk, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
-import { stat } from "../base/files.ts";
+import { tolerate } from "../base/faults.ts";
+import { stat, tryLstat } from "../base/files.ts";
 import { type LedgerPaths, parseStaged, type StageId } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
@@ -61,13 +63,9 @@ export class IdleStages {
 
   async #lastChange(id: StageId): Promise<number> {
     const folder = this.#paths.staged(id);
-    const names = await this.#disk.list(folder).catch(() => []);
-    const times = [folder, this.#paths.zip(id), ...names.map((name) => join(folder, name))].map((path) =>
-      stat(path).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => 0,
-      ),
-    );
-    return Math.max(...(await Promise.all(times)));
+    const names = (await this.#disk.list(folder).catch(tolerate("ENOENT"))) ?? [];
+    const paths = [folder, this.#paths.zip(id), ...names.map((name) => join(folder, name))];
+    const found = await Promise.all(paths.map(tryLstat));
+    return Math.max(...found.map((facts) => facts?.mtimeMs ?? 0));
   }
 }

@@ -1,6 +1,6 @@
 /** Reads a file of the journal from its end. The memory needed does not depend on the length of the file. */
 import * as v from "valibot";
-import { Fault, systemCode } from "../base/faults.ts";
+import { Fault, systemCode, unreadable } from "../base/faults.ts";
 import { withFile } from "../base/files.ts";
 import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
@@ -205,8 +205,4 @@ async function readBlock(path: string, start: number, end: number): Promise<Buff
     }
     return block.subarray(0, length);
   });
-}
-
-export function unreadable(path: string, error: unknown): Fault {
-  return new Fault("DISK_UNREADABLE", { detail: `${path} (${systemCode(error)})`, cause: error });
 }

@@ -142,6 +142,7 @@ export class Notes {
       await this.#write(temporary, record, isSynced);
       await this.#disk.rename(temporary, path);
     } catch (error) {
+      // A start removes it.
       await tryUnlink(this.#disk, temporary).catch(() => {});
       throw error;
     }

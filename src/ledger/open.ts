@@ -282,7 +282,7 @@ class FileLedger implements Ledger {
   }
 
   findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined> {
-    return this.#rounds.quarantine.findComplete(nameOf(record), record.round - 1);
+    return this.#try(this.#rounds.quarantine.findComplete(nameOf(record), record.round - 1));
   }
 
   async *open(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {

@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
-import { Fault, messageOf, systemCode } from "../base/faults.ts";
+import { Fault, messageOf, systemCode, unreadable } from "../base/faults.ts";
 import { opendir } from "../base/files.ts";
 import { nextTurn } from "../base/timers.ts";
 import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
@@ -16,7 +16,6 @@ import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type EndRecord, parseJson, parseRecord } from "./format.ts";
-import { unreadable } from "./lines.ts";
 import {
   attemptsKey,
   LedgerPaths,

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
 import { syncFile, writeFinished } from "../base/durable.ts";
-import { systemCode, tolerate } from "../base/faults.ts";
-import { lstat, readdir } from "../base/files.ts";
+import { systemCode, tolerate, unreadable } from "../base/faults.ts";
+import { readdir, tryLstat } from "../base/files.ts";
 import { type Contents, ContentsShape, filesIn, REASON } from "../model/manifest.ts";
 import { parseJson } from "./format.ts";
 
@@ -85,15 +85,23 @@ export class Quarantine {
     return `${name}~${round}`;
   }
 
-  /** `undefined` if the content of the round is not complete, or not here. */
+  /** `undefined` if the content of the round is not complete, or not here. Throws if the disk does not answer. */
   async findComplete(name: string, round: number): Promise<Quarantined | undefined> {
     const folder = this.folderOf(name, round);
-    const text = await tryRead(this.#disk, join(folder, REASON)).catch(() => undefined);
+    try {
+      return await this.#readComplete(folder);
+    } catch (error) {
+      throw unreadable(folder, error);
+    }
+  }
+
+  async #readComplete(folder: string): Promise<Quarantined | undefined> {
+    const text = await tryRead(this.#disk, join(folder, REASON));
     const reason = v.safeParse(ReasonShape, parseJson(text ?? ""));
     if (!reason.success || reason.output.contents === undefined) return undefined;
     const { contents, code } = reason.output;
     for (const file of filesIn(contents)) {
-      const found = await lstat(join(folder, file.name)).catch(() => undefined);
+      const found = await tryLstat(join(folder, file.name));
       if (!found?.isFile() || found.size !== file.size) return undefined;
     }
     return { folder, contents, code };

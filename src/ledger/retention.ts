@@ -5,7 +5,7 @@
 
 import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, tolerate } from "../base/faults.ts";
 import { random } from "../base/random.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
@@ -56,7 +56,7 @@ export class Retention {
     const { disk, paths } = this.#tools;
     const folder = join(paths.ledger, digits.slice(0, 1));
     const transfers = Map.groupBy(
-      await disk.list(folder).catch(() => []),
+      (await disk.list(folder).catch(tolerate("ENOENT"))) ?? [],
       (file) => parseRecordFile(file)?.name ?? "",
     );
     let placements: readonly string[] | undefined;

@@ -123,6 +123,7 @@ export class Targets {
       if (gid !== undefined) await this.#disk.setGroup(made, gid);
       await this.#disk.rename(made, path);
     } catch (error) {
+      // A start removes it.
       await this.#disk.removeFolder(made).catch(() => {});
       throw systemCode(error) === "EXDEV" ? new Fault("INBOX_APART", { detail: path, cause: error }) : error;
     }

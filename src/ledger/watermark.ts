@@ -51,6 +51,7 @@ export class Watermark {
     const text = this.#unwritten;
     this.#unwritten = undefined;
     if (text === undefined) return;
+    // The one before stays, and is true.
     await writeFile(this.#path, text, { mode: 0o600 }).catch(() => {});
   }
 

@@ -4,7 +4,7 @@ import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { replaceDurably } from "../base/durable.ts";
-import { readFile } from "../base/files.ts";
+import { tryReadFile } from "../base/files.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type ExpectationFacts, mergeFacts, withoutFuture } from "./overdue.ts";
 
@@ -18,6 +18,7 @@ export class ExpectedFile {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #facts: Map<string, ExpectationFacts>;
+  // The next call tries again, and so does each successful poll.
   readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
 
   /** A rule that is not in the file is expected from now on. */
@@ -62,10 +63,11 @@ export class ExpectedFile {
     this.#facts.set(key, withoutFuture(facts, this.#clock.now()));
   }
 
-  /** Empty if the file is missing or damaged: its rules are then expected from now on. */
+  /** Empty if the file is missing or damaged: its rules are then expected from now on. Throws if the disk does not answer. */
   async #read(): Promise<Readonly<Record<string, ExpectationFacts>>> {
+    const text = await tryReadFile(this.#path);
     try {
-      return v.parse(Content, JSON.parse(await readFile(this.#path, "utf8")));
+      return v.parse(Content, JSON.parse(text ?? ""));
     } catch {
       return {};
     }

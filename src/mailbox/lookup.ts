@@ -40,6 +40,7 @@ export class Lookup {
     let found: Secret | undefined;
     await this.#tokens.use(async (address) => {
       const query = { active: true, fields: { trackingId: true, status: { recipients: true } } } as const;
+      // Polls report entries that cannot be read.
       for await (const page of this.#service.listReceived(address, query, () => {}, signal)) {
         for (const { trackingId: listed, recipients } of page) {
           const link = findRecipient(recipients, this.#mailbox.email)?.downloadUrl;
@@ -96,6 +97,7 @@ export class Lookup {
         else states.set(trackingId, "unknown");
       };
       const query = { fields: { trackingId: true, status: { state: true } } } as const;
+      // Polls report entries that cannot be read.
       for await (const page of this.#service.listReceived(address, query, reject, signal)) {
         for (const entry of page) states.set(entry.trackingId, entry.state);
       }

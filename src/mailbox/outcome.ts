@@ -1,7 +1,7 @@
 /** Waits until an operator's order has had its effect, and describes the result to people. */
 
 import type { FaultCode } from "../base/fault-codes.ts";
-import { pause } from "../base/timers.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { Action } from "../model/order.ts";
 import {
@@ -77,7 +77,7 @@ export async function awaitOutcome(
     if (isCarriedOut && watching.isPaused && now !== undefined && !isInProgress(now))
       return describePaused(now);
     if (signal.aborted) return describePending(key, now, isCarriedOut);
-    await pause(waitMs, signal).catch(() => {});
+    await pauseOrAbort(waitMs, signal);
   }
 }
 

@@ -68,6 +68,7 @@ export async function forgetUnusedPasswords(
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
     if (isAnyDamaged || isOpen || (await isOrdered(trackingId))) return false;
     for (const name of [...mailboxes.keys()].filter(isFor)) {
+      // Then the password is kept.
       const known = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
       if (known !== undefined) return true;
     }

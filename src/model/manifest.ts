@@ -173,7 +173,7 @@ export class DamagedFolder extends Error {
 }
 
 /** A later attempt may succeed. */
-class RefusedRead extends DamagedFolder {}
+export class RefusedRead extends DamagedFolder {}
 
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
 export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
@@ -232,7 +232,7 @@ async function readText(folder: string, name: string): Promise<string> {
     if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
     if (error.code === "EISDIR") throw new DamagedFolder(`${name} is a folder`);
     if (error.code === "ENOENT" || error.code === "ENOTDIR") throw new DamagedFolder(`${name} is missing`);
-    throw new RefusedRead(`${name} cannot be read (${error.code})`);
+    throw new RefusedRead(`${name} cannot be read (${error.code})`, { cause: error });
   }
 }
 

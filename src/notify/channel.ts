@@ -203,6 +203,7 @@ export class Channel {
         if (this.#wants(change)) this.#state.apply(change);
       }
     };
+    // Then it is behind, and reads again.
     this.#isBehind = !(await journal.read(this.#state.positions, onLine).catch(() => false));
     const isOld = clock.now() - this.#savedMs > SAVE_POSITIONS_MS;
     if (isOld || this.#state.revision !== this.#savedRevision) this.#saving.schedule();

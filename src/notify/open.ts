@@ -164,6 +164,7 @@ export class Notifier {
     const { process: own, hasEnded, clock } = this.#tools;
     const channels = [...this.#channels.values()];
     for (const process of new Set(channels.flatMap(({ processes }) => processes))) {
+      // Asked again at the next turn.
       if (process === own || !(await hasEnded(process).catch(() => false))) continue;
       for (const channel of channels) channel.update((state) => state.release(process, clock.now()));
     }

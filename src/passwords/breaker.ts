@@ -123,6 +123,7 @@ export class Breaker {
       serviceId,
       { failures, untilMs },
     ]);
+    // The next process may spend one more attempt.
     await this.#remember(Object.fromEntries(known)).catch(() => {});
   }
 }

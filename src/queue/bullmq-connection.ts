@@ -33,6 +33,7 @@ const LONGEST_PAUSE_MS = 5_000;
 class EndingRedis extends Redis {
   override disconnect(reconnect = false): void {
     const isPausing = this.status === "reconnecting" && !reconnect;
+    // Only so that `end` is emitted.
     if (isPausing) this.connect().catch(() => {});
     super.disconnect(reconnect);
   }

@@ -98,6 +98,7 @@ export class Schedules {
   async close(): Promise<void> {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
+    // A claim that is not renewed ends by itself.
     await this.#claims.withdraw().catch(() => {});
   }
 

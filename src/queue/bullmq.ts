@@ -6,12 +6,14 @@
  * BullMQ runs a job at least once: when a worker is suspended for longer than its lock lasts, another worker takes the job.
  * The first run's signal then aborts, and the ledger prevents a second delivery.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, type Queue, WaitingError, type Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
 import { WaitGroup } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
 import type { Outage } from "../base/outage.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import {
   DONE,
   type Next,
@@ -225,7 +227,7 @@ class BullEngine implements JobQueue {
       ...[this.#polls, ...this.#downloads.all()].map((queue) => queue.close()),
     ];
     const closed = new AbortController();
-    const timeout = pause(CLOSE_TIMEOUT_MS, undefined, { signal: closed.signal }).catch(() => {});
+    const timeout = pauseOrAbort(CLOSE_TIMEOUT_MS, closed.signal);
     await Promise.race([Promise.allSettled(rest), timeout]);
     closed.abort();
     this.#client.disconnect();
@@ -320,7 +322,7 @@ class BullEngine implements JobQueue {
     if (run === undefined) {
       const dueMs = Date.now() + this.#runs.defer(id);
       // Without this pause the worker would spin: defer one job, fetch the next.
-      await pause(DEFER_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      await pauseOrAbort(DEFER_PAUSE_MS, this.#stopping.signal);
       await job.moveToDelayed(dueMs, token);
       throw new DelayedError();
     }

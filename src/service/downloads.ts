@@ -140,6 +140,7 @@ async function open(
   }
   const sentBytes = numberOf(headerOf(answer, "content-length"));
   const announced = encoding === "gzip" ? undefined : sentBytes;
+  // The reader gets the failure.
   const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
   return {
     offset,

@@ -24,6 +24,7 @@ export async function readEntries(
   const encoding = encodingOf(answer);
   try {
     if (!["identity", "gzip"].includes(encoding)) throw unknownEncoding(encoding, what);
+    // The reader gets the failure.
     const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
     const cutter = new EntryCutter(what, take);
     let bytes = 0;

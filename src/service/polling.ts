@@ -140,6 +140,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   const requestNext = () => {
     if (ahead !== undefined || number >= mostPages) return;
     ahead = request(number + 1);
+    // Thrown where it is awaited.
     ahead.catch(() => {});
   };
   for (let next: Promise<Page<Entry>> | undefined = request(1); next !== undefined; number++) {

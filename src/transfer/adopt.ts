@@ -2,7 +2,7 @@
 import { constants } from "node:fs";
 import { join } from "node:path";
 import { faultOfDisk, setFolderMode, syncFile } from "../base/durable.ts";
-import { chmod, copyFile, lstat, readdir, rm } from "../base/files.ts";
+import { chmod, copyFile, readdir, rm, tryLstat } from "../base/files.ts";
 import type { Quarantined, Stage } from "../ledger/port.ts";
 import { filesIn } from "../model/manifest.ts";
 import type { Plan } from "./plan.ts";
@@ -49,7 +49,7 @@ export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan
     for (const [name, file] of wanted) {
       const path = join(folder, name);
       if (file.checksums.length > 0) await copyLongest(others, name, path, file.bytes);
-      const found = await lstat(path).catch(() => undefined);
+      const found = await tryLstat(path);
       if (found === undefined) continue;
       // A finished file may have a mode that does not let us write.
       await chmod(path, 0o600);
@@ -80,11 +80,11 @@ async function copyLongest(
   path: string,
   bytes: number,
 ): Promise<void> {
-  if (folders.length === 0 || (await lstat(path).catch(() => undefined)) !== undefined) return;
+  if (folders.length === 0 || (await tryLstat(path)) !== undefined) return;
   let best: { readonly from: string; readonly size: number } | undefined;
   for (const folder of folders) {
     const from = join(folder, name);
-    const found = await lstat(from).catch(() => undefined);
+    const found = await tryLstat(from);
     const size = found?.isFile() ? found.size : 0;
     if (size > (best?.size ?? 0) && size <= bytes) best = { from, size };
   }

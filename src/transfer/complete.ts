@@ -3,9 +3,18 @@
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { finishFile } from "../base/durable.ts";
-import { lstat, withFile } from "../base/files.ts";
+import { unreadable } from "../base/faults.ts";
+import { tryLstat, withFile } from "../base/files.ts";
 import type { Quarantined, Stage } from "../ledger/port.ts";
-import { bytesOf, type Contents, digestOf, filesIn, readManifest, withoutNames } from "../model/manifest.ts";
+import {
+  bytesOf,
+  type Contents,
+  digestOf,
+  filesIn,
+  RefusedRead,
+  readManifest,
+  withoutNames,
+} from "../model/manifest.ts";
 import { clearStage, copyComplete } from "./adopt.ts";
 import { hashFile } from "./fetch.ts";
 import { MANY_FILES } from "./large.ts";
@@ -80,16 +89,21 @@ export async function setFileModes(folder: string, names: Iterable<string>, mode
 export async function isProven(folder: string, contents: Contents, signal: AbortSignal): Promise<boolean> {
   for (const { name, size, sha256 } of filesIn(contents)) {
     const path = join(folder, name);
-    const found = await lstat(path).catch(() => undefined);
+    const found = await tryLstat(path).catch((error: unknown) => {
+      throw unreadable(path, error);
+    });
     if (!found?.isFile() || found.size !== size) return false;
     if ((await hashFile(path, signal)) !== sha256) return false;
   }
   return true;
 }
 
-/** `undefined` if the folder has no manifest, or one of other contents. */
+/** `undefined` if the folder has no manifest, or one of other contents. Throws if the disk does not answer. */
 async function readContents(folder: string, digest: string): Promise<Contents | undefined> {
-  const contents = await readManifest(folder).catch(() => undefined);
+  const contents = await readManifest(folder).catch((error: unknown) => {
+    if (error instanceof RefusedRead) throw unreadable(folder, error.cause);
+    return undefined;
+  });
   return contents !== undefined && digestOf(contents) === digest ? withoutNames(contents) : undefined;
 }
 

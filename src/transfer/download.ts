@@ -125,6 +125,7 @@ function watchRun(run: Run): { close(): void } {
     if (end !== undefined) run.end("ROUND_LOST");
     const isTooSlow = await run.pace
       .judgePeriod(run.tools, attempts, expiryOf(run.record))
+      // Judged again after the next period.
       .catch(() => false);
     if (isTooSlow) run.end("GAVE_WAY");
   };

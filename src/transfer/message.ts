@@ -73,6 +73,7 @@ async function download(
     }
     if (bytes === 0) await rm(path, { force: true });
   } catch (error) {
+    // The next attempt removes it.
     await rm(path, { force: true }).catch(() => {});
     throw faultOfDisk(error, path);
   } finally {

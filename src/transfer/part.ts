@@ -61,6 +61,7 @@ export class Part implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    // Thrown by `finish`, or nobody uses the part.
     await this.#flushing?.catch(() => {});
   }
 

@@ -130,6 +130,7 @@ export async function verifyZip(
     const archive = await openArchive(reader);
     const entries = wanted.map((entry) => ({ ...entry, target: "" }));
     const matched = await matchDirectory(archive, entries, limits, signal);
+    // Read only to prove it.
     for (const match of matched) await readEntry(reader, archive, match, async () => {}, signal);
   } catch (error) {
     throw faultOf(error, signal, "the ZIP");

@@ -60,7 +60,7 @@ export interface Daemon {
 const UNDECIDED = 75;
 
 interface Trouble {
-  readonly type: Step["type"] | "any";
+  type: Step["type"] | "any";
   readonly process: Process;
   readonly fromStep: number;
   /** It begins with a step in this folder of ours, after so many others in it. */
@@ -180,20 +180,17 @@ export class World implements Ground {
 
   // Ground
 
-  disturb(process: Process, { type, path, entry }: Step): void {
+  disturb(process: Process, step: Step): void {
     if (this.#isPeace || process === this.#operator) return;
-    for (const trouble of this.#troubles) {
-      const isMet = trouble.process === process && process.steps >= trouble.fromStep && trouble.left > 0;
-      if (!isMet || (trouble.type !== "any" && trouble.type !== type)) continue;
-      const { inFolder } = trouble;
-      if (trouble.skips >= 0 && inFolder !== undefined) {
-        if (!path.includes(`/${inFolder}`) || trouble.skips-- > 0) continue;
-      }
-      trouble.left--;
-      if (type === "sync" && entry?.kind === "file") entry.failSync();
-      this.note(`the disk fails: ${type} ${path}`);
-      throw failure("EIO", path);
-    }
+    const trouble = this.#troubles.find((each) => strikes(each, process, step));
+    if (trouble === undefined) return;
+    const { type, path, entry } = step;
+    trouble.left--;
+    // A disk that fails to sync may also fail to say what it has.
+    if (trouble.inFolder !== undefined && trouble.left === 1) trouble.type = "any";
+    if (type === "sync" && entry?.kind === "file") entry.failSync();
+    this.note(`the disk fails: ${type} ${path}`);
+    throw failure("EIO", path);
   }
 
   async runProgram(process: Process, { argv, env }: ProgramStart): Promise<Partial<ProgramEnd>> {
@@ -626,4 +623,13 @@ async function pump<Result>(schedule: Schedule, work: Promise<Result>): Promise<
   void work.finally(() => (isOver = true));
   while (!isOver) await schedule.run(schedule.nowMs + 60_000, () => isOver);
   return work;
+}
+
+/** Whether a trouble of the disk meets this step. Counts the steps before it. */
+function strikes(trouble: Trouble, process: Process, { type, path }: Step): boolean {
+  const isMet = trouble.process === process && process.steps >= trouble.fromStep && trouble.left > 0;
+  if (!isMet || (trouble.type !== "any" && trouble.type !== type)) return false;
+  const { inFolder } = trouble;
+  if (trouble.skips < 0 || inFolder === undefined) return true;
+  return path.includes(`/${inFolder}`) && trouble.skips-- <= 0;
 }

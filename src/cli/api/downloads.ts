@@ -1,10 +1,10 @@
 /** `api get`, `zip` and `eml`: the files of a transfer, each verified before it gets its name. */
-import { open, stat } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { exists } from "../../base/durable.ts";
 import { describeFault, Fault } from "../../base/faults.ts";
-import type { OpenFile } from "../../base/files.ts";
+import { lookAt, type OpenFile } from "../../base/files.ts";
 import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
 import type { ChecksumReport } from "../../service/checksums.ts";
@@ -105,6 +105,7 @@ async function recognise(path: string, expected: Required<Expectation>): Promise
   const conflict = new Fault("TARGET_EXISTS", { detail: path });
   const { bytes, checksums } = expected;
   const verification = startVerification(checksums);
+  // What cannot be read is a file of somebody else.
   const file = await open(path, "r").catch(() => undefined);
   if (file === undefined) throw conflict;
   try {
@@ -134,7 +135,7 @@ async function chooseTargets(
   count: number,
 ): Promise<(file: TransferFile) => string> {
   if (output === undefined) return (file) => ownName(file.name);
-  const isFolder = (await stat(output).catch(() => undefined))?.isDirectory() === true;
+  const isFolder = (await lookAt(output))?.isDirectory() === true;
   if (isFolder) return (file) => join(output, ownName(file.name));
   if (count > 1) {
     const detail = `there are ${count} files, so --output must be an existing folder, and ${output} is not`;

@@ -1,9 +1,11 @@
 /** Checks the running daemon, if there is one: its console, who can open it, and whether it polls every mailbox. */
+
 import { once } from "node:events";
-import { lstat, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
 import { asFault, Fault, systemCode } from "../../base/faults.ts";
+import { lookAtLink } from "../../base/files.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { HttpSettings, MailboxSettings, Settings } from "../../config/settings.ts";
@@ -97,7 +99,7 @@ function describeFailure({ listen }: HttpSettings, code: string): [detail: strin
 /** Why the daemon could not listen there; `undefined` if it could. A socket without a listener is replaced at the start. */
 async function tryListening({ listen }: HttpSettings): Promise<string | undefined> {
   if ("path" in listen) {
-    const found = await lstat(listen.path).catch(() => undefined);
+    const found = await lookAtLink(listen.path);
     if (found !== undefined) return found.isSocket() ? undefined : "EEXIST";
     return stat(dirname(listen.path)).then(() => undefined, systemCode);
   }

@@ -1,9 +1,11 @@
 /** Checks the folders, and the file system below the work folder: its kind, its free space and its behaviour. */
+
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { asFault, systemCode } from "../../base/faults.ts";
+import { lookAt } from "../../base/files.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
@@ -86,7 +88,7 @@ async function checkPrivateFolder(
 ): Promise<void> {
   const folder = join(state, name);
   const check = name || "state";
-  const facts = await stat(folder).catch(() => undefined);
+  const facts = await lookAt(folder);
   if (facts === undefined) return;
   const writers = describeWriters(facts.mode);
   if (facts.uid !== owner) {
@@ -129,11 +131,7 @@ async function checkWork(findings: Findings, settings: Settings): Promise<boolea
 /** Root may write everywhere: that proves little about a daemon of another user. */
 async function checkOwner(findings: Findings, { state, work }: Settings): Promise<void> {
   const uid = process.getuid?.();
-  const owner = (
-    await stat(state)
-      .catch(() => stat(work))
-      .catch(() => undefined)
-  )?.uid;
+  const owner = ((await lookAt(state)) ?? (await lookAt(work)))?.uid;
   if (uid === undefined || owner === undefined || owner === uid) return;
   findings.warn(
     FOLDERS,

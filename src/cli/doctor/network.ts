@@ -133,6 +133,7 @@ async function checkMailboxes(
 ): Promise<void> {
   // Reported in the order of the configuration, not of the answers.
   const found = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
+    // Added to the others below.
     const own = new Findings(() => {});
     const tokens = new Tokens(mailbox, service, mailbox.service.token, tokenStore, systemClock);
     await checkMailbox(own, mailbox, service, tokens, signal);
@@ -154,7 +155,11 @@ async function readClientId(
     if (read === undefined) findings.skip(SERVICE, "client id", "it cannot be read");
     return read;
   }
-  const clientId = await findClientId(state);
+  const clientId = await findClientId(state).catch(asFault);
+  if (clientId instanceof Fault) {
+    findings.failWith(SERVICE, "client id", clientId);
+    return undefined;
+  }
   if (clientId === undefined) {
     findings.fail(
       SERVICE,
@@ -214,6 +219,7 @@ function reportVersion(findings: Findings, versions: Awaited<ReturnType<ServiceP
 /** Skipped if the service does not report its time. */
 async function checkClock(findings: Findings, service: ServicePort, signal: AbortSignal): Promise<void> {
   const askedMs = Date.now();
+  // The other checks report a service that does not answer.
   const time = await service.serverTime(signal).catch(() => undefined);
   const nowMs = (askedMs + Date.now()) / 2;
   if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not report its time");

@@ -11,6 +11,7 @@ import {
   TEMPORARY_TOKEN,
 } from "../../../src/config/memory.ts";
 import { makeFolder } from "../../support/program.ts";
+import { whileUnread } from "../../support/unread.ts";
 
 const TOKEN = { token: "secret", obtained: 1 };
 
@@ -29,6 +30,15 @@ test("a file that holds no client id is replaced", async () => {
   await writeFile(join(state, "client-id"), "none\n");
   const { clientId, isNew } = await keepClientId(state);
   expect(isNew).toBe(true);
+  expect((await keepClientId(state)).clientId.reveal()).toBe(clientId.reveal());
+});
+
+test("a client id that the disk does not give is not replaced", async () => {
+  const state = await makeFolder();
+  const { clientId } = await keepClientId(state);
+  await expect(whileUnread("client-id", () => keepClientId(state))).rejects.toMatchObject({
+    code: "DISK_UNREADABLE",
+  });
   expect((await keepClientId(state)).clientId.reveal()).toBe(clientId.reveal());
 });
 

@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
@@ -23,6 +23,17 @@ test.each([
   await writeFile(path, text);
   await writeFile(path, text.replace("/srv/inbox", "/srv/other"));
   await expect.poll(() => events).toEqual(["/srv/other"]);
+});
+
+test("a file that becomes unreadable is reported, and a readable one is used again", async () => {
+  const { path, events, follow } = await setUp(SMALLEST);
+  await follow();
+  await rm(path);
+  await mkdir(path);
+  await expect.poll(() => events).toEqual([expect.stringContaining("EISDIR")]);
+  await rm(path, { recursive: true });
+  await writeFile(path, SMALLEST.replace("/srv/inbox", "/srv/other"));
+  await expect.poll(() => events).toContain("/srv/other");
 });
 
 test("a change is noticed without free watches, after one warning", async () => {

@@ -9,6 +9,7 @@ import { nextRound, type TransferRecord } from "../../../src/model/record.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
+import { whileUnread } from "../../support/unread.ts";
 
 const T1 = makeRecord();
 const CONTENTS: Contents = {
@@ -39,6 +40,16 @@ describe("a quarantined transfer", () => {
     await mkdir(join(kept, "message.eml"));
     expect(await find()).toBeUndefined();
   });
+
+  test.each(["a.txt", "reason.json"])(
+    "is not taken for lost while the disk does not give its %s",
+    async (name) => {
+      const { ledger } = await quarantined(CONTENTS);
+      const find = () => ledger.findInQuarantine(nextRound(T1));
+      await expect(whileUnread(name, find)).rejects.toMatchObject({ code: "DISK_UNREADABLE" });
+      expect(await find()).toBeDefined();
+    },
+  );
 
   test.each([undefined, "", "null", "{", '{"contents":{"files":[]}}'])(
     "is not found where its reason is %j",

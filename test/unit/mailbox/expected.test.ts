@@ -7,6 +7,7 @@ import type { Expectation, Mailbox } from "../../../src/model/mailbox.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
+import { whileUnread } from "../../support/unread.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -248,6 +249,18 @@ describe("a rule", () => {
       await expected.close();
     }
   });
+});
+
+test("what the disk does not give is not forgotten", async () => {
+  const folder = await makeFolder();
+  const { expected } = await start(on(1, "12:00"), { folder });
+  await expected.check("m", on(3, "06:00"));
+  await expected.close();
+  const [name = ""] = await readdir(folder);
+  const before = await readFile(join(folder, name), "utf8");
+  const unread = await whileUnread(name, () => start(on(5, "12:00"), { folder }));
+  await unread.expected.close();
+  expect(await readFile(join(folder, name), "utf8")).toBe(before);
 });
 
 describe("the folder", () => {
