@@ -13,6 +13,7 @@ export function whileUnread<Result>(end: string, work: () => Result): Result {
   const unread = {
     ...files,
     lstat: failing(files.lstat as never) as typeof files.lstat,
+    readdir: failing(files.readdir as never) as typeof files.readdir,
     readFile: failing(files.readFile as never) as typeof files.readFile,
     openFile: failing(files.openFile),
   };

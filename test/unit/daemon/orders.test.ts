@@ -28,6 +28,7 @@ import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { OPERATOR } from "../../support/settings.ts";
+import { whileUnread } from "../../support/unread.ts";
 
 const CRASH = new Error("the process ends here");
 
@@ -171,6 +172,18 @@ test("I6 no contagion: an order whose service answers too late is reported, and 
   expect((await fixture.roundOf("b"))[1]).toBe("gone");
   expect(daemon.reports).toEqual(["redeliver a: SERVICE_TIMEOUT", "redeliver c: SERVICE_TIMEOUT"]);
 });
+
+test.each(["orders", ".json"])(
+  "orders that the disk does not give (%s) are not taken for none",
+  async (end) => {
+    const fixture = await openFixture();
+    await fixture.settle("t1", "delivered");
+    const given = await fixture.give("redeliver", "t1");
+    await expect(whileUnread(end, () => listOrders(fixture.work))).rejects.toMatchObject({ code: "EIO" });
+    expect(await exists(given)).toBe(true);
+    expect(await listOrders(fixture.work)).toHaveLength(1);
+  },
+);
 
 test("an order that has to wait for another daemon stays", async () => {
   const fixture = await openFixture();
