@@ -4,7 +4,7 @@ import { makeMatcher, textForm } from "../base/normal-form.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { Secret } from "../base/secret.ts";
 import { hasEnded } from "../model/record.ts";
-import type { ActResult, TransferView } from "../model/views.ts";
+import { type ActResult, isOpenedBy, isTried, splitForTrial, type TransferView } from "../model/views.ts";
 import type { Access } from "./access.ts";
 import {
   ACTING_CODES,
@@ -84,7 +84,7 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
   return report(context, shown, options, isOne);
 }
 
-/** One transfer first: a wrong password costs each transfer an attempt. */
+/** One transfer first. */
 async function tryPassword(
   context: Context,
   access: Access,
@@ -95,17 +95,18 @@ async function tryPassword(
   const isForMailbox = options.mailbox !== undefined && !options.all;
   const attempt = (some: readonly TransferView[], actOptions = options) =>
     perform(context, access, { act: "password", transfers: some, password, isForMailbox }, actOptions);
-  const byId = [...Map.groupBy(transfers, ({ trackingId }) => trackingId).values()];
-  const [first = [], ...others] = byId;
+  const { first, others } = splitForTrial(transfers);
   if (others.length === 0) return attempt(first);
   const results = await attempt(first, { ...options, wait: true });
-  const isOpened = results.some(({ state, reason, result }) => {
-    const isLocked = state === "waiting" && (reason === "password" || reason === "locked");
-    return result !== "refused" && result !== "pending" && !isLocked;
-  });
-  if (isOpened) return [...results, ...(await attempt(others.flat()))];
-  const left = formatCount(others.length, "other transfer", "other transfers");
-  say(context, `The password was not tried for the ${left}, because it did not open the first one.`);
+  if (!isTried(results))
+    return [...results, ...(await tryPassword(context, access, others, password, options))];
+  if (isOpenedBy(results)) return [...results, ...(await attempt(others))];
+  const count = new Set(others.map(({ trackingId }) => trackingId)).size;
+  const left = formatCount(count, "other transfer", "other transfers");
+  say(
+    context,
+    `The password was not tried for the ${left}, because it did not open ${first[0]?.trackingId}.`,
+  );
   return results;
 }
 

@@ -10,7 +10,7 @@ import { pauseOrAbort } from "../base/timers.ts";
 import { type Actor, TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
-import type { ActResult } from "../model/views.ts";
+import { type ActResult, isOpenedBy, isTried, splitForTrial } from "../model/views.ts";
 import { sendJson } from "./answers.ts";
 import type { Html } from "./html.ts";
 import type { Notice } from "./layout.ts";
@@ -39,6 +39,11 @@ const WRONG_TOKEN = {
 } as const;
 
 const PENDING = { result: "pending", text: "In progress." } as const;
+const NO_TRIAL = { first: [], others: [] };
+const UNTRIED = {
+  result: "refused",
+  text: "The password was not tried: it did not open another transfer, which was tried first.",
+} as const;
 
 const RequestShape = v.object({
   action: v.picklist(TRANSFER_ACTS),
@@ -153,12 +158,14 @@ export async function actForPage(
   const keys = selectedIn(fields, tools.transfers());
   const password = fields.get("password") ?? undefined;
   const back = backOf(fields);
-  const problem = problemOf(action, keys, password);
+  const needsQuestion = keys.length > 1 ? WARNINGS[action] !== undefined : action === "password" && !password;
+  const isAsked = needsQuestion && !fields.has("confirm");
+  const problem = problemOf(action, keys, isAsked ? "asked for below" : password);
   if (problem !== undefined) {
     actions.sessions.setNotice(request, { text: problem, isError: true });
     return void response.writeHead(303, { location: back }).end();
   }
-  if (keys.length > 1 && WARNINGS[action] !== undefined && !fields.has("confirm")) {
+  if (isAsked) {
     const wanted = new Set(keys.map(formatKey));
     const found = tools.transfers().filter((transfer) => wanted.has(formatKey(transfer)));
     const hidden = { proof: proof ?? "", page: "yes", back };
@@ -171,7 +178,7 @@ export async function actForPage(
 
 /** `submitted`: every action is accepted or refused. `settled`: every outcome is known. `results`: as they are now. */
 interface Running {
-  readonly submitted: Promise<void>;
+  readonly submitted: Promise<unknown>;
   readonly settled: Promise<void>;
   results(): Promise<ActResult[]>;
 }
@@ -201,7 +208,7 @@ function act(
     stopWaiting.abort(),
   );
   const waits: (() => Promise<void>)[] = [];
-  const submitted = forEachLimit(keys, SUBMITTED_AT_ONCE, async (key) => {
+  const submit = async (key: TransferKey) => {
     const { mailbox, trackingId } = key;
     const secret = password === undefined ? undefined : new Secret(password);
     const request: ActionRequest = { mailbox, trackingId, action, password: secret };
@@ -221,16 +228,35 @@ function act(
     } catch (error) {
       settle(key, 503, { result: "refused", text: asFault(error).message });
     }
-  });
-  const settled = submitted.then(() =>
-    // Its result stays pending.
-    forEachLimit(waits, AWAITED_AT_ONCE, (wait) => wait().catch(() => {})),
-  );
-  return {
-    submitted,
-    settled,
-    results: () => mapLimit([...results.values()], SUBMITTED_AT_ONCE, (read) => read()),
   };
+  const readResults = (some: readonly TransferKey[]) =>
+    mapLimit(
+      some.flatMap((key) => results.get(key) ?? []),
+      SUBMITTED_AT_ONCE,
+      (read) => read(),
+    );
+  const awaitAll = () =>
+    // Its result stays pending.
+    forEachLimit(waits.splice(0), AWAITED_AT_ONCE, (wait) => wait().catch(() => {}));
+  const submitAll = (some: readonly TransferKey[]) => forEachLimit(some, SUBMITTED_AT_ONCE, submit);
+  const submitTrial = async (
+    left: readonly TransferKey[],
+  ): Promise<ReturnType<typeof splitForTrial<TransferKey>>> => {
+    const trial = splitForTrial(left);
+    await submitAll(trial.first);
+    const isOver = trial.others.length === 0 || isTried(await readResults(trial.first));
+    return isOver ? trial : submitTrial(trial.others);
+  };
+  for (const key of keys) settle(key, 200, PENDING);
+  const submitted = action === "password" ? submitTrial(keys) : submitAll(keys).then(() => NO_TRIAL);
+  const settled = submitted.then(async ({ first, others }) => {
+    await awaitAll();
+    if (others.length === 0) return;
+    if (!isOpenedBy(await readResults(first))) return others.forEach((key) => void settle(key, 409, UNTRIED));
+    await submitAll(others);
+    await awaitAll();
+  });
+  return { submitted, settled, results: () => readResults(keys) };
 }
 
 function problemOf(

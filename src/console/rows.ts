@@ -41,6 +41,8 @@ export const WARNINGS: Partial<Readonly<Record<TransferAct, string>>> = {
   discard:
     "It will never be delivered, even if the service still lists it. Content in quarantine is removed.",
   redeliver: "It is downloaded and delivered once more: its consumer gets it twice.",
+  password:
+    "Wrong passwords count: a service may delete a transfer after a few. The password is tried with one of these transfers, and with the others only if it opens that one.",
   grant: "The service may delete the transfer for all recipients after too many wrong passwords.",
 };
 

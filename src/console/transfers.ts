@@ -1,4 +1,5 @@
 /** The list of open transfers: filters, pages, and actions on several of them. */
+import { formatCount } from "../base/phrases.ts";
 import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import { STATES } from "../model/record.ts";
 import { describeState, type Status, TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
@@ -81,7 +82,7 @@ function renderSeveral({ query, found }: TransfersData, { visitor, back }: RowCo
     html`<button form="${FORM}" name="action" value="${action}">${LABELS[action]}</button>`;
   return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, filter })}</form>
 <div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
-<div class="buttons">${(["retry", "release", "discard", "redeliver", "grant"] as const).map(button)}<label>One password for all selected <input type="password" form="${FORM}" name="password" autocomplete="off"></label>${button("password")}</div></div>`;
+<div class="buttons">${TRANSFER_ACTS.map(button)}</div></div>`;
 }
 
 function renderPager(query: TransferQuery, { page, pages }: TransferPage): Html | undefined {
@@ -93,6 +94,8 @@ function renderPager(query: TransferQuery, { page, pages }: TransferPage): Html 
   return html`<nav class="pager" aria-label="Pages of the list">${link(1, "First")} ${link(page - 1, "Previous")} <span>Page ${page} of ${pages}</span> ${link(page + 1, "Next")} ${link(pages, "Last")}</nav>`;
 }
 
+const PASSWORD = html`<label>Their password <input type="password" name="password" autocomplete="off" required></label> `;
+
 /** Asks for confirmation before an action on several transfers that has a warning. */
 export function renderConfirmation(
   action: TransferAct,
@@ -101,9 +104,10 @@ export function renderConfirmation(
   keys: readonly string[],
 ): Html {
   const shown = transfers.slice(0, 10);
-  return html`<section><h2>${LABELS[action]}: ${keys.length} transfers</h2><p>${WARNINGS[action] ?? ""}</p>
+  const many = formatCount(keys.length, "transfer", "transfers");
+  return html`<section><h2>${LABELS[action]}: ${many}</h2><p>${WARNINGS[action] ?? ""}</p>
 <ul class="names">${shown.map((transfer) => html`<li><span class="id">${transfer.trackingId}</span> ${transfer.sender}: ${describeState(transfer)}</li>`)}${keys.length > shown.length ? html`<li>and ${keys.length - shown.length} more</li>` : undefined}</ul>
-<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}<button>${LABELS[action]} ${keys.length} transfers</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
+<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}${action === "password" ? PASSWORD : undefined}<button>${LABELS[action]}: ${many}</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
 }
 
 /** The outcomes of recent actions. */

@@ -263,3 +263,30 @@ export const ActResultShape = v.object({
 export const ObjectionShape = v.object({ objection: TextOrNull });
 
 export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;
+
+/**
+ * One password for many transfers is tried with the first of them, because a wrong one costs an attempt on each. The
+ * others follow if it opens that one.
+ */
+export function splitForTrial<Key extends { readonly trackingId: string }>(
+  keys: readonly Key[],
+): { readonly first: readonly Key[]; readonly others: readonly Key[] } {
+  const tried = keys[0]?.trackingId;
+  const { first = [], others = [] } = Object.groupBy(keys, ({ trackingId }) =>
+    trackingId === tried ? "first" : "others",
+  );
+  return { first, others };
+}
+
+/** Whether a password was on its way. Otherwise it says nothing about other transfers. */
+export function isTried(results: readonly Pick<ActResult, "status">[]): boolean {
+  return results.some(({ status }) => status === 200);
+}
+
+/** Whether the password has opened a transfer, for whichever of its mailboxes. */
+export function isOpenedBy(results: readonly Pick<ActResult, "result" | "state" | "reason">[]): boolean {
+  return results.some(({ state, reason, result }) => {
+    const isLocked = state === "waiting" && (reason === "password" || reason === "locked");
+    return result !== "refused" && result !== "pending" && !isLocked;
+  });
+}

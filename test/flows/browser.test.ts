@@ -311,8 +311,9 @@ describe("acting through the console", () => {
     await signIn(page);
     await page.goto(`${url}transfers?sender=one.example`);
     await page.getByLabel("Select this page").check();
-    await page.getByLabel("One password for all selected").fill("the-Right:1");
     await page.getByRole("button", { name: "Supply password" }).first().click();
+    await page.getByLabel("Their password").fill("the-Right:1");
+    await page.getByRole("button", { name: "Supply password: 4 transfers" }).click();
     await expect.poll(() => statesOf("a")).toEqual(Array(4).fill("delivered"));
     await expect.poll(() => page.locator("#batches").innerText()).toContain("4 transfers: 4 done");
     await page.goto(`${url}transfers?sender=b@*&size=2`);
@@ -320,7 +321,7 @@ describe("acting through the console", () => {
     await page.getByRole("button", { name: "Discard" }).first().click();
     await expect.poll(() => page.locator("main").innerText()).toContain("Discard: 4 transfers");
     expect(statesOf("b")).toEqual(Array(4).fill("waiting"));
-    await page.getByRole("button", { name: "Discard 4 transfers" }).click();
+    await page.getByRole("button", { name: "Discard: 4 transfers" }).click();
     await expect.poll(() => statesOf("b")).toEqual(Array(4).fill("gone"));
   });
 });

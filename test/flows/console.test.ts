@@ -301,6 +301,31 @@ describe("acting", () => {
     });
   });
 
+  test("tries one password for many with one of them, and with the others only if it opens that one", async () => {
+    const ids = ["t1", "t2", "t3"];
+    const plans = ids.map((trackingId) => transferPlan({ trackingId, password: "the-Right:1" }));
+    const { url, daemon } = await start(
+      { transfers: plans },
+      { http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }) },
+    );
+    const states = () => ids.map((id) => daemon.stateOf(id));
+    await expect.poll(states).toEqual(ids.map(() => "waiting"));
+    const transfers = ids.map((trackingId) => ({ mailbox: MAILBOX, trackingId }));
+    const supply = async (password: string) => {
+      const body = { action: "password", transfers, password, wait: 60 };
+      const { json } = await post(`${url}api/actions`, body, BEARER);
+      return (json as { results: { result: string }[] }).results.map(({ result }) => result);
+    };
+    const refused = async () =>
+      Number(/^inlet_passwords_refused_total\{.*\} (\d+)$/m.exec((await read(`${url}metrics`)).body)?.[1]);
+    const before = await refused();
+    expect(await supply("wrong:1")).toEqual(["attention", "refused", "refused"]);
+    expect(await refused()).toBe(before + 1);
+    // The first has no attempt left, which says nothing about the others.
+    expect(await supply("the-Right:1")).toEqual(["refused", "fine", "fine"]);
+    expect(states()).toEqual(["waiting", "delivered", "delivered"]);
+  });
+
   test("accepts no password after all attempts are spent, and shows no form for one", async () => {
     const http = pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) });
     const simulator = await openTestSimulator(CLOSED);

@@ -383,7 +383,9 @@ export class World implements Ground {
         const type = what.kind === "sync-fails" ? "sync" : "any";
         const { inFolder, afterSteps, times } = what;
         const fromStep = process.steps + (inFolder === undefined ? afterSteps : 0);
-        this.#troubles.push({ type, process, fromStep, inFolder, skips: afterSteps % 12, left: times });
+        // Not of the digits that have chosen the folder.
+        const skips = Math.floor(afterSteps / 24) % 4;
+        this.#troubles.push({ type, process, fromStep, inFolder, skips, left: times });
         break;
       }
       default:

@@ -125,7 +125,7 @@ document.addEventListener("submit", async (event) => {
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-act")) return;
   const data = new FormData(form, event.submitter);
   // Several transfers may need a confirmation, which is a page of its own.
-  if (data.has("filter") && ["release", "discard", "redeliver", "grant"].includes(data.get("action"))) return;
+  if (data.has("filter") && data.get("action") !== "retry") return;
   event.preventDefault();
   event.submitter?.setAttribute("disabled", "");
   try {
@@ -138,9 +138,8 @@ document.addEventListener("submit", async (event) => {
     const isRefused = answer.type !== "opaqueredirect" && !answer.ok;
     if (isRefused) return showRefusal(await answer.text());
     form.reset();
-    for (const box of document.querySelectorAll(`input[form="${CSS.escape(form.id)}"]`)) {
-      if (box.type === "checkbox") box.checked = false;
-      else box.value = "";
+    for (const box of document.querySelectorAll(`input[form="${CSS.escape(form.id)}"], [data-pick-page]`)) {
+      box.checked = false;
     }
   } finally {
     event.submitter?.removeAttribute("disabled");
