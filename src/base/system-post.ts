@@ -1,6 +1,8 @@
 /** A POST of which only the status of the answer counts. */
+
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { trustSystemStore } from "./trust.ts";
 
 export interface PostAnswer {
   readonly status: number;
@@ -18,7 +20,9 @@ export function postByHttp(
   signal: AbortSignal,
 ): Promise<PostAnswer> {
   return new Promise((resolve, reject) => {
-    const request = url.protocol === "https:" ? requestHttps : requestHttp;
+    const isSecure = url.protocol === "https:";
+    if (isSecure) trustSystemStore();
+    const request = isSecure ? requestHttps : requestHttp;
     const call = request(url, { method: "POST", headers, agent: false, signal }, (answer) => {
       resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"] });
       // The rest of the answer is of no interest.

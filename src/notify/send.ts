@@ -1,9 +1,9 @@
 /** Sends one message: a mail through an SMTP server, or a signed POST to a webhook. */
+
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { hostname } from "node:os";
-import { getCACertificates } from "node:tls";
 import type { SMTPTransportOptions } from "nodemailer";
 import type { Clock } from "../base/clock.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
@@ -11,6 +11,7 @@ import { Fault, messageOf } from "../base/faults.ts";
 import { printable } from "../base/phrases.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { postSigned } from "../base/signed-post.ts";
+import { authoritiesWith } from "../base/trust.ts";
 import type { MailChannel, WebhookChannel } from "../model/notify.ts";
 import type { Message } from "./message.ts";
 
@@ -124,7 +125,7 @@ function optionsFor(
     secure: tls === "implicit",
     requireTLS: tls === "required",
     ignoreTLS: tls === "none",
-    tls: ca === undefined ? {} : { ca: [...getCACertificates("default"), ca] },
+    tls: tls === "none" ? {} : authoritiesWith(ca),
     // Without `forceAuth`, a server that offers no login would get the mail anyway.
     ...(user === undefined || pass === undefined
       ? {}

@@ -1,8 +1,10 @@
 /** Connections to the Redis that holds the queue, and checks of its version and settings. */
-import { type ConnectionOptions, rootCertificates } from "node:tls";
+
+import type { ConnectionOptions } from "node:tls";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { unlessStopped } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
+import { authoritiesWith } from "../base/trust.ts";
 import { faultOfRedis, isReadOnly } from "./bullmq-errors.ts";
 
 export interface RedisSettings {
@@ -140,7 +142,7 @@ function credentials({ url, username, password }: RedisSettings): { username?: s
 
 function security({ url, ca }: RedisSettings): { tls?: ConnectionOptions } {
   if (url?.protocol !== "rediss:") return {};
-  return { tls: ca === undefined ? {} : { ca: [...rootCertificates, ca] } };
+  return { tls: authoritiesWith(ca) };
 }
 
 function databaseOf(url: URL | undefined): number {

@@ -1,6 +1,7 @@
 /** The connections to a service: their pool, certificates and proxy. */
-import { getCACertificates } from "node:tls";
+
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import { authoritiesWith } from "../base/trust.ts";
 import { joinedConnector } from "./joined-socket.ts";
 
 /** The proxy for each scheme of the service's address, and the hosts to reach without one; empty for none. */
@@ -29,7 +30,7 @@ export interface ConnectionOptions {
  */
 export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispatcher {
   const tls = {
-    ...(options.ca === undefined ? {} : { ca: [...getCACertificates("default"), options.ca] }),
+    ...(baseUrl.protocol === "https:" ? authoritiesWith(options.ca) : {}),
     ...(options.cert === undefined ? {} : { cert: options.cert }),
     ...(options.key === undefined ? {} : { key: options.key }),
   };

@@ -19,7 +19,7 @@ import {
 } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { listen, openWitness } from "../support/servers.ts";
-import { openTestSimulator, SIGNAL } from "../support/service.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD, redisSettings } from "../support/settings.ts";
 import { SERVER, FOLDER as TLS_FOLDER } from "../support/tls.ts";
 
@@ -367,6 +367,19 @@ describe("the service", () => {
     const { findings, outcome } = await examine(trusted.config);
     expect(outcome).toBe("fine");
     expect(find(findings, "service", "reach").detail).toContain("its certificate is trusted");
+  });
+
+  test("whose authority is in the system's store is trusted without a word in the configuration", async () => {
+    const { clientId, url } = await openTestSimulator(
+      { transfers: [transferPlan({ trackingId: "t1" })] },
+      { tls: SERVER },
+    );
+    const { config } = await install(undefined, { service: { baseUrl: url, clientId } });
+    const once = ["once", "--config", config];
+    expect((await runProgram(once)).exitCode).toBe(4);
+    const env = { SSL_CERT_FILE: join(TLS_FOLDER, "ca.crt") };
+    const { exitCode, stderr } = await runProgram(once, { env });
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
   });
 
   test("that knows the client id of one mailbox fails for the other, with advice", async () => {
