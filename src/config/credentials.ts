@@ -1,5 +1,6 @@
 /** Secrets, certificates and private keys in the configuration. Each is read once at load, to report problems early. */
 
+import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { Fault } from "../base/faults.ts";
@@ -137,11 +138,30 @@ export async function readPemFiles(
     draft.problems.add(key.path, "needs its certificate too: set cert");
   }
   if (key !== undefined) await warnOfReaders(draft.resolvePath(key.path, key.value), key.path, draft);
-  return { ca: await readPem(ca, draft), cert: await readPem(cert, draft), key: await readPem(key, draft) };
+  return {
+    ca: await readCertificates(ca, draft),
+    cert: await readCertificates(cert, draft),
+    key: await readPem(key, draft),
+  };
 }
 
-/** A PEM text; problems go to the draft. */
-export async function readPem(given: Given<string> | undefined, draft: Draft): Promise<string | undefined> {
+/** A PEM text that begins with a certificate; problems go to the draft. */
+export async function readCertificates(
+  given: Given<string> | undefined,
+  draft: Draft,
+): Promise<string | undefined> {
+  const text = await readPem(given, draft);
+  if (given === undefined || text === undefined) return text;
+  try {
+    return new X509Certificate(text).fingerprint256 && text;
+  } catch {
+    // The parser's own words help nobody.
+    draft.problems.add(given.path, `${draft.resolvePath(given.path, given.value)} holds no certificate`);
+    return undefined;
+  }
+}
+
+async function readPem(given: Given<string> | undefined, draft: Draft): Promise<string | undefined> {
   if (given === undefined) return undefined;
   const file = draft.resolvePath(given.path, given.value);
   try {

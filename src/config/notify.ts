@@ -9,7 +9,7 @@ import {
   type NoticeKind,
   type WebhookChannel,
 } from "../model/notify.ts";
-import { readPem, readSecretKey, SECRET } from "./credentials.ts";
+import { readCertificates, readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
@@ -210,7 +210,7 @@ async function readMailChannel(
   };
   const [user, password] = [await secret("user"), await secret("password")];
   const pem = raw.ca === undefined ? undefined : { value: raw.ca, path: [...path, "ca"] };
-  const ca = await readPem(pem, draft);
+  const ca = await readCertificates(pem, draft);
   const to = raw.to?.filter((address) => address !== undefined) ?? [];
   if (server === undefined || from === undefined || to.length === 0) return undefined;
   const tls = readTls(raw.tls, server, [...path, "tls"], draft);

@@ -1,5 +1,5 @@
 /** `queue`, `redis` and `role`: an embedded queue for one process, or a queue on Redis that several processes share. */
-import { readPem, readSecretKey, SECRET } from "./credentials.ts";
+import { readCertificates, readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, formatPath, showValue } from "./draft.ts";
 import { QUEUE, type RedisAddress, readAddress } from "./redis-address.ts";
 import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
@@ -104,7 +104,10 @@ export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["
   const settings = {
     username: redis.username ?? address?.username,
     password: (await secret("password")) ?? passwordInUrl,
-    ca: await readPem(redis.ca === undefined ? undefined : { value: redis.ca, path: ["redis", "ca"] }, draft),
+    ca: await readCertificates(
+      redis.ca === undefined ? undefined : { value: redis.ca, path: ["redis", "ca"] },
+      draft,
+    ),
     sentinels: readNodes("sentinels", redis, draft),
     sentinelName: redis.sentinelName ?? KEYS.sentinelName.default,
     sentinelPassword: await secret("sentinelPassword"),

@@ -6,6 +6,7 @@ import { loadSettings } from "../../../src/config/load.ts";
 import { SCHEMA } from "../../../src/config/schema.ts";
 import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
 import { makeFolder } from "../../support/program.ts";
+import { CA } from "../../support/tls.ts";
 import { CLIENT_ID, writeConfig } from "./stage.ts";
 
 const CONFIG_FOLDER = resolve(import.meta.dirname, "../../../config");
@@ -52,10 +53,10 @@ describe("the example", () => {
         "secret_notify-secret": "p",
         "secret_console-token": "0123456789abcdef",
         "secret_console-anna": "fedcba9876543210",
-        "ca.pem": "-----BEGIN CERTIFICATE-----",
-        "redis-ca.pem": "-----BEGIN CERTIFICATE-----",
-        "mail-ca.pem": "-----BEGIN CERTIFICATE-----",
-        "client.pem": "-----BEGIN CERTIFICATE-----",
+        "ca.pem": CA,
+        "redis-ca.pem": CA,
+        "mail-ca.pem": CA,
+        "client.pem": CA,
         "client.key": "-----BEGIN PRIVATE KEY-----",
       };
       for (const [name, content] of Object.entries(files)) {

@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import { readRulePassword } from "../../support/rule-passwords.ts";
+import { FOLDER as TLS_FOLDER } from "../../support/tls.ts";
 import { CLIENT_ID, load, NOWHERE, problemsOf, writeConfig } from "./stage.ts";
 
 /** A complete configuration with replaceable parts. */
@@ -250,6 +252,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
       "service.proxy: must be the address of a proxy such as http://",
     ],
     ["{ baseUrl: 'https://x', ca: /no/such }", "service.ca: /no/such cannot be read (ENOENT)"],
+    [`{ baseUrl: 'https://x', ca: ${join(TLS_FOLDER, "server.key")} }`, "server.key holds no certificate"],
     ["{ baseUrl: 'https://x', ca: inlet.yaml }", "is not a PEM file: it has no line -----BEGIN …-----"],
     [
       "{ baseUrl: 'https://x', acceptLanguage: \"a\\nb\" }",

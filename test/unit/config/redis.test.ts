@@ -8,6 +8,7 @@ import { loadService, loadSettings } from "../../../src/config/load.ts";
 import type { RedisQueueSettings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
+import { CA } from "../../support/tls.ts";
 import { load, NOWHERE, problemsOf, SMALLEST, writeConfig } from "./stage.ts";
 
 const ALLOWED = "embedded, or the address of a Redis such as redis://redis.example.com:6379/0";
@@ -90,8 +91,7 @@ describe("a queue on Redis", () => {
 
   test("reads the group redis", async () => {
     const folder = await makeFolder();
-    const pem = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n";
-    await writeFile(join(folder, "ca.pem"), pem);
+    await writeFile(join(folder, "ca.pem"), CA);
     await writeFile(join(folder, "password"), "hunter2\n", { mode: 0o600 });
     const settings = await queueOf(`
 queue: rediss:///3
@@ -110,7 +110,7 @@ redis:
     expect([await reveal(password), await reveal(sentinelPassword)]).toEqual(["hunter2", "hunter3"]);
     expect(rest).toEqual({
       username: "anna",
-      ca: pem,
+      ca: CA,
       sentinels: ["s1.example.com:26379", "[::1]:26380"],
       sentinelName: "main",
       cluster: [],
@@ -122,9 +122,9 @@ redis:
 
   test("resolves ca from the folder of the file", async () => {
     const path = await writeConfig(config("queue: rediss://h\nredis: { ca: ca.pem }"));
-    await writeFile(join(path, "../ca.pem"), "-----BEGIN CERTIFICATE-----");
+    await writeFile(join(path, "../ca.pem"), CA);
     const { queue } = await loadSettings({ path, env: {} });
-    expect(queue).toMatchObject({ ca: "-----BEGIN CERTIFICATE-----" });
+    expect(queue).toMatchObject({ ca: CA });
   });
 
   test("prefers the user and password of redis to those of its address", async () => {
@@ -174,7 +174,7 @@ describe("the environment", () => {
 
   test("can set every key instead of the file", async () => {
     const folder = await makeFolder();
-    await writeFile(join(folder, "ca.pem"), "-----BEGIN CERTIFICATE-----");
+    await writeFile(join(folder, "ca.pem"), CA);
     const path = await writeConfig(config("queue: redis://file\nredis: { prefix: file, lock: 5s }"));
     const env = { ...FULL, INLET_REDIS__CA: "ca.pem" };
     const { queue, warnings } = await loadSettings({ path, env, cwd: folder });
@@ -183,7 +183,7 @@ describe("the environment", () => {
     expect([await reveal(password), await reveal(sentinelPassword)]).toEqual(["hunter2", "hunter3"]);
     expect(rest).toEqual({
       username: "bert",
-      ca: "-----BEGIN CERTIFICATE-----",
+      ca: CA,
       sentinels: ["s1:26379", "s2:26379"],
       sentinelName: "main",
       cluster: [],
@@ -409,7 +409,7 @@ describe("a warning is given", () => {
 
   test("for ca without TLS", async () => {
     const file = join(await makeFolder(), "ca.pem");
-    await writeFile(file, "-----BEGIN CERTIFICATE-----");
+    await writeFile(file, CA);
     expect(await warningsOf(`queue: rediss://h\nredis: { ca: ${file} }`)).toEqual([]);
     expect(await warningsOf(`queue: redis://h\nredis: { ca: ${file} }`)).toEqual([
       "redis.ca: not used, because queue uses redis:// without TLS, not rediss://.",

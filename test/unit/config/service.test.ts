@@ -6,6 +6,7 @@ import { loadService, type ServiceOptions } from "../../../src/config/load.ts";
 import type { ServiceSettings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
+import { CA } from "../../support/tls.ts";
 import { CLIENT_ID, faultMessage, NOWHERE, writeConfig } from "./stage.ts";
 
 const BASE = { INLET_SERVICE__BASEURL: "https://transfer.example.com/base" };
@@ -60,9 +61,9 @@ describe("the service in the environment", () => {
 
   test("may name files with certificates, and never shows the key", async () => {
     const folder = await makeFolder();
-    const pem = (kind: string) => `-----BEGIN ${kind}-----\nhunter2\n-----END ${kind}-----\n`;
-    await writeFile(join(folder, "cert.pem"), pem("CERTIFICATE"));
-    await writeFile(join(folder, "key.pem"), pem("PRIVATE KEY"), { mode: 0o600 });
+    const key = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n";
+    await writeFile(join(folder, "cert.pem"), CA);
+    await writeFile(join(folder, "key.pem"), key, { mode: 0o600 });
     const env = {
       ...BASE,
       INLET_SERVICE__CA: "cert.pem",
@@ -70,8 +71,8 @@ describe("the service in the environment", () => {
       INLET_SERVICE__KEY: "key.pem",
     };
     const settings = await load({ env, cwd: folder });
-    expect(settings).toMatchObject({ ca: pem("CERTIFICATE"), key: pem("PRIVATE KEY") });
-    expect({ ...settings }.key).toBe(pem("PRIVATE KEY"));
+    expect(settings).toMatchObject({ ca: CA, key });
+    expect({ ...settings }.key).toBe(key);
     for (const shown of [JSON.stringify({ settings }), inspect({ settings }, { depth: 9 })]) {
       expect(shown).toContain("[secret]");
       expect(shown).not.toContain("PRIVATE KEY");
