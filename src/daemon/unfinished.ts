@@ -43,7 +43,9 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
       noteUnfinished(records, mailboxes);
       if (!isWhole) return;
       const isActive = (name: string) => mailboxes.get(mailboxIdOf(name))?.mailbox.paused === false;
-      const wanted = records.filter(({ mailbox }) => isActive(mailbox));
+      // Another process may have found room, and another reason to wait.
+      const waitsOtherwise = ({ state, reason }: TransferRecord) => state === "waiting" && reason !== "disk";
+      const wanted = records.filter((record) => isActive(record.mailbox) && !waitsOtherwise(record));
       const names = new Set(wanted.map((record) => ledger.nameOf(record)));
       for (const key of waiting) if (!names.has(key) && !isActive(key)) clearDiskWait(tools, key);
     },

@@ -220,8 +220,8 @@ class FolderLifecycle {
     const delivered = this.#delivered;
     const { id, folder, inbox: own } = this.#opened.delivery;
     const isPickedUp = this.#entry.pickedUpAt !== undefined;
-    if (!isPickedUp && !isGone) {
-      // Otherwise a folder that is gone after a crash would count as picked up.
+    if (!isGone) {
+      // Otherwise a folder that is gone after a crash would count as picked up, and what was moved aside would stay.
       this.#entry = { ...this.#entry, isRemoving: true };
       await this.#save();
     }

@@ -135,7 +135,11 @@ function checkDeliveries(world: World, known: ReadonlyMap<string, TransferRecord
     const record = known.get(delivery.name);
     if (record === undefined) observer.violate(`the delivery of ${delivery.trackingId} is forgotten`);
     const isOpen = record?.state === "delivering" && record.round === delivery.round;
-    if (!isOpen) checkHandoff(world, delivery);
+    if (isOpen) continue;
+    checkHandoff(world, delivery);
+    const isBlocked = observer.foreign.size > 0;
+    if (!delivery.hasAppeared && !isBlocked)
+      observer.violate(`I7: ${delivery.trackingId} is delivered, and was never in the inbox`);
   }
 }
 

@@ -26,6 +26,8 @@ export interface Delivered {
   readonly sites: readonly Site[];
   /** Where its parts appeared. */
   readonly paths: string[];
+  /** One of its parts was in the inbox at some time. */
+  hasAppeared: boolean;
   programs: string[];
   calls: number;
 }
@@ -239,6 +241,7 @@ export class Observer {
       record,
       sites,
       paths: [],
+      hasAppeared: false,
       programs: [],
       calls: 0,
     });
@@ -274,6 +277,7 @@ export class Observer {
     if (delivery.paths.includes(to)) this.violate(`I2: ${to} appears a second time`);
     if (entry.kind === "file" && !isSynced(entry)) this.violate(`I1: ${to} appears, and is not synced`);
     delivery.paths.push(to);
+    delivery.hasAppeared = true;
     if (!this.#isRecordDurable(name, Number(round)))
       this.violate(`I2: ${to} appears before its record is durable`);
   }

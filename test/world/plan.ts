@@ -145,7 +145,9 @@ export function makePlan(seed: number): Plan {
     const what = makeHappening(random, current, transfers.length, taste);
     const next = "site" in what ? what.site : "inSite" in what ? what.inSite : undefined;
     if (next !== undefined) current = next;
-    happenings.push({ atMs, what });
+    // A failing folder waits for the next step in it, of which there are most in the beginning.
+    const isEarly = atMs % 2 === 0 && what.kind.endsWith("-fails");
+    happenings.push({ atMs: isEarly ? Math.floor(atMs / 8) : atMs, what });
   }
   return { seed, site, transfers, happenings: happenings.toSorted((a, b) => a.atMs - b.atMs) };
 }
@@ -205,6 +207,9 @@ function makeTaste(random: Random): Taste {
   };
 }
 
+/** Of those below, the ones whose syncs decide something. */
+const SYNCED = ["ledger", "staging", "ledger", "outbox"];
+
 /** Folders of ours, each with steps that are few and matter. */
 const FOLDERS = [
   "outbox",
@@ -242,7 +247,7 @@ function makeHappening(random: Random, site: Site, transfers: number, taste: Tas
         inFolder === undefined ? { afterSteps, inFolder } : { afterSteps: random.int(6), inFolder };
       const changed = random.chance(0.4) ? change() : undefined;
       // What follows a delivery often changes while its record is made.
-      const inSite = changed && inFolder === "outbox" && downMs % 2 === 0 ? toggleCommand(site) : changed;
+      const inSite = inFolder === "outbox" && downMs % 2 === 0 ? toggleCommand(site) : changed;
       return { kind, ...where, isPowerCut, downMs, ...(inSite === undefined ? {} : { inSite }) };
     }
     case "stop":
@@ -252,10 +257,8 @@ function makeHappening(random: Random, site: Site, transfers: number, taste: Tas
     case "second":
       return { kind, ms };
     case "sync-fails":
-    case "disk-fails": {
-      const inFolder = afterSteps % 2 === 0 ? FOLDERS[(afterSteps / 2) % FOLDERS.length] : undefined;
-      return { kind, afterSteps, times: 1 + random.int(3), inFolder };
-    }
+    case "disk-fails":
+      return { kind, afterSteps, times: 1 + random.int(3), inFolder: failingFolder(kind, afterSteps) };
     case "disk-full":
       return { kind, ms };
     case "service":
@@ -439,4 +442,10 @@ export function formatSite(site: Site): string {
       { webhook: { url: "https://hooks.example/notify", secret: "Hook-1" }, gather: "5s", every: "1m" },
     ],
   });
+}
+
+/** Any folder for half of the numbers. */
+function failingFolder(kind: "sync-fails" | "disk-fails", number: number): string | undefined {
+  const folders = kind === "sync-fails" ? SYNCED : FOLDERS;
+  return number % 2 === 0 ? folders[(number / 2) % folders.length] : undefined;
 }

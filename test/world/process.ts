@@ -49,6 +49,8 @@ export class Process implements Owner, Machine {
   stepsToLive = Number.POSITIVE_INFINITY;
   /** Counts only steps in this folder of ours. */
   killsIn: string | undefined;
+  /** Counts also steps that change nothing. */
+  killsAtReads = true;
   onKilled: () => void = () => {};
   /** It is frozen for `freezeMs` after this many more steps. */
   stepsToFreeze = Number.POSITIVE_INFINITY;
@@ -164,7 +166,9 @@ export class Process implements Owner, Machine {
     const step = { ...rest, path: this.#ground.disk.nameOf(path) };
     this.steps++;
     if (this.isDead) return new Promise(() => {});
-    if (this.killsIn === undefined || step.path.includes(`/${this.killsIn}/`)) this.stepsToLive--;
+    const isCounted = this.killsAtReads || step.type !== "read";
+    if (this.killsIn === undefined || (isCounted && step.path.includes(`/${this.killsIn}/`)))
+      this.stepsToLive--;
     if (this.stepsToLive < 0) {
       this.#ground.schedule.after(0, () => this.kill());
       return new Promise(() => {});

@@ -479,6 +479,7 @@ export class World implements Ground {
   ): void {
     process.stepsToLive = afterSteps;
     process.killsIn = inFolder;
+    process.killsAtReads = downMs % 2 !== 0;
     process.onKilled = () => {
       process.onKilled = () => {};
       this.note(isPowerCut ? "the power is cut" : `${process.name} is killed`);
