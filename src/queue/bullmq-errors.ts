@@ -9,6 +9,8 @@ interface Refusal {
 }
 
 const ODD_VALUE = "a key holds a value that is not Inlet's";
+/** Scripts do not say which command. */
+const UNNAMED_COMMAND = "its user may not do all that Inlet needs";
 const ODD_ADVICE = "Inlet removes such values; keep other programs away from the keys of redis.prefix.";
 
 /** The first match counts: errors of a script also hold the error of its command. */
@@ -45,7 +47,7 @@ const REFUSALS: readonly Refusal[] = [
   },
   {
     pattern: /\bNOPERM\b|user executing the script can't/,
-    cause: "its user may not do all that Inlet needs",
+    cause: UNNAMED_COMMAND,
     advice: "Give the user the missing permission (ACL SETUSER); the daemon then continues by itself.",
   },
   {
@@ -81,6 +83,11 @@ export function oddKey(address: string, key: string): Fault {
 /** Whether a value in Redis may be the cause. */
 export function isOddValue(fault: Fault | undefined): boolean {
   return fault?.message.includes(ODD_VALUE) === true;
+}
+
+/** Whether a command is not permitted, and the fault does not say which. */
+export function isUnnamedCommand({ message }: Fault): boolean {
+  return message.includes(UNNAMED_COMMAND);
 }
 
 export function isReadOnly(error: Error): boolean {

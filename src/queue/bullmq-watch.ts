@@ -9,7 +9,14 @@ import { unlessStopped } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import { describeAddress, type RedisClient, type RedisSettings, untilReady } from "./bullmq-connection.ts";
-import { faultOfRedis, isOddValue, isReadOnly, oddKey, unreachable } from "./bullmq-errors.ts";
+import {
+  faultOfRedis,
+  isOddValue,
+  isReadOnly,
+  isUnnamedCommand,
+  oddKey,
+  unreachable,
+} from "./bullmq-errors.ts";
 
 export interface WatchOptions {
   readonly redis: RedisSettings;
@@ -185,7 +192,10 @@ export class RedisWatch {
     if (fault !== undefined) return this.#show(fault);
     const { fault: reported, atMs = 0 } = this.#reported ?? {};
     const isRecent = performance.now() - atMs < QUIET_MS;
-    if (reported !== undefined && isRecent) return this.#show(reported);
+    if (reported !== undefined && isRecent) {
+      // An earlier check has named the command.
+      return this.#show(isUnnamedCommand(reported) ? (this.#fault ?? reported) : reported);
+    }
     this.#reported = undefined;
     this.#fault = undefined;
     this.#options.outage.clear(KEY);
