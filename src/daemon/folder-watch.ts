@@ -3,11 +3,12 @@
  * aborts, so that the daemon closes its parts. One trouble stands for everything that fails for this cause.
  */
 import { Coalesced } from "../base/concurrency.ts";
+import { whenAborted } from "../base/deadline.ts";
 import { asFault, type Fault, isOfDisk, systemCode } from "../base/faults.ts";
 import { closeDisks } from "../base/machine.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Scope } from "../base/scope.ts";
-import { clearInterval, monotonicMs, pause, setInterval } from "../base/timers.ts";
+import { clearInterval, monotonicMs, pause, setInterval, timeLimit } from "../base/timers.ts";
 import { inboxesOf } from "../config/settings.ts";
 import { demandInbox, demandSame, demandWritable, type KnownFolders } from "../inbox/needed-folders.ts";
 import type { DaemonEvent, Emit } from "../model/events.ts";
@@ -62,11 +63,17 @@ export class FolderWatch {
     return (event) => {
       if (held.length === 0 && !mayBeOfDisk(event)) return emit(event);
       if (held.push(event) > 1) return;
-      // A disk that does not answer must not keep events back.
-      void Promise.race([this.#looks.run(), pause(MAX_HELD_MS)]).then(() => {
+      void this.#lookInTime().then(() => {
         for (const each of held.splice(0)) if (!this.#standsFor(each)) emit(each);
       });
     };
+  }
+
+  /** Looks, but does not wait long: a disk that does not answer must not keep events back. */
+  async #lookInTime(): Promise<void> {
+    const { signal, clear } = timeLimit(MAX_HELD_MS);
+    await Promise.race([this.#looks.run(), whenAborted(signal)]);
+    clear();
   }
 
   /** Never throws. */

@@ -45,14 +45,19 @@ async function demandId(path: string, { id }: KnownFolders, explain: () => Promi
   if ((await readWord(path)) !== id) throw fault;
 }
 
-/** Throws if no file can be created in the work folder or the state folder. */
+/** Room for the records of a delivery. A disk with less is full: some of them would be written, and others not. */
+const NEEDED_BYTES = 32 * 1024;
+
+/** Throws if no file of a few blocks can be written in the work folder or the state folder. */
 export async function demandWritable({ temporary, state }: KnownFolders): Promise<void> {
   for (const folder of [temporary, state]) {
     const path = join(folder, temporaryName());
     try {
-      await writeFile(path, "", { flag: "wx", mode: 0o600 });
+      await writeFile(path, Buffer.alloc(NEEDED_BYTES), { flag: "wx", mode: 0o600 });
       await rm(path, { force: true });
     } catch (error) {
+      // A full disk leaves a part of the file. If the disk refuses the removal too, the next start removes it.
+      await rm(path, { force: true }).catch(() => {});
       throw faultOfDisk(error, folder);
     }
   }

@@ -40,6 +40,7 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     await expect.poll(() => disk.stagedBytes()).toBeGreaterThan(100_000);
     disk.fill(kind);
     await expect.poll(() => daemon.alarms()).toHaveLength(1);
+    if (kind === "bytes") await expect.poll(() => daemon.logged("waiting")).toContain("t1");
     const { info } = simulator.totals();
     await someTries();
     // No requests while there is no space.
