@@ -178,7 +178,8 @@ export function describeState(transfer: Pick<TransferStatus, "state" | "reason" 
   if (reason === "not-picked-up") return "delivered, but not picked up";
   if (state === "gone") return "gone before it was delivered";
   if (reason === "locked") return "locked by the service";
-  if (reason === "disk") return "waits for free disk space";
+  if (reason === "disk")
+    return state === "delivering" ? "cannot be moved into the inbox" : "waits for free disk space";
   if (reason === HELD) return "held, until you release it";
   if (reason === "large") return "waits for another large transfer to finish";
   if (reason === "slow") return "slow; paused to let others go first";

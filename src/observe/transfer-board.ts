@@ -20,11 +20,15 @@ const STUCK_MS = 7 * 60_000;
 /** Sorts after every time in ISO 8601. */
 const NO_TIME = "9";
 
+const NOTHING = { reason: undefined, message: undefined };
+
 const WORKED_ON: ReadonlySet<State> = new Set<State>(["downloading", "checking", "delivering"]);
 
 interface Entry {
   readonly state: State;
   readonly needsPerson: boolean;
+  /** Why it waits. It stays in force while an attempt does what a person may have to do. */
+  readonly why: Pick<TransferRecord, "reason" | "message">;
   readonly since: string | undefined;
   readonly expires: string | undefined;
   readonly keptMs: number;
@@ -66,13 +70,14 @@ export class TransferBoard {
     }
     const before = this.#entries.get(key);
     if (before?.record !== undefined) this.#count(before.state, -1);
-    const { state, reason, expires, at } = record;
+    const { state, reason, message, expires, at } = record;
     const isKept = isEnded(state) ? this.#ended < MAX_ENDED : this.#open < MAX_KEPT;
     const isWorkedOn = isOurs && WORKED_ON.has(state);
+    const isTriedAgain = isWorkedOn && before?.needsPerson === true;
     this.#entries.set(key, {
       state,
-      needsPerson:
-        record.needsPerson === true || reason === "password" || (isWorkedOn && before?.needsPerson === true),
+      needsPerson: record.needsPerson === true || reason === "password" || isTriedAgain,
+      why: isTriedAgain ? before.why : { reason, message },
       since: at[state],
       // The service is not needed for complete content.
       expires: state === "gone" || record.complete !== undefined ? undefined : expires,
@@ -97,7 +102,7 @@ export class TransferBoard {
     const key = keyOf(record);
     const entry = this.#entries.get(key);
     entry?.meter?.note(doneBytes, totalBytes, this.#clock.now());
-    if (entry?.needsPerson) this.#entries.set(key, { ...entry, needsPerson: false });
+    if (entry?.needsPerson) this.#entries.set(key, { ...entry, needsPerson: false, why: NOTHING });
   }
 
   /** Those whose records are kept, the first to expire first. */
@@ -184,7 +189,8 @@ function isExpiring({ state, needsPerson, expires, meter }: Entry, nowMs: number
 }
 
 function describe(entry: Entry, record: TransferRecord, nowMs: number): TransferStatus {
-  const { mailbox, trackingId, sender, state, reason, message, password, until, round } = record;
+  const { mailbox, trackingId, sender, state, password, until, round } = record;
+  const { reason, message } = entry.why;
   const { subject, files, bytes } = record;
   return {
     mailbox,
