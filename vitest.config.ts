@@ -34,7 +34,7 @@ class LongestFirst extends BaseSequencer {
 const REDIS = "flows on redis";
 /** Small files that take more than a minute. */
 const LONG =
-  /\/(consumer-attacks|crash-inbox|failing-disk|power-loss|upload-transfer|walks|worlds)\.test\.ts$/;
+  /\/(consumer-attacks|crash-inbox|failing-disk|power-loss|stops|upload-transfer|walks|worlds)\.test\.ts$/;
 
 export default defineConfig({
   test: {

@@ -3,7 +3,6 @@
  * I7 nothing silent: of a Redis that answers, but does not work, the status says why, and the work continues without a
  * restart.
  */
-import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
@@ -13,9 +12,6 @@ import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.
 import { startCluster, startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
-
-/** Longer than the quiet time after which a trouble may end. */
-const HOLD_MS = 14_000;
 
 interface Cause {
   readonly cause: string;
@@ -64,23 +60,6 @@ const CAUSES: readonly Cause[] = [
   },
   { cause: "killed", words: "ECONNREFUSED", begin: (redis) => redis.kill(), lift: (redis) => redis.start() },
 ];
-
-test.each(CAUSES)("a Redis that is $cause while a daemon runs", async ({ begin, lift, words }) => {
-  const redis = await startRedis();
-  const { simulator, settings } = await setUp(redis, "t1");
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  await begin(redis);
-  for (let at = 0; at < 10; at++) simulator.addTransfer(transferPlan({ trackingId: `later${at}` }));
-  await expect.poll(() => queueTrouble(daemon)).toContain(words);
-  await setTimeout(HOLD_MS);
-  expect(await queueTrouble(daemon)).toContain(words);
-  expect(daemon.reports).not.toContain("queue back");
-  await lift(redis);
-  await expectRecovery(daemon, 11);
-  simulator.addTransfer(transferPlan({ trackingId: "last" }));
-  await expectRecovery(daemon, 12);
-});
 
 test.each(CAUSES)("a Redis that is $cause when a daemon starts", async ({ begin, lift, words }) => {
   const redis = await startRedis();

@@ -2,13 +2,10 @@
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
-import { makeFolder, runProgram } from "../support/program.ts";
+import { runProgram } from "../support/program.ts";
 import { startCluster, startRedis, startSentinel } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, plainSecret, redisQueue, settingsIn } from "../support/settings.ts";
 import { CA, FOLDER as TLS } from "../support/tls.ts";
 
 const SECRET = "p@ss/w%rd#1";
@@ -62,30 +59,6 @@ describe("Sentinel", { tags: ["system"] }, () => {
     });
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
     expect((await master.client.keys("inlet:*")).length).toBeGreaterThan(0);
-  });
-
-  test("a failover during work: each transfer is delivered once", async () => {
-    const { port, master } = await startSentinel("orders", "secret");
-    const plans = Array.from({ length: 6 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
-    const simulator = await openTestSimulator({ transfers: plans });
-    simulator.addFault({ on: "file", times: "always", does: { kind: "drip", bytes: 1, pauseMs: 200 } });
-    const queue = {
-      ...redisQueue(master.url),
-      sentinels: [`127.0.0.1:${port}`],
-      sentinelName: "orders",
-      sentinelPassword: plainSecret("secret"),
-    };
-    const daemon = startDaemon(settingsIn(await makeFolder(), [mailboxSettings(simulator)], { queue }));
-    await expect.poll(() => daemon.stateOf("t0")).toBe("downloading");
-    await master.kill();
-    const delivered = () => daemon.changes.filter(({ state }) => state === "delivered");
-    await expect.poll(delivered).toHaveLength(plans.length);
-    simulator.addTransfer(transferPlan({ trackingId: "later" }));
-    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
-    expect(delivered()).toHaveLength(plans.length + 1);
-    const queueReports = () => new Set(daemon.reports.filter((line) => line.startsWith("queue")));
-    await expect.poll(queueReports).toEqual(new Set(["queue lost", "queue back"]));
-    expect(daemon.reports.filter((line) => line === "queue back")).toHaveLength(1);
   });
 });
 

@@ -57,7 +57,7 @@ export interface NotifiedGroup {
 }
 
 /** The groups of all calls, in order. */
-export function groupsOf({ calls }: Receiver): NotifiedGroup[] {
+export function groupsOf({ calls }: Pick<Receiver, "calls">): NotifiedGroup[] {
   return calls.flatMap(({ body }) => JSON.parse(body).notices as NotifiedGroup[]);
 }
 

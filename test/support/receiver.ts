@@ -8,31 +8,58 @@ interface Call {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly path: string;
+  /** Of the answer. */
+  readonly status: number;
 }
 
 export interface Receiver {
   readonly url: string;
   readonly calls: Call[];
+  /** Gives this answer from now on. */
+  answerWith(answer: Answer): void;
+  /** Refuses connections from now on. */
+  stop(): Promise<void>;
+  /** Accepts connections on the same port again. */
+  start(): Promise<void>;
 }
 
+type Answer = (response: ServerResponse) => void;
+
 /** Gives the answers in turn, then repeats the last one. */
-export async function openReceiver(...answers: ((response: ServerResponse) => void)[]): Promise<Receiver> {
+export async function openReceiver(...answers: Answer[]): Promise<Receiver> {
   const calls: Call[] = [];
+  let usual: Answer | undefined;
   const server = createServer(async (request, response) => {
     const body = await text(request);
-    const answer = answers[Math.min(calls.length, answers.length - 1)] ?? accept;
-    calls.push({ headers: request.headers, body, path: request.url ?? "" });
+    const answer = usual ?? answers[Math.min(calls.length, answers.length - 1)] ?? accept;
     answer(response);
+    calls.push({ headers: request.headers, body, path: request.url ?? "", status: response.statusCode });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
+  const listen = async (port: number) => {
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+  };
+  const stop = async () => {
+    if (!server.listening) return;
+    const closed = once(server, "close");
     server.close();
-  });
+    server.closeAllConnections();
+    await closed;
+  };
+  await listen(0);
+  onTestFinished(stop);
   const address = server.address();
-  const port = typeof address === "object" ? address?.port : undefined;
-  return { url: `http://127.0.0.1:${port}/hook?token=in-the-query`, calls };
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const { port } = address;
+  return {
+    url: `http://127.0.0.1:${port}/hook?token=in-the-query`,
+    calls,
+    answerWith(answer) {
+      usual = answer;
+    },
+    stop,
+    start: () => listen(port),
+  };
 }
 
 export function accept(response: ServerResponse): void {
