@@ -46,8 +46,8 @@ export async function postSigned(
       if (signal.aborted) throw new Fault("STOPPED");
       const detail = limit.signal.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error);
       throw new Fault(failure, { detail });
-    });
-  limit.clear();
+    })
+    .finally(limit.clear);
   if (status >= 200 && status < 300) return;
   const isRedirect = status >= 300 && status < 400;
   const detail = `it answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`;
