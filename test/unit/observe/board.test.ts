@@ -49,6 +49,21 @@ describe("the board", () => {
     expect(counts).toEqual({ discovered: 2, downloading: 1, waiting: 1, quarantined: 1 });
   });
 
+  test("names the cause of a transfer that needs a person also while it is tried again, until it has progressed", () => {
+    const { board } = openBoard();
+    const why = { reason: "retry", message: "A secret cannot be read." };
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ state: "waiting", needsPerson: true, ...why }),
+    });
+    const record = makeRecord({ state: "downloading" });
+    board.listener({ type: "transfer-changed", record });
+    expect(board.read().attention).toMatchObject([{ state: "downloading", ...why }]);
+    board.listener({ type: "transfer-progressed", record, doneBytes: 1, totalBytes: 2, receivedBytes: 1 });
+    expect(board.read().attention).toEqual([]);
+    expect(board.read().downloading).toMatchObject([{ reason: undefined, message: undefined }]);
+  });
+
   test("shows refused recipients of mails until a mail is accepted for all, and no other channel fails", () => {
     const { board } = openBoard();
     const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
