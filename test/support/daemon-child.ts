@@ -33,7 +33,7 @@ export interface ChildTask {
   /** With a console. */
   readonly http?: true;
   /** Notifications: to this address. */
-  readonly notify?: string;
+  readonly notify?: string | undefined;
   /** Notifications by mail, to these recipients. */
   readonly mail?: {
     readonly port: number;
