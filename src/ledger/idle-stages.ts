@@ -35,15 +35,17 @@ export class IdleStages {
   }
 
   /**
-   * Removes stages of open rounds that have no note: a power cut has taken it, and the service may no longer list the
-   * transfer. `notes`: the names of all transfers that have one.
+   * Removes stages of open rounds that have no note: a power cut has taken or emptied it, and the service may no longer
+   * list the transfer.
    */
-  async revokeOrphans(notes: ReadonlySet<string>): Promise<void> {
-    const staged = (await this.#disk.list(this.#paths.staging)).map(parseStaged);
-    const orphans = staged.filter((id) => id !== undefined && id.suffix === "" && !notes.has(id.name));
+  async revokeOrphans(hasNote: (name: string) => Promise<boolean>): Promise<void> {
+    const orphans: StageId[] = [];
+    for (const id of (await this.#disk.list(this.#paths.staging)).map(parseStaged)) {
+      if (id?.suffix === "" && !(await hasNote(id.name))) orphans.push(id);
+    }
     if (orphans.length === 0) return;
     const nowMs = await this.#readDiskClock();
-    for (const id of orphans as StageId[]) {
+    for (const id of orphans) {
       if ((await this.#rounds.readEnd(id.name, id.round)) !== undefined) continue;
       if (nowMs - (await this.#lastChange(id)) > ORPHANED_MS) await this.#rounds.revoke(id);
     }

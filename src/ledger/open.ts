@@ -316,7 +316,7 @@ class FileLedger implements Ledger {
       onFailed(this.#paths.inStaging(entry), error, end),
     );
     await this.#idle
-      .revokeOrphans(new Set(await this.#notes.names()))
+      .revokeOrphans(async (name) => (await this.#notes.read(name)) !== undefined)
       .catch((error: unknown) => onFailed(this.#paths.staging, error));
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {

@@ -145,9 +145,7 @@ export function makePlan(seed: number): Plan {
     const what = makeHappening(random, current, transfers.length, taste);
     const next = "site" in what ? what.site : "inSite" in what ? what.inSite : undefined;
     if (next !== undefined) current = next;
-    // A failing folder waits for the next step in it, of which there are most in the beginning.
-    const isEarly = atMs % 2 === 0 && what.kind.endsWith("-fails");
-    happenings.push({ atMs: isEarly ? Math.floor(atMs / 8) : atMs, what });
+    happenings.push({ atMs: isEarly(what, atMs) ? Math.floor(atMs / 8) : atMs, what });
   }
   return { seed, site, transfers, happenings: happenings.toSorted((a, b) => a.atMs - b.atMs) };
 }
@@ -442,6 +440,12 @@ export function formatSite(site: Site): string {
       { webhook: { url: "https://hooks.example/notify", secret: "Hook-1" }, gather: "5s", every: "1m" },
     ],
   });
+}
+
+/** Most transfers arrive in the beginning, and these meet them only if they are there before. */
+function isEarly(what: Happening, atMs: number): boolean {
+  if (what.kind === "kill") return what.inFolder !== undefined && what.downMs % 2 === 0;
+  return atMs % 2 === 0 && (what.kind === "check" || what.kind.endsWith("-fails"));
 }
 
 /** Any folder for half of the numbers. */
