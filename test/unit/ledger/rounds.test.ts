@@ -1,7 +1,7 @@
 /** Each step of a round by itself, on the system's disk and on the model that the interleavings are walked on. */
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
@@ -10,7 +10,7 @@ import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { nextRound } from "../../../src/model/record.ts";
 import { ModelDisk } from "../../support/model-disk.ts";
-import { T1 } from "../../support/model-ledger.ts";
+import { makeWorkFolder, T1 } from "../../support/model-ledger.ts";
 
 const NAME = nameOf(T1);
 const GONE: EndRecord = { ...T1, state: "gone", reason: "expired" };
@@ -213,6 +213,17 @@ describe.each([
     await file.close();
     await expect(rounds.current(NAME)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
   });
+});
+
+test("a revoked attempt stays revoked in a power cut of the file server, which does not end the attempt", async () => {
+  const { paths } = await openModelBench();
+  const disk = await makeWorkFolder();
+  const bench: Bench = { disk, paths, root: "/inbox", makeLink: async () => {} };
+  const stage = await stageOf(start(bench), bench);
+  const ticket = basename(paths.ticket({ name: NAME, round: 1, token: stage.token }));
+  expect(disk.powerCut().namesIn(paths.staging)).toContain(ticket);
+  await start(bench).revoke(stage);
+  expect(disk.powerCut().namesIn(paths.staging)).not.toContain(ticket);
 });
 
 function start({ disk, paths, root }: Bench): Rounds {
