@@ -18,7 +18,8 @@ export async function copyComplete(
   fileMode: number,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!stage.isNew) await clearStage(stage, () => false);
+  // Also a new one: content of another attempt may have been copied before, and not proven.
+  await clearStage(stage, () => false);
   for (const { name } of filesIn(contents)) {
     signal.throwIfAborted();
     const path = join(stage.folder, name);
