@@ -27,7 +27,7 @@ function scripts(begin: string, lift: string): Causes {
 
 /** To what is used now, which may grow meanwhile. */
 function shrink(option: string, used: string): string {
-  return `until mount -o remount,${option}=${used} store 2>&-; do :; done`;
+  return `for try in $(seq 100); do mount -o remount,${option}=${used} store 2>&- && exit; done; exit 1`;
 }
 
 /** Only deliveries to this inbox wait. */
@@ -131,7 +131,7 @@ const REDIS: readonly Way[] = [
   { because: "Redis is stopped", ...queue("QUEUE_UNREACHABLE", "no answer"), ...PAUSED },
   {
     because: "Redis is killed",
-    ...queue("QUEUE_UNREACHABLE", "ECONNREFUSED"),
+    ...queue("QUEUE_UNREACHABLE", "could not be reached"),
     begin: ({ redis }) => redis().kill(),
     lift: ({ redis }) => redis().start(),
   },

@@ -70,6 +70,8 @@ await runDaemon(task.redis === undefined ? settings : { ...settings, queue: queu
     notify: { retryMs: 50, blipMs: 0 },
   },
 });
+// The client of a cluster may leave a connection open after a node did not answer. The product ends its process too.
+if (task.queue?.cluster !== undefined) process.exit();
 
 function mailboxKeys({ mailbox, check, password }: ChildTask): Partial<MailboxSettings> {
   const checks = check === undefined ? {} : { check: checkWith(check) };

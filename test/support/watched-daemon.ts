@@ -1,5 +1,6 @@
 /** A daemon in its own process, whose log, status, readiness and metrics a test reads. */
 import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { Status } from "../../src/model/status.ts";
@@ -32,6 +33,9 @@ export interface Health {
   readonly queued: readonly string[];
 }
 
+/** For an answer of its console. */
+const ANSWER_MS = 60_000;
+
 export const FINE = { reports: [], ready: true, metrics: [], isPolled: true, overdue: [] } as const;
 
 export interface WatchedDaemon {
@@ -53,7 +57,9 @@ export function watchDaemon(child: ChildProcess): WatchedDaemon {
   let address: string | undefined;
   const get = async (path: string) => {
     address ??= parsed().find(({ msg }) => msg === "the console is open")?.address;
-    return address === undefined ? undefined : fetch(new URL(path, address));
+    return address === undefined
+      ? undefined
+      : fetch(new URL(path, address), { signal: AbortSignal.timeout(ANSWER_MS) });
   };
   const health = async () => {
     const answers = await Promise.all(["/api/status", "/readyz", "/metrics"].map(get));
@@ -82,9 +88,10 @@ export function watchDaemon(child: ChildProcess): WatchedDaemon {
       await expect.poll(health, { interval: 100 }).toMatchObject(FINE);
     },
     async stop() {
-      const ended = new Promise((resolve) => child.once("close", resolve));
+      const closed = once(child, "close");
       child.kill("SIGTERM");
-      expect(await ended).toBe(0);
+      await expect.poll(() => child.exitCode).toBe(0);
+      await closed;
     },
   };
 }
