@@ -46,7 +46,7 @@ async function demandId(path: string, { id }: KnownFolders, explain: () => Promi
 }
 
 /** Room for the records of a delivery. A disk with less is full: some of them would be written, and others not. */
-const NEEDED_BYTES = 32 * 1024;
+export const NEEDED_BYTES = 32 * 1024;
 
 /** Throws if no file of a few blocks can be written in the work folder or the state folder. */
 export async function demandWritable({ temporary, state }: KnownFolders): Promise<void> {

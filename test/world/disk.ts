@@ -6,8 +6,10 @@
  * is not durable may survive a power cut or not, independently of the others. After a failed sync its bytes may be on the
  * disk or not, and readers see them until they leave the cache. Later syncs succeed, and make later bytes durable.
  */
+
 import { constants } from "node:fs";
 import { basename, dirname } from "node:path";
+import { NEEDED_BYTES } from "../../src/inbox/needed-folders.ts";
 import type { Random } from "./random.ts";
 
 const { O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_WRONLY, O_RDWR, O_RDONLY, O_NOFOLLOW, O_DIRECTORY } = constants;
@@ -237,7 +239,7 @@ export class SimulatedDisk {
   write(entry: FileEntry, path: string, content: Uint8Array): void {
     this.#demandRoom(path);
     this.onChange({ type: "write", path, entry });
-    entry.bytes = Buffer.concat([entry.bytes, content]);
+    entry.bytes = isProbe(content) ? PROBE : Buffer.concat([entry.bytes, content]);
     this.#touch(entry);
   }
 
@@ -504,4 +506,11 @@ export function failure(code: string, path: string): NodeJS.ErrnoException {
     syscall: "simulated",
     path,
   });
+}
+
+/** What daemons write again and again, to see whether they can. All of it together would fill the memory. */
+const PROBE = Buffer.alloc(NEEDED_BYTES);
+
+function isProbe(content: Uint8Array): boolean {
+  return content.byteLength === NEEDED_BYTES && PROBE.equals(content);
 }
