@@ -21,6 +21,9 @@ const MIN_STEPS = 35;
 /** After these steps all names are durable. */
 const PROMISES = ["round ended", "content placed"];
 
+/** Of a sample of all steps: it is chance which of them have something to lose. */
+let lossy = 0;
+
 describe("I1 whole or nothing, I2 once: a power cut at any step leads to the same end as an undisturbed run", () => {
   test.each([
     ["by single files", "files", 3, {}],
@@ -39,13 +42,16 @@ describe("I1 whole or nothing, I2 once: a power cut at any step leads to the sam
       const [cuts, undisturbed] = divide((await Promise.all(lanes)).flat());
       expect(cuts.length * every).toBeGreaterThan(MIN_STEPS);
       expect(cuts.flatMap((aftermath) => findProblems(aftermath, undisturbed.end))).toEqual([]);
-      // Cuts without losses would prove nothing.
       const losses = cuts.filter(({ report, found }) => lostNames(report.names, found).length > 0);
-      expect(losses).not.toEqual([]);
+      lossy += losses.length;
       process.stdout.write(`power cuts, ${name}: ${cuts.length}, of which ${losses.length} lost something\n`);
     },
     600_000,
   );
+
+  test("some of these cuts have lost something: otherwise they would prove nothing", () => {
+    expect(lossy).toBeGreaterThan(0);
+  });
 });
 
 type Cut = Required<Aftermath>;
