@@ -73,7 +73,9 @@ function findProblems({ cut, report, found, end }: Cut, undisturbed: DiskState):
         describeContent(undisturbed, `inbox/${folder}/`),
       ),
   );
-  const promised = PROMISES.includes(report.step) ? lostNames(report.names, found) : [];
+  // The ticket of another transfer, which is being written, promises nothing.
+  const lost = lostNames(report.names, found).filter((name) => !name.includes(".ticket "));
+  const promised = PROMISES.includes(report.step) ? lost : [];
   const isStaged = (id: string) => found.names.some((name) => name.includes(`/staging/${id}.`));
   const empty = ledger.filter(
     ([id, it]) => it.state === "delivered" && !(`${it.folder}` in deliveries) && !isStaged(id),
