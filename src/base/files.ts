@@ -66,7 +66,7 @@ export function tryReadFile(path: string): Promise<string | undefined> {
 
 /** For descriptions: `undefined` also if we may not look at the file, or the disk does not answer. */
 export function lookAt(path: string): Promise<Stats | undefined> {
-  // Callers change nothing because of it.
+  // The caller then describes it as missing, or leaves it alone.
   return stat(path).catch(() => undefined);
 }
 

@@ -80,7 +80,7 @@ export class LocalAccess implements Access {
   }
 
   async select(filter: TransferFilter, act: TransferAct): Promise<TransferView[]> {
-    // The daemon reports damaged records, and doctor does.
+    // The daemon reports damaged records, and so does doctor.
     const actable = selectActable(await this.#tools(), filter, act, () => {}, this.#context.stop);
     return this.#format(await Array.fromAsync(actable));
   }

@@ -47,7 +47,7 @@ export class RemoteAccess implements Access {
   }
 
   async select(filter: TransferFilter, act: TransferAct): Promise<TransferView[]> {
-    // The daemon reports damaged records, and doctor does.
+    // The daemon reports damaged records, and so does doctor.
     return Array.fromAsync(this.#all({ ...filter, act }, () => {}));
   }
 

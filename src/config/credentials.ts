@@ -145,7 +145,7 @@ export async function readPemFiles(
   };
 }
 
-/** A PEM text that begins with a certificate; problems go to the draft. */
+/** A PEM text that holds a certificate; problems go to the draft. */
 export async function readCertificates(
   given: Given<string> | undefined,
   draft: Draft,
@@ -153,9 +153,10 @@ export async function readCertificates(
   const text = await readPem(given, draft);
   if (given === undefined || text === undefined) return text;
   try {
-    return new X509Certificate(text).fingerprint256 && text;
+    void new X509Certificate(text);
+    return text;
   } catch {
-    // The parser's own words help nobody.
+    // The parser's message does not name the file.
     draft.problems.add(given.path, `${draft.resolvePath(given.path, given.value)} holds no certificate`);
     return undefined;
   }

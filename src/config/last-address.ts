@@ -26,7 +26,7 @@ export async function findLastAddress(options: SourceOptions): Promise<LastAddre
     const found = await readFile(candidate, "utf8").catch(() => undefined);
     if (found !== undefined) [file, text] = [candidate, found];
   }
-  // As above, of what it says.
+  // It also says what is not valid in it.
   const valid = await loadHttp(options).catch(() => undefined);
   const [, written] = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m.exec(text) ?? [];
   const given = [env[variableFor(["http", "listen"])], written, HTTP.properties.listen.default];

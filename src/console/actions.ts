@@ -160,7 +160,7 @@ export async function actForPage(
   const back = backOf(fields);
   const needsQuestion = keys.length > 1 ? WARNINGS[action] !== undefined : action === "password" && !password;
   const isAsked = needsQuestion && !fields.has("confirm");
-  const problem = problemOf(action, keys, isAsked ? "asked for below" : password);
+  const problem = problemOf(action, keys, isAsked || password);
   if (problem !== undefined) {
     actions.sessions.setNotice(request, { text: problem, isError: true });
     return void response.writeHead(303, { location: back }).end();
@@ -247,7 +247,7 @@ function act(
     const isOver = trial.others.length === 0 || isTried(await readResults(trial.first));
     return isOver ? trial : submitTrial(trial.others);
   };
-  for (const key of keys) settle(key, 200, PENDING);
+  for (const key of keys) results.set(key, async () => ({ ...key, status: 200, ...PENDING }));
   const submitted = action === "password" ? submitTrial(keys) : submitAll(keys).then(() => NO_TRIAL);
   const settled = submitted.then(async ({ first, others }) => {
     await awaitAll();
@@ -262,11 +262,11 @@ function act(
 function problemOf(
   action: TransferAct,
   keys: readonly TransferKey[],
-  password: string | undefined,
+  hasPassword: string | boolean | undefined,
 ): string | undefined {
   if (keys.length === 0) return "No transfer is selected.";
   if (keys.length > MAX_AT_ONCE) return `At most ${MAX_AT_ONCE} transfers at once.`;
-  return action === "password" && !password ? "The password is missing." : undefined;
+  return action === "password" && !hasPassword ? "The password is missing." : undefined;
 }
 
 /** The transfers that a form selects: the ticked ones, or all that match its filter. */

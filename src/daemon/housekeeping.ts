@@ -85,14 +85,13 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
     mailboxes.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
   const isOrdered = async (trackingId: string) =>
     (await listOrders(live.now.work)).some(({ order }) => order.trackingId === trackingId);
-  // As below.
-  await forgetUnusedPasswords(passwords, ledger, mailboxes, isOrdered).catch(() => {});
-  if (!isClockRight()) return;
-  // As below.
-  await passwords.forgetExpired().catch(() => {});
-  const listed = () => attemptKeysOf(mailboxes);
   // Only removals, which the next sweep tries again.
-  await ledger.sweep({ ...live.now.keep, isListed, listed }).catch(() => {});
+  const orLater = (removal: Promise<void>) => removal.catch(() => {});
+  await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes, isOrdered));
+  if (!isClockRight()) return;
+  await orLater(passwords.forgetExpired());
+  const listed = () => attemptKeysOf(mailboxes);
+  await orLater(ledger.sweep({ ...live.now.keep, isListed, listed }));
 }
 
 /** The keys of all listed transfers; `undefined` until every list is known. */

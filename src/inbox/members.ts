@@ -83,7 +83,6 @@ export type MemberReport = Readonly<v.InferOutput<typeof ReportShape>>;
 /** The last report of each process, by its id. Throws the errors of the disk. */
 export async function readReports(work: string): Promise<ReadonlyMap<string, MemberReport>> {
   const found = new Map<string, MemberReport>();
-  // Then the state folder of the configuration is used.
   for (const path of await listMembers(work)) {
     const text = await readFile(factsOf(path), "utf8").catch(tolerate("ENOENT"));
     const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ReportShape), text);
@@ -96,7 +95,6 @@ export async function readReports(work: string): Promise<ReadonlyMap<string, Mem
 export async function joinMembers(work: string, state: string, id = memberId()): Promise<Membership> {
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
-  // Then the state folder of the configuration is used.
   for (const path of await listMembers(work)) await removeIfEnded(path);
   const { path, lock } = await lockNewMember(join(folder, id));
   const facts = { host: hostname(), state };

@@ -61,7 +61,7 @@ export class Part implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Thrown by `finish`, or nobody uses the part.
+    // `finish` throws it. Without `finish` the part is not used.
     await this.#flushing?.catch(() => {});
   }
 

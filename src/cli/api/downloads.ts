@@ -105,7 +105,7 @@ async function recognise(path: string, expected: Required<Expectation>): Promise
   const conflict = new Fault("TARGET_EXISTS", { detail: path });
   const { bytes, checksums } = expected;
   const verification = startVerification(checksums);
-  // What cannot be read is a file of somebody else.
+  // A file that cannot be read is not one that an earlier call saved.
   const file = await open(path, "r").catch(() => undefined);
   if (file === undefined) throw conflict;
   try {
