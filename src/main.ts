@@ -3,7 +3,7 @@ import { CommanderError } from "commander";
 import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import { escapeJson } from "./base/phrases.ts";
 import type { Context } from "./cli/context.ts";
-import { EXIT_CODES, OUTCOME_OF_FAULT, type Outcome } from "./cli/exit-codes.ts";
+import { EXIT_CODES, type Outcome, outcomeOfFault } from "./cli/exit-codes.ts";
 import { explainPermission } from "./cli/permission.ts";
 import { printableLines } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
@@ -66,7 +66,7 @@ async function run(context: Context, argv: readonly string[]): Promise<Outcome> 
     if (error instanceof CommanderError) return error.exitCode === 0 ? "fine" : "usage";
     const fault = await explainPermission(asFault(error));
     report(fault);
-    return OUTCOME_OF_FAULT[fault.code];
+    return outcomeOfFault(fault);
   }
 }
 

@@ -19,8 +19,7 @@ import { forecastPassword } from "../passwords/forecast.ts";
 import type { ServicePort } from "../service/port.ts";
 import { openClient, openTokensFolder } from "./client.ts";
 import type { Context } from "./context.ts";
-import { NEEDS_PERSON } from "./doctor/findings.ts";
-import type { Outcome } from "./exit-codes.ts";
+import { type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import { formatTime, printRows, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
 
@@ -72,7 +71,7 @@ export async function dryRun(context: Context, options: DryRunOptions): Promise<
   }
   printRows(context, options, columnsFor(context), planned);
   if (!options.json) say(context, summaryOf(planned, settled));
-  if (failed.some(({ code }) => !NEEDS_PERSON.has(code))) return "unreachable";
+  if (failed.some((fault) => outcomeOfFault(fault) === "unreachable")) return "unreachable";
   const needsPerson = planned.some(({ plan, lacksPassword }) => lacksPassword || plan === "hold");
   return needsPerson || failed.length > 0 ? "attention" : "fine";
 }

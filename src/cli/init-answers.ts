@@ -15,7 +15,7 @@ import { canPoll, formatVersions, openClient, throwawayClientId } from "./client
 import type { Context } from "./context.ts";
 import { Findings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
-import { OUTCOME_OF_FAULT } from "./exit-codes.ts";
+import { outcomeOfFault } from "./exit-codes.ts";
 import { invalid } from "./options.ts";
 import { say } from "./printing.ts";
 
@@ -176,7 +176,7 @@ async function askService(
       const fault = await trial.service(service);
       if (fault === undefined) return { baseUrl, service };
       // The fault's own advice assumes a daemon that retries.
-      const shown = OUTCOME_OF_FAULT[fault.code] === "unreachable" ? withAdvice(fault, CHECK_NETWORK) : fault;
+      const shown = outcomeOfFault(fault) === "unreachable" ? withAdvice(fault, CHECK_NETWORK) : fault;
       say(context, `  ${describeFault(shown)}`);
       if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
     } catch (error) {

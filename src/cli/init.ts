@@ -23,7 +23,7 @@ import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Run } from "./context.ts";
 import { nearestExisting } from "./doctor/folders.ts";
-import { addExitCodes, OUTCOME_OF_FAULT, type Outcome } from "./exit-codes.ts";
+import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import {
   type Answers,
   askForAnswers,
@@ -196,7 +196,7 @@ async function tryOut(
 }
 
 function adviceFor({ code, advice }: Fault): string {
-  const remedy = OUTCOME_OF_FAULT[code] === "unreachable" ? CHECK_NETWORK : advice;
+  const remedy = outcomeOfFault({ code }) === "unreachable" ? CHECK_NETWORK : advice;
   return `${remedy} Nothing was written. To write the configuration without asking the service, add --no-test.`;
 }
 

@@ -10,7 +10,7 @@ import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../notify/message.ts";
 import { sendMessage } from "../notify/send.ts";
 import type { Context, Run } from "./context.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import { addConfig, invalid, wholeNumber } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
@@ -72,15 +72,10 @@ async function testAll(context: Context, { config: path, to, json }: TestOptions
   if (json) printJson(context, results);
   const failed = results.filter(({ status }) => status === "failed");
   if (failed.length === 0) return "fine";
-  return failed.every(({ code }) => code !== undefined && TEMPORARY.has(code)) ? "unreachable" : "usage";
+  return failed.every(({ code }) => code && outcomeOfFault({ code }) === "unreachable")
+    ? "unreachable"
+    : "usage";
 }
-
-/** Failures that may pass without a change of the configuration. */
-const TEMPORARY: ReadonlySet<FaultCode> = new Set([
-  "MAIL_UNREACHABLE",
-  "MAIL_DEFERRED",
-  "NOTIFY_WEBHOOK_FAILED",
-]);
 
 async function testOne(
   number: number,

@@ -12,9 +12,8 @@ import { IGNORED, type TransferRecord } from "../model/record.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Run } from "./context.ts";
-import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { logEvents } from "./event-log.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
@@ -104,7 +103,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
     graceMs: GRACE_MS,
     onEvent(event) {
       logEvent(event);
-      if (event.type === "poll-failed" && !NEEDS_PERSON.has(event.fault.code)) unreachable++;
+      if (event.type === "poll-failed" && outcomeOfFault(event.fault) === "unreachable") unreachable++;
       if (event.type !== "transfer-changed") return;
       const { record } = event;
       last.set(`${record.mailbox}\0${record.trackingId}`, record);

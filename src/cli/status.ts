@@ -11,11 +11,10 @@ import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/fact
 import { peekHandoffs } from "../handoff/summary.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { STATES } from "../model/record.ts";
-import { STATUS_VERSION, type Status, type Trouble } from "../model/status.ts";
+import { STATUS_VERSION, type Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
 import type { Context, Run } from "./context.ts";
-import { NEEDS_PERSON } from "./doctor/findings.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import { addConfig } from "./options.ts";
 import { explainPermission, isPermissionFault } from "./permission.ts";
 import { printJson, say } from "./printing.ts";
@@ -148,19 +147,8 @@ function describeInstead(isAsked: boolean, answer: unknown, status: Status | und
     : `No daemon of this inbox answers: the one at http.listen serves ${status.daemon.inbox}.`;
 }
 
-/** What problems with an exit code of 3 are about, or their codes: the service and the queue can be reached. */
-const SUBJECTS_FOR_PEOPLE: ReadonlySet<string> = new Set(["configuration", "handoffs", "notify"]);
-const CODES_FOR_PEOPLE: ReadonlySet<string> = new Set([
-  ...NEEDS_PERSON,
-  "ARRIVAL_MISSED",
-  "ENTRIES_UNUSABLE",
-  "VERIFICATION_ENDS",
-]);
-
 export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "troubles" | "totals">): Outcome {
-  const isForPeople = ({ what, code }: Trouble) =>
-    SUBJECTS_FOR_PEOPLE.has(what) || CODES_FOR_PEOPLE.has(code);
-  if (!live || !troubles.every(isForPeople)) return "unreachable";
+  if (!live || troubles.some((trouble) => outcomeOfFault(trouble) === "unreachable")) return "unreachable";
   return totals.attention > 0 || troubles.length > 0 ? "attention" : "fine";
 }
 

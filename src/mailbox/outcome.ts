@@ -1,6 +1,6 @@
 /** Waits until an operator's order has had its effect, and describes the result to people. */
 
-import type { FaultCode } from "../base/fault-codes.ts";
+import { actorOf } from "../base/fault-codes.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { Action } from "../model/order.ts";
@@ -155,19 +155,9 @@ function describe(
     const isHandedOver = action === "retry" && now.round === before?.round && isDelivered(before);
     return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
   }
-  const willRetry = now.state === "waiting" && !now.needsPerson && UNREACHABLE.has(now.code ?? "");
+  const willRetry = now.state === "waiting" && !now.needsPerson && actorOf(now.code) === "nobody";
   return settled(willRetry ? "pending" : "attention", describeState(now));
 }
-
-/** Faults after which the daemon tries again by itself: the service cannot be reached, or gives no clear answer. */
-const UNREACHABLE: ReadonlySet<string> = new Set<FaultCode>([
-  "SERVICE_UNREACHABLE",
-  "SERVICE_TIMEOUT",
-  "CONNECTION_LOST",
-  "SERVER_FAULT",
-  "RATE_LIMITED",
-  "PASSWORDS_HELD",
-]);
 
 function describeStep({ step, state, error = `The ${step} failed` }: WatchedStep): string {
   const next = state === "pending" ? " The daemon retries it." : "";

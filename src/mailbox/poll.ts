@@ -1,8 +1,8 @@
 /** Discovery: every active transfer of a mailbox is noted, and each that is not finished gets a job. */
 import { forEachLimit } from "../base/concurrency.ts";
 import { Deadline } from "../base/deadline.ts";
-import { SERVICE_FAULTS } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
+import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
 import { hasEnded } from "../model/record.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";

@@ -1,4 +1,5 @@
 /** Promises: what Inlet has undertaken to do by a time. A broken one is a trouble, whatever its cause. */
+import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import type { Trouble } from "./status.ts";
 
 export const PROMISE_KINDS = [
@@ -48,45 +49,20 @@ export interface Broken extends Promised {
   readonly isExplained: boolean;
 }
 
-const BROKEN: Readonly<Record<PromiseKind, { readonly code: string; readonly advice: string }>> = {
-  poll: {
-    code: "POLL_OVERDUE",
-    advice: "Transfers may expire meanwhile. Read the last lines of the log, and restart the daemon.",
-  },
-  download: {
-    code: "DOWNLOAD_OVERDUE",
-    advice: "Transfers may expire meanwhile. Read the last lines of the log, and restart the daemon.",
-  },
-  delivery: {
-    code: "DELIVERY_OVERDUE",
-    advice:
-      "Look at the inbox: a file of another program may have its name. The delivery is tried again every few minutes.",
-  },
-  order: {
-    code: "ORDER_OVERDUE",
-    advice: "It stays recorded, and is tried again every half minute. Read the log for what stops it.",
-  },
-  handoff: {
-    code: "HANDOFF_OVERDUE",
-    advice: "Consumers are not told of deliveries. Read the last lines of the log, and restart the daemon.",
-  },
-  notification: {
-    code: "NOTIFICATION_OVERDUE",
-    advice: "Look at the status instead. Read the last lines of the log, and restart the daemon.",
-  },
-  fleet: {
-    code: "FLEET_INCOMPLETE",
-    advice: "Start a process with that role. Each process needs the same inbox and the same queue.",
-  },
-  timers: {
-    code: "TIMERS_LATE",
-    advice: "The machine was overloaded, or the process was paused. Look at its CPU, memory and disks.",
-  },
+const CODES: Readonly<Record<PromiseKind, FaultCode>> = {
+  poll: "POLL_OVERDUE",
+  download: "DOWNLOAD_OVERDUE",
+  delivery: "DELIVERY_OVERDUE",
+  order: "ORDER_OVERDUE",
+  handoff: "HANDOFF_OVERDUE",
+  notification: "NOTIFICATION_OVERDUE",
+  fleet: "FLEET_INCOMPLETE",
+  timers: "TIMERS_LATE",
 };
 
 export function describeBroken({ kind, subject, mailbox, text, dueMs }: Broken): Trouble {
-  const { code, advice } = BROKEN[kind];
-  const since = new Date(dueMs).toISOString();
   const mailboxes = mailbox === undefined ? {} : { mailboxes: [mailbox] };
-  return { what: subject, ...mailboxes, since, code, message: text, advice };
+  const code = CODES[kind];
+  const since = new Date(dueMs).toISOString();
+  return { what: subject, ...mailboxes, since, code, message: text, advice: FAULT_CODES[code].advice };
 }

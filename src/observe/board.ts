@@ -1,6 +1,6 @@
 /** The status of the daemon, built from its events. It is bounded, and rebuilt after each start. */
 import type { Clock } from "../base/clock.ts";
-import type { FaultCode } from "../base/fault-codes.ts";
+import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import { DISK_FAULTS, describeFault, type Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
@@ -253,6 +253,6 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
     since: new Date(dueMs).toISOString(),
     code: "ARRIVAL_MISSED",
     message: `An expected transfer did not arrive: ${expectation.described}.`,
-    advice: "Ask the sender. This message disappears when one arrives.",
+    advice: FAULT_CODES.ARRIVAL_MISSED.advice,
   };
 }

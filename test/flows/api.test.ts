@@ -610,7 +610,7 @@ describe("bad input", () => {
     for (const value of ["a\u001b[2Jb", "a\nb", "a\u202eb", "a\u2028b", "a\u009b1mb"]) {
       simulator.addFault({ on, does: { kind: "alter", path: `data.${key}`, value } });
       const { exitCode, stdout, stderr } = await api(...args);
-      expect([exitCode, stdout]).toEqual([1, ""]);
+      expect([exitCode, stdout]).toEqual([4, ""]);
       expect(stderr).toContain(`data.${key} should be`);
       expect(stderr).not.toMatch(STEERING);
     }

@@ -5,6 +5,7 @@ import { formatFigures, formatSummary, readFigures } from "../../bench/figures.t
 import { fillPlaces } from "../../bench/support/places.ts";
 import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
+import { EXIT_CODES, outcomeOfFault } from "../../src/cli/exit-codes.ts";
 import { SECRET } from "../../src/config/credentials.ts";
 import { variableFor } from "../../src/config/draft.ts";
 import { describeAllowed } from "../../src/config/explain.ts";
@@ -49,7 +50,8 @@ function read(path: string): string {
 
 function faultsPage(): string {
   const rows = Object.entries(FAULT_CODES).map(
-    ([code, { verdict, happened, advice }]) => `| \`${code}\` | ${verdict} | ${happened}. | ${advice} |`,
+    ([code, { verdict, actor, happened, advice }]) =>
+      `| \`${code}\` | ${verdict} | ${actor}, ${EXIT_CODES[outcomeOfFault({ code })].code} | ${happened}. | ${advice} |`,
   );
   return `# Faults
 
@@ -67,8 +69,12 @@ The verdict says what Inlet does about the failure:
   still tries again with growing pauses, because the service may change. The transfer needs attention at once if the service itself refused the request,
   otherwise after five attempts.
 
-| code | verdict | what happened | what to do |
-|---|---|---|---|
+Who has to act decides how a command exits that ends with this failure: **nobody** (4): it may pass by itself; **person** (3): the operator, a sender, or an
+administrator of the service; **setup** (2): the configuration, the command line or the installation has to change; **rights** (5): this user may not do it.
+\`inlet status\` exits with 4 for a problem that nobody has to act on, and with 3 for any other. Doctor exits as the command would.
+
+| code | verdict | who has to act, exit code | what happened | what to do |
+|---|---|---|---|---|
 ${rows.join("\n")}
 `;
 }

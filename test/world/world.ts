@@ -90,6 +90,8 @@ export class World implements Ground {
   readonly #settings = new Map<Site, Settings | undefined>();
   #troubles: Trouble[] = [];
   #exitCodes = { check: 0, command: 0 };
+  /** Whether the check spoils content of which it gives no verdict. */
+  #spoils = true;
   #isReceiverAway = false;
   #isPeace = false;
   #daemons = 0;
@@ -198,8 +200,8 @@ export class World implements Ground {
     const exitCode = this.#exitCodes[isCheck ? "check" : "command"];
     this.note(`${process.name} runs ${argv[0]} for ${env["INLET_TRACKING_ID"]}: exit code ${exitCode}`);
     if (!isCheck) this.observer.programRan(argv[0], env["INLET_ID"] ?? "");
-    // A check that gives no verdict may have spoilt what it looked at.
-    if (isCheck && exitCode === UNDECIDED) this.#spoil(env["INLET_FOLDER"] ?? "");
+    // A check that gives no verdict may have spoilt what it looked at, or left it alone.
+    if (isCheck && exitCode === UNDECIDED && this.#spoils) this.#spoil(env["INLET_FOLDER"] ?? "");
     return exitCode === 0 ? {} : { exitCode, why: `it ended with exit code ${exitCode}` };
   }
 
@@ -438,6 +440,7 @@ export class World implements Ground {
       case "check":
       case "command":
         this.#exitCodes[what.kind] = what.exitCode;
+        if (what.kind === "check") this.#spoils = (what.ms / 60_000) % 2 === 0;
         this.schedule.after(what.ms, () => (this.#exitCodes[what.kind] = 0));
         break;
       case "receiver":

@@ -1,7 +1,6 @@
 /** The doctor's findings, and the outcome that follows from them. */
-import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
-import { OUTCOME_OF_FAULT, type Outcome } from "../exit-codes.ts";
+import { type Outcome, outcomeOfFault } from "../exit-codes.ts";
 
 /** In the order of the checks. */
 export const AREAS = [
@@ -29,27 +28,6 @@ type Failure = "denied" | "usage" | "unreachable" | "attention";
 
 /** An earlier kind may hide a later one, so it decides the outcome. */
 const WORST_FIRST: readonly Failure[] = ["denied", "usage", "unreachable", "attention"];
-
-/** Another configuration or set-up helps, though a command that ends with this fault has simply failed. */
-const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
-  "DISK_REFUSED",
-  "DISK_UNREADABLE",
-  "GROUP_UNKNOWN",
-  "NO_SUCH_ENDPOINT",
-]);
-
-/** The service answers, but a person has to change something: a registration, a setting, a secret, or the disk. */
-export const NEEDS_PERSON: ReadonlySet<string> = new Set<FaultCode>([
-  "TOKEN_REFUSED",
-  "POLICY_REFUSED",
-  "NOT_LICENSED",
-  "ACCESS_REFUSED",
-  "API_VERSION",
-  "NO_SUCH_ENDPOINT",
-  "SECRET_UNREADABLE",
-  "DISK_FULL",
-  "DISK_REFUSED",
-]);
 
 export class Findings {
   readonly all: Finding[] = [];
@@ -102,8 +80,7 @@ export class Findings {
   }
 }
 
-function failureOf({ code }: Fault): Failure {
-  if (MISCONFIGURED.has(code)) return "usage";
-  const outcome = OUTCOME_OF_FAULT[code];
+function failureOf(fault: Fault): Failure {
+  const outcome = outcomeOfFault(fault);
   return WORST_FIRST.find((failure) => failure === outcome) ?? "attention";
 }

@@ -14,7 +14,7 @@ test.each([
   [[["mailbox orders", "ARRIVAL_MISSED"]], "attention"],
   [[["mailbox orders", "VERIFICATION_ENDS"]], "attention"],
   [[["queue", "QUEUE_UNREACHABLE"]], "unreachable"],
-  [[["service https://transfer.example.com", "UNREACHABLE"]], "unreachable"],
+  [[["service https://transfer.example.com", "SERVICE_UNREACHABLE"]], "unreachable"],
   [
     [
       ["notify", "MAIL_LOGIN_REFUSED"],

@@ -97,7 +97,7 @@ const ROWS: readonly Row[] = [
     "retry",
     waits,
     [wanted, loading, end(loading, "waiting", odd)],
-    "attention",
+    "pending",
     "t1 waits for the next attempt: The answer is odd.",
   ],
   [
@@ -129,7 +129,7 @@ const ROWS: readonly Row[] = [
     "retry",
     loading,
     [loading, end(loading, "waiting", odd)],
-    "attention",
+    "pending",
     "t1 waits for the next attempt: The answer is odd.",
   ],
   [
