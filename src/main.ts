@@ -4,9 +4,9 @@ import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import { escapeJson } from "./base/phrases.ts";
 import type { Context } from "./cli/context.ts";
 import { EXIT_CODES, type Outcome, outcomeOfFault } from "./cli/exit-codes.ts";
-import { explainPermission } from "./cli/permission.ts";
 import { printableLines } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
+import { explainPermission } from "./host/permission.ts";
 
 const LINGER = { checkMs: 500, maxMs: 5_000 } as const;
 

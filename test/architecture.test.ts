@@ -19,7 +19,6 @@ const CAPABILITIES = [
   "handoff",
   "notify",
   "observe",
-  "console",
   "host",
 ];
 const FLOWS = ["mailbox", "transfer"];
@@ -36,10 +35,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ]),
   ),
   simulator: ["base", "model"],
-  daemon: ["base", "model", ...CAPABILITIES, ...FLOWS],
-  "daemon.ts": ["base", "model", ...CAPABILITIES, ...FLOWS, "daemon"],
-  cli: ["base", "model", ...CAPABILITIES, ...FLOWS, "daemon", "daemon.ts", "simulator"],
-  "main.ts": ["base", "model", "config", "cli"],
+  operate: ["base", "model", ...CAPABILITIES, ...FLOWS],
+  console: ["base", "model", "operate"],
+  daemon: ["base", "model", ...CAPABILITIES, ...FLOWS, "operate", "console"],
+  "daemon.ts": ["base", "model", ...CAPABILITIES, ...FLOWS, "operate", "console", "daemon"],
+  cli: ["base", "model", ...CAPABILITIES, ...FLOWS, "operate", "console", "daemon", "daemon.ts", "simulator"],
+  "main.ts": ["base", "model", "config", "host", "cli"],
 };
 
 /** Packages that only one room may know. */

@@ -1,26 +1,23 @@
 /** Acts on transfers for commands: chooses them, asks for confirmation, waits for the outcome, prints it. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { TransferAct } from "../model/order.ts";
-import { STATES, type State } from "../model/record.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
-import type { Access, ActRequest } from "./access.ts";
+import type { ActRequest } from "../operate/acting.ts";
+import type { Operate } from "../operate/port.ts";
+import { operatorOf } from "./actor.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig, duration } from "./options.ts";
+import { addConfig, addFilter, duration, type FilterOptions, filterOf } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 
-export interface ActOptions {
+export interface ActOptions extends FilterOptions {
   readonly config?: string;
-  readonly mailbox?: string;
-  readonly sender?: string;
-  readonly reason?: string;
-  readonly state?: State;
   readonly all?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
@@ -43,13 +40,11 @@ export const ACTING_CODES = {
 } as const;
 
 export function addActing(command: Command, argument: string): Command {
-  return addConfig(command)
+  const chosen = addConfig(command)
     .argument(argument, "the transfers' tracking-ids")
     .option("--mailbox <name>", "the mailbox, if several received it; with --all a pattern")
-    .option("--all", "all transfers that match the options below, instead of single ones")
-    .option("--sender <pattern>", "with --all: only from these senders; * matches any text")
-    .option("--reason <reason>", "with --all: only with this reason, such as CHECKSUM_MISMATCH")
-    .addOption(new Option("--state <state>", "with --all: only in this state").choices(STATES))
+    .option("--all", "all transfers that match the options below, instead of single ones");
+  return addFilter(chosen)
     .option("--yes", "do not ask for confirmation")
     .option("--no-wait", "do not wait for the outcome")
     .option("--timeout <time>", "how long to wait for the outcome, such as 30s or 1h (default: 5m)", duration)
@@ -57,13 +52,15 @@ export function addActing(command: Command, argument: string): Command {
 }
 
 /** Throws `ORDER_IMPOSSIBLE` if neither ids nor `--all` are given, or both are. */
-export function demandChoice(ids: readonly string[], { all, sender, reason, state }: ActOptions): void {
-  const isFiltered = [sender, reason, state].some((it) => it !== undefined);
+export function demandChoice(ids: readonly string[], { all, ...options }: ActOptions): void {
+  const { mailbox: _mailbox, ...others } = filterOf(options);
+  const isFiltered = Object.values(others).some((it) => it !== undefined);
   if (ids.length > 0 && all) throw impossible("name transfers, or use --all");
   if (ids.length === 0 && !all) {
     throw impossible(isFiltered ? "add --all to act on all that match" : "name a transfer, or use --all");
   }
-  if (ids.length > 0 && isFiltered) throw impossible("--sender, --reason and --state need --all");
+  if (ids.length > 0 && isFiltered)
+    throw impossible("--sender, --state, --reason, --text and --since need --all");
 }
 
 /**
@@ -71,14 +68,15 @@ export function demandChoice(ids: readonly string[], { all, sender, reason, stat
  * them. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if a mailbox has to be chosen.
  */
 export async function chooseTransfers(
-  access: Access,
+  access: Operate,
   act: TransferAct,
   ids: readonly string[],
   options: ActOptions,
   takesAll = false,
 ): Promise<TransferView[]> {
-  const { mailbox, sender, reason, state } = options;
-  if (options.all) return access.select({ mailbox, sender, reason, state }, act);
+  const { mailbox } = options;
+  // The daemon reports damaged records, and so does doctor.
+  if (options.all) return Array.fromAsync(access.all({ ...filterOf(options), act }, () => {}));
   const chosen: TransferView[] = [];
   for (const trackingId of new Set(ids))
     chosen.push(...(await findOne(access, trackingId, mailbox, takesAll)));
@@ -87,7 +85,7 @@ export async function chooseTransfers(
 
 /** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if several mailboxes received it and none is named. */
 export async function findOne(
-  access: Access,
+  access: Operate,
   trackingId: string,
   mailbox: string | undefined,
   takesAll = false,
@@ -118,7 +116,7 @@ interface Choice {
 /** The chosen transfers, confirmed; `undefined`, with a message, where nothing is to be done. */
 export async function confirmTransfers(
   context: Context,
-  access: Access,
+  access: Operate,
   act: TransferAct,
   ids: readonly string[],
   options: ActOptions,
@@ -136,7 +134,7 @@ export async function confirmTransfers(
 export async function openActing(
   context: Context,
   { config: path }: ActOptions,
-): Promise<{ readonly access: Access; readonly settings: Settings }> {
+): Promise<{ readonly access: Operate; readonly settings: Settings }> {
   const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
   return { settings, access: await openAccess(context, settings) };
 }
@@ -166,13 +164,16 @@ async function isConfirmed(
 /** Acts, and shows on a terminal how far it is. */
 export async function perform(
   context: Context,
-  access: Access,
-  request: Omit<ActRequest, "waitMs">,
+  access: Operate,
+  request: Omit<ActRequest, "isAwaited">,
   { wait = true, timeout = DEFAULT_TIMEOUT_MS }: ActOptions,
 ): Promise<ActResult[]> {
   const progress = startWaitLine(context, request.transfers.length);
   try {
-    return await access.act({ ...request, waitMs: wait ? timeout : undefined }, progress.show);
+    const given = { ...request, isAwaited: wait };
+    const results = await access.act(given, operatorOf(context), timeout, progress.show);
+    if (context.stop.aborted) throw new Fault("STOPPED", { detail: "the order is kept" });
+    return results;
   } finally {
     progress.end();
   }
@@ -186,17 +187,21 @@ export function report(
   isOne: boolean,
 ): Outcome {
   if (options.json) printJson(context, isOne && results.length === 1 ? results[0] : results);
-  else for (const result of results) say(context, describeResult(result, results));
+  else for (const line of describeResults(results)) say(context, line);
   const has = (result: ActResult["result"]) => results.some((it) => it.result === result);
   if (has("attention")) return "attention";
   if (has("pending")) return "unreachable";
   return has("refused") ? "usage" : "fine";
 }
 
-/** With its mailbox where one tracking-id has several results. */
-function describeResult({ mailbox, trackingId, text }: ActResult, all: readonly ActResult[]): string {
-  const isShared = all.filter((it) => it.trackingId === trackingId).length > 1;
-  return isShared ? `${mailbox}: ${text}` : text;
+/** With their mailboxes where one tracking-id has several results. What holds for many is said once. */
+function describeResults(results: readonly ActResult[]): string[] {
+  const ids = Map.groupBy(results, ({ trackingId }) => trackingId);
+  const texts = results.map(({ mailbox, trackingId, text }) =>
+    (ids.get(trackingId)?.length ?? 0) > 1 ? `${mailbox}: ${text}` : text,
+  );
+  const groups = Map.groupBy(texts, (text) => text);
+  return [...groups].map(([text, all]) => (all.length === 1 ? text : `${all.length} transfers: ${text}`));
 }
 
 export function impossible(detail: string): Fault {

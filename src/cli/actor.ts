@@ -1,5 +1,6 @@
 /** The operator who runs a command, for the journal. */
-import { hostname, userInfo } from "node:os";
+import { hostname } from "node:os";
+import { nameOfUser } from "../host/permission.ts";
 import { type Actor, actorOf } from "../model/order.ts";
 import type { Context } from "./context.ts";
 
@@ -10,13 +11,4 @@ export function operatorOf({ env }: Pick<Context, "env">): Actor {
   const isRoot = process.getuid?.() === 0;
   const who = isRoot && sudoer !== undefined && sudoer !== "" ? `${sudoer} (sudo)` : user;
   return actorOf(who, hostname());
-}
-
-/** The system may have no name for the user, as in a container. */
-export function nameOfUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return `user ${process.getuid?.() ?? "unknown"}`;
-  }
 }

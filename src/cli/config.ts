@@ -7,11 +7,11 @@ import { formatCount } from "../base/phrases.ts";
 import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { explainPermission } from "../host/permission.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
-import { explainPermission } from "./permission.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
 interface ConfigOptions {

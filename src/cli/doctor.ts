@@ -9,7 +9,9 @@ import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { handoffsOf, type Settings } from "../config/settings.ts";
 import { LIMITER } from "../handoff/content-check.ts";
+import { explainPermission } from "../host/permission.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
+import { withDaemonsState } from "../operate/local.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
@@ -21,9 +23,7 @@ import { checkNotify } from "./doctor/notify.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
-import { explainPermission } from "./permission.ts";
 import { printable, printJson, say } from "./printing.ts";
-import { withDaemonsState } from "./transfers.ts";
 
 interface DoctorOptions {
   readonly config?: string;

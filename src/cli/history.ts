@@ -1,24 +1,30 @@
 /** `history`: past transfers, and what operators did, from the journal. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
-import { loadFolders, loadHttp } from "../config/load.ts";
-import { type OnDamagedLines, readActs, readHistory } from "../ledger/history.ts";
-import { LedgerPaths } from "../ledger/paths.ts";
-import { STATES } from "../model/record.ts";
-import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery } from "../model/views.ts";
+import type { OnDamagedLines } from "../ledger/history.ts";
+import type { ActEntry, HistoryEntry } from "../model/views.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { addConfig, invalid, parseSince, parseUntil, wholeNumber } from "./options.ts";
-import { mayRead, permissionFault } from "./permission.ts";
+import { openJournal } from "./open-access.ts";
+import {
+  addConfig,
+  addFilter,
+  type FilterOptions,
+  filterOf,
+  invalid,
+  parseUntil,
+  wholeNumber,
+} from "./options.ts";
 import { type Column, formatTime, printRows, say } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
-interface HistoryOptions extends HistoryQuery {
+interface HistoryOptions extends FilterOptions {
   readonly config?: string;
   readonly json?: boolean;
-  readonly since?: number;
   readonly until?: number;
+  readonly changes?: boolean;
   readonly actions?: boolean;
+  readonly limit: number;
 }
 
 /** Entries are kept in memory until they are printed. */
@@ -37,20 +43,12 @@ read the folder, it asks the daemon through its Unix socket.
 
   inlet history --since 7d --state quarantined
   inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
-  inlet history --search 20260301-080300 --changes      one transfer from start to end
+  inlet history --text 20260301-080300 --changes      one transfer from start to end
   inlet history --actions --since 7d`;
 
 export function define(command: Command, run: Run): void {
-  addConfig(command)
-    .option("--since <when>", "only since then: an age (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
+  addFilter(addConfig(command).option("--mailbox <pattern>", "only for this mailbox; * stands for any text"))
     .option("--until <when>", "only until then; a date includes the whole day", parseUntil)
-    .option("--sender <pattern>", "only from these senders; * matches any text")
-    .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
-    .addOption(new Option("--state <state>", "only transfers that entered this state").choices(STATES))
-    .option(
-      "--search <text>",
-      "only if the tracking-id, sender or folder contains this text; with --actions, also the operator",
-    )
     .option("--changes", "list every change of state, not only the last of each transfer")
     .option("--actions", "list what operators did, and changes of the configuration")
     .option("--limit <number>", "at most this many, the newest first", wholeNumber(1, MAX_ENTRIES), 50)
@@ -60,54 +58,25 @@ export function define(command: Command, run: Run): void {
 }
 
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
-  const { config: path, since: sinceMs, until: untilMs, actions } = options;
+  const { actions } = options;
   if (actions && (options.state !== undefined || options.changes)) {
     throw invalid("--actions goes with neither --state nor --changes");
   }
-  const journal = await openJournal(context, path);
+  const journal = await openJournal(context, options.config);
   const damaged: string[] = [];
   const onDamaged: OnDamagedLines = (file, lines) =>
     damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`);
   // One more than asked for shows whether there are more.
-  const query = { ...options, sinceMs, untilMs, limit: options.limit + 1 };
+  const query = { ...filterOf(options), untilMs: options.until, limit: options.limit + 1 };
   if (actions) {
-    const found = await journal.acts(query, onDamaged);
-    print(context, options, actColumns(context), found);
+    print(context, options, actColumns(context), await journal.history("acts", query, onDamaged));
   } else {
-    const found = await journal.changes(query, onDamaged);
-    print(
-      context,
-      options,
-      transferColumns(context, ({ at }: HistoryEntry) => at),
-      found,
-    );
+    const columns = transferColumns(context, ({ at }: HistoryEntry) => at);
+    const kind = options.changes ? "changes" : "transfers";
+    print(context, options, columns, await journal.history(kind, query, onDamaged));
   }
   for (const lines of damaged) say(context, `Skipped as damaged: ${lines}.`);
   return "fine";
-}
-
-/** Newest first. */
-interface JournalSource {
-  changes(query: HistoryQuery, onDamaged: OnDamagedLines): Promise<readonly HistoryEntry[]>;
-  acts(query: ActQuery, onDamaged: OnDamagedLines): Promise<readonly ActEntry[]>;
-}
-
-/** Throws `PERMISSION_DENIED` if this user may use neither the journal nor a socket of the daemon. */
-async function openJournal(context: Context, path: string | undefined): Promise<JournalSource> {
-  const { env, stop } = context;
-  const { work } = await loadFolders({ env, path });
-  const { journal } = new LedgerPaths(work);
-  if (await mayRead(journal)) {
-    return {
-      changes: (query, onDamaged) => Array.fromAsync(readHistory(work, query, onDamaged, stop)),
-      acts: (query, onDamaged) => Array.fromAsync(readActs(work, query, onDamaged, stop)),
-    };
-  }
-  const { openSocket } = await import("./daemon-socket.ts");
-  const socket = await openSocket(context, await loadHttp({ env, path }));
-  if (socket === undefined) throw await permissionFault(journal);
-  const { RemoteJournal } = await import("./remote-journal.ts");
-  return new RemoteJournal(socket);
 }
 
 function print<Entry>(

@@ -1,24 +1,18 @@
 /** `list`: all known transfers with their states. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
-import { timeOf } from "../daemon/transfers.ts";
-import { STATES, type State } from "../model/record.ts";
-import type { TransferView } from "../model/views.ts";
+import { type TransferView, timeOf } from "../model/views.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig, wholeNumber } from "./options.ts";
+import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
 import { printRows, say, writeOut } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
-interface ListOptions {
+interface ListOptions extends FilterOptions {
   readonly config?: string;
   readonly json?: boolean;
-  readonly state?: State;
-  readonly reason?: string;
-  readonly mailbox?: string;
-  readonly sender?: string;
   readonly limit?: number;
 }
 
@@ -39,11 +33,7 @@ folder, it asks the daemon through its Unix socket.
   inlet list --json | jq -r 'select(.passwordsSpent > 0) | .trackingId'`;
 
 export function define(command: Command, run: Run): void {
-  addConfig(command)
-    .addOption(new Option("--state <state>", "only transfers in this state").choices(STATES))
-    .option("--reason <reason>", "only with this reason, such as password or CHECKSUM_MISMATCH")
-    .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
-    .option("--sender <pattern>", "only from these senders; * matches any text")
+  addFilter(addConfig(command).option("--mailbox <pattern>", "only for this mailbox; * stands for any text"))
     .option(
       "--limit <number>",
       "only this many, the newest first (default: 50; all with --json)",
@@ -55,16 +45,16 @@ export function define(command: Command, run: Run): void {
 }
 
 async function list(context: Context, options: ListOptions): Promise<Outcome> {
-  const { json, limit = json ? undefined : DEFAULT_LIMIT, state, reason, mailbox, sender } = options;
+  const { json, limit = json ? undefined : DEFAULT_LIMIT } = options;
   const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
   const access = await openAccess(context, settings);
-  const filter = { state, reason, mailbox, sender };
+  const filter = filterOf(options);
   const damaged = new Set<string>();
   const onDamaged = (path: string) => void damaged.add(path);
   if (limit === undefined) {
     for await (const transfer of access.all(filter, onDamaged)) await printLine(context, transfer);
   } else {
-    const { transfers, total, damaged: skipped } = await access.list(filter, { page: 1, size: limit });
+    const { transfers, total, damaged: skipped } = await access.list({ ...filter, page: 1, size: limit });
     for (const path of skipped) onDamaged(path);
     if (json) for (const transfer of transfers) await printLine(context, transfer);
     else printRows(context, {}, transferColumns<TransferView>(context, timeOf), transfers);

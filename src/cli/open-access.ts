@@ -1,19 +1,69 @@
-/** Chooses how a command reaches transfers. */
+/** Chooses how a command reaches transfers: through the folders or, if this user may not use them, through the daemon. */
+import { Mutex } from "../base/concurrency.ts";
+import { blockingDisk } from "../base/disk.ts";
+import { asFault } from "../base/faults.ts";
+import { asOwnerOf } from "../base/process.ts";
+import { loadFolders, loadHttp } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Access } from "./access.ts";
+import { isPermissionFault, mayRead, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
+import { countMembers } from "../inbox/members.ts";
+import { LedgerPaths } from "../ledger/paths.ts";
+import type { LocalSettings } from "../operate/local.ts";
+import type { Operate } from "../operate/port.ts";
 import type { Context } from "./context.ts";
-import { mayUse, permissionFault, USE } from "./permission.ts";
 
 /** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
-export async function openAccess(context: Context, settings: Settings): Promise<Access> {
-  const { work, http } = settings;
-  if (await mayUse(work)) {
-    const { LocalAccess } = await import("./local-access.ts");
-    return new LocalAccess(context, settings);
-  }
-  const { openSocket } = await import("./daemon-socket.ts");
-  const socket = await openSocket(context, http);
-  if (socket === undefined) throw await permissionFault(work, USE);
-  const { RemoteAccess } = await import("./remote-access.ts");
-  return new RemoteAccess(socket, settings);
+export async function openAccess(context: Context, settings: Settings): Promise<Operate> {
+  const { work } = settings;
+  if (await mayUse(work)) return openFolders(context, settings);
+  return (await openSocket(context, settings)) ?? Promise.reject(await permissionFault(work, USE));
+}
+
+/** For what only reads the journal. The configuration may be invalid elsewhere. */
+export async function openJournal(context: Context, path: string | undefined): Promise<Operate> {
+  const { env } = context;
+  const folders = { ...(await loadFolders({ env, path })), mailboxes: [], queue: "embedded" } as const;
+  const { journal } = new LedgerPaths(folders.work);
+  if (await mayRead(journal)) return openFolders(context, folders);
+  const socket = await openSocket(context, { http: await loadHttp({ env, path }), mailboxes: [] });
+  return socket ?? Promise.reject(await permissionFault(journal));
+}
+
+async function openFolders(
+  { stop }: Context,
+  settings: LocalSettings & Pick<Settings, "queue">,
+): Promise<Operate> {
+  const { Local } = await import("../operate/local.ts");
+  const { work, queue } = settings;
+  // The rights of the process change while it writes.
+  const writes = new Mutex();
+  return new Local({
+    settings: () => settings,
+    stop,
+    disk: blockingDisk,
+    asOwner: (folder, write) => writes.run(() => asOwnerOf(folder, write)),
+    // Other processes may run on other machines, where their locks cannot be seen.
+    isRunning: async () => (await countMembers(work)) > 0 || queue !== "embedded",
+  });
+}
+
+/** `undefined` if the configuration names no socket, or no daemon answers there. Throws if this user may not use it. */
+async function openSocket(
+  { stop }: Context,
+  settings: Pick<Settings, "http" | "mailboxes">,
+): Promise<Operate | undefined> {
+  const { http } = settings;
+  if (http === undefined || !("path" in http.listen)) return undefined;
+  const { DaemonClient } = await import("../operate/client.ts");
+  const client = new DaemonClient(http, nameOfUser(), stop);
+  const isReachable = await client.ask("GET", "/healthz").then(
+    () => true,
+    (error: unknown) => {
+      const fault = asFault(error);
+      if (isPermissionFault(fault)) throw fault;
+      return false;
+    },
+  );
+  const { Remote } = await import("../operate/remote.ts");
+  return isReachable ? new Remote(client, settings) : undefined;
 }

@@ -1,13 +1,45 @@
 /** Options that several commands share, and parsers of option values. */
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { parseMoment } from "../base/phrases.ts";
+import type { TransferFilter } from "../model/queries.ts";
+import { STATES, type State } from "../model/record.ts";
 
 export function addConfig(command: Command): Command {
   return command.option(
     "--config <file>",
     "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)",
   );
+}
+
+export interface FilterOptions {
+  readonly mailbox?: string;
+  readonly sender?: string;
+  readonly state?: State;
+  readonly reason?: string;
+  readonly text?: string;
+  readonly since?: number;
+}
+
+/** The filter that all commands about transfers share. Commands add `--mailbox` themselves. */
+export function addFilter(command: Command): Command {
+  return command
+    .option("--sender <pattern>", "only from this sender; * stands for any text")
+    .addOption(new Option("--state <state>", "only in this state").choices(STATES))
+    .option("--reason <reason>", "only with this reason, such as password or CHECKSUM_MISMATCH")
+    .option(
+      "--text <text>",
+      "only with this text in tracking-id, sender, mailbox, subject, message or folder",
+    )
+    .option(
+      "--since <when>",
+      "only changed since then: an age (12h, 7d, 4w) or a date (2026-03-01)",
+      parseSince,
+    );
+}
+
+export function filterOf({ mailbox, sender, state, reason, text, since }: FilterOptions): TransferFilter {
+  return { mailbox, sender, state, reason, text, sinceMs: since };
 }
 
 /** Parser of an option that may be repeated. */

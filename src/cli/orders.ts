@@ -1,5 +1,6 @@
 /** `retry`, `release`, `discard` and `redeliver`: operators' orders for transfers. */
 import type { Command } from "commander";
+import { ACT_TEXTS } from "../model/actions.ts";
 import type { Action } from "../model/order.ts";
 import type { TransferView } from "../model/views.ts";
 import {
@@ -15,6 +16,7 @@ import {
 } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { filterOf } from "./options.ts";
 
 interface Meaning {
   readonly help: string;
@@ -45,13 +47,6 @@ const MEANING: Readonly<Record<Action, Meaning>> = {
   },
 };
 
-const VERBS: Readonly<Record<Action, string>> = {
-  retry: "Retry",
-  release: "Release",
-  discard: "Discard",
-  redeliver: "Deliver again",
-};
-
 export function define(command: Command, run: Run): void {
   const action = command.name() as Action;
   addActing(command, "[tracking-id...]")
@@ -68,9 +63,8 @@ async function order(
 ): Promise<Outcome> {
   const { question, needsFilter } = MEANING[action];
   demandChoice(ids, options);
-  const { mailbox, sender, reason, state } = options;
-  if (options.all && needsFilter && [mailbox, sender, reason, state].every((it) => it === undefined)) {
-    throw impossible("--all needs --sender, --reason, --state or --mailbox");
+  if (options.all && needsFilter && Object.values(filterOf(options)).every((it) => it === undefined)) {
+    throw impossible("--all needs --sender, --reason, --state, --text, --since or --mailbox");
   }
   const { access } = await openActing(context, options);
   const isOne = ids.length === 1;
@@ -78,7 +72,7 @@ async function order(
     const objection = isOne && first ? await access.objectionTo(action, first) : undefined;
     if (objection !== undefined) throw impossible(objection);
   };
-  const choice = { verb: VERBS[action], question, check };
+  const choice = { verb: ACT_TEXTS[action].label, question, check };
   const transfers = await confirmTransfers(context, access, action, ids, options, choice);
   if (transfers === undefined) return "fine";
   const results = await perform(context, access, { act: action, transfers }, options);

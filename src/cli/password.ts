@@ -2,10 +2,9 @@
 import type { Command } from "commander";
 import { makeMatcher, textForm } from "../base/normal-form.ts";
 import { formatCount } from "../base/phrases.ts";
-import type { Secret } from "../base/secret.ts";
 import { hasEnded } from "../model/record.ts";
-import { type ActResult, isOpenedBy, isTried, splitForTrial, type TransferView } from "../model/views.ts";
-import type { Access } from "./access.ts";
+import type { TransferView } from "../model/views.ts";
+import type { Operate } from "../operate/port.ts";
 import {
   ACTING_CODES,
   type ActOptions,
@@ -51,8 +50,7 @@ export function define(command: Command, run: Run): void {
     ...ACTING_CODES,
     fine: "the password was accepted, and the transfer is delivered; or no daemon runs, and the next start tries it",
     attention: "the password was refused, now or before; or the transfer waits for another reason",
-    unreachable:
-      "the service cannot be reached; or the daemon did not try the password in ten seconds, and it was withdrawn",
+    unreachable: "the service cannot be reached; or the daemon has not tried the password yet, and keeps it",
   });
 }
 
@@ -75,7 +73,13 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
   if (password === undefined || password.reveal() === "") {
     throw impossible(isTyped ? "no password was given" : NOTHING_READ);
   }
-  const results = await tryPassword(context, access, transfers, password, options);
+  const isForMailbox = options.mailbox !== undefined && !options.all;
+  const results = await perform(
+    context,
+    access,
+    { act: "password", transfers, password, isForMailbox },
+    options,
+  );
   const isOne = ids.length === 1;
   const refused = results.filter(({ result }) => result === "refused");
   // Of several mailboxes that received one transfer, some may not need the password.
@@ -84,34 +88,8 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
   return report(context, shown, options, isOne);
 }
 
-/** One transfer first. */
-async function tryPassword(
-  context: Context,
-  access: Access,
-  transfers: readonly TransferView[],
-  password: Secret,
-  options: PasswordOptions,
-): Promise<ActResult[]> {
-  const isForMailbox = options.mailbox !== undefined && !options.all;
-  const attempt = (some: readonly TransferView[], actOptions = options) =>
-    perform(context, access, { act: "password", transfers: some, password, isForMailbox }, actOptions);
-  const { first, others } = splitForTrial(transfers);
-  if (others.length === 0) return attempt(first);
-  const results = await attempt(first, { ...options, wait: true });
-  if (!isTried(results))
-    return [...results, ...(await tryPassword(context, access, others, password, options))];
-  if (isOpenedBy(results)) return [...results, ...(await attempt(others))];
-  const count = new Set(others.map(({ trackingId }) => trackingId)).size;
-  const left = formatCount(count, "other transfer", "other transfers");
-  say(
-    context,
-    `The password was not tried for the ${left}, because it did not open ${first[0]?.trackingId}.`,
-  );
-  return results;
-}
-
 /** Called before the prompt. Throws `ORDER_IMPOSSIBLE` if the password would be tried for none of the transfers. */
-async function demandUse(access: Access, transfers: readonly TransferView[]): Promise<void> {
+async function demandUse(access: Operate, transfers: readonly TransferView[]): Promise<void> {
   const objections: { readonly detail: string; readonly isOpen: boolean }[] = [];
   for (const transfer of transfers) {
     const detail = await access.objectionTo("password", transfer);

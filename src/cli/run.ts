@@ -9,6 +9,7 @@ import { type DaemonOptions, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
 import type { Emit } from "../model/events.ts";
 import { IGNORED, type TransferRecord } from "../model/record.ts";
+import { PLANS } from "../model/views.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Run } from "./context.ts";
@@ -45,6 +46,7 @@ export function define(command: Command, run: Run): void {
         "--dry-run",
         "only read the lists, and print what would be downloaded, where to, and which passwords are missing",
       )
+      .addHelpText("after", DRY_RUN)
       .action((options: RunOptions) =>
         run(async (context) => {
           if (!options.dryRun) return runOnce(context, options);
@@ -88,6 +90,12 @@ async function serve(context: Context, options: RunOptions): Promise<Outcome> {
   log.info("stopped");
   return "fine";
 }
+
+const DRY_RUN = `
+With --dry-run, no password is sent, and the first column says what would happen with each transfer:
+${Object.entries(PLANS)
+  .map(([plan, meaning]) => `  ${plan.padEnd(10)}${meaning}`)
+  .join("\n")}`;
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
   // In systemd's journal, among lines of other programs, the reason of a failure needs a priority.

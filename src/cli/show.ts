@@ -4,11 +4,10 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
-import { describeDaemon } from "../daemon/facts.ts";
-import { commandsFor } from "../daemon/story.ts";
-import { timeOf } from "../daemon/transfers.ts";
+import { commandOf } from "../model/actions.ts";
 import { isDelivered, STATES, shownFolder } from "../model/record.ts";
-import type { ActEntry, RoundView, Story } from "../model/views.ts";
+import { type ActEntry, type RoundView, type Story, timeOf } from "../model/views.ts";
+import { describeDaemon } from "../operate/facts.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
@@ -46,7 +45,10 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
   if (known === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
   // The commands have to work in another shell, which may have another folder and environment.
   const { config } = describeDaemon(settings);
-  const story = { ...known, commands: commandsFor(known, { config, mailbox }) };
+  const story = {
+    ...known,
+    commands: known.actions.map((act) => commandOf(act, trackingId, { config, mailbox })),
+  };
   if (options.json) printJson(context, story);
   else context.stdout.write(`${formatText(context, settings.inbox, story)}\n`);
   return "fine";

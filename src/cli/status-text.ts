@@ -15,13 +15,6 @@ type Stream = NodeJS.WriteStream;
 
 const MAX_LISTED = 20;
 
-/** The status, and how it was found. */
-export interface Reading {
-  readonly status: Status;
-  /** A sentence that says why the status is not the daemon's. */
-  readonly instead: string | undefined;
-}
-
 /** `instead`: why the status is not the daemon's. Every text in the status may be hostile. */
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
   const sections = sectionsOf(status, stream).map((it) => formatSection(it, MAX_LISTED));

@@ -1,8 +1,9 @@
 /** `status --watch`: the status on the whole screen, until q or Ctrl-C. */
 import { pauseOrAbort } from "../base/timers.ts";
+import type { Reading } from "../operate/status.ts";
 import type { Context } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { fitStatus, type Reading } from "./status-text.ts";
+import { fitStatus } from "./status-text.ts";
 
 const REDRAW_MS = 1_000;
 const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];

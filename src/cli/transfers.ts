@@ -1,6 +1,4 @@
-/** Shared by the commands about transfers: table columns, and the daemon's state folder. */
-import type { Settings } from "../config/settings.ts";
-import { findDaemonState } from "../inbox/members.ts";
+/** Columns of the tables of transfers. */
 import { shownFolder } from "../model/record.ts";
 import type { Context } from "./context.ts";
 import { type Column, formatTime } from "./printing.ts";
@@ -29,11 +27,4 @@ export function transferColumns<Row extends TransferRow>(
     { title: "REASON", value: ({ reason }) => reason ?? "" },
     { title: "FOLDER", value: ({ folder, inbox }) => (folder ? shownFolder({ folder, inbox }) : "") },
   ];
-}
-
-/** The settings with the state folder of this inbox's daemon, unless the configuration names one. */
-export async function withDaemonsState(settings: Settings): Promise<Settings> {
-  if (settings.isStateNamed === true) return settings;
-  const state = await findDaemonState(settings.work);
-  return state === undefined ? settings : { ...settings, state };
 }

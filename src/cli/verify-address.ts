@@ -11,6 +11,7 @@ import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { Tokens } from "../mailbox/tokens.ts";
+import { withDaemonsState } from "../operate/local.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Run } from "./context.ts";
@@ -18,7 +19,6 @@ import type { Outcome } from "./exit-codes.ts";
 import { runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { withDaemonsState } from "./transfers.ts";
 
 interface VerifyAddressOptions {
   readonly config?: string;

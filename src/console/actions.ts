@@ -3,29 +3,27 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
-import { forEachLimit, mapLimit } from "../base/concurrency.ts";
-import { asFault } from "../base/faults.ts";
+import type { Clock } from "../base/clock.ts";
 import { Secret } from "../base/secret.ts";
 import { pauseOrAbort } from "../base/timers.ts";
+import { ACT_TEXTS } from "../model/actions.ts";
 import { type Actor, TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
+import { ListQueryShape, parseQuery } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
-import { type ActResult, isOpenedBy, isTried, splitForTrial } from "../model/views.ts";
+import type { RunningAct } from "../operate/acting.ts";
+import { filterOpen } from "../operate/list.ts";
 import { sendJson } from "./answers.ts";
 import type { Html } from "./html.ts";
 import type { Notice } from "./layout.ts";
-import type { Outcomes, ShownOutcome } from "./outcomes.ts";
-import type { ActionRequest, ConsoleActions } from "./port.ts";
-import { filterTransfers, parseTransferQuery } from "./query.ts";
-import { formatKey, parseKey, WARNINGS } from "./rows.ts";
+import type { Outcomes } from "./outcomes.ts";
+import type { ConsoleActions, ConsolePort } from "./port.ts";
+import { formatKey, parseKey } from "./rows.ts";
 import { isTransferAct, renderConfirmation } from "./transfers.ts";
 
 /** A list may name a thousand transfers. */
 const MAX_BODY_BYTES = 512 * 1024;
 const MAX_AT_ONCE = 10_000;
-const SUBMITTED_AT_ONCE = 8;
-/** Each wait looks at the ledger regularly. */
-const AWAITED_AT_ONCE = 16;
 /** How long pages wait for an outcome. */
 const PAGE_WAIT_MS = 10 * 60_000;
 /** As long as `--timeout` of a command may be. */
@@ -36,13 +34,6 @@ const NOT_ALLOWED = "Sign in first, or send a token.";
 const WRONG_TOKEN = {
   refused: "The token is wrong.",
   throttled: "There were too many wrong tokens: wait a minute.",
-} as const;
-
-const PENDING = { result: "pending", text: "In progress." } as const;
-const NO_TRIAL = { first: [], others: [] };
-const UNTRIED = {
-  result: "refused",
-  text: "The password was not tried: it did not open another transfer, which was tried first.",
 } as const;
 
 const RequestShape = v.object({
@@ -57,7 +48,9 @@ const RequestShape = v.object({
 
 export interface ActionTools {
   readonly actions: ConsoleActions;
+  readonly operate: ConsolePort["operate"];
   readonly outcomes: Outcomes;
+  readonly clock: Clock;
   transfers(): readonly TransferStatus[];
   /** Answers with a page that shows the notice, or `body`. */
   show(
@@ -129,7 +122,7 @@ export async function actForProgram(
   const clientGone = new AbortController();
   response.once("close", () => clientGone.abort());
   const waitEnded = pauseOrAbort(wait * 1000, clientGone.signal);
-  const running = act(tools, action, keys, password, authorization.by, waitEnded);
+  const running = await act(tools, action, keys, password, authorization.by, waitEnded);
   await running.submitted;
   if (wait > 0) await Promise.race([running.settled, waitEnded]);
   const results = await running.results();
@@ -155,10 +148,11 @@ export async function actForPage(
   if (authorization.kind !== "granted") return refuse(403, NOT_ALLOWED);
   const action = fields.get("action") ?? "";
   if (!isTransferAct(action)) return refuse(400, "Unknown action.");
-  const keys = selectedIn(fields, tools.transfers());
+  const keys = selectedIn(fields, tools);
   const password = fields.get("password") ?? undefined;
   const back = backOf(fields);
-  const needsQuestion = keys.length > 1 ? WARNINGS[action] !== undefined : action === "password" && !password;
+  const needsQuestion =
+    keys.length > 1 ? ACT_TEXTS[action].warning !== undefined : action === "password" && !password;
   const isAsked = needsQuestion && !fields.has("confirm");
   const problem = problemOf(action, keys, isAsked || password);
   if (problem !== undefined) {
@@ -172,91 +166,27 @@ export async function actForPage(
     return show(request, response, 200, undefined, renderConfirmation(action, found, hidden, [...wanted]));
   }
   // The page shows the outcomes when they are known.
-  act(tools, action, keys, password, authorization.by);
+  await act(tools, action, keys, password, authorization.by);
   response.writeHead(303, { location: back }).end();
 }
 
-/** `submitted`: every action is accepted or refused. `settled`: every outcome is known. `results`: as they are now. */
-interface Running {
-  readonly submitted: Promise<unknown>;
-  readonly settled: Promise<void>;
-  results(): Promise<ActResult[]>;
-}
-
-/**
- * Submits the action for each transfer, and records the outcomes. Waits for them at least ten minutes, and at least until
- * `waitEnded`.
- */
+/** Starts the act, and shows its outcomes as they come. They are awaited at least ten minutes, and until `waitEnded`. */
 function act(
-  { actions, outcomes }: ActionTools,
+  { operate, outcomes }: ActionTools,
   action: TransferAct,
-  keys: readonly TransferKey[],
+  transfers: readonly TransferKey[],
   password: string | undefined,
   by: Actor,
   waitEnded?: Promise<void>,
-): Running {
-  const note = outcomes.begin(action, by, keys);
-  const results = new Map<TransferKey, () => Promise<ActResult>>();
-  const settle = (key: TransferKey, status: number, outcome: ShownOutcome) => {
-    const { mailbox, trackingId } = key;
-    const result = { mailbox, trackingId, status, ...outcome };
-    results.set(key, async () => result);
-    note(key, outcome);
-  };
+): Promise<RunningAct> {
+  const note = outcomes.begin(action, by, transfers);
   const stopWaiting = new AbortController();
   void Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), waitEnded]).then(() =>
     stopWaiting.abort(),
   );
-  const waits: (() => Promise<void>)[] = [];
-  const submit = async (key: TransferKey) => {
-    const { mailbox, trackingId } = key;
-    const secret = password === undefined ? undefined : new Secret(password);
-    const request: ActionRequest = { mailbox, trackingId, action, password: secret };
-    try {
-      const answer = await actions.submit(request, by);
-      if ("refused" in answer) {
-        const { status, mailbox: _mailbox, trackingId: _id, ...outcome } = answer.refused;
-        return settle(key, status, outcome);
-      }
-      settle(key, 200, PENDING);
-      results.set(key, async () => {
-        // Not known yet.
-        const outcome = await answer.outcome(AbortSignal.abort()).catch(() => PENDING);
-        return { mailbox, trackingId, status: 200, ...outcome };
-      });
-      waits.push(async () => settle(key, 200, await answer.outcome(stopWaiting.signal)));
-    } catch (error) {
-      settle(key, 503, { result: "refused", text: asFault(error).message });
-    }
-  };
-  const readResults = (some: readonly TransferKey[]) =>
-    mapLimit(
-      some.flatMap((key) => results.get(key) ?? []),
-      SUBMITTED_AT_ONCE,
-      (read) => read(),
-    );
-  const awaitAll = () =>
-    // Its result stays pending.
-    forEachLimit(waits.splice(0), AWAITED_AT_ONCE, (wait) => wait().catch(() => {}));
-  const submitAll = (some: readonly TransferKey[]) => forEachLimit(some, SUBMITTED_AT_ONCE, submit);
-  const submitTrial = async (
-    left: readonly TransferKey[],
-  ): Promise<ReturnType<typeof splitForTrial<TransferKey>>> => {
-    const trial = splitForTrial(left);
-    await submitAll(trial.first);
-    const isOver = trial.others.length === 0 || isTried(await readResults(trial.first));
-    return isOver ? trial : submitTrial(trial.others);
-  };
-  for (const key of keys) results.set(key, async () => ({ ...key, status: 200, ...PENDING }));
-  const submitted = action === "password" ? submitTrial(keys) : submitAll(keys).then(() => NO_TRIAL);
-  const settled = submitted.then(async ({ first, others }) => {
-    await awaitAll();
-    if (others.length === 0) return;
-    if (!isOpenedBy(await readResults(first))) return others.forEach((key) => void settle(key, 409, UNTRIED));
-    await submitAll(others);
-    await awaitAll();
-  });
-  return { submitted, settled, results: () => readResults(keys) };
+  const secret = password === undefined ? undefined : new Secret(password);
+  const request = { act: action, transfers, password: secret, isForMailbox: true };
+  return operate.start(request, by, stopWaiting.signal, (result) => note(result, result));
 }
 
 function problemOf(
@@ -270,10 +200,10 @@ function problemOf(
 }
 
 /** The transfers that a form selects: the ticked ones, or all that match its filter. */
-function selectedIn(fields: URLSearchParams, open: readonly TransferStatus[]): TransferKey[] {
+function selectedIn(fields: URLSearchParams, { transfers, clock }: ActionTools): readonly TransferKey[] {
   if (!fields.has("all")) return fields.getAll("t").flatMap((text) => parseKey(text) ?? []);
-  const query = parseTransferQuery(new URLSearchParams(fields.get("filter") ?? ""));
-  return typeof query === "string" ? [] : filterTransfers(open, query.filter);
+  const query = parseQuery(ListQueryShape, new URLSearchParams(fields.get("filter") ?? ""), clock.now());
+  return typeof query === "string" ? [] : filterOpen(transfers(), query);
 }
 
 /** The page that a form came from, as an address below the console's root. */

@@ -1,6 +1,7 @@
 /** The history: charts over the last day, week and month, and a search in the journal. */
+import type { TransferFilter } from "../model/queries.ts";
 import { STATES } from "../model/record.ts";
-import type { ActEntry, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
+import type { ActEntry, HistoryEntry, Tally } from "../model/views.ts";
 import { RANGES, type Range, renderChart } from "./chart.ts";
 import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { renderEntries } from "./mailboxes.ts";
@@ -9,7 +10,7 @@ import { addressOfStory } from "./rows.ts";
 
 export interface HistoryData {
   readonly range: Range;
-  readonly query: Partial<HistoryQuery>;
+  readonly query: TransferFilter;
   readonly slots: readonly Tally[] | undefined;
   readonly found: readonly HistoryEntry[] | undefined;
   /** Newest first. */
@@ -19,16 +20,16 @@ export interface HistoryData {
 const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
 
 export function renderHistory({ range, query, slots, found, acts }: HistoryData, nowMs: number): Html {
-  const { search, state, sender, mailbox } = query;
+  const { text: words, state, sender, mailbox } = query;
   const ranges = (Object.keys(RANGES) as Range[]).map((name) => {
-    const address = linkTo("history", { range: name, search, state, sender, mailbox });
+    const address = linkTo("history", { range: name, text: words, state, sender, mailbox });
     return html`<li><a href="${address}"${name === range ? html` aria-current="page"` : undefined}>${RANGES[name].title}</a></li>`;
   });
   const text = (name: string, title: string, value: string | undefined) =>
     html`<label>${title} <input type="search" name="${name}" value="${value ?? ""}"></label>`;
   return html`<section id="chart" data-live><h2>${RANGES[range].title}</h2><ul class="tabs">${ranges}</ul>${slots === undefined ? BUSY : renderChart(slots, range, nowMs)}</section>
 <section><h2>Past transfers</h2><form class="filters" action="history" method="get" role="search"><input type="hidden" name="range" value="${range}">
-${text("search", "Text", search)}${text("sender", "Sender", sender)}${text("mailbox", "Mailbox", mailbox)}
+${text("text", "Text", words)}${text("sender", "Sender", sender)}${text("mailbox", "Mailbox", mailbox)}
 <label>State <select name="state"><option value="">any</option>${STATES.map((name) => html`<option value="${name}"${name === state ? html` selected` : undefined}>${name}</option>`)}</select></label> <button>Search</button> <a href="history">Clear</a></form>
 <div id="past" data-live>${found === undefined ? BUSY : renderEntries(found, nowMs)}</div></section>
 <section id="acts" data-live><h2>Who did what</h2>${acts === undefined ? BUSY : renderActs(acts, nowMs)}</section>`;

@@ -4,14 +4,11 @@ import { formatCount } from "../base/phrases.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { ActResult } from "../model/views.ts";
-import type { ActionOutcome } from "./port.ts";
 
 const SHOWN_MS = 15 * 60_000;
 const MAX_BATCHES = 50;
 
-export interface ShownOutcome extends Omit<ActionOutcome, "result"> {
-  readonly result: ActResult["result"];
-}
+export type ShownOutcome = Pick<ActResult, "result" | "text" | "state" | "reason">;
 
 interface OutcomeOfTransfer extends TransferKey, ShownOutcome {}
 

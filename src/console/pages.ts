@@ -1,24 +1,36 @@
 /** Answers requests for pages: gathers the data of each, and renders it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.ts";
+import {
+  DEFAULT_SIZE,
+  HistoryQueryShape,
+  ListQueryShape,
+  parseQuery,
+  type TransferFilter,
+} from "../model/queries.ts";
 import { headlineOf, type Status, type TransferStatus } from "../model/status.ts";
+import { listOpen } from "../operate/list.ts";
 import { sendPage } from "./answers.ts";
 import { RANGES, type Range, startOf } from "./chart.ts";
 import { renderHistory } from "./history.ts";
 import { type Html, html } from "./html.ts";
-import { type JournalAccess, parseJournalQuery } from "./journal.ts";
+import type { JournalAccess } from "./journal.ts";
 import { type Notice, type Page, renderDocument, titleOf, type Visitor } from "./layout.ts";
 import { countByMailbox, renderMailbox, renderMailboxes } from "./mailboxes.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { renderOverview } from "./overview.ts";
 import type { ConsolePort } from "./port.ts";
-import { parseTransferQuery, selectTransfers, type TransferQuery } from "./query.ts";
+import type { PageQuery } from "./query.ts";
 import type { RowContext } from "./rows.ts";
 import { renderStory } from "./story.ts";
 import { renderBatches, renderTransfers } from "./transfers.ts";
 
 /** Past transfers on the page of a mailbox. */
 const MAX_PAST = 50;
+/** Entries of the journal that a search shows. */
+const MAX_FOUND = 100;
+/** Open transfers on a page. */
+const MAX_ROWS = 500;
 
 type Request = IncomingMessage;
 type Response = ServerResponse;
@@ -56,10 +68,11 @@ export class PageRenderer {
     const { board } = this.#port;
     const status = board.read();
     const all = board.transfers();
-    const parsed = parseTransferQuery(searchParams);
-    const query = typeof parsed === "string" ? EVERYTHING : parsed;
+    const parsed = parseQuery(ListQueryShape, searchParams, this.#clock.now());
+    const wanted = typeof parsed === "string" ? EVERYTHING : parsed;
+    const query = { ...wanted, size: Math.min(wanted.size, MAX_ROWS) };
     const notice = typeof parsed === "string" ? { text: parsed, isError: true } : undefined;
-    const { transfers, ...rest } = selectTransfers(all, query);
+    const { transfers, ...rest } = listOpen(all, query);
     const found = { ...rest, transfers: transfers.map((transfer) => board.withHelp(transfer)) };
     const reasons = [...new Set(all.flatMap(({ reason }) => reason ?? []))].toSorted();
     const address = searchParams.size === 0 ? "transfers" : `transfers?${searchParams}`;
@@ -83,7 +96,7 @@ export class PageRenderer {
       mailbox: searchParams.get("mailbox") ?? "",
       trackingId: searchParams.get("trackingId") ?? "",
     };
-    const story = await this.#port.story(key);
+    const story = await this.#port.operate.story(key);
     const status = this.#port.board.read();
     const address = `transfer?${searchParams}`;
     const body = (context: RowContext) =>
@@ -108,9 +121,10 @@ export class PageRenderer {
     const { board } = this.#port;
     const name = url.searchParams.get("name") ?? "";
     const known = board.read().mailboxes.some((mailbox) => mailbox.name === name);
+    const query = { mailbox: name, limit: MAX_PAST };
     // The page says that the journal cannot be read.
-    const read = () => journal.ofMailbox(request, response, name, MAX_PAST).catch(() => undefined);
-    const past = known ? await read() : undefined;
+    const read = () => journal.read(request, response, "transfers", query).catch(() => undefined);
+    const past = known ? (await read())?.entries : undefined;
     const status = board.read();
     const mailbox = status.mailboxes.find((it) => it.name === name);
     const body = (context: RowContext) => {
@@ -139,15 +153,16 @@ export class PageRenderer {
     const wanted = parameters.get("range") ?? "day";
     parameters.delete("range");
     const range = Object.hasOwn(RANGES, wanted) ? (wanted as Range) : "day";
-    const parsed = parseJournalQuery(parameters, this.#clock.now());
+    const parsed = parseQuery(HistoryQueryShape, parameters, this.#clock.now());
     const query = typeof parsed === "string" ? {} : parsed;
     const notice = typeof parsed === "string" ? { text: parsed, isError: true } : undefined;
     // The page says which part of the journal cannot be read.
     const ifRead = <Value>(part: Promise<Value>) => part.catch(() => undefined);
     const slots = await ifRead(journal.tally(request, response, range, this.#clock.now()));
-    const found = await ifRead(journal.search(request, response, query));
-    const sinceMs = startOf(range, this.#clock.now());
-    const acts = await ifRead(journal.acts(request, response, sinceMs));
+    const read = <Kind extends "transfers" | "acts">(kind: Kind, filter: TransferFilter) =>
+      ifRead(journal.read(request, response, kind, { ...filter, limit: MAX_FOUND }));
+    const found = (await read("transfers", query))?.entries;
+    const acts = (await read("acts", { sinceMs: startOf(range, this.#clock.now()) }))?.entries;
     const status = notice !== undefined ? 400 : found === undefined ? 503 : 200;
     const address = searchParams.size === 0 ? "history" : `history?${searchParams}`;
     this.#show(
@@ -195,4 +210,4 @@ export class PageRenderer {
   }
 }
 
-const EVERYTHING: TransferQuery = { filter: {}, sort: "urgency", page: 1, size: 50 };
+const EVERYTHING: PageQuery = { page: 1, size: DEFAULT_SIZE };

@@ -1,8 +1,9 @@
 /** Transfers as expandable rows, with the actions that apply to each. */
 import { createHash } from "node:crypto";
 import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
+import { ACT_TEXTS } from "../model/actions.ts";
 import type { TransferAct } from "../model/order.ts";
-import { HELD, type TransferKey } from "../model/record.ts";
+import type { TransferKey } from "../model/record.ts";
 import { describeState, type TransferStatus } from "../model/status.ts";
 import { type Html, html, renderTime } from "./html.ts";
 import { renderHidden, type Visitor } from "./layout.ts";
@@ -25,27 +26,6 @@ export interface RowContext {
 
 const DAY_MS = 24 * 60 * 60_000;
 
-export const LABELS: Readonly<Record<TransferAct, string>> = {
-  retry: "Retry now",
-  release: "Release",
-  discard: "Discard",
-  redeliver: "Deliver again",
-  password: "Supply password",
-  grant: "Allow one more attempt",
-};
-
-/** Actions that are confirmed first, and why. */
-export const WARNINGS: Partial<Readonly<Record<TransferAct, string>>> = {
-  release:
-    "It failed verification, the check refused it, or a route holds it. Releasing it delivers it on your responsibility.",
-  discard:
-    "It will never be delivered, even if the service still lists it. Content in quarantine is removed.",
-  redeliver: "It is downloaded and delivered once more: its consumer gets it twice.",
-  password:
-    "Wrong passwords count: a service may delete a transfer after a few. The password is tried with one of these transfers, and with the others only if it opens that one.",
-  grant: "The service may delete the transfer for all recipients after too many wrong passwords.",
-};
-
 export function renderRows(transfers: readonly TransferStatus[], context: RowContext): Html {
   return html`<ul class="rows">${transfers.map((transfer) => renderRow(transfer, context))}</ul>`;
 }
@@ -61,19 +41,8 @@ function renderRow(transfer: TransferStatus, context: RowContext): Html {
       ? undefined
       : html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
   return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, nowMs)}`}</span></summary>
-<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, nowMs)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, actionsFor(transfer), context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
+<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, nowMs)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
 `;
-}
-
-/** Actions that help a transfer in this state. A password is the only help where one is missing. */
-function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): TransferAct[] {
-  if (state === "quarantined") return ["retry", "release", "discard"];
-  if (state === "gone") return ["discard"];
-  if (reason === "not-picked-up") return ["redeliver"];
-  if (reason === "handoff") return ["retry", "redeliver"];
-  if (reason === HELD) return ["release", "discard"];
-  if (reason === "password") return [noAttemptsLeft === true ? "grant" : "password", "discard"];
-  return ["retry", "discard"];
 }
 
 /** A form for each action; `undefined` without actions, or if the visitor may not act. */
@@ -93,14 +62,14 @@ export function renderActions(
         html`<label>Password of ${transfer.trackingId} <input type="password" name="password" autocomplete="off" required></label>`,
       );
     }
-    const warning = transfer.state === "gone" ? undefined : WARNINGS[action];
+    const warning = transfer.state === "gone" ? undefined : ACT_TEXTS[action].warning;
     if (warning === undefined) return form(action);
     return html`<details id="ask-${action}-${rowId(transfer)}" class="ask"><summary>${labelOf(action, transfer)}…</summary><p>${warning}</p>${form(action, renderHidden({ confirm: "yes" }))}</details>`;
   })}</div>`;
 }
 
 function labelOf(action: TransferAct, { state }: Pick<TransferStatus, "state">): string {
-  return action === "discard" && state === "gone" ? "Acknowledge" : LABELS[action];
+  return action === "discard" && state === "gone" ? "Acknowledge" : ACT_TEXTS[action].label;
 }
 
 export function renderCommands(commands: readonly string[] = []): Html {
@@ -118,7 +87,7 @@ export function renderOutcome(
   const last = outcomes.of(key);
   if (last === undefined) return undefined;
   const { action, by, at, result, text } = last;
-  return html`<p class="outcome ${result}" role="status">${LABELS[action]} by ${by.who}, ${renderTime(at, nowMs)}: ${text}</p>`;
+  return html`<p class="outcome ${result}" role="status">${ACT_TEXTS[action].label} by ${by.who}, ${renderTime(at, nowMs)}: ${text}</p>`;
 }
 
 function renderFacts({ message, until, since, keptIn, mailbox }: TransferStatus, nowMs: number): Html {

@@ -4,17 +4,18 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
+import { HistoryQueryShape, ListQueryShape, parseQuery } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { MailboxStatus, Status } from "../model/status.ts";
+import { listOpen } from "../operate/list.ts";
 import { type ActionTools, actForPage, actForProgram, readBody, signIn, signOut } from "./actions.ts";
 import { refuse, send, sendJson } from "./answers.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
-import { JournalAccess, parseJournalQuery, parsePageQuery } from "./journal.ts";
+import { JournalAccess } from "./journal.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PageRenderer } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
-import { parseListQuery, parseTransferQuery, selectTransfers } from "./query.ts";
 import { isTransferAct } from "./transfers.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
@@ -111,7 +112,7 @@ function isForAnySite(
 ): boolean {
   if (kind === "machine") return true;
   const isLink = headers["sec-fetch-mode"] === "navigate" || headers["sec-fetch-mode"] === undefined;
-  return kind === "page" && isLink && !(pathname === "/history" && searchParams.has("search"));
+  return kind === "page" && isLink && !(pathname === "/history" && searchParams.has("text"));
 }
 
 function routesOf(
@@ -122,8 +123,8 @@ function routesOf(
   version: () => number,
   clock: Clock,
 ): ReadonlyMap<string, Route> {
-  const { board, actions, metrics, stuck } = port;
-  const journal = new JournalAccess(port.journal);
+  const { board, operate, actions, metrics, stuck } = port;
+  const journal = new JournalAccess(port);
   const makeStatus = () => ({ event: "status", data: board.read() });
   const makeHeartbeat = () => ({ event: "heartbeat", data: { ...pages.headline(), version: version() } });
   const page = (handle: Handler): Route => ({ kind: "page", handle });
@@ -143,10 +144,13 @@ function routesOf(
     [
       "/api/transfers",
       api(async (request, response, url) => {
-        if (url.searchParams.has("group")) return listOpen(port, response, url);
-        const query = parseListQuery(url.searchParams);
+        const query = parseQuery(ListQueryShape, url.searchParams, clock.now());
         if (typeof query === "string") return sendJson(response, 400, { error: query });
-        const found = await journal.run(request, response, (signal) => port.list(query, signal));
+        if (query.group !== undefined) {
+          const { transfers, ...page } = listOpen(board.transfers(), query);
+          return sendJson(response, 200, { ...page, transfers: transfers.map((it) => board.withHelp(it)) });
+        }
+        const found = await journal.run(request, response, (signal) => operate.list(query, signal));
         if (found === undefined) sendJson(response, 503, { error: BUSY });
         else sendJson(response, 200, found);
       }),
@@ -154,7 +158,7 @@ function routesOf(
     [
       "/api/transfers/story",
       api(async (_request, response, { searchParams }) => {
-        const story = await port.story(keyIn(searchParams));
+        const story = await operate.story(keyIn(searchParams));
         if (story === undefined) sendJson(response, 404, { error: "There is no such transfer." });
         else sendJson(response, 200, story);
       }),
@@ -164,25 +168,15 @@ function routesOf(
       api(async (_request, response, { searchParams }) => {
         const act = searchParams.get("act") ?? "";
         if (!isTransferAct(act)) return sendJson(response, 400, { error: "act is not valid." });
-        sendJson(response, 200, { objection: (await port.objection(act, keyIn(searchParams))) ?? null });
-      }),
-    ],
-    [
-      "/api/journal",
-      api(async (request, response, url) => {
-        const wanted = parsePageQuery(url.searchParams);
-        if (typeof wanted === "string") return sendJson(response, 400, { error: wanted });
-        const found = await journal.page(request, response, wanted.kind, wanted.query);
-        if (found === undefined) sendJson(response, 503, { error: BUSY });
-        else sendJson(response, 200, found);
+        sendJson(response, 200, { objection: (await operate.objectionTo(act, keyIn(searchParams))) ?? null });
       }),
     ],
     [
       "/api/history",
       api(async (request, response, url) => {
-        const query = parseJournalQuery(url.searchParams, clock.now());
+        const query = parseQuery(HistoryQueryShape, url.searchParams, clock.now());
         if (typeof query === "string") return sendJson(response, 400, { error: query });
-        const found = await journal.search(request, response, query);
+        const found = await journal.read(request, response, query.kind, query);
         if (found === undefined) sendJson(response, 503, { error: BUSY });
         else sendJson(response, 200, found);
       }),
@@ -218,7 +212,9 @@ function routesOf(
   if (actions === undefined) return new Map(routes);
   const tools: ActionTools = {
     actions,
+    operate,
     outcomes,
+    clock,
     transfers: () => board.transfers(),
     show: (...answer) => pages.showNotice(...answer),
   };
@@ -242,19 +238,6 @@ function routesOf(
 
 function keyIn(parameters: URLSearchParams): TransferKey {
   return { mailbox: parameters.get("mailbox") ?? "", trackingId: parameters.get("trackingId") ?? "" };
-}
-
-/** Open transfers are in memory. */
-function listOpen({ board }: ConsolePort, response: ServerResponse, { searchParams }: URL): void {
-  const parameters = new URLSearchParams(searchParams);
-  if (parameters.get("group") === "open") parameters.delete("group");
-  const query = parseTransferQuery(parameters);
-  if (typeof query === "string") {
-    sendJson(response, 400, { error: query });
-    return;
-  }
-  const { transfers, ...page } = selectTransfers(board.transfers(), query);
-  sendJson(response, 200, { ...page, transfers: transfers.map((transfer) => board.withHelp(transfer)) });
 }
 
 export interface Readiness {

@@ -1,13 +1,20 @@
 /** The list of open transfers: filters, pages, and actions on several of them. */
 import { formatCount } from "../base/phrases.ts";
+import { ACT_TEXTS } from "../model/actions.ts";
 import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import { STATES } from "../model/record.ts";
-import { describeState, type Status, TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
+import {
+  describeState,
+  type OpenList,
+  type Status,
+  TRANSFER_GROUPS,
+  type TransferStatus,
+} from "../model/status.ts";
 import { type Html, html } from "./html.ts";
 import { renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
-import { type FILTERS, linkTo, parametersOf, type TransferPage, type TransferQuery } from "./query.ts";
-import { LABELS, type RowContext, renderRows, WARNINGS } from "./rows.ts";
+import { filterIn, linkTo, type PageQuery, parametersOf } from "./query.ts";
+import { type RowContext, renderRows } from "./rows.ts";
 
 /** Associates checkboxes with the form that acts on them. */
 const FORM = "several";
@@ -16,7 +23,7 @@ const OPEN_STATES = STATES.filter((state) => state !== "picked-up");
 
 const GROUP_TITLES = { attention: "needs attention", downloading: "downloading", queued: "queued" } as const;
 
-const SORT_TITLES: Readonly<Record<TransferQuery["sort"], string>> = {
+const SORT_TITLES: Readonly<Record<NonNullable<PageQuery["sort"]>, string>> = {
   urgency: "first to expire",
   newest: "last change",
   oldest: "longest unchanged",
@@ -26,8 +33,8 @@ const SORT_TITLES: Readonly<Record<TransferQuery["sort"], string>> = {
 
 export interface TransfersData {
   readonly status: Status;
-  readonly query: TransferQuery;
-  readonly found: TransferPage;
+  readonly query: PageQuery;
+  readonly found: OpenList;
   /** The reasons among all open transfers. */
   readonly reasons: readonly string[];
   readonly batches: Html | undefined;
@@ -46,9 +53,8 @@ ${found.total === 0 ? html`<p class="facts">Transfers that were delivered are in
 }
 
 function renderFilters({ query, reasons, status }: TransfersData): Html {
-  const { filter, sort } = query;
-  const text = (name: (typeof FILTERS)[number], title: string, list?: string) =>
-    html`<label>${title} <input type="search" name="${name}" value="${filter[name] ?? ""}"${list === undefined ? undefined : html` list="${list}"`}></label>`;
+  const text = (name: "text" | "sender" | "mailbox" | "since", title: string, list?: string) =>
+    html`<label>${title} <input type="search" name="${name}" value="${query[name] ?? ""}"${list === undefined ? undefined : html` list="${list}"`}></label>`;
   const select = (
     name: string,
     title: string,
@@ -61,31 +67,31 @@ function renderFilters({ query, reasons, status }: TransfersData): Html {
     )}</select></label>`;
   const any = ["", "any"] as const;
   return html`<form class="filters" action="transfers" method="get" role="search">
-${text("search", "Text")}${text("sender", "Sender")}${text("mailbox", "Mailbox", "mailbox-names")}
+${text("text", "Text")}${text("sender", "Sender")}${text("mailbox", "Mailbox", "mailbox-names")}${text("since", "Since")}
 <datalist id="mailbox-names">${status.mailboxes.slice(0, 200).map(({ name }) => html`<option value="${name}">`)}</datalist>
-${select("group", "Show", filter.group, [["", "all open"], ...TRANSFER_GROUPS.map((group) => [group, GROUP_TITLES[group]] as const)])}
-${select("state", "State", filter.state, [any, ...OPEN_STATES.map((state) => [state, state] as const)])}
-${select("reason", "Reason", filter.reason, [any, ...reasons.map((reason) => [reason, reason] as const)])}
-${select("sort", "Order", sort, Object.entries(SORT_TITLES))}
+${select("group", "Show", query.group, [["", "all open"], ...TRANSFER_GROUPS.map((group) => [group, GROUP_TITLES[group]] as const)])}
+${select("state", "State", query.state, [any, ...OPEN_STATES.map((state) => [state, state] as const)])}
+${select("reason", "Reason", query.reason, [any, ...reasons.map((reason) => [reason, reason] as const)])}
+${select("sort", "Order", query.sort, Object.entries(SORT_TITLES))}
 <button>Filter</button> <a href="transfers">Clear</a></form>`;
 }
 
 /** Actions on the selected transfers, or on all that match. */
 function renderSeveral({ query, found }: TransfersData, { visitor, back }: RowContext): Html {
   const { proof = "" } = visitor;
-  const filter = String(new URLSearchParams(Object.entries(query.filter)));
+  const filter = linkTo("", filterIn(query)).slice(1);
   const everything =
     found.total > found.transfers.length
       ? html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`
       : undefined;
   const button = (action: TransferAct) =>
-    html`<button form="${FORM}" name="action" value="${action}">${LABELS[action]}</button>`;
+    html`<button form="${FORM}" name="action" value="${action}">${ACT_TEXTS[action].label}</button>`;
   return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, filter })}</form>
 <div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
 <div class="buttons">${TRANSFER_ACTS.map(button)}</div></div>`;
 }
 
-function renderPager(query: TransferQuery, { page, pages }: TransferPage): Html | undefined {
+function renderPager(query: PageQuery, { page, pages }: OpenList): Html | undefined {
   if (pages === 1) return undefined;
   const link = (to: number, words: string) =>
     to < 1 || to > pages || to === page
@@ -105,9 +111,9 @@ export function renderConfirmation(
 ): Html {
   const shown = transfers.slice(0, 10);
   const many = formatCount(keys.length, "transfer", "transfers");
-  return html`<section><h2>${LABELS[action]}: ${many}</h2><p>${WARNINGS[action] ?? ""}</p>
+  return html`<section><h2>${ACT_TEXTS[action].label}: ${many}</h2><p>${ACT_TEXTS[action].warning ?? ""}</p>
 <ul class="names">${shown.map((transfer) => html`<li><span class="id">${transfer.trackingId}</span> ${transfer.sender}: ${describeState(transfer)}</li>`)}${keys.length > shown.length ? html`<li>and ${keys.length - shown.length} more</li>` : undefined}</ul>
-<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}${action === "password" ? PASSWORD : undefined}<button>${LABELS[action]}: ${many}</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
+<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}${action === "password" ? PASSWORD : undefined}<button>${ACT_TEXTS[action].label}: ${many}</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
 }
 
 /** The outcomes of recent actions. */
@@ -124,7 +130,7 @@ function renderBatch(batch: Batch): Html {
     outcomes.size === 1 && first !== undefined
       ? `${first.trackingId}: ${first.text}`
       : `${outcomes.size} transfers: ${summarize(batch)}`;
-  return html`<li><time datetime="${at}">${at.slice(11, 19)} UTC</time> ${LABELS[action]} by ${by.who}: ${text}</li>`;
+  return html`<li><time datetime="${at}">${at.slice(11, 19)} UTC</time> ${ACT_TEXTS[action].label} by ${by.who}: ${text}</li>`;
 }
 
 export function isTransferAct(text: string): text is TransferAct {

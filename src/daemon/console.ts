@@ -5,27 +5,22 @@ import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { ConsolePort } from "../console/port.ts";
 import type { Inbox } from "../inbox/port.ts";
-import { readActs, tallyHistory } from "../ledger/history.ts";
-import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
-import type { OnDamaged } from "../ledger/port.ts";
+import { tallyHistory } from "../ledger/history.ts";
+import type { PeekedFolders } from "../ledger/peek.ts";
 import type { Emit } from "../model/events.ts";
 import type { Board } from "../observe/board.ts";
+import { describeDaemon, readDeliveries, readGone } from "../operate/facts.ts";
+import { Local } from "../operate/local.ts";
 import type { JobQueue } from "../queue/port.ts";
-import { objectionToAct, selectActable } from "./acts.ts";
-import { actToolsOf, openActions } from "./console-actions.ts";
-import { describeDaemon, readDeliveries, readGone, readJournalPage, readPast } from "./facts.ts";
+import { openActions } from "./console-actions.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
 import type { OrderRunner } from "./orders.ts";
-import { readStory } from "./story.ts";
-import { listTransfers, selectTransfers } from "./transfers.ts";
 import type { Waiting } from "./unfinished.ts";
 
 const REFRESH_EVERY_MS = 30_000;
 /** Transfers that other processes have ended are looked for this much further back than the last look. */
 const GONE_LATELY_MS = 10 * 60_000;
-/** Entries of the journal that a search shows. */
-const MAX_FOUND = 100;
 
 interface ConsoleTools {
   readonly live: LiveSettings;
@@ -47,8 +42,7 @@ export interface DaemonParts {
 export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<void> {
   const { live, monitor, clock, emit, stop, parts } = tools;
   const { board, pulse, metrics } = monitor;
-  const { http, work, inbox: root } = live.now;
-  const folders = { work, inbox: root };
+  const { http } = live.now;
   if (http === undefined) return;
   // Loaded only here: most commands need no server.
   const { createConsole } = await import("../console/server.ts");
@@ -62,27 +56,18 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
       const queueDepth = await ifAnswered(parts()?.queue.depth());
       return (await metrics?.text({ freeBytes, queueDepth })) ?? "";
     },
-    journal: {
-      search: ({ limit = MAX_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
-      acts: ({ sinceMs, limit = MAX_FOUND }, signal) =>
-        // `inlet history` reports damaged lines.
-        Array.fromAsync(readActs(work, { sinceMs, limit }, () => {}, signal)),
-      page: (kind, query, signal) => readJournalPage(work, kind, query, signal),
-      tally: (sinceMs, slotMs, signal) =>
-        tallyHistory(work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
-    },
-    list: (query, signal) => {
-      const { act } = query;
-      const select = (onDamaged: OnDamaged) =>
-        act === undefined
-          ? selectTransfers(peekLedger(folders), query, onDamaged, signal)
-          : selectActable(actToolsOf(live), query, act, onDamaged, signal);
-      return listTransfers(peekLedger(folders), live.now.mailboxes, select, query);
-    },
-    objection: async (act, key) =>
-      (await objectionToAct(actToolsOf(live), act, await peekLedger(folders).find(key)))?.detail,
-    story: (key) => readStory(folders, key, live.now.mailboxes, { config: describeDaemon(live.now).config }),
-    actions: await openActions(live, clock, stop, async () => parts()?.orders.run()),
+    operate: new Local({
+      settings: () => live.now,
+      stop,
+      // The daemon owns the folders.
+      asOwner: (_folder, write) => write(),
+      isRunning: async () => true,
+      runOrders: async () => parts()?.orders.run(),
+      options: { config: describeDaemon(live.now).config },
+    }),
+    tally: (sinceMs, slotMs, signal) =>
+      tallyHistory(live.now.work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
+    actions: await openActions(live, clock, stop),
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
   };

@@ -8,7 +8,7 @@ import type { Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { Pulse } from "../observe/pulse.ts";
-import { describeDaemon, keptIn } from "./facts.ts";
+import { describeDaemon, keptIn } from "../operate/facts.ts";
 
 export interface Monitor {
   readonly board: Board;

@@ -14,7 +14,7 @@ import { serviceIdOf } from "../model/mailbox.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JournalReader, NotifyPatience } from "../notify/channel.ts";
 import { Notifier } from "../notify/open.ts";
-import { describeDaemon } from "./facts.ts";
+import { describeDaemon } from "../operate/facts.ts";
 
 const PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
 

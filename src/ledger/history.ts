@@ -10,8 +10,8 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import { systemCode, unreadable } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
-import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
-import { hasEnded, shownFolder, type TransferRecord } from "../model/record.ts";
+import { makeFilter } from "../model/queries.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
 import { JOURNAL_FILE } from "./journal.ts";
 import { JournalFile } from "./lines.ts";
@@ -32,8 +32,9 @@ export function readHistory(
 ): AsyncGenerator<HistoryEntry, void, undefined> {
   const { sinceMs, state: mark } = query;
   const open = (path: string) => new JournalFile(path, "change", { sinceMs, mark }, signal);
-  const reading = { open, matches: makeFilter(query), keyOf: (entry: HistoryEntry) => keyOf(entry, query) };
-  return read(work, query, reading, onDamaged);
+  const isWanted = makeFilter(query);
+  const matches = (entry: HistoryEntry) => isWanted(entry, entry.at);
+  return read(work, query, { open, matches, keyOf: (entry) => keyOf(entry, query) }, onDamaged);
 }
 
 /** Operators' acts. Throws `DISK_UNREADABLE` and `STOPPED`. */
@@ -192,48 +193,13 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
-  const { sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY, state } = query;
-  const isSender = makeMatcher(query.sender, addressForm);
-  const isMailbox = makeMatcher(query.mailbox, textForm);
-  const wanted = fold(query.search ?? "");
-  return (entry) => {
-    const { at, sender, mailbox, trackingId, inbox, folder = "" } = entry;
-    const atMs = Date.parse(at);
-    return (
-      atMs >= sinceMs &&
-      atMs < untilMs &&
-      (state === undefined || state === entry.state) &&
-      isSender(sender) &&
-      isMailbox(mailbox) &&
-      (wanted === "" ||
-        [trackingId, sender, shownFolder({ inbox, folder })].some((text) => fold(text).includes(wanted)))
-    );
-  };
-}
-
 function makeActFilter(query: ActQuery): (entry: ActEntry) => boolean {
-  const { sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY, transfer } = query;
-  const name = transfer && nameOf(transfer);
-  const isSender = makeMatcher(query.sender, addressForm);
-  const isMailbox = makeMatcher(query.mailbox, textForm);
-  const wanted = fold(query.search ?? "");
+  const matches = makeFilter(query);
+  const name = query.transfer && nameOf(query.transfer);
   return (entry) => {
-    const { at, who, sender = "", mailbox = "", trackingId = "" } = entry;
-    const atMs = Date.parse(at);
-    return (
-      atMs >= sinceMs &&
-      atMs < untilMs &&
-      (name === undefined || name === nameOf({ mailbox, trackingId })) &&
-      isSender(sender) &&
-      isMailbox(mailbox) &&
-      (wanted === "" || [trackingId, sender, who].some((text) => fold(text).includes(wanted)))
-    );
+    const { mailbox = "", trackingId = "", at } = entry;
+    return matches(entry, at) && (name === undefined || name === nameOf({ mailbox, trackingId }));
   };
-}
-
-function fold(text: string): string {
-  return text.normalize("NFC").toLowerCase();
 }
 
 /** A round ends once, but after a crash the journal may hold its end twice, with different times. */

@@ -9,17 +9,15 @@ import { timeLimit } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
+import { objectionTo } from "../model/actions.ts";
 import type { Emit } from "../model/events.ts";
 import type { Action, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
   expiryOf,
   hasEnded,
-  IGNORED,
   isDelivered,
-  isHeld,
   isUnwanted,
-  needsNoAttention,
   nextRound,
   type TransferRecord,
   withState,
@@ -43,38 +41,6 @@ export interface OrderTools {
   /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
   readonly diskTrouble: Outage;
   readonly emit: Emit;
-}
-
-/**
- * Why the action cannot be done with a transfer in its state, for people; `undefined` if it can. `isHandedOver`: no
- * command or webhook is left to retry.
- */
-export function objectionTo(
-  action: Action,
-  record: TransferRecord | undefined,
-  isHandedOver = true,
-): string | undefined {
-  if (record === undefined) return "there is no such transfer here";
-  const { state } = record;
-  const only = (isPossible: boolean, what: string) =>
-    isPossible ? undefined : `it is ${state}, and only a ${what}`;
-  const isQuarantined = state === "quarantined";
-  if (action === "release")
-    return only(isQuarantined || isHeld(record), "transfer that is in quarantine or held can be released");
-  if (action === "redeliver") return only(isDelivered(record), "delivered transfer can be delivered again");
-  if (action === "retry" && isHeld(record)) return "a route holds it: release it, or discard it";
-  const isOpen = !(hasEnded(record) || state === "delivering") || isQuarantined;
-  const isPossibleAfterEnd =
-    action === "retry" ? canRetryEnded(record, isHandedOver) : canDiscardEnded(record);
-  return isOpen || isPossibleAfterEnd ? undefined : `it is ${state}, and nothing is left to ${action}`;
-}
-
-function canRetryEnded(record: TransferRecord, isHandedOver: boolean): boolean {
-  return record.reason === IGNORED || (isDelivered(record) && !isHandedOver);
-}
-
-function canDiscardEnded(record: TransferRecord): boolean {
-  return record.state === "gone" && !needsNoAttention(record);
 }
 
 /**

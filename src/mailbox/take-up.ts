@@ -122,10 +122,14 @@ async function ignore({ ledger, clock, emit }: PollTools, record: TransferRecord
 }
 
 /** The outcome for a transfer that stays ended. `undefined` if it is open, or a new round may begin. */
-function leaveEnded(known: TransferRecord, { state }: ListedTransfer, nowMs: number): Taken | undefined {
-  if (!hasEnded(known)) return undefined;
-  if (!mayComeBack(known) || GONE.has(state)) return SETTLED;
-  return isTimeToComeBack(known, nowMs) ? undefined : LEFT_ALONE;
+function leaveEnded(known: TransferRecord, entry: ListedTransfer, nowMs: number): Taken | undefined {
+  if (!hasEnded(known) || !staysEnded(known, entry, nowMs)) return undefined;
+  return !mayComeBack(known) || GONE.has(entry.state) ? SETTLED : LEFT_ALONE;
+}
+
+/** Whether a transfer that has ended stays so, for now. */
+export function staysEnded(known: TransferRecord, { state }: ListedTransfer, nowMs: number): boolean {
+  return !mayComeBack(known) || GONE.has(state) || !isTimeToComeBack(known, nowMs);
 }
 
 /**

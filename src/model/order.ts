@@ -83,7 +83,7 @@ export interface PasswordNotice extends Pick<Order, "mailbox" | "trackingId" | "
 }
 
 /** Options of a command that acts on a transfer. */
-interface CommandOptions {
+export interface CommandOptions {
   readonly config?: string | undefined;
   readonly mailbox?: string | undefined;
   /** With `password`: one more attempt is allowed. */

@@ -160,12 +160,14 @@ export function mayComeBack(record: TransferRecord): boolean {
   return record.state === "gone" && !isUnwanted(record);
 }
 
+type Reasoned = Pick<TransferRecord, "state"> & Partial<Pick<TransferRecord, "reason">>;
+
 /** An operator discarded it, or the configuration leaves it out. */
-export function isUnwanted({ state, reason }: Pick<TransferRecord, "state" | "reason">): boolean {
+export function isUnwanted({ state, reason }: Reasoned): boolean {
   return state === "gone" && (reason === DISCARDED || reason === IGNORED);
 }
 
-export function isHeld({ state, reason }: Pick<TransferRecord, "state" | "reason">): boolean {
+export function isHeld({ state, reason }: Reasoned): boolean {
   return state === "waiting" && reason === HELD;
 }
 
@@ -198,7 +200,7 @@ export function isDelivered({ state }: Pick<TransferRecord, "state">): boolean {
 }
 
 /** It was delivered, is unwanted, or an operator acknowledged that it is gone. */
-export function needsNoAttention(record: TransferRecord): boolean {
+export function needsNoAttention(record: Reasoned & Pick<TransferRecord, "acknowledged">): boolean {
   if (record.state === "gone") return isUnwanted(record) || record.acknowledged === true;
   return isDelivered(record);
 }

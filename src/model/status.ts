@@ -1,121 +1,197 @@
 /** A snapshot of a daemon, for people and programs. Times are ISO 8601. */
+import * as v from "valibot";
 import { formatCount } from "../base/phrases.ts";
-import { HELD, QUIET, type State } from "./record.ts";
+import { TRANSFER_ACTS } from "./order.ts";
+import { HELD, QUIET, STATES } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
-export interface Status {
-  readonly version: typeof STATUS_VERSION;
-  readonly at: string;
-  /** It comes from a running daemon; otherwise it was read from the disk. */
-  readonly live: boolean;
-  readonly daemon: DaemonFacts;
-  /** Problems of the daemon or of a mailbox, not of single transfers. */
-  readonly troubles: readonly Trouble[];
-  /** What should have happened by now, by the kind of promise, whether or not a trouble explains it. */
-  readonly overdue: readonly { readonly kind: string; readonly since: string }[];
-  /** Changed configuration keys that need a restart. */
-  readonly needsRestart: readonly string[];
-  readonly mailboxes: readonly MailboxStatus[];
-  /** Transfers per state, without those that ended well. */
-  readonly counts: Readonly<Partial<Record<State, number>>>;
-  /** The full length of each list below; the lists themselves are cut. */
-  readonly totals: Readonly<Record<"attention" | "downloading" | "queued", number>>;
-  /** When the oldest transfer that is not being downloaded entered its state. */
-  readonly waitingSince: string | undefined;
-  /** Why transfers need attention, the most urgent cause first. */
-  readonly causes: readonly Cause[];
-  /** Transfers that need attention: quarantined, gone, hand-off failed, not picked up, waiting for a password, expiring soon. */
-  readonly attention: readonly TransferStatus[];
-  /** Being downloaded by this process. */
-  readonly downloading: readonly TransferStatus[];
-  /** Waiting, and no person has to act. */
-  readonly queued: readonly TransferStatus[];
-  /** Newest first. */
-  readonly recent: readonly Delivery[];
+const Time = v.pipe(v.string(), v.isoTimestamp());
+const Text = v.optional(v.string());
+const Count = v.optional(v.number());
+const MaybeTime = v.optional(Time);
+const StateShape = v.picklist(STATES);
+
+function listOf<Schema extends v.GenericSchema>(schema: Schema) {
+  return v.pipe(v.array(schema), v.readonly());
 }
 
-export interface DaemonFacts {
-  readonly program: string;
-  readonly host: string;
+const DaemonFactsShape = v.object({
+  program: v.string(),
+  host: v.string(),
   /** Missing when the snapshot was read from the disk. */
-  readonly pid?: number | undefined;
-  readonly startedAt?: string | undefined;
-  readonly queue: "embedded" | "redis";
-  readonly role: "all" | "worker" | "scheduler";
-  readonly inbox: string;
+  pid: Count,
+  startedAt: MaybeTime,
+  queue: v.picklist(["embedded", "redis"]),
+  role: v.picklist(["all", "worker", "scheduler"]),
+  inbox: v.string(),
   /** The value of `--config` that commands need to reach this daemon, if they need it. */
-  readonly config?: string | undefined;
-}
+  config: Text,
+});
 
-/** One cause, however many mailboxes it affects. */
-export interface Trouble {
+export type DaemonFacts = Readonly<v.InferOutput<typeof DaemonFactsShape>>;
+
+const TroubleShape = v.object({
   /**
    * `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, `service ADDRESS` if several of its mailboxes
    * are affected, or what is overdue, such as `orders`.
    */
-  readonly what: string;
+  what: v.string(),
   /** The names of the mailboxes that it affects. */
-  readonly mailboxes?: readonly string[] | undefined;
-  readonly since: string;
-  readonly code: string;
-  readonly message: string;
-  readonly advice: string;
-}
+  mailboxes: v.optional(listOf(v.string())),
+  since: Time,
+  /** In the table of faults. */
+  code: v.string(),
+  message: v.string(),
+  advice: v.string(),
+});
 
-export interface MailboxStatus {
-  readonly name: string;
-  readonly email: string;
+/** One cause, however many mailboxes it affects. */
+export type Trouble = Readonly<v.InferOutput<typeof TroubleShape>>;
+
+const MailboxShape = v.object({
+  name: v.string(),
+  email: v.string(),
   /** The address of its service. */
-  readonly service: string;
-  readonly paused: boolean;
-  readonly pollSeconds: number;
-  readonly lastPoll: string | undefined;
-  readonly lastSuccess: string | undefined;
-  readonly nextPoll: string | undefined;
+  service: v.string(),
+  paused: v.boolean(),
+  pollSeconds: v.number(),
+  lastPoll: MaybeTime,
+  lastSuccess: MaybeTime,
+  nextPoll: MaybeTime,
   /** Active transfers in the last listing. */
-  readonly listed: number | undefined;
-  readonly tokenValidUntil: string | undefined;
+  listed: Count,
+  tokenValidUntil: MaybeTime,
   /** It should have been polled successfully by then. Missing while it is polled in time. */
-  readonly overdueSince: string | undefined;
+  overdueSince: MaybeTime,
   /** End of the quiet hours, while they last. */
-  readonly quietUntil: string | undefined;
-  readonly trouble: Trouble | undefined;
-}
+  quietUntil: MaybeTime,
+  trouble: v.optional(TroubleShape),
+});
+
+export type MailboxStatus = Readonly<v.InferOutput<typeof MailboxShape>>;
 
 /** `attention`: a person has to act. `downloading`: by this process. `queued`: it continues without a person. */
 export const TRANSFER_GROUPS = ["attention", "downloading", "queued"] as const;
 
 export type TransferGroup = (typeof TRANSFER_GROUPS)[number];
 
-export interface TransferStatus {
-  readonly mailbox: string;
-  readonly trackingId: string;
-  readonly sender: string;
-  readonly state: State;
+const ProgressShape = v.object({
+  doneBytes: v.number(),
+  totalBytes: v.number(),
+  /** Over the last seconds. */
+  bytesPerSecond: v.number(),
+  secondsLeft: Count,
+});
+
+export type Progress = Readonly<v.InferOutput<typeof ProgressShape>>;
+
+const OpenTransferShape = v.object({
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  state: StateShape,
   /** The section of the console that it is shown in. */
-  readonly group: TransferGroup;
-  readonly round?: number | undefined;
+  group: v.picklist(TRANSFER_GROUPS),
+  round: Count,
   /** Known once the transfer was opened. */
-  readonly subject?: string | undefined;
-  readonly files?: number | undefined;
-  readonly bytes?: number | undefined;
-  readonly since: string | undefined;
+  subject: Text,
+  files: Count,
+  bytes: Count,
+  since: MaybeTime,
   /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
+  reason: Text,
+  message: Text,
   /** It needs attention only because it may expire before it is downloaded. */
-  readonly isExpiring?: boolean | undefined;
+  isExpiring: v.optional(v.boolean()),
   /** The budget of password attempts is spent. */
-  readonly noAttemptsLeft?: boolean | undefined;
-  readonly until: string | undefined;
-  readonly expires: string | undefined;
-  readonly progress: Progress | undefined;
-  /** Shell commands that help. */
-  readonly commands?: readonly string[];
+  noAttemptsLeft: v.optional(v.boolean()),
+  until: MaybeTime,
+  expires: MaybeTime,
+  progress: v.optional(ProgressShape),
+  /** What can be done with it, and the same as shell commands. */
+  actions: v.optional(listOf(v.picklist(TRANSFER_ACTS))),
+  commands: v.optional(listOf(v.string())),
   /** In quarantine: the folder with the received content. */
-  readonly keptIn?: string;
-}
+  keptIn: Text,
+});
+
+/** A transfer that is not over, or whose hand-off is not. */
+export type TransferStatus = Readonly<v.InferOutput<typeof OpenTransferShape>>;
+
+/** One page of open transfers. */
+const OpenListShape = v.object({
+  total: v.number(),
+  page: v.number(),
+  pages: v.number(),
+  size: v.number(),
+  transfers: listOf(OpenTransferShape),
+});
+
+export type OpenList = Readonly<v.InferOutput<typeof OpenListShape>>;
+
+const DeliveryShape = v.object({
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  /** Relative to the inbox. */
+  folder: v.string(),
+  /** An absolute path. Missing: the common inbox. */
+  inbox: Text,
+  at: Time,
+  /** Since its discovery, if known. */
+  tookSeconds: Count,
+  subject: Text,
+  files: Count,
+  bytes: Count,
+});
+
+export type Delivery = Readonly<v.InferOutput<typeof DeliveryShape>>;
+
+const CauseShape = v.object({
+  state: StateShape,
+  reason: Text,
+  isExpiring: v.optional(v.boolean()),
+  count: v.number(),
+  /** The first expiry among them. */
+  firstExpires: MaybeTime,
+});
+
+/** Transfers that need attention for the same reason. */
+export type Cause = Readonly<v.InferOutput<typeof CauseShape>>;
+
+export const StatusShape = v.object({
+  version: v.literal(STATUS_VERSION),
+  at: Time,
+  /** It comes from a running daemon; otherwise it was read from the disk. */
+  live: v.boolean(),
+  daemon: DaemonFactsShape,
+  /** Problems of the daemon or of a mailbox, not of single transfers. */
+  troubles: listOf(TroubleShape),
+  /** What should have happened by now, by the kind of promise, whether or not a trouble explains it. */
+  overdue: listOf(v.object({ kind: v.string(), since: Time })),
+  /** Changed configuration keys that need a restart. */
+  needsRestart: listOf(v.string()),
+  mailboxes: listOf(MailboxShape),
+  /** Transfers per state, without those that ended well. */
+  counts: v.record(StateShape, v.number()),
+  /** The full length of each list below; the lists themselves are cut. */
+  totals: v.object({ attention: v.number(), downloading: v.number(), queued: v.number() }),
+  /** When the oldest transfer that is not being downloaded entered its state. */
+  waitingSince: MaybeTime,
+  /** Why transfers need attention, the most urgent cause first. */
+  causes: listOf(CauseShape),
+  /** Transfers that need attention: quarantined, gone, hand-off failed, not picked up, waiting for a password, expiring soon. */
+  attention: listOf(OpenTransferShape),
+  /** Being downloaded by this process. */
+  downloading: listOf(OpenTransferShape),
+  /** Waiting, and no person has to act. */
+  queued: listOf(OpenTransferShape),
+  /** Newest first. */
+  recent: listOf(DeliveryShape),
+});
+
+export type Status = Readonly<v.InferOutput<typeof StatusShape>>;
 
 /** The state of everything in a few words. "All is well" needs at least one poll of each mailbox. */
 export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Headline {
@@ -133,13 +209,6 @@ export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Hea
     tone: "plain",
     words: `Starting: ${formatCount(unpolled, "mailbox is", "mailboxes are")} not polled yet`,
   };
-}
-
-/** Transfers that need attention for the same reason. */
-export interface Cause extends Pick<TransferStatus, "state" | "reason" | "isExpiring"> {
-  readonly count: number;
-  /** The first expiry among them. */
-  readonly firstExpires: string | undefined;
 }
 
 /** `transfers`: all that need attention, the most urgent first. */
@@ -187,28 +256,4 @@ export function describeState(transfer: Pick<TransferStatus, "state" | "reason" 
   if (reason === "retry") return "failed, will be retried";
   if (reason === QUIET) return "waits for the end of quiet hours";
   return state === "discovered" ? "queued" : state;
-}
-
-export interface Progress {
-  readonly doneBytes: number;
-  readonly totalBytes: number;
-  /** Over the last seconds. */
-  readonly bytesPerSecond: number;
-  readonly secondsLeft: number | undefined;
-}
-
-export interface Delivery {
-  readonly mailbox: string;
-  readonly trackingId: string;
-  readonly sender: string;
-  /** Relative to the inbox. */
-  readonly folder: string;
-  /** An absolute path. Missing: the common inbox. */
-  readonly inbox?: string | undefined;
-  readonly at: string;
-  /** Since its discovery, if known. */
-  readonly tookSeconds: number | undefined;
-  readonly subject?: string | undefined;
-  readonly files?: number | undefined;
-  readonly bytes?: number | undefined;
 }

@@ -4,8 +4,9 @@
  * The shapes check the answers of a daemon. As JSON, every key of a transfer is always present.
  */
 import * as v from "valibot";
-import { ACTS, ActorShape, TRANSFER_ACTS, type TransferAct } from "./order.ts";
-import { ReleaseShape, STATES, type State, type TransferKey, VERIFIED } from "./record.ts";
+import { ACTS, ActorShape, TRANSFER_ACTS } from "./order.ts";
+import type { TransferFilter } from "./queries.ts";
+import { ReleaseShape, STATES, type TransferKey, VERIFIED } from "./record.ts";
 
 const Text = v.optional(v.string());
 const Count = v.optional(v.number());
@@ -40,36 +41,6 @@ const TransferShape = v.object({
 
 /** A transfer as `inlet list --json` prints it. */
 export type TransferView = Readonly<v.InferOutput<typeof TransferShape>>;
-
-export interface TransferFilter {
-  /** Patterns with `*` and `?`. Case is ignored. */
-  readonly mailbox?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly state?: State | undefined;
-  /** Such as `password` or `CHECKSUM_MISMATCH`. Case is ignored. */
-  readonly reason?: string | undefined;
-  /** Part of the tracking-id, the sender, the mailbox, the message or the folder. Case is ignored. */
-  readonly search?: string | undefined;
-  /** Tracking-ids. */
-  readonly ids?: readonly string[] | undefined;
-}
-
-/** The most transfers, or entries of the journal, in one answer of a daemon. */
-export const MAX_PAGE_SIZE = 5_000;
-
-export interface PageRequest {
-  /** From 1. */
-  readonly page: number;
-  readonly size: number;
-  /** `newest`: by the time at which each entered its state. `expires`: the first to expire first. */
-  readonly sort?: "newest" | "expires";
-}
-
-/** One page of the list of transfers. Missing keys choose all. */
-export interface ListQuery extends TransferFilter, PageRequest {
-  /** Only transfers for which this act is possible, as far as that is known. */
-  readonly act?: TransferAct | undefined;
-}
 
 export const TransferListShape = v.object({
   /** How many transfers match. */
@@ -127,52 +98,29 @@ export const ActEntryShape = v.object({
 export type ActEntry = Readonly<v.InferOutput<typeof ActEntryShape>>;
 
 /** Acts on no transfer, such as a change of the configuration, match neither a sender nor a mailbox. */
-export interface ActQuery {
-  /** From then on, in milliseconds. */
-  readonly sinceMs?: number | undefined;
-  /** Before then. */
-  readonly untilMs?: number | undefined;
-  /** Patterns with `*` and `?`. Case is ignored. */
-  readonly sender?: string | undefined;
-  readonly mailbox?: string | undefined;
-  /** Part of the tracking-id, the sender, or the operator's name. Case is ignored. */
-  readonly search?: string | undefined;
+export interface ActQuery extends Omit<TransferFilter, "state" | "reason"> {
   /** On this transfer only. */
   readonly transfer?: TransferKey | undefined;
   readonly limit: number;
 }
 
-export interface HistoryQuery extends Omit<ActQuery, "transfer"> {
-  /** Entries of this state, even if another state followed. */
-  readonly state?: string | undefined;
-  /** Part of the tracking-id, the sender or the folder. Case is ignored. */
-  readonly search?: string | undefined;
+/** `state`: entries of this state, even if another state followed. */
+export interface HistoryQuery extends TransferFilter {
   /** Every change of state, not only the last of each transfer. */
   readonly changes?: boolean | undefined;
+  readonly limit: number;
 }
-
-/** `transfers`: the last change of each; `changes`: every change. */
-export const JOURNAL_KINDS = ["transfers", "changes", "acts"] as const;
-
-export type JournalKind = (typeof JOURNAL_KINDS)[number];
 
 /** Damaged lines of a file, as far as it was read. */
 const DamagedShape = v.pipe(v.array(v.object({ path: v.string(), lines: v.number() })), v.readonly());
 
-export const HistoryPageShape = v.object({
-  entries: v.pipe(v.array(HistoryEntryShape), v.readonly()),
-  damaged: DamagedShape,
-});
-
-export const ActPageShape = v.object({
-  entries: v.pipe(v.array(ActEntryShape), v.readonly()),
-  damaged: DamagedShape,
-});
-
 /** Entries of the journal, newest first. */
-export type JournalPage = Readonly<
-  v.InferOutput<typeof HistoryPageShape> | v.InferOutput<typeof ActPageShape>
->;
+export const JournalPageShape = v.object({
+  entries: v.pipe(v.array(v.union([ActEntryShape, HistoryEntryShape])), v.readonly()),
+  damaged: DamagedShape,
+});
+
+export type JournalPage = Readonly<v.InferOutput<typeof JournalPageShape>>;
 
 /** How transfers ended in one slot of time. */
 export interface Tally {
@@ -264,29 +212,19 @@ export const ObjectionShape = v.object({ objection: TextOrNull });
 
 export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;
 
-/**
- * One password for many transfers is tried with the first of them, because a wrong one costs an attempt on each. The
- * others follow if it opens that one.
- */
-export function splitForTrial<Key extends { readonly trackingId: string }>(
-  keys: readonly Key[],
-): { readonly first: readonly Key[]; readonly others: readonly Key[] } {
-  const tried = keys[0]?.trackingId;
-  const { first = [], others = [] } = Object.groupBy(keys, ({ trackingId }) =>
-    trackingId === tried ? "first" : "others",
-  );
-  return { first, others };
-}
+/** What a dry run says of a transfer, for people. A downloaded transfer may still fail verification or the check. */
+export const PLANS = {
+  deliver: "would be downloaded and delivered",
+  open: "would be opened, and then its files decide which route it takes",
+  password: "would wait for a password",
+  hold: "would be held for an operator",
+  ignore: "would be left out",
+  wait: "would wait",
+} as const;
 
-/** Whether a password was on its way. Otherwise it says nothing about other transfers. */
-export function isTried(results: readonly Pick<ActResult, "status">[]): boolean {
-  return results.some(({ status }) => status === 200);
-}
+export type Plan = keyof typeof PLANS;
 
-/** Whether the password has opened a transfer, for whichever of its mailboxes. */
-export function isOpenedBy(results: readonly Pick<ActResult, "result" | "state" | "reason">[]): boolean {
-  return results.some(({ state, reason, result }) => {
-    const isLocked = state === "waiting" && (reason === "password" || reason === "locked");
-    return result !== "refused" && result !== "pending" && !isLocked;
-  });
+/** When the transfer entered its state. */
+export function timeOf({ at, state }: Pick<TransferView, "at" | "state">): string {
+  return at[state] ?? Object.values(at).toSorted().at(-1) ?? "";
 }

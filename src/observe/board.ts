@@ -93,7 +93,8 @@ export class Board {
   /** Adds the commands that help, and where the content is kept. */
   withHelp(transfer: TransferStatus): TransferStatus {
     const hasSeveral = this.#mailboxes.size > 1;
-    return withHelp(transfer, { daemon: this.#facts, hasSeveral, keptIn: this.#keptIn });
+    const isConfigured = this.#mailboxes.has(transfer.mailbox);
+    return withHelp(transfer, { daemon: this.#facts, hasSeveral, isConfigured, keptIn: this.#keptIn });
   }
 
   /** Whether the status has one of these troubles. */

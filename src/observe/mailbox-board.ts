@@ -45,6 +45,10 @@ export class MailboxBoard {
     return this.#known.size;
   }
 
+  has(name: string): boolean {
+    return this.#known.has(mailboxIdOf(name));
+  }
+
   /** Mailboxes that stay keep their health, except that a paused one has no trouble. */
   set(mailboxes: readonly ShownMailbox[]): void {
     const before = new Map(this.#known);

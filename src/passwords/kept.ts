@@ -7,6 +7,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { tolerate } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import type { AttemptKey } from "../model/attempts.ts";
@@ -31,6 +32,12 @@ export class KeptPasswords {
     await makeFolderDurably(folder, 0o700);
     await clearTemporaries(folder, nowMs);
     return new KeptPasswords(folder, await readdir(folder));
+  }
+
+  /** Only to read: makes no folder. */
+  static async peek(state: string): Promise<KeptPasswords> {
+    const folder = folderIn(state);
+    return new KeptPasswords(folder, (await readdir(folder).catch(tolerate("ENOENT"))) ?? []);
   }
 
   async read(of: AttemptKey): Promise<Secret | undefined> {

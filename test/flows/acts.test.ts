@@ -25,7 +25,7 @@ describe("the exit code of a command that acts", () => {
     const retried = await inlet(["retry", "t1"]);
     expect([retried.exitCode, retried.stderr]).toEqual([
       3,
-      expect.stringMatching(/^t1 waits for a password: /),
+      expect.stringMatching(/^t1: needs a password\. /),
     ]);
     const opened = await inlet(["password", "t1", "--json"], { input: RIGHT });
     expect(opened.exitCode).toBe(3);
@@ -35,7 +35,7 @@ describe("the exit code of a command that acts", () => {
       state: "quarantined",
       reason: "CHECKSUM_MISMATCH",
       result: "attention",
-      text: expect.stringMatching(/^The password was accepted\. t1 is in quarantine: /),
+      text: expect.stringMatching(/^The password was accepted\. t1: in quarantine\. /),
     });
   });
 
@@ -65,7 +65,7 @@ describe("the exit code of a command that acts", () => {
     const away = await inlet(["retry", "t1"]);
     expect([away.exitCode, away.stderr]).toEqual([
       4,
-      expect.stringMatching(/^t1 waits for the next attempt, until .*: /),
+      expect.stringMatching(/^t1: failed, will be retried, until .*\. /),
     ]);
   });
 
@@ -142,7 +142,7 @@ describe("several transfers", () => {
     const args = ["password", "--all", "--sender", "anna@*", "--yes"];
     const wrong = await inlet(args, { input: "wrong-Pass:2" });
     expect(wrong.exitCode).toBe(3);
-    expect(wrong.stderr).toContain("was not tried for the 2 other transfers");
+    expect(wrong.stderr).toContain("2 transfers: The password was not tried");
     const sent = ids.flatMap((id) => simulator.refusedPasswords(id)).filter((it) => it === "wrong-Pass:2");
     expect(sent).toHaveLength(1);
     const right = await inlet(args, { input: RIGHT });
@@ -213,7 +213,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     expect((await inlet("show", "t1")).stdout).toMatch(/State +quarantined/);
     expect((await inlet("show", "t3")).exitCode).toBe(2);
     const retried = await inlet("retry", "t1");
-    expect([retried.exitCode, retried.stderr]).toEqual([3, expect.stringContaining("t1 is in quarantine")]);
+    expect([retried.exitCode, retried.stderr]).toEqual([3, expect.stringContaining("t1: in quarantine")]);
     const supplied = await inlet("password", "t2");
     expect([supplied.exitCode, supplied.stderr]).toEqual([0, expect.stringContaining("t2 was delivered")]);
     const impossible = await inlet("release", "t2");
@@ -291,7 +291,7 @@ test("I7 nothing silent: the journal says who did what, when and from where, and
       `Operators:\n {2}\\S+ {2}retry, by ${username} from \\S+\n {2}\\S+ {2}discard, by ${isRoot ? "carla\\? \\(sudo\\)" : username}`,
     ),
   );
-  const found = await inlet(["history", "--actions", "--search", isRoot ? "berta" : "t2"]);
+  const found = await inlet(["history", "--actions", "--text", isRoot ? "berta" : "t2"]);
   expect(found.stdout.split("\t").slice(1, 4)).toEqual(["password", sudo("berta"), hostname()]);
   expect((await inlet(["history", "--actions", "--state", "gone"])).exitCode).toBe(2);
 });

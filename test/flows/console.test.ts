@@ -38,12 +38,12 @@ describe("the API", () => {
       recent: [{ trackingId: "t1", folder: `${MAILBOX}/anna@supplier.example/t1` }],
     });
     await expect
-      .poll(async () => (await read(`${url}api/history?search=ANNA`)).json)
-      .toMatchObject([{ trackingId: "t1", state: "delivered" }]);
-    expect((await read(`${url}api/history?search=unknown`)).json).toEqual([]);
+      .poll(async () => (await read(`${url}api/history?text=ANNA`)).json)
+      .toMatchObject({ entries: [{ trackingId: "t1", state: "delivered" }], damaged: [] });
+    expect((await read(`${url}api/history?text=unknown`)).json).toMatchObject({ entries: [] });
     const newest = await read(`${url}api/history?since=1h&state=delivered&limit=1`);
-    expect(newest.json).toMatchObject([{ trackingId: "t1" }]);
-    expect((await read(`${url}api/history?state=quarantined`)).json).toEqual([]);
+    expect(newest.json).toMatchObject({ entries: [{ trackingId: "t1" }] });
+    expect((await read(`${url}api/history?state=quarantined`)).json).toMatchObject({ entries: [] });
     for (const wrong of ["limit=0", "limit=x", "since=soon", "state=lost", "folder=x"]) {
       const refused = await read(`${url}api/history?${wrong}`);
       expect([refused.status, refused.json]).toEqual([400, { error: expect.any(String) }]);
@@ -176,7 +176,7 @@ describe("hostile visitors", () => {
     const askAcross = async (path: string) =>
       (await read(url + path, { "sec-fetch-site": "cross-site" })).status;
     for (const path of [
-      "history?search=x",
+      "history?text=x",
       "api/history",
       "api/status",
       "api/events",

@@ -289,27 +289,39 @@ describe("as an administrator", () => {
     ]);
     expect([exitCode, stderr]).toEqual([3, ""]);
     const plans = JSON.parse(stdout).map(
-      ({ trackingId, plan, folder: to, lacksPassword }: Record<string, unknown>) => [
+      ({ trackingId, plan, folder: to, password }: Record<string, unknown>) => [
         trackingId,
         plan,
         to,
-        lacksPassword,
+        password,
       ],
     );
     expect(plans.toSorted()).toEqual([
-      ["t-bob", "hold", undefined, false],
-      ["t-key", "download", `${MAILBOX}/carl@third.example/t-key`, true],
-      ["t-news", "ignore", undefined, false],
-      ["t-pdf", "decide", undefined, false],
-      ["t-xml", "decide", undefined, false],
+      ["t-bob", "hold", undefined, undefined],
+      ["t-key", "password", undefined, undefined],
+      ["t-news", "ignore", undefined, undefined],
+      [
+        "t-pdf",
+        "open",
+        undefined,
+        "rule 1: the plain text of mailboxes[0].passwords[0].password in inlet.yaml",
+      ],
+      [
+        "t-xml",
+        "open",
+        undefined,
+        "rule 1: the plain text of mailboxes[0].passwords[0].password in inlet.yaml",
+      ],
     ]);
     expect(await readdir(folder, { recursive: true })).toEqual(before);
     for (const { trackingId } of simulator.transfers()) {
       expect(requestsFor(simulator, trackingId)).toBe(0);
     }
     const text = await runProgram(["once", "--dry-run", "--config", config]);
-    expect(text.stderr).toContain("3 would be downloaded, 1 held, 1 ignored");
-    expect(text.stderr).toContain("1 transfer lacks a password. Nothing was changed.");
+    expect(text.stderr).toContain("2 would be opened, and then its files decide");
+    expect(text.stderr).toContain(
+      "1 would wait for a password; 1 would be held for an operator; 1 would be left out",
+    );
   });
 
   test("once --dry-run exits with 4 if the service cannot be reached", async () => {

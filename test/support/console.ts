@@ -23,15 +23,14 @@ const KINDS: readonly Partial<TransferRecord>[] = [
 
 /** The disk of a daemon without any transfer. */
 export const NOTHING_KNOWN = {
-  journal: {
-    search: async () => [],
-    acts: async () => [],
-    page: async () => ({ entries: [], damaged: [] }),
-    tally: async () => [],
+  operate: {
+    history: async () => [],
+    list: async () => ({ total: 0, page: 1, pages: 1, size: 1, transfers: [], damaged: [] }),
+    story: async () => undefined,
+    objectionTo: async () => undefined,
+    start: () => Promise.reject(new Error("nothing can be done")),
   },
-  list: async () => ({ total: 0, page: 1, pages: 1, size: 1, transfers: [], damaged: [] }),
-  story: async () => undefined,
-  objection: async () => undefined,
+  tally: async () => [],
 } satisfies Partial<ConsolePort>;
 
 /** Transfers `T-0`, `T-1` …, which expire in this order. From ten on there are 50 mailboxes, and one outage of 20. */

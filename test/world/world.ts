@@ -7,7 +7,6 @@ import { Secret } from "../../src/base/secret.ts";
 import type { ProgramEnd, ProgramStart } from "../../src/base/system-program.ts";
 import { loadSettings } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
-import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/daemon/acts.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import type { Vitals } from "../../src/host/systemd.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
@@ -15,6 +14,7 @@ import type { DaemonEvent } from "../../src/model/events.ts";
 import { serviceIdOf } from "../../src/model/mailbox.ts";
 import type { TransferAct } from "../../src/model/order.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
+import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import { failure, SimulatedDisk } from "./disk.ts";
 import { Observer } from "./observer.ts";
@@ -145,6 +145,15 @@ export class World implements Ground {
     await this.schedule.run(this.schedule.nowMs + 10 * MINUTE_MS);
   }
 
+  /** `inlet once`, until it ends. */
+  async runOnce(): Promise<void> {
+    await this.#stopAll();
+    const daemon = this.#startOne(this.settings, "once");
+    await this.schedule.run(this.schedule.nowMs + 60 * MINUTE_MS, () => daemon.isEnded);
+    if (!daemon.isEnded) this.observer.violate("a single run does not end");
+    daemon.process.kill();
+  }
+
   async close(): Promise<void> {
     await this.#stopAll();
   }
@@ -234,14 +243,14 @@ export class World implements Ground {
     if (this.site.isShared) this.#others.add(this.#startOne(settings));
   }
 
-  #startOne(settings: Settings): Daemon {
+  #startOne(settings: Settings, mode: "run" | "once" = "run"): Daemon {
     const process = new Process(`daemon ${++this.#daemons}`, this);
     const stop = new AbortController();
     const daemon: Daemon = { process, stop, site: this.site, isEnded: false };
     this.note(`${process.name} starts`);
     const running = process.run(() =>
       runDaemon(settings, {
-        mode: "run",
+        mode,
         stop: stop.signal,
         graceMs: 5_000,
         patience: { ...PATIENCE, handoff: { scanMs: 30_000 } },
@@ -528,7 +537,14 @@ export class World implements Ground {
 
   get #acts(): ActTools {
     const { mailboxes } = this.settings;
-    return { work: WORK, inbox: INBOX, state: STATE, mailboxes, asOwner: (_folder, write) => write() };
+    return {
+      work: WORK,
+      inbox: INBOX,
+      state: STATE,
+      mailboxes,
+      asOwner: (_folder, write) => write(),
+      isRunning: async () => true,
+    };
   }
 
   async #order(action: TransferAct & string, trackingId: string, withPassword: boolean): Promise<void> {

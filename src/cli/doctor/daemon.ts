@@ -9,9 +9,9 @@ import { lookAtLink } from "../../base/files.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { HttpSettings, MailboxSettings, Settings } from "../../config/settings.ts";
+import { explainPermission } from "../../host/permission.ts";
 import type { MailboxStatus, Status } from "../../model/status.ts";
-import { explainPermission } from "../permission.ts";
-import { parseStatus, requestDaemon } from "../status.ts";
+import { askDaemon, statusIn } from "../../operate/status.ts";
 import type { Findings } from "./findings.ts";
 
 const DAEMON = "daemon";
@@ -26,11 +26,11 @@ export async function checkDaemon(
     findings.ok(DAEMON, "console", "http.listen is false: there is no console, and no health check");
     return;
   }
-  const answer = await requestDaemon(http, "/api/status", signal).catch((error: unknown) =>
+  const answer = await askDaemon(http, "/api/status", signal).catch((error: unknown) =>
     explainPermission(asFault(error)),
   );
   if (answer instanceof Fault) return findings.failWith(DAEMON, "console", answer);
-  const status = answer === undefined ? undefined : parseStatus(answer.body);
+  const status = statusIn(answer);
   const isOurs = status?.daemon.inbox === inbox;
   if (isOurs) {
     findings.ok(DAEMON, "console", `the daemon (process ${status.daemon.pid}) answers at ${describe(http)}`);

@@ -5,8 +5,9 @@ import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import type { JournalReader } from "../../../src/console/port.ts";
+import type { ConsolePort } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
+import type { HistoryQuery } from "../../../src/model/views.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { NOTHING_KNOWN } from "../../support/console.ts";
 
@@ -17,7 +18,7 @@ test("the journal is searched by one request at a time, and only while its clien
   const url = await serve(searches.read);
   const visitors = Array.from({ length: 20 }, () => new AbortController());
   const answers = visitors.map(({ signal }, at) =>
-    fetch(`${url}${at % 2 === 0 ? "history?" : "api/history?"}search=x`, { signal }).then(
+    fetch(`${url}${at % 2 === 0 ? "history?" : "api/history?"}text=x`, { signal }).then(
       ({ status }) => status,
       () => "left",
     ),
@@ -32,7 +33,7 @@ test("the journal is searched by one request at a time, and only while its clien
 test("searches that arrive during another one run one after the other", async () => {
   const searches = makeSearches();
   const url = await serve(searches.read);
-  const answers = Array.from({ length: 5 }, () => fetch(`${url}api/history?search=x`));
+  const answers = Array.from({ length: 5 }, () => fetch(`${url}api/history?text=x`));
   await expect.poll(() => searches.running()).toBe(1);
   searches.finish();
   expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(5).fill(200));
@@ -72,7 +73,7 @@ function makeSearches() {
   let running = 0;
   let most = 0;
   const finished = Promise.withResolvers<void>();
-  const read: JournalReader["search"] = async (_query, signal) => {
+  const read: Search = async (_query, signal) => {
     begun++;
     running++;
     most = Math.max(most, running);
@@ -111,14 +112,17 @@ async function settledOf(answers: readonly Promise<number | string>[]): Promise<
   return states.filter((it) => it !== open);
 }
 
-async function serve(search: JournalReader["search"], clock: Clock = systemClock): Promise<string> {
+type Search = (query: HistoryQuery, signal: AbortSignal) => Promise<never[]>;
+
+async function serve(search: Search, clock: Clock = systemClock): Promise<string> {
   const board = new Board(FACTS, [], systemClock);
-  const journal = { ...NOTHING_KNOWN.journal, search };
+  const history: ConsolePort["operate"]["history"] = (_kind, query, _onDamaged, signal) =>
+    search(query, signal ?? new AbortController().signal);
   const port = {
     ...NOTHING_KNOWN,
     board,
     metrics: async () => "",
-    journal,
+    operate: { ...NOTHING_KNOWN.operate, history },
     actions: undefined,
     hosts: [],
     stuck: () => undefined,

@@ -100,9 +100,9 @@ describe("history", () => {
     expect(await ids(work, { sender: "*@supplier.ex\u200bample." })).toEqual(["t1"]);
     expect(await ids(work, { sender: "lab" })).toEqual([]);
     expect(await ids(work, { mailbox: "lab" })).toEqual(["t2"]);
-    expect(await ids(work, { search: "CLINIC" })).toEqual(["t2"]);
-    expect(await ids(work, { search: "m/t3" })).toEqual(["t3"]);
-    expect(await ids(work, { search: "t1", sender: "lab*" })).toEqual([]);
+    expect(await ids(work, { text: "CLINIC" })).toEqual(["t2"]);
+    expect(await ids(work, { text: "m/t3" })).toEqual(["t3"]);
+    expect(await ids(work, { text: "t1", sender: "lab*" })).toEqual([]);
   });
 
   test("counts damaged lines, and shows the rest", async () => {
@@ -350,8 +350,8 @@ describe("operators' acts", () => {
   test.each([
     [{ transfer: { mailbox: "M", trackingId: "t1" } }, ["1"]],
     [{ transfer: { mailbox: "other", trackingId: "t1" } }, []],
-    [{ search: "ANNA" }, ["1"]],
-    [{ search: "t2" }, ["2"]],
+    [{ text: "ANNA" }, ["1"]],
+    [{ text: "t2" }, ["2"]],
     [{ sender: "*@x" }, ["2"]],
     [{ mailbox: "n" }, ["2"]],
     [{ sinceMs: Date.parse("2026-03-01T09:30:00Z") }, ["2"]],

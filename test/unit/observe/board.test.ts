@@ -239,7 +239,7 @@ describe("the board", () => {
         commands: ["retry", "release", "discard"].map((action) => `inlet ${action} ${way} wrong`),
       },
       {
-        commands: [`inlet password ${way} closed`],
+        commands: [`inlet password ${way} closed`, `inlet discard ${way} closed`],
         message: `Supply it with inlet password ${way} closed, or add a rule.`,
       },
     ]);

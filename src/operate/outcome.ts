@@ -6,7 +6,6 @@ import type { HandoffStep } from "../model/handoff.ts";
 import type { Action } from "../model/order.ts";
 import {
   DISCARDED,
-  HELD,
   hasEnded,
   isDelivered,
   type State,
@@ -14,6 +13,7 @@ import {
   type TransferKey,
   type TransferRecord,
 } from "../model/record.ts";
+import { describeState } from "../model/status.ts";
 
 export interface Outcome {
   readonly record: TransferRecord | undefined;
@@ -156,7 +156,7 @@ function describe(
     return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
   }
   const willRetry = now.state === "waiting" && !now.needsPerson && actorOf(now.code) === "nobody";
-  return settled(willRetry ? "pending" : "attention", describeState(now));
+  return settled(willRetry ? "pending" : "attention", describeNow(now));
 }
 
 function describeStep({ step, state, error = `The ${step} failed` }: WatchedStep): string {
@@ -170,27 +170,10 @@ function describeDelivery({ trackingId, inbox, folder = "", state, released }: T
   return `${trackingId} was delivered${how} to ${shownFolder({ inbox, folder })}${next}.`;
 }
 
-const WAITS: Readonly<Record<string, string>> = {
-  password: "waits for a password",
-  locked: "waits, because the service has locked it",
-  disk: "waits for room on the disk",
-  retry: "waits for the next attempt",
-  quiet: "waits for the end of quiet hours",
-  large: "waits for another large transfer to finish",
-  slow: "waits, because other transfers go first",
-  check: "waits for the check",
-  [HELD]: "is held",
-};
-
-const ENDS: Readonly<Partial<Record<State, string>>> = {
-  quarantined: "is in quarantine",
-  gone: "is gone",
-};
-
-function describeState({ trackingId, state, reason = "", message, until }: TransferRecord): string {
-  const what = state === "waiting" ? (WAITS[reason] ?? "waits") : (ENDS[state] ?? `is ${state}`);
+function describeNow(record: TransferRecord): string {
+  const { trackingId, reason, message, until } = record;
   const next = until === undefined || reason === "password" ? "" : `, until ${until}`;
-  return message === undefined ? `${trackingId} ${what}${next}.` : `${trackingId} ${what}${next}: ${message}`;
+  return `${trackingId}: ${describeState(record)}${next}.${message === undefined ? "" : ` ${message}`}`;
 }
 
 function describePaused(now: TransferRecord): Outcome {

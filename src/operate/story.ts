@@ -1,25 +1,19 @@
 /** The story of one transfer from the work folder: all that `inlet show` and its page in the console say. */
 import { readActs } from "../ledger/history.ts";
 import { type PeekedFolders, peekLedger, type TransferDescription } from "../ledger/peek.ts";
-import { objectionTo } from "../mailbox/orders.ts";
+import { actionsFor, commandOf } from "../model/actions.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
-import { ACTIONS, commandFor, type TransferAct } from "../model/order.ts";
+import type { CommandOptions } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { ActEntry, Story } from "../model/views.ts";
-import { formatTransfer, type MailboxFacts } from "./transfers.ts";
-
-/** The options that its commands need. */
-interface StoryOptions {
-  readonly config?: string | undefined;
-  readonly mailbox?: string | undefined;
-}
+import { formatTransfer, type MailboxFacts } from "./list.ts";
 
 /** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */
 export async function readStory(
   folders: PeekedFolders,
   key: TransferKey,
   mailboxes: readonly MailboxFacts[],
-  options: StoryOptions = {},
+  options: CommandOptions = {},
 ): Promise<Story | undefined> {
   const mailbox = mailboxOf(mailboxes, key);
   const service = mailbox && {
@@ -46,11 +40,15 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
 function formatStory(
   description: TransferDescription,
   mailbox: MailboxFacts | undefined,
-  options: StoryOptions,
+  options: CommandOptions,
   acts: readonly ActEntry[],
 ): Story {
   const { record, rounds, staged, kept, passwords } = description;
-  const actions = listActions(description, mailbox !== undefined);
+  const actions = actionsFor(record, {
+    isExhausted: record.password?.isExhausted === true,
+    isHandedOver: rounds.at(-1)?.ended?.handoff?.progress !== "open",
+    isConfigured: mailbox !== undefined,
+  });
   return {
     ...formatTransfer(record, passwords?.spent),
     passwordAttempts: passwords?.allowed ?? null,
@@ -63,34 +61,6 @@ function formatStory(
     kept: kept ?? null,
     acts,
     actions,
-    commands: commandsFor({ trackingId: record.trackingId, actions }, options),
+    commands: actions.map((act) => commandOf(act, record.trackingId, options)),
   };
-}
-
-/**
- * The actions that apply to the transfer in its state. Without its mailbox, it can only be discarded. Where a password is
- * missing, a retry does not help.
- */
-function listActions({ record, rounds }: TransferDescription, isConfigured: boolean): TransferAct[] {
-  const isHandedOver = rounds.at(-1)?.ended?.handoff?.progress !== "open";
-  const needsPassword = record.state === "waiting" && record.reason === "password";
-  const actions = ACTIONS.filter(
-    (action) =>
-      (isConfigured || action === "discard") && objectionTo(action, record, isHandedOver) === undefined,
-  );
-  if (!needsPassword || !isConfigured) return actions;
-  const supply = record.password?.isExhausted === true ? "grant" : "password";
-  return [supply, ...actions.filter((action) => action !== "retry")];
-}
-
-/** The commands for a transfer's acts. */
-export function commandsFor(
-  { trackingId, actions }: Pick<Story, "trackingId" | "actions">,
-  options: StoryOptions,
-): string[] {
-  return actions.map((action) =>
-    action === "grant"
-      ? commandFor("password", trackingId, { ...options, onceMore: true })
-      : commandFor(action, trackingId, options),
-  );
 }

@@ -2,12 +2,12 @@
 
 import type { Stats } from "node:fs";
 import { access, constants } from "node:fs/promises";
+import { userInfo } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
 import { nameIn } from "../base/process.ts";
-import { nameOfUser } from "./actor.ts";
 
 const { R_OK, W_OK, X_OK } = constants;
 /** The rights to use a folder. */
@@ -65,6 +65,15 @@ export async function permissionFault(path: string, wanted?: number, cause?: unk
     ? `Ask an administrator to add this user to the group ${group}, or run the command with sudo.`
     : undefined;
   return new Fault("PERMISSION_DENIED", { detail, advice, cause });
+}
+
+/** The system may have no name for the user, as in a container. */
+export function nameOfUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.() ?? "unknown"}`;
+  }
 }
 
 function isRefused(error: unknown): boolean {

@@ -3,15 +3,13 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { Context } from "../../../src/cli/context.ts";
-import { DaemonSocket } from "../../../src/cli/daemon-socket.ts";
-import { RemoteJournal } from "../../../src/cli/remote-journal.ts";
-import type { JournalReader } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
-import { readJournalPage } from "../../../src/daemon/facts.ts";
 import { readActs, readHistory } from "../../../src/ledger/history.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { DaemonClient } from "../../../src/operate/client.ts";
+import { Local } from "../../../src/operate/local.ts";
+import { Remote } from "../../../src/operate/remote.ts";
 import { NOTHING_KNOWN } from "../../support/console.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -27,14 +25,15 @@ test("a history longer than an answer is the same through the socket, also where
   for (const query of [
     { limit: 20_000, changes: true },
     { limit: 20_000 },
-    { limit: 5_500, changes: true, state: "delivered" },
+    { limit: 5_500, changes: true, state: "delivered" as const },
     { limit: 100, untilMs: START_MS + 100_000 },
   ]) {
     const local = await Array.fromAsync(readHistory(work, query, ignore));
-    expect(await journal.changes(query, ignore)).toEqual(local);
+    const kind = query.changes ? "changes" : "transfers";
+    expect(await journal.history(kind, query, ignore)).toEqual(local);
   }
   const damaged: unknown[] = [];
-  const acts = await journal.acts({ limit: 20_000 }, (...lines) => damaged.push(lines));
+  const acts = await journal.history("acts", { limit: 20_000 }, (...lines) => damaged.push(lines));
   expect(acts).toEqual(await Array.fromAsync(readActs(work, { limit: 20_000 }, ignore)));
   expect(damaged).toEqual([[expect.stringContaining("2026-03.jsonl"), 1]]);
 });
@@ -53,19 +52,25 @@ async function writeJournal(work: string): Promise<void> {
   await writeFile(path, `${lines.join("")}{"at":"2026-03-02T00:00:00.000Z","act":\n`);
 }
 
-async function serve(work: string): Promise<RemoteJournal> {
+async function serve(work: string): Promise<Remote> {
   const path = join(await makeFolder(), "s");
-  const page: JournalReader["page"] = (kind, query, signal) => readJournalPage(work, kind, query, signal);
   const board = new Board(FACTS, [], systemClock);
-  const port = { ...NOTHING_KNOWN, board, journal: { ...NOTHING_KNOWN.journal, page } };
+  const stop = new AbortController().signal;
+  const settings = { work, inbox: work, state: work, isStateNamed: true, mailboxes: [] };
+  const operate = new Local({
+    settings: () => settings,
+    stop,
+    asOwner: (_folder, write) => write(),
+    isRunning: async () => true,
+  });
   const rest = { metrics: async () => "", actions: undefined, hosts: [], stuck: () => undefined };
-  const server = createConsole({ ...port, ...rest }, systemClock);
+  const server = createConsole({ ...NOTHING_KNOWN, board, operate, ...rest }, systemClock);
   server.listen(path);
   await once(server, "listening");
   onTestFinished(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  const context = { stop: new AbortController().signal } as Context;
-  return new RemoteJournal(new DaemonSocket(context, path));
+  const http = { listen: { path }, hosts: [], actions: true, tokens: new Map() };
+  return new Remote(new DaemonClient(http, "anna", stop), settings);
 }

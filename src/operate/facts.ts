@@ -3,13 +3,13 @@ import { hostname } from "node:os";
 import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
 import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
-import { readActs, readHistory } from "../ledger/history.ts";
+import { readHistory } from "../ledger/history.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
-import type { HistoryEntry, HistoryQuery, JournalKind, JournalPage } from "../model/views.ts";
+import type { HistoryEntry, HistoryQuery } from "../model/views.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_GONE = 1_000;
@@ -35,31 +35,13 @@ export function keptIn(work: string): (transfer: TransferStatus) => string {
 }
 
 /** Newest first. Skips damaged lines of the journal; `inlet history` reports them. */
-export async function readPast(
+async function readPast(
   work: string,
   query: Partial<HistoryQuery>,
   signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
   // Damaged lines.
   return Array.fromAsync(readHistory(work, { limit: DEFAULT_LIMIT, ...query }, () => {}, signal));
-}
-
-/** Newest first, with the damaged lines. */
-export async function readJournalPage(
-  work: string,
-  kind: JournalKind,
-  query: HistoryQuery,
-  signal: AbortSignal,
-): Promise<JournalPage> {
-  const damaged: { readonly path: string; readonly lines: number }[] = [];
-  const onDamaged = (path: string, lines: number) => void damaged.push({ path, lines });
-  const entries =
-    kind === "acts"
-      ? await Array.fromAsync(readActs(work, query, onDamaged, signal))
-      : await Array.fromAsync(
-          readHistory(work, { ...query, changes: kind === "changes" }, onDamaged, signal),
-        );
-  return { entries, damaged } as JournalPage;
 }
 
 export async function readDeliveries(work: string): Promise<Delivery[]> {

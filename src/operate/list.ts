@@ -1,14 +1,15 @@
-/** Lists the known transfers from the work folder, for commands and the console. Changes nothing. */
+/** Lists transfers: all that the ledger knows, or the open ones of a running daemon. Changes nothing. */
 import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
-import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { LedgerPeek } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import { type State, shownFolder, type TransferRecord } from "../model/record.ts";
+import { type ListQuery, makeFilter, type SORTS, type TransferFilter } from "../model/queries.ts";
+import type { State, TransferRecord } from "../model/record.ts";
+import type { OpenList, TransferStatus } from "../model/status.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-import type { PageRequest, TransferFilter, TransferList, TransferView } from "../model/views.ts";
+import { type TransferList, type TransferView, timeOf } from "../model/views.ts";
 
 /** A mailbox's name, and the settings that its password attempts depend on. */
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
@@ -22,6 +23,8 @@ const AT_ONCE = 32;
 /** In these states, a transfer's round is open and has a note in the ledger, so only the notes have to be read. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
 
+export type PageRequest = Pick<ListQuery, "page" | "size" | "sort">;
+
 /** A page beyond the last one is empty. Throws the faults of `select`. */
 export async function listTransfers(
   peek: LedgerPeek,
@@ -34,8 +37,32 @@ export async function listTransfers(
   const { first, total } = await takeFirst(select(onDamaged), page * size, sort);
   const format = await makeFormatter(peek, mailboxes);
   const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
-  const pages = Math.max(1, Math.ceil(total / size));
-  return { total, page, pages, size, transfers, damaged: [...damaged] };
+  return { total, page, pages: countPages(total, size), size, transfers, damaged: [...damaged] };
+}
+
+/** `open`: the most urgent first. A page beyond the end is the last one. */
+export function listOpen(
+  open: readonly TransferStatus[],
+  { page: wanted, size, sort = "urgency", ...query }: Omit<ListQuery, "act">,
+): OpenList {
+  const found = filterOpen(open, query);
+  const pages = countPages(found.length, size);
+  const page = Math.min(wanted, pages);
+  const sorted = sort === "urgency" ? found : found.toSorted(COMPARATORS[sort]);
+  return { total: found.length, page, pages, size, transfers: sorted.slice((page - 1) * size, page * size) };
+}
+
+/** Keeps the order. */
+export function filterOpen(
+  open: readonly TransferStatus[],
+  { group = "open", ...filter }: TransferFilter & Pick<ListQuery, "group">,
+): TransferStatus[] {
+  const matches = makeFilter(filter);
+  return open.filter((each) => (group === "open" || group === each.group) && matches(each, each.since));
+}
+
+function countPages(total: number, size: number): number {
+  return Math.max(1, Math.ceil(total / size));
 }
 
 /** In no particular order. `onDamaged`: for each record that is skipped. Throws `DISK_UNREADABLE` and `STOPPED`. */
@@ -49,46 +76,14 @@ export async function* selectTransfers(
   const records = NOTED.has(filter.state) ? peek.open(onDamaged) : peek.all(onDamaged);
   for await (const record of records) {
     if (signal?.aborted) throw new Fault("STOPPED");
-    if (matches(record)) yield record;
+    if (matches(record, timeOf(record))) yield record;
   }
 }
 
-function makeFilter(filter: TransferFilter): (record: TransferRecord) => boolean {
-  const { state, reason, ids, search = "" } = filter;
-  const isSender = makeMatcher(filter.sender, addressForm);
-  const isMailbox = makeMatcher(filter.mailbox, textForm);
-  const wanted = ids && new Set(ids);
-  const text = fold(search);
-  return (record) =>
-    (state === undefined || record.state === state) &&
-    (reason === undefined || fold(record.reason ?? "") === fold(reason)) &&
-    (wanted === undefined || wanted.has(record.trackingId)) &&
-    isMailbox(record.mailbox) &&
-    isSender(record.sender) &&
-    (text === "" || textsOf(record).some((field) => fold(field).includes(text)));
-}
-
-function textsOf({
-  trackingId,
-  sender,
-  mailbox,
-  message = "",
-  inbox,
-  folder = "",
-}: TransferRecord): string[] {
-  return [trackingId, sender, mailbox, message, shownFolder({ inbox, folder })];
-}
-
-function fold(text: string): string {
-  return text.normalize("NFC").toLowerCase();
-}
+type Sort = (typeof SORTS)[number];
 
 /** Keeps at most about twice the limit in memory, however many records there are. */
-async function takeFirst(
-  records: AsyncIterable<TransferRecord>,
-  limit: number,
-  sort: NonNullable<PageRequest["sort"]>,
-) {
+async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, sort: Sort) {
   let [first, total]: [TransferRecord[], number] = [[], 0];
   const cut = () => first.toSorted(COMPARATORS[sort]).slice(0, limit);
   for await (const record of records) {
@@ -102,13 +97,21 @@ async function takeFirst(
 /** Sorts after every time. */
 const NEVER = "~";
 
-const COMPARATORS: Readonly<
-  Record<NonNullable<PageRequest["sort"]>, (one: TransferRecord, other: TransferRecord) => number>
-> = {
-  newest: (one, other) => compare(timeOf(other), timeOf(one)),
-  expires: (one, other) =>
-    compare(one.expires ?? NEVER, other.expires ?? NEVER) || compare(timeOf(other), timeOf(one)),
+type Listed = TransferRecord | TransferStatus;
+
+const byTime = (one: Listed, other: Listed) => compare(changedAt(one), changedAt(other));
+
+const COMPARATORS: Readonly<Record<Sort, (one: Listed, other: Listed) => number>> = {
+  urgency: (one, other) => compare(one.expires ?? NEVER, other.expires ?? NEVER) || byTime(one, other),
+  newest: (one, other) => byTime(other, one),
+  oldest: byTime,
+  sender: (one, other) => compare(one.sender, other.sender),
+  size: (one, other) => (other.bytes ?? -1) - (one.bytes ?? -1),
 };
+
+function changedAt(listed: Listed): string {
+  return "at" in listed ? timeOf(listed) : (listed.since ?? "");
+}
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
@@ -156,9 +159,4 @@ export function formatTransfer(record: TransferRecord, passwordsSpent: number | 
     round: record.round,
     at: record.at,
   };
-}
-
-/** When the transfer entered its state. */
-export function timeOf({ at, state }: Pick<TransferRecord, "at" | "state">): string {
-  return at[state] ?? Object.values(at).toSorted().at(-1) ?? "";
 }

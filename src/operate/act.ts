@@ -1,4 +1,4 @@
-/** Acts of operators on transfers, the same for commands and the console: objections, orders, outcomes. */
+/** One act of an operator on one transfer: what is against it, the order, and its outcome. */
 
 import { exists } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
@@ -9,16 +9,17 @@ import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
-import { objectionTo } from "../mailbox/orders.ts";
-import { awaitOutcome, type Outcome } from "../mailbox/outcome.ts";
+import { objectionTo } from "../model/actions.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
-import { type Actor, commandFor, type Order, type TransferAct } from "../model/order.ts";
+import type { Actor, Order, TransferAct } from "../model/order.ts";
+import type { TransferFilter } from "../model/queries.ts";
 import { isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
-import type { ActResult, TransferFilter } from "../model/views.ts";
-import { dropPassword, readPassword, takeAway } from "../passwords/dropped.ts";
+import type { ActResult } from "../model/views.ts";
+import { dropPassword, readPassword } from "../passwords/dropped.ts";
 import { isRefused, objectionToSupply } from "../passwords/guard.ts";
-import { selectTransfers } from "./transfers.ts";
+import { selectTransfers } from "./list.ts";
+import { awaitOutcome, type Outcome } from "./outcome.ts";
 
 export interface ActTools {
   readonly work: string;
@@ -28,15 +29,19 @@ export interface ActTools {
   readonly mailboxes: readonly MailboxSettings[];
   /** Writes with the rights of the folder's owner. */
   asOwner<Value>(folder: string, write: () => Promise<Value>): Promise<Value>;
+  /** Whether a daemon may carry out orders now. Asked after they were given: a daemon that starts then finds them. */
+  isRunning(): Promise<boolean>;
+  /** Makes the daemon look for orders at once; otherwise it sees them in its folder. */
+  runOrders?(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = 100;
+export const LOOK_EVERY_MS = 100;
 
 /** A placeholder for a password that is not entered yet. */
 const ANY_PASSWORD = new Secret("\0");
 
 /** `known`: this very password was refused before. */
-interface ActObjection {
+export interface ActObjection {
   readonly kind: "unknown" | "impossible" | "known";
   /** The end of a sentence, for people. */
   readonly detail: string;
@@ -48,8 +53,6 @@ export interface SubmittedAct {
   readonly before: TransferRecord;
   /** Whether a daemon has carried out the order, or tried the password. */
   isCarriedOut(): Promise<boolean>;
-  /** Removes a password that was not tried yet. Returns whether it did; always false for an order. */
-  withdraw(): Promise<boolean>;
   readonly password?: Secret | undefined;
   /** The file of the password. */
   readonly dropped?: string | undefined;
@@ -132,7 +135,7 @@ export async function submitAct(
   const order: Order = { action: act === "grant" ? "retry" : act, mailbox, trackingId, round, by };
   const grants = act === "grant" ? { grants: await nextGrant(tools, before) } : {};
   const path = await asOwner(work, () => giveOrder(work, { ...order, ...grants }));
-  return { act, before, isCarriedOut: async () => !(await exists(path)), withdraw: async () => false };
+  return { act, before, isCarriedOut: async () => !(await exists(path)) };
 }
 
 /**
@@ -166,11 +169,6 @@ export async function supplyPassword(
       password,
       dropped,
       isCarriedOut: async () => dropped === undefined || !(await exists(dropped)) || (await isTried()),
-      async withdraw() {
-        if (dropped === undefined || (await isTried())) return false;
-        await asOwner(state, () => takeAway(dropped, password));
-        return true;
-      },
     };
   });
 }
@@ -238,12 +236,6 @@ export function describeStored(act: TransferAct): string {
   return act === "password"
     ? "No daemon is running: the next start tries the password."
     : "No daemon is running: the next start carries it out.";
-}
-
-/** A sentence for people after `withdraw`. */
-export function describeWithdrawn(trackingId: string): string {
-  const again = commandFor("password", trackingId);
-  return `The daemon did not try the password of ${trackingId} in time, and it was withdrawn. Supply it again with ${again}.`;
 }
 
 /** The number of attempts beyond the budget, after one more is granted. */

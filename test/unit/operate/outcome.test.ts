@@ -1,8 +1,8 @@
 /** The outcome of an operator's order, for every way in which a transfer may go on. */
 import { describe, expect, test } from "vitest";
-import { awaitOutcome, type Outcome } from "../../../src/mailbox/outcome.ts";
 import type { Action } from "../../../src/model/order.ts";
 import { nextRound, type TransferRecord, withState } from "../../../src/model/record.ts";
+import { awaitOutcome, type Outcome } from "../../../src/operate/outcome.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const NEVER = new AbortController().signal;
@@ -58,7 +58,7 @@ const ROWS: readonly Row[] = [
     waits,
     [waits, wanted, loading, end(loading, "waiting", { reason: "password", message: "One was refused." })],
     "attention",
-    "t1 waits for a password: One was refused.",
+    "t1: needs a password. One was refused.",
   ],
   [
     "a password opens a transfer that is not as announced",
@@ -66,7 +66,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "quarantined", { reason: "SIZE_MISMATCH", message: "Too few bytes." })],
     "attention",
-    "t1 is in quarantine: Too few bytes.",
+    "t1: in quarantine. Too few bytes.",
   ],
   [
     "a lock leaves the verdict on a password open",
@@ -74,7 +74,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "waiting", locked)],
     "attention",
-    "t1 waits, because the service has locked it: It is locked.",
+    "t1: locked by the service. It is locked.",
   ],
   [
     "a retry has no password to try",
@@ -82,7 +82,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, waits],
     "attention",
-    "t1 waits for a password: No password is known.",
+    "t1: needs a password. No password is known.",
   ],
   [
     "a retry fails because the service is away",
@@ -90,7 +90,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "waiting", away)],
     "pending",
-    "t1 waits for the next attempt: The service could not be reached.",
+    "t1: failed, will be retried. The service could not be reached.",
   ],
   [
     "a retry fails in another way",
@@ -98,7 +98,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "waiting", odd)],
     "pending",
-    "t1 waits for the next attempt: The answer is odd.",
+    "t1: failed, will be retried. The answer is odd.",
   ],
   [
     "a failure of the service has lasted for long",
@@ -106,7 +106,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "waiting", { ...away, needsPerson: true })],
     "attention",
-    "t1 waits for the next attempt: The service could not be reached.",
+    "t1: failed, will be retried. The service could not be reached.",
   ],
   [
     "a retry ends in quiet hours",
@@ -114,7 +114,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "waiting", { reason: "quiet", until: "2026-03-01T18:00:00.000Z" })],
     "attention",
-    "t1 waits for the end of quiet hours, until 2026-03-01T18:00:00.000Z.",
+    "t1: waits for the end of quiet hours, until 2026-03-01T18:00:00.000Z.",
   ],
   [
     "the disk is full",
@@ -122,7 +122,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "waiting", { reason: "disk", message: "No space is left." })],
     "attention",
-    "t1 waits for room on the disk: No space is left.",
+    "t1: waits for free disk space. No space is left.",
   ],
   [
     "a retry finds a download that runs, and it fails",
@@ -130,7 +130,7 @@ const ROWS: readonly Row[] = [
     loading,
     [loading, end(loading, "waiting", odd)],
     "pending",
-    "t1 waits for the next attempt: The answer is odd.",
+    "t1: failed, will be retried. The answer is odd.",
   ],
   [
     "a retry finds a queued transfer",
@@ -146,7 +146,7 @@ const ROWS: readonly Row[] = [
     waits,
     [wanted, loading, end(loading, "gone", { reason: "x", message: "It expired." })],
     "attention",
-    "t1 is gone: It expired.",
+    "t1: gone before it was delivered. It expired.",
   ],
   [
     "another operator discards it meanwhile",
@@ -178,7 +178,7 @@ const ROWS: readonly Row[] = [
     quarantined,
     [again(quarantined), atWork(quarantined), { ...quarantined, round: 2 }],
     "attention",
-    "t1 is in quarantine: Too few bytes.",
+    "t1: in quarantine. Too few bytes.",
   ],
   [
     "a release delivers",
@@ -200,7 +200,7 @@ const ROWS: readonly Row[] = [
     quarantined,
     [again(quarantined), atWork(quarantined), end(atWork(quarantined), "waiting", { reason: "password" })],
     "attention",
-    "t1 waits for a password.",
+    "t1: needs a password.",
   ],
   [
     "a transfer is discarded",

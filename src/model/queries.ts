@@ -1,0 +1,158 @@
+/** One language to choose transfers: in commands, the console, the API, the history and actions on many. */
+import * as v from "valibot";
+import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
+import { parseMoment } from "../base/phrases.ts";
+import { TRANSFER_ACTS } from "./order.ts";
+import { STATES, type State, shownFolder } from "./record.ts";
+import { TRANSFER_GROUPS } from "./status.ts";
+
+/** Missing keys choose all. */
+export interface TransferFilter {
+  /** The whole name or address. `*` stands for any text, `?` for any character; case is ignored. */
+  readonly mailbox?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly state?: State | undefined;
+  /** Such as `password` or `CHECKSUM_MISMATCH`. Case is ignored. */
+  readonly reason?: string | undefined;
+  /** Part of the tracking-id, sender, mailbox, subject, message, folder or operator. Case is ignored. */
+  readonly text?: string | undefined;
+  /** Changed from then on, in milliseconds. */
+  readonly sinceMs?: number | undefined;
+  /** Before then. */
+  readonly untilMs?: number | undefined;
+}
+
+/** What a filter looks at: a record, an entry of the journal, or an act. */
+interface Facts {
+  readonly mailbox?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly trackingId?: string | undefined;
+  readonly state?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly subject?: string | undefined;
+  readonly message?: string | undefined;
+  readonly folder?: string | undefined;
+  readonly inbox?: string | undefined;
+  readonly who?: string | undefined;
+}
+
+/** `at`: when it changed. */
+export function makeFilter(filter: TransferFilter): (facts: Facts, at: string | undefined) => boolean {
+  const { state, sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY } = filter;
+  const isSender = makeMatcher(filter.sender, addressForm);
+  const isMailbox = makeMatcher(filter.mailbox, textForm);
+  const reason = filter.reason === undefined ? undefined : fold(filter.reason);
+  const text = fold(filter.text ?? "");
+  const isTimed = filter.sinceMs !== undefined || filter.untilMs !== undefined;
+  return (facts, at = "") => {
+    const atMs = isTimed ? Date.parse(at) : 0;
+    return (
+      (!isTimed || (atMs >= sinceMs && atMs < untilMs)) &&
+      (state === undefined || facts.state === state) &&
+      (reason === undefined || fold(facts.reason ?? "") === reason) &&
+      isMailbox(facts.mailbox ?? "") &&
+      isSender(facts.sender ?? "") &&
+      (text === "" || textsOf(facts).some((each) => fold(each).includes(text)))
+    );
+  };
+}
+
+function textsOf({ trackingId, sender, mailbox, subject, message, folder, inbox, who }: Facts): string[] {
+  const shown = folder === undefined ? undefined : shownFolder({ inbox, folder });
+  return [trackingId, sender, mailbox, subject, message, shown, who].filter((text) => text !== undefined);
+}
+
+function fold(text: string): string {
+  return text.normalize("NFC").toLowerCase();
+}
+
+/** The most transfers, or entries of the journal, in one answer of a daemon. */
+export const MAX_PAGE_SIZE = 5_000;
+export const DEFAULT_SIZE = 50;
+const MAX_LENGTH = 200;
+
+const Text = v.optional(
+  v.pipe(v.string(), v.trim(), v.maxLength(MAX_LENGTH, `must have at most ${MAX_LENGTH} characters`)),
+);
+const Moment = v.optional(
+  v.pipe(
+    v.string(),
+    v.check(
+      (text) => parseMoment(text, 0) !== undefined,
+      "must be an age (30m, 12h, 7d, 4w), a date (2026-03-01) or a moment (2026-03-01T14:30Z)",
+    ),
+  ),
+);
+
+function oneOf<const Names extends readonly string[]>(names: Names) {
+  return v.optional(v.picklist(names, `must be one of ${names.join(", ")}`));
+}
+
+function count(max: number) {
+  const said = `must be a number from 1 to ${max}`;
+  const digits = v.pipe(v.string(), v.regex(/^[1-9]\d{0,6}$/, said), v.transform(Number));
+  return v.pipe(digits, v.maxValue(max, said));
+}
+
+const FILTERS = {
+  mailbox: Text,
+  sender: Text,
+  state: oneOf(STATES),
+  reason: Text,
+  text: Text,
+  since: Moment,
+  until: Moment,
+};
+
+/** `urgency`: the first to expire first, as open transfers are sorted unless told otherwise. */
+export const SORTS = ["urgency", "newest", "oldest", "sender", "size"] as const;
+
+/** Parameters of the list of transfers. `group`: only open ones. `act`: only those for which this act may be possible. */
+export const ListQueryShape = v.strictObject({
+  ...FILTERS,
+  group: oneOf(["open", ...TRANSFER_GROUPS]),
+  act: oneOf(TRANSFER_ACTS),
+  sort: oneOf(SORTS),
+  page: v.optional(count(1_000_000), "1"),
+  size: v.optional(count(MAX_PAGE_SIZE), String(DEFAULT_SIZE)),
+});
+
+/** `transfers`: the last change of each; `changes`: every change; `acts`: what operators did. */
+const JOURNAL_KINDS = ["transfers", "changes", "acts"] as const;
+
+export type JournalKind = (typeof JOURNAL_KINDS)[number];
+
+/** Parameters of the history. */
+export const HistoryQueryShape = v.strictObject({
+  ...FILTERS,
+  kind: v.optional(v.picklist(JOURNAL_KINDS, `must be one of ${JOURNAL_KINDS.join(", ")}`), "transfers"),
+  limit: v.optional(count(MAX_PAGE_SIZE), String(DEFAULT_SIZE)),
+});
+
+type Parsed<Shape extends v.GenericSchema> = v.InferOutput<Shape> & TransferFilter;
+
+/** One page of transfers. */
+export type ListQuery = Omit<Parsed<typeof ListQueryShape>, "since" | "until">;
+
+/** Reads the parameters of an address; empty ones are missing. Returns a sentence if one is not valid. */
+export function parseQuery<
+  Shape extends v.GenericSchema<
+    unknown,
+    { readonly since?: string | undefined; readonly until?: string | undefined }
+  >,
+>(shape: Shape, given: URLSearchParams, nowMs: number): Parsed<Shape> | string {
+  const parsed = v.safeParse(shape, Object.fromEntries([...given].filter(([, value]) => value !== "")));
+  if (!parsed.success) return explain(parsed.issues[0], shape);
+  const { since, until } = parsed.output;
+  const sinceMs = since === undefined ? undefined : parseMoment(since, nowMs);
+  const untilMs = until === undefined ? undefined : parseMoment(until, nowMs, 1);
+  return { ...parsed.output, sinceMs, untilMs };
+}
+
+function explain({ path, message, type }: v.BaseIssue<unknown>, shape: v.GenericSchema): string {
+  const name = String(path?.[0]?.key ?? "A parameter");
+  const known = "entries" in shape ? Object.keys(shape.entries as object) : [];
+  return type === "strict_object"
+    ? `Unknown parameter ${name}: use ${known.join(", ")}.`
+    : `${name} ${message}.`;
+}

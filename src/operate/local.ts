@@ -1,0 +1,132 @@
+/** Answers from the work folder, and gives orders there: for commands, with or without a daemon, and inside the daemon. */
+import { mapLimit } from "../base/concurrency.ts";
+import { type Disk, systemDisk } from "../base/disk.ts";
+import type { Settings } from "../config/settings.ts";
+import { findDaemonState } from "../inbox/members.ts";
+import { type OnDamagedLines, readActs, readHistory } from "../ledger/history.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import type { OnDamaged } from "../ledger/port.ts";
+import type { Actor, CommandOptions, TransferAct } from "../model/order.ts";
+import type { JournalKind, ListQuery } from "../model/queries.ts";
+import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type { ActResult, HistoryQuery, Story, TransferList, TransferView } from "../model/views.ts";
+import { type ActTools, objectionToAct, selectActable } from "./act.ts";
+import { type ActRequest, type RunningAct, startAct } from "./acting.ts";
+import { listTransfers, makeFormatter, selectTransfers } from "./list.ts";
+import type { Choice, JournalEntries, Operate } from "./port.ts";
+import { readStory } from "./story.ts";
+
+/** Transfers that are read at the same time. */
+const AT_ONCE = 50;
+
+export type LocalSettings = Pick<Settings, "work" | "inbox" | "state" | "mailboxes" | "isStateNamed">;
+
+export interface LocalTools extends Pick<ActTools, "asOwner" | "isRunning" | "runOrders"> {
+  /** As they are now. */
+  settings(): LocalSettings;
+  readonly stop: AbortSignal;
+  readonly disk?: Disk;
+  /** The options that commands need. */
+  readonly options?: CommandOptions;
+}
+
+export class Local implements Operate {
+  readonly #tools: LocalTools;
+
+  constructor(tools: LocalTools) {
+    this.#tools = tools;
+  }
+
+  async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
+    const { mailboxes } = this.#tools.settings();
+    const names = mailbox === undefined ? mailboxes.map(({ name }) => name) : [mailbox];
+    const found: TransferRecord[] = [];
+    for (const name of names) {
+      const record = await this.#peek().find({ mailbox: name, trackingId });
+      if (record !== undefined) found.push(record);
+    }
+    // Its mailbox may have been removed from the configuration.
+    if (found.length === 0 && mailbox === undefined) found.push(...(await this.#peek().findAll(trackingId)));
+    return mapLimit(found, AT_ONCE, await makeFormatter(this.#peek(), mailboxes));
+  }
+
+  async *all(choice: Choice, onDamaged: OnDamaged): AsyncGenerator<TransferView, void, undefined> {
+    const format = await makeFormatter(this.#peek(), this.#tools.settings().mailboxes);
+    for await (const record of this.#select(choice, onDamaged)) yield await format(record);
+  }
+
+  list(query: ListQuery, signal?: AbortSignal): Promise<TransferList> {
+    const select = (onDamaged: OnDamaged) => this.#select(query, onDamaged, signal);
+    return listTransfers(this.#peek(), this.#tools.settings().mailboxes, select, query);
+  }
+
+  story(key: TransferKey): Promise<Story | undefined> {
+    const settings = this.#tools.settings();
+    return readStory(settings, key, settings.mailboxes, this.#tools.options);
+  }
+
+  async history<Kind extends JournalKind>(
+    kind: Kind,
+    query: HistoryQuery,
+    onDamaged: OnDamagedLines,
+    signal = this.#tools.stop,
+  ): Promise<JournalEntries<Kind>> {
+    const { work } = this.#tools.settings();
+    const entries =
+      kind === "acts"
+        ? await Array.fromAsync(readActs(work, query, onDamaged, signal))
+        : await Array.fromAsync(
+            readHistory(work, { ...query, changes: kind === "changes" }, onDamaged, signal),
+          );
+    return entries as unknown as JournalEntries<Kind>;
+  }
+
+  async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
+    return (await objectionToAct(await this.#acting(), act, await this.#peek().find(key)))?.detail;
+  }
+
+  async act(
+    request: ActRequest,
+    by: Actor,
+    waitMs: number,
+    onLook: (trackingId: string, state: string) => void,
+  ): Promise<ActResult[]> {
+    const signal = AbortSignal.any([this.#tools.stop, AbortSignal.timeout(waitMs)]);
+    const running = startAct(await this.#acting(), request, by, signal, undefined, onLook);
+    await running.settled;
+    return running.results();
+  }
+
+  /** The same, for a caller that shows results as they come. */
+  async start(
+    request: ActRequest,
+    by: Actor,
+    signal: AbortSignal,
+    onResult: (result: ActResult) => void,
+  ): Promise<RunningAct> {
+    return startAct(await this.#acting(), request, by, AbortSignal.any([signal, this.#tools.stop]), onResult);
+  }
+
+  async *#select({ act, ...filter }: Choice, onDamaged: OnDamaged, signal = this.#tools.stop) {
+    if (act === undefined) yield* selectTransfers(this.#peek(), filter, onDamaged, signal);
+    else yield* selectActable(await this.#acting(), filter, act, onDamaged, signal);
+  }
+
+  #peek() {
+    return peekLedger(this.#tools.settings(), this.#tools.disk ?? systemDisk);
+  }
+
+  async #acting(): Promise<ActTools> {
+    const { settings, asOwner, isRunning, runOrders } = this.#tools;
+    const { work, inbox, state, mailboxes } = await withDaemonsState(settings());
+    const run = runOrders === undefined ? {} : { runOrders };
+    return { work, inbox, state, mailboxes, asOwner, isRunning, ...run };
+  }
+}
+
+/** The settings with the state folder of this inbox's daemon, unless the configuration names one: passwords go there. */
+export async function withDaemonsState<Given extends LocalSettings>(settings: Given): Promise<Given> {
+  if (settings.isStateNamed === true) return settings;
+  const state = await findDaemonState(settings.work);
+  return state === undefined ? settings : { ...settings, state };
+}
