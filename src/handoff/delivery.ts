@@ -30,7 +30,7 @@ export function parseKey(key: string): { readonly name: string; readonly round: 
 /** `folder`: the real one, where it differs from that of the end record. */
 export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
   const { mailbox, route, rule, steps = [], trackingId, transferId, sender, inbox } = end;
-  const { verified = "none", acknowledgement, at } = end;
+  const { verified = "none", acknowledgement, at, subject, files, bytes } = end;
   const { name, round } = parseKey(key);
   return {
     id: deliveryId(name, round),
@@ -47,11 +47,14 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
     verified,
     acknowledgement,
     deliveredAt: at.delivered ?? "",
+    subject,
+    files,
+    bytes,
   };
 }
 
 /** The facts of a delivery that events carry. */
 export function eventFactsOf(delivery: Delivered): Delivered {
-  const { mailbox, trackingId, round, sender, folder, inbox, deliveredAt } = delivery;
-  return { mailbox, trackingId, round, sender, folder, inbox, deliveredAt };
+  const { mailbox, trackingId, round, sender, folder, inbox, deliveredAt, subject, files, bytes } = delivery;
+  return { mailbox, trackingId, round, sender, folder, inbox, deliveredAt, subject, files, bytes };
 }

@@ -123,7 +123,7 @@ export async function locate(
 }
 
 /** What consumers get of a delivery, and where it is. */
-export interface Announced extends Delivery {
+export interface Announced extends Omit<Delivery, "files"> {
   /** The absolute path of the manifest: in the folder, beside it, or of the copy in the work folder. */
   readonly manifestPath: string;
   /** The manifest's path from the inbox's root; missing if consumers get none. */

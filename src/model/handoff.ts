@@ -17,6 +17,10 @@ export interface Delivered {
   readonly inbox?: string | undefined;
   /** ISO 8601. */
   readonly deliveredAt: string;
+  /** What was sent, as far as it is known. */
+  readonly subject?: string | undefined;
+  readonly files?: number | undefined;
+  readonly bytes?: number | undefined;
 }
 
 /** A delivery that needs attention. */

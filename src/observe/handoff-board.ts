@@ -59,7 +59,7 @@ export class HandoffBoard {
 }
 
 function describe(trouble: HandoffTrouble) {
-  const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue } = trouble;
+  const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue, subject, files, bytes } = trouble;
   const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) =>
     willRetry
@@ -73,6 +73,9 @@ function describe(trouble: HandoffTrouble) {
     sender,
     state: "delivered",
     group: "attention",
+    subject,
+    files,
+    bytes,
     since: deliveredAt,
     reason: failures.length > 0 ? "handoff" : "not-picked-up",
     message: [...failures, ...waits].join(" "),
