@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { nearestName } from "../base/nearest.ts";
 import { Secret } from "../base/secret.ts";
 import { describeSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, type Environment, formatPath, type KeyPath, type Place } from "./draft.ts";
+import { type Draft, type Environment, formatPath, isGroup, type KeyPath, type Place } from "./draft.ts";
 import { defaultManifest } from "./handoff.ts";
 import { type Layer, layersWithin } from "./layers.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
@@ -174,8 +174,4 @@ function withoutSecrets(address: string): string {
 
 function formatPlace({ name, line }: Place): string {
   return line === undefined ? name : `${name}:${line}`;
-}
-
-function isGroup(value: unknown): value is Group {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
