@@ -110,7 +110,7 @@ function formatProblem({ place, text }: Problem): string {
 }
 
 /** Whether a value from the file has keys. */
-export function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isGroup(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

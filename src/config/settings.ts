@@ -116,26 +116,21 @@ export function groupsOf(settings: Settings): number[] {
   return [...new Set(handoffsOf(settings).flatMap(({ gid }) => gid ?? []))];
 }
 
+export type Target = ReturnType<typeof targetsOf>[number];
+
 /** Where deliveries go: for each mailbox, those that match no route, then those of each route. */
-export function targetsOf({ inbox: commonInbox, handoff: common, mailboxes }: Settings): Target[] {
-  return mailboxes.flatMap(({ routing, ...mailbox }) => {
-    const { name, layout, inbox = commonInbox, handoff = common } = mailbox;
-    const own = { mailbox: name, inbox, layout, handoff };
+export function targetsOf({ mailboxes, ...common }: Settings) {
+  return mailboxes.flatMap(({ name: mailbox, layout, routing, ...own }) => {
+    const { inbox = common.inbox, handoff = common.handoff } = own;
+    const target = { mailbox, inbox, layout, handoff };
     const routes = (routing?.routes ?? []).map((route) => ({
-      mailbox: name,
+      mailbox,
       inbox: route.inbox ?? inbox,
       layout: route.layout ?? layout,
       handoff: route.handoff ?? handoff,
     }));
-    return [own, ...routes];
+    return [target, ...routes];
   });
-}
-
-export interface Target {
-  readonly mailbox: string;
-  readonly inbox: string;
-  readonly layout: string;
-  readonly handoff: Handoff;
 }
 
 /** The inboxes to deliver to, each with the mode that it gets if it has to be created. The common one comes first. */
