@@ -1,13 +1,13 @@
 /**
- * Builds the Debian package, with the Node that the project is tested with: `npm run package:deb`, or
- * `npm run package:deb -- arm64` for one architecture. Any machine with dpkg can build for any architecture.
+ * Builds the Debian package, with the Node that the project is tested with: `npm run package:deb` for the architecture of
+ * this machine, or `npm run package:deb -- --arch arm64` (or `all`). Any machine with dpkg can build for any architecture.
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { promisify } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { buildPackage } from "../build.ts";
 import packageJson from "../package.json" with { type: "json" };
@@ -48,15 +48,22 @@ export interface DebOptions {
   readonly folder: string;
   /** A test needs no small package, and compression takes long. */
   readonly compression?: "xz" | "gzip";
+  /** Called before each step, with what it does. */
+  readonly onStep?: (step: string) => void;
 }
 
 /** Returns the path of the package. The same sources make the same bytes, with the time of the last commit. */
 export async function buildDeb(options: DebOptions): Promise<string> {
-  const { architecture, folder, compression = "xz" } = options;
+  const { architecture, folder, compression = "xz", onStep = () => {} } = options;
   const epoch = await readEpoch();
   const root = await mkdtemp(join(tmpdir(), "inlet-deb-"));
   try {
-    await placeProgram(root, architecture);
+    onStep("building the program");
+    await placeProgram(root);
+    onStep(`fetching Node ${NODE_VERSION} for ${architecture}`);
+    const program = join(root, PROGRAM);
+    await placeNode(architecture, join(program, "bin/node"), join(program, "NODE-LICENSE"));
+    onStep("adding units, configuration, documents and completions");
     await placeUnits(root);
     await placeConfiguration(root);
     await placeDocuments(root, epoch);
@@ -64,6 +71,7 @@ export async function buildDeb(options: DebOptions): Promise<string> {
     await writeControl(root, architecture);
     await normaliseModes(root);
     const deb = join(folder, `inlet_${VERSION}_${architecture}.deb`);
+    onStep(`compressing ${deb} with ${compression}, which may take minutes`);
     await run("dpkg-deb", ["--root-owner-group", ...COMPRESSION[compression], "--build", root, deb], {
       env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },
     });
@@ -80,14 +88,13 @@ async function readEpoch(): Promise<number> {
   return Number((await run("git", ["log", "-1", "--format=%ct"], { cwd: ROOT })).stdout);
 }
 
-/** The program with its own Node, and the command. */
-async function placeProgram(root: string, architecture: Architecture): Promise<void> {
+/** The program without its Node, and the command. */
+async function placeProgram(root: string): Promise<void> {
   const folder = join(root, PROGRAM);
   const launcher = await buildPackage(folder);
   // A trial of the examples may have left secrets in the checkout.
   await rm(join(folder, "config/secrets"), { recursive: true, force: true });
   await writeFile(launcher, (await readFile(launcher, "utf8")).replace(/^#!.*\n/, ""));
-  await placeNode(architecture, join(folder, "bin/node"), join(folder, "NODE-LICENSE"));
   await place(root, COMMAND, `#!/bin/sh\nexec /${PROGRAM}/bin/node /${PROGRAM}/bin/inlet.cjs "$@"\n`);
 }
 
@@ -216,11 +223,17 @@ async function normaliseModes(root: string): Promise<void> {
   }
 }
 
+/** Those that `--arch` names; by default, that of this machine. Throws if it is unknown. */
+export function chooseArchitectures(args: readonly string[], machine: string = process.arch): Architecture[] {
+  const { values } = parseArgs({ args: [...args], options: { arch: { type: "string" } } });
+  const { arch = machine === "x64" ? "amd64" : machine } = values;
+  const chosen = ARCHITECTURES.filter((it) => arch === "all" || it === arch);
+  if (chosen.length > 0) return chosen;
+  throw new Error(`no package for ${arch}: add --arch with ${ARCHITECTURES.join(", ")} or all`);
+}
+
 if (import.meta.main) {
-  const wanted = process.argv.slice(2);
-  const unknown = wanted.filter((name) => !ARCHITECTURES.some((known) => known === name));
-  if (unknown.length > 0) throw new Error(`unknown architecture ${unknown.join(", ")}`);
-  for (const architecture of ARCHITECTURES.filter((it) => wanted.length === 0 || wanted.includes(it))) {
-    process.stdout.write(`${await buildDeb({ architecture, folder: process.cwd() })}\n`);
-  }
+  const onStep = (step: string) => void process.stderr.write(`${step}\n`);
+  for (const architecture of chooseArchitectures(process.argv.slice(2)))
+    process.stdout.write(`${await buildDeb({ architecture, folder: process.cwd(), onStep })}\n`);
 }

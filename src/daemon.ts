@@ -198,7 +198,7 @@ async function work(
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   scope.use(notifier.attach(ledger), (detach) => detach());
   await notifier.start();
-  const mailboxes = await openMailboxes(settings, scope, {
+  const mailboxes = await openMailboxes(live, scope, {
     clock,
     emit,
     stop,
@@ -233,8 +233,8 @@ async function work(
     live,
     mailboxes: states,
     expected,
-    poll: pollTools(options, emit, settings, { ledger, passwords, queue }),
-    transfer: transferTools(options, emit, settings, { inbox, ledger, passwords, handoffs }, queue),
+    poll: pollTools(options, emit, live, { ledger, passwords, queue }),
+    transfer: transferTools(options, emit, live, { inbox, ledger, passwords, handoffs }, queue),
     pulse: monitor.pulse,
     clock,
     demandFolders: async () => (mode === "run" ? watch.demand() : undefined),
@@ -357,23 +357,23 @@ async function work(
 function pollTools(
   { clock, diskTrouble, patience }: StartOptions,
   emit: Emit,
-  { limits }: Settings,
+  live: LiveSettings,
   stores: Pick<PollTools, "ledger" | "passwords" | "queue">,
 ): PollTools {
   const deadline = patience.poll ?? POLL_DEADLINE;
-  return { ...stores, clock, emit, diskTrouble, atOnce: limits.transfers, deadline };
+  return { ...stores, clock, emit, diskTrouble, atOnce: () => live.now.limits.transfers, deadline };
 }
 
 function transferTools(
   { clock, diskTrouble, patience, mode }: StartOptions,
   emit: Emit,
-  { limits }: Settings,
+  live: LiveSettings,
   stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
   queue: JobQueue,
 ): Omit<TransferTools, JobTools> {
   // Not under our own bandwidth limit, where every download is slow, and not in `once`, which would end before a paused
   // download continues.
-  const mayGiveWay = mode === "run" && (limits.bandwidth ?? []).length === 0;
+  const mayGiveWay = () => mode === "run" && (live.now.limits.bandwidth ?? []).length === 0;
   return {
     ...stores,
     checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
@@ -382,7 +382,7 @@ function transferTools(
     patience,
     diskTrouble,
     large: new LargeTransfers(),
-    othersWait: async () => mayGiveWay && ((await queue.depth()) ?? 0) > 0,
+    othersWait: async () => mayGiveWay() && ((await queue.depth()) ?? 0) > 0,
     emit,
   };
 }

@@ -28,6 +28,19 @@ export class Secret {
   }
 }
 
+/** Describes a password that no service accepts; `undefined` for any other. */
+export function describeWrongPassword(password: Secret): string | undefined {
+  return /[\r\n]/.test(password.reveal())
+    ? "has several lines: keep only the line with the password"
+    : undefined;
+}
+
+/** Names the blanks around a password, which are usually a mistake; `undefined` if there are none. */
+export function describeOuterBlanks(password: Secret): string | undefined {
+  if (password.reveal().trim() === password.reveal()) return undefined;
+  return "begins or ends with a blank, which is sent as part of the password: if that is wrong, remove it";
+}
+
 /**
  * Replaces every secret in a text from outside. If a secret appears in another spelling (partly encoded, or in another
  * case), the whole text is replaced.

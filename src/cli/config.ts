@@ -31,12 +31,12 @@ credentials are read; commands are not run. Where only the daemon can read them,
   inlet config check --no-secrets`;
 
 const SHOW_HELP = `
-Each line has a key, its value, and the source of the value: the line of a file, a variable, or the default. Secrets
-are not shown.
+Each line has a key, its value, and the source of the value: the line of a file, a variable, or the default. For each
+mailbox and each route, it lists all keys that apply there, wherever they are set. Secrets are not shown.
 
   inlet config show
   inlet config show limits
-  inlet config show mailboxes[0].poll`;
+  inlet config show mailboxes[0].routes[0].handoff`;
 
 export function define(config: Command, run: Run): void {
   const checking = config.command("check").description("check the configuration");

@@ -20,6 +20,7 @@ import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
+import { checkDropped } from "./doctor/passwords.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
@@ -83,6 +84,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   const folders = await checkFolders(findings, settings);
   if (folders === undefined) findings.skip("file system", "all", "a folder is not usable");
   else {
+    await checkDropped(findings, settings);
     await checkGroups(findings, settings, folders.work, context.stop);
     await checkFileSystem(findings, settings, folders, context.stop);
   }

@@ -20,6 +20,7 @@ import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
 import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
+import { EXAMPLE } from "../config/source.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Run } from "./context.ts";
 import { nearestExisting } from "./doctor/folders.ts";
@@ -65,7 +66,7 @@ export function define(command: Command, run: Run): void {
     .option("--inbox <folder>", "the folder in which finished transfers appear")
     .option(
       "--state <folder>",
-      "the folder for tokens and supplied passwords (default: see docs/configuration.md)",
+      "the folder for tokens and supplied passwords (default: STATE_DIRECTORY, else /var/lib/inlet for root, else inlet in XDG_STATE_HOME or ~/.local/state)",
     )
     .option(
       "--password-file <sender=file>",
@@ -256,7 +257,7 @@ const CLIENT_ID = "client-id";
 /** A secret in the configuration: itself, or where it is. */
 type Entry = Secret | { readonly file: string } | { readonly credential: string };
 
-const HEADER = "# Written by `inlet init`. All other keys are explained in config/inlet.example.yaml.\n";
+const HEADER = `# Written by \`inlet init\`. All other keys are explained in ${EXAMPLE}.\n`;
 
 /** Chooses free names for the secrets' files; writes nothing. */
 async function draftConfiguration(answers: Answers, { folder, unitGroup }: Storage): Promise<Draft> {

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
-import { Secret, type SecretSource } from "../base/secret.ts";
+import { describeOuterBlanks, describeWrongPassword, Secret, type SecretSource } from "../base/secret.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Draft, formatPath, type Given, type KeyPath } from "./draft.ts";
 import { PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
@@ -63,16 +63,21 @@ export async function readSecretKey(
   return withRule(openSecret(form, draft.env), rule);
 }
 
-/** As `readSecretKey`, but a command is asked about each transfer. */
+/** As `readSecretKey`, but a command is asked about each transfer. Wrong passwords would cost attempts. */
 export async function readPasswordKey(
   raw: RawSecret,
   path: KeyPath,
   draft: Draft,
 ): Promise<SecretSource | PasswordCommand> {
   const form = parseForm(raw, path, draft);
-  return form.kind === "command"
-    ? openPasswordCommand(form.argv, draft.env)
-    : readSecretKey(raw, path, draft);
+  if (form.kind === "command") return openPasswordCommand(form.argv, draft.env);
+  const source = await readSecretKey(raw, path, draft, describeWrongPassword);
+  if (draft.ignoreSecrets) return source;
+  // The problem of a password that cannot be read is in the draft.
+  const password = await source.read(new AbortController().signal).catch(() => undefined);
+  const blanks = password && describeOuterBlanks(password);
+  if (blanks !== undefined) draft.warnings.push(`${formatPath(path)}: ${source.described} ${blanks}.`);
+  return source;
 }
 
 /** The source of a secret: `file /run/secrets/supplier`. A secret in plain text is not shown. */

@@ -12,7 +12,7 @@ import {
   type ScalarTag,
   visit,
 } from "yaml";
-import type { KeyPath } from "./draft.ts";
+import { isGroup, type KeyPath } from "./draft.ts";
 
 interface Position {
   readonly line: number;
@@ -61,7 +61,10 @@ export function parseConfigDocument(text: string): ConfigDocument {
       logLevel: "error",
       customTags: (tags) => [LEADING_ZERO, ...tags],
     });
-    const errors = findErrors(document).map(({ offset, message }) => ({ ...position(offset), message }));
+    const errors = findErrors(document, text).map(({ offset, message }) => ({
+      ...position(offset),
+      message,
+    }));
     if (errors.length > 0) return { values: {}, errors, locate: () => undefined };
     const values: unknown = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
     if (!isGroup(values)) return broken("the file must have keys such as inbox: /srv/inbox");
@@ -87,7 +90,10 @@ interface Finding {
   readonly message: string;
 }
 
-function findErrors(document: Document.Parsed): Finding[] {
+function findErrors(document: Document.Parsed, text: string): Finding[] {
+  const bare = document.errors.find(({ pos: [offset] }) => /\{\w+\} *$/.test(text.slice(0, offset)));
+  // The other errors follow from this one.
+  if (bare !== undefined) return [{ offset: bare.pos[0], message: QUOTE_PLACEHOLDERS }];
   const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos, code }) => ({
     offset: pos[0],
     message: MESSAGES[code] ?? "this is not valid YAML: check the quotes, colons and indentation here",
@@ -104,6 +110,9 @@ function findErrors(document: Document.Parsed): Finding[] {
   const byOffset = new Map(found.toReversed().map((finding) => [finding.offset, finding]));
   return [...byOffset.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MAX_ERRORS);
 }
+
+const QUOTE_PLACEHOLDERS =
+  'a value that begins with { must be in quotes, such as layout: "{mailbox}/{trackingId}"';
 
 /** Our own messages: the parser's may quote a secret. */
 const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
@@ -125,10 +134,6 @@ const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
 
 function broken(message: string): ConfigDocument {
   return { values: {}, errors: [{ line: 1, column: 1, message }], locate: () => undefined };
-}
-
-function isGroup(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function findOffset(

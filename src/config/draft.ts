@@ -109,6 +109,11 @@ function formatProblem({ place, text }: Problem): string {
   return `${place.name}${position}: ${text}`;
 }
 
+/** Whether a value from the file has keys. */
+export function isGroup(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** The system's code for an error, such as `ENOENT`. */
 export function codeOf(error: unknown): string {
   return systemCode(error) || "unknown reason";

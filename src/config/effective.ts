@@ -3,11 +3,14 @@ import { join } from "node:path";
 import { nearestName } from "../base/nearest.ts";
 import { Secret } from "../base/secret.ts";
 import { describeSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, type Environment, formatPath, type Given, type KeyPath, type Place } from "./draft.ts";
+import { type Draft, type Environment, formatPath, isGroup, type KeyPath, type Place } from "./draft.ts";
+import { defaultManifest } from "./handoff.ts";
+import { type Layer, layersWithin } from "./layers.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
+import { DEFAULTS } from "./mailboxes.ts";
 import { CLIENT_ID_FILE } from "./memory.ts";
 import { SCHEMA } from "./schema.ts";
-import { PATH, type SchemaNode } from "./schema-nodes.ts";
+import { PATH, type SchemaKeys, type SchemaNode } from "./schema-nodes.ts";
 import type { Settings } from "./settings.ts";
 import { readSource } from "./source.ts";
 
@@ -23,60 +26,74 @@ export interface EffectiveValue {
 const DEFAULT = "default";
 /** Groups that are listed only if they are set, as all groups with required keys are. Other groups show their defaults. */
 const LEFT_OUT = ["redis", "check"];
+/** Keys that a mailbox has from the whole configuration, and a route from its mailbox, unless it sets them itself. */
+const LAYERED = ["inbox", "service", "check", "handoff", ...Object.keys(DEFAULTS.properties)];
+const LAYERED_LISTS = ["mailboxes", "routes"];
 const HIDDEN = String(new Secret(""));
 
 /** In the order of the reference. Throws `CONFIG_INVALID`. Reads no secret, and runs no command. */
 export async function readEffective(options: LoadOptions): Promise<EffectiveValue[]> {
   const settings = await loadSettings({ ...options, ignoreSecrets: true });
   const { raw, draft, placeOf } = await readSource({ ...options, ignoreSecrets: true }, SCHEMA.required);
-  return [...keysOf(SCHEMA, raw, [])].flatMap(({ node, value, path }) => {
+  const values = new Map<string, EffectiveValue>();
+  for (const { node, given, path } of keysOf(SCHEMA, [{ raw, path: [] }], [])) {
     const key = formatPath(path);
-    const given = value === undefined ? findCommon(path, raw.defaults) : { value, path };
     const found =
       given === undefined
-        ? (computedDefault(key, settings, draft.env) ?? { value: node.default, from: DEFAULT })
-        : { value: show(node, given.value, given.path, draft), from: formatPlace(placeOf(given.path)) };
-    return found.value === undefined ? [] : [{ key, ...found }];
-  });
+        ? (computedDefault(key, settings, draft.env, values) ?? { value: node.default, from: DEFAULT })
+        : { value: show(node, given.raw, given.path, draft), from: formatPlace(placeOf(given.path)) };
+    if (found.value !== undefined) values.set(key, { ...found, key });
+  }
+  return [...values.values()];
 }
+
+type Group = Readonly<Record<string, unknown>>;
 
 interface Key {
   readonly node: SchemaNode;
-  /** `undefined` if it is not set. */
-  readonly value: unknown;
+  /** The layer that sets the key; `undefined` if it is not set. */
+  readonly given: Layer<unknown> | undefined;
   readonly path: KeyPath;
 }
 
-/** Every key, without the groups around them. */
-function* keysOf(node: SchemaNode, value: unknown, path: KeyPath): Iterable<Key> {
+/** Every key, without the groups around them. The first layer decides. `around`: further layers of the entries of a list. */
+function* keysOf(
+  node: SchemaNode,
+  layers: readonly Layer<unknown>[],
+  path: KeyPath,
+  around: readonly Layer<Group>[] = [],
+): Iterable<Key> {
   const { properties, items, required = [] } = node;
-  if (value === undefined && path.length > 0 && required.length > 0 && node.default === undefined) return;
-  const isList = Array.isArray(value) && items?.properties !== undefined;
-  const isGrouped = properties !== undefined && (isGroup(value) || value === undefined);
-  if (mayHoldSecret(node) || !(isList || isGrouped)) yield { node, value, path };
-  else if (isList) for (const [at, item] of value.entries()) yield* keysOf(items, item, [...path, at]);
-  else if (isGrouped) yield* keysOfGroup(properties, isGroup(value) ? value : undefined, path);
+  const [given] = layers;
+  if (given === undefined && required.length > 0 && node.default === undefined) return;
+  const isGrouped = given === undefined || isGroup(given.raw);
+  if (mayHoldSecret(node)) yield { node, given, path };
+  else if (properties !== undefined && isGrouped)
+    yield* keysOfGroup(properties, layers as readonly Layer<Group>[], path);
+  else if (items?.properties !== undefined && Array.isArray(given?.raw))
+    for (const [at, raw] of given.raw.entries())
+      yield* keysOf(items, [{ raw, path: [...given.path, at] }, ...around], [...path, at]);
+  else yield { node, given, path };
 }
 
-function* keysOfGroup(
-  properties: Readonly<Record<string, SchemaNode>>,
-  group: Readonly<Record<string, unknown>> | undefined,
-  path: KeyPath,
-): Iterable<Key> {
-  if (group === undefined && LEFT_OUT.includes(formatPath(path))) return;
+function* keysOfGroup(properties: SchemaKeys, layers: readonly Layer<Group>[], path: KeyPath): Iterable<Key> {
+  if (layers.length === 0 && LEFT_OUT.includes(String(path.at(-1)))) return;
   for (const [name, child] of Object.entries(properties)) {
-    const value = group?.[name];
-    if (value !== undefined || !isInherited(path)) yield* keysOf(child, value, [...path, name]);
+    const all = layersWithin(layers, name);
+    // A group with required keys is taken as a whole.
+    const given = child.required === undefined ? all : all.slice(0, 1);
+    if (given.length > 0 || path[0] !== "defaults")
+      yield* keysOf(child, given, [...path, name], LAYERED_LISTS.includes(name) ? layersAround(layers) : []);
   }
 }
 
-/** The value in `defaults` of a key that a mailbox does not set. */
-function findCommon(
-  [first, , key, ...rest]: KeyPath,
-  defaults: Readonly<Record<string, unknown>> = {},
-): Given<unknown> | undefined {
-  const value = first === "mailboxes" && rest.length === 0 ? defaults[String(key)] : undefined;
-  return value === undefined ? undefined : { value, path: ["defaults", String(key)] };
+/** The keys around the entries of a list that apply to entries without their own. */
+function layersAround(layers: readonly Layer<Group>[]): Layer<Group>[] {
+  const all = [...layersWithin(layers, "defaults"), ...layers] as Layer<Group>[];
+  return all.map(({ raw, path }) => ({
+    raw: Object.fromEntries(LAYERED.map((key) => [key, raw[key]])),
+    path,
+  }));
 }
 
 /** Describes a key that has no value: it is unknown, or not set. */
@@ -96,24 +113,23 @@ function knownKeys(node: SchemaNode, path: string): string[] {
   });
 }
 
-/** Groups that show only the keys that are set: `defaults`, and groups of a mailbox that have common ones. */
-function isInherited([first, , group]: KeyPath): boolean {
-  return (
-    first === "defaults" || (first === "mailboxes" && ["service", "check", "handoff"].includes(String(group)))
-  );
-}
-
 /** Defaults that depend on other keys or on the environment. */
 function computedDefault(
   key: string,
   { work, state }: Settings,
   env: Environment,
+  before: ReadonlyMap<string, EffectiveValue>,
 ): { readonly value: unknown; readonly from: string } | undefined {
+  const [, group = ""] = /^(.*handoff\.)manifest$/.exec(key) ?? [];
+  const deliver = before.get(`${group}deliver`)?.value;
+  if (deliver !== undefined) return { value: defaultManifest(deliver), from: DEFAULT };
+  if (key.endsWith(".layout")) return before.get(key.replace(/\.routes\[\d+\]/, ""));
   if (key === "work") return { value: work, from: DEFAULT };
   if (key === "state") return { value: state, from: env["STATE_DIRECTORY"] ? "STATE_DIRECTORY" : DEFAULT };
-  if (key === "service.clientId") return { value: `file ${join(state, CLIENT_ID_FILE)}`, from: DEFAULT };
+  if (key.endsWith("service.clientId"))
+    return { value: `file ${join(state, CLIENT_ID_FILE)}`, from: DEFAULT };
   const proxy = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].find((name) => env[name]);
-  if (key !== "service.proxy" || proxy === undefined) return undefined;
+  if (!key.endsWith("service.proxy") || proxy === undefined) return undefined;
   return { value: withoutSecrets(env[proxy] ?? ""), from: proxy };
 }
 
@@ -158,8 +174,4 @@ function withoutSecrets(address: string): string {
 
 function formatPlace({ name, line }: Place): string {
   return line === undefined ? name : `${name}:${line}`;
-}
-
-function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

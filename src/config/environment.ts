@@ -1,6 +1,6 @@
 /** Environment variables that set keys of the configuration: `INLET_SERVICE__BASEURL` sets `service.baseUrl`. */
 import { nearestName } from "../base/nearest.ts";
-import { type Environment, type KeyPath, type Place, variableFor } from "./draft.ts";
+import { type Environment, isGroup, type KeyPath, type Place, variableFor } from "./draft.ts";
 import { SCHEMA } from "./schema.ts";
 import { type SchemaNode, typesOf } from "./schema-nodes.ts";
 
@@ -175,8 +175,4 @@ function findClashes(overrides: readonly Override[]): EnvironmentProblem[] {
       ];
     }),
   );
-}
-
-function isGroup(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
 /** Checks a configuration against its schema, and explains each problem with a remedy. */
 import type { ErrorObject } from "ajv/dist/2020.js";
 import { describeUnknownKey, nearestName } from "../base/nearest.ts";
-import { type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
+import { isGroup, type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
 import { type RawSettings, SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
 import { findErrors } from "./validator.ts";
@@ -80,12 +80,13 @@ function describeUnfit(value: unknown, node: SchemaNode): string {
   const isSimple = typeof value !== "object" && takesSimple;
   const mayBeShown = isSimple && !node.writeOnly && value !== "";
   const subject = mayBeShown ? `${showValue(value)} is not` : "must be";
-  return `${subject} ${allowed}${hintAtTilde(value, node)}${hintAtForm(value, node)}`;
+  return `${subject} ${allowed}${hintAtHome(value, node)}${hintAtForm(value, node)}`;
 }
 
-function hintAtTilde(value: unknown, node: SchemaNode): string {
-  const isHome = node.pattern === PATH.pattern && typeof value === "string" && value.startsWith("~");
-  return isHome ? ": ~ is not expanded" : "";
+function hintAtHome(value: unknown, node: SchemaNode): string {
+  const [sign] =
+    node.pattern === PATH.pattern && typeof value === "string" ? (/^~|\$/.exec(value) ?? []) : [];
+  return sign === undefined ? "" : `: ${sign} is not expanded, write the whole path from / on`;
 }
 
 /** For a value that YAML reads as another type, or that lacks its unit. */
@@ -96,6 +97,9 @@ function hintAtForm(value: unknown, node: SchemaNode): string {
     if (/^(true|false|\d+)$/.test(value)) return ": write it without quotes";
     return types.includes("boolean") ? hintAtSwitch(value) : "";
   }
+  // YAML reads an unquoted {mailbox} as a group.
+  const isBare = takesText && isGroup(value) && Object.values(value).every((inner) => inner === null);
+  if (isBare && !types.includes("object")) return ": put it in quotes, because it begins with {";
   if (!takesText || types.includes("integer")) return "";
   const unit = unitOf(node);
   // The value of a secret is never repeated.

@@ -172,7 +172,7 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
     marker,
     deliver,
     names: readNames(pick, draft),
-    manifest: pick("manifest")?.value ?? (deliver === "files" ? "none" : "inside"),
+    manifest: pick("manifest")?.value ?? defaultManifest(deliver),
     unpack: pick("unpack")?.value ?? KEYS.unpack.default,
     done: done === true ? DONE_END : done === false ? undefined : done,
     command: readCommand(pick, draft),
@@ -181,6 +181,11 @@ export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: D
     expectWithinMs: expectWithin && readLongDuration(expectWithin.value, expectWithin.path, draft),
     keep: readKeep(pickFrom(layersWithin(layers, "keep")), acknowledgement, draft),
   };
+}
+
+/** `deliver`: the value of that key. */
+export function defaultManifest(deliver: unknown): "none" | "inside" {
+  return deliver === "files" ? "none" : "inside";
 }
 
 /** Keys that need a delivered folder. */

@@ -2,6 +2,7 @@
 import type { PasswordRule } from "../model/mailbox.ts";
 import { readPasswordKey, SECRET } from "./credentials.ts";
 import type { Draft, KeyPath } from "./draft.ts";
+import { warnOfExpression } from "./patterns.ts";
 import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 
 const PASSWORD_RULE = {
@@ -46,6 +47,7 @@ export async function readPasswords(
     if (sender === undefined && trackingId === undefined && !isCommand) {
       draft.problems.add([...path, at], "must say which transfers it opens: set sender, trackingId or both");
     }
+    if (sender !== undefined) warnOfExpression(sender, [...path, at, "sender"], draft);
     if (password === undefined) return [];
     const source = await readPasswordKey(password, [...path, at, "password"], draft);
     return [{ sender, trackingId, password: source }];

@@ -6,6 +6,7 @@ import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import type { Layer } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
+import { warnOfExpression } from "./patterns.ts";
 import { group, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 import { parseSize, SIZE } from "./units.ts";
 
@@ -157,6 +158,9 @@ function readConditions(raw: RawRoute, path: KeyPath, draft: Draft): RouteCondit
       `${showValue(raw.minSize)} is more than maxSize: no transfer matches`,
     );
   }
+  for (const key of ["sender", "subject", "file"] as const) {
+    for (const pattern of listOf(raw[key])) warnOfExpression(pattern, [...path, key], draft);
+  }
   return {
     ...withPatterns("sender", raw.sender),
     ...withPatterns("subject", raw.subject),
@@ -166,13 +170,14 @@ function readConditions(raw: RawRoute, path: KeyPath, draft: Draft): RouteCondit
   };
 }
 
-function withPatterns(
-  key: "sender" | "subject" | "file",
-  given: string | readonly (string | undefined)[] | undefined,
-): RouteConditions {
-  if (given === undefined) return {};
-  const all = typeof given === "string" ? [given] : given.filter((each) => each !== undefined);
-  return { [key]: all };
+function withPatterns(key: "sender" | "subject" | "file", given: RawPatterns | undefined): RouteConditions {
+  return given === undefined ? {} : { [key]: listOf(given) };
+}
+
+type RawPatterns = string | readonly (string | undefined)[];
+
+function listOf(given: RawPatterns = []): string[] {
+  return typeof given === "string" ? [given] : given.filter((each) => each !== undefined);
 }
 
 /** Records name the route, so two need different names. */

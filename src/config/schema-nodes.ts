@@ -72,10 +72,11 @@ export function group<const Keys extends SchemaKeys>(properties: Keys, descripti
   } as const;
 }
 
+/** Neither ~ nor variables are expanded. */
 export const PATH = {
   type: "string",
   title: "a path",
-  pattern: "^[^~\\u0000][^\\u0000]*$",
+  pattern: "^(?!.*\\$(\\{|[A-Z_]{2}))[^~\\u0000][^\\u0000]*$",
 } as const satisfies SchemaNode;
 
 export const TEXT = { type: "string", title: "text", minLength: 1 } as const satisfies SchemaNode;

@@ -5,7 +5,7 @@ import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { variableText } from "../base/process.ts";
-import { Secret, type SecretSource } from "../base/secret.ts";
+import { describeWrongPassword, Secret, type SecretSource } from "../base/secret.ts";
 import { describeStartFailure, signalGroup } from "../base/system-program.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Environment } from "./draft.ts";
@@ -73,8 +73,9 @@ export function openPasswordCommand(
       const isNone = "bytes" in outcome && /^\s*$/.test(Buffer.from(outcome.bytes).toString());
       if (isNone) return undefined;
       const reading = decode(outcome, COMMAND_WORDS);
-      if ("why" in reading) throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${reading.why}` });
-      return reading.secret;
+      const why = "why" in reading ? reading.why : describeWrongPassword(reading.secret);
+      if ("secret" in reading && why === undefined) return reading.secret;
+      throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${why}` });
     },
   };
 }

@@ -116,21 +116,30 @@ export function groupsOf(settings: Settings): number[] {
   return [...new Set(handoffsOf(settings).flatMap(({ gid }) => gid ?? []))];
 }
 
+export type Target = ReturnType<typeof targetsOf>[number];
+
+/** Where deliveries go: for each mailbox, those that match no route, then those of each route. */
+export function targetsOf({ mailboxes, ...common }: Settings) {
+  return mailboxes.flatMap(({ name: mailbox, layout, routing, ...own }) => {
+    const { inbox = common.inbox, handoff = common.handoff } = own;
+    const target = { mailbox, inbox, layout, handoff };
+    const routes = (routing?.routes ?? []).map((route) => ({
+      mailbox,
+      inbox: route.inbox ?? inbox,
+      layout: route.layout ?? layout,
+      handoff: route.handoff ?? handoff,
+    }));
+    return [target, ...routes];
+  });
+}
+
 /** The inboxes to deliver to, each with the mode that it gets if it has to be created. The common one comes first. */
 export function inboxesOf(settings: Settings): { readonly path: string; readonly mode: number }[] {
-  const { inbox, mailboxes, handoff } = settings;
-  const own = mailboxes.flatMap((mailbox): [string, number][] => {
-    const ofMailbox = mailbox.handoff ?? handoff;
-    const routes = mailbox.routing?.routes ?? [];
-    const all = [{ inbox: mailbox.inbox, handoff: ofMailbox }, ...routes];
-    return all.flatMap((it) =>
-      it.inbox === undefined ? [] : [[it.inbox, (it.handoff ?? ofMailbox).folderMode]],
-    );
-  });
-  const modes = new Map([...own, [inbox, handoff.folderMode] as const]);
-  return [inbox, ...modes.keys().filter((path) => path !== inbox)].map((path) => ({
+  const all = [settings, ...targetsOf(settings)];
+  const paths = [...new Set(all.map(({ inbox }) => inbox))];
+  return paths.map((path) => ({
     path,
-    mode: modes.get(path) ?? 0,
+    mode: all.find(({ inbox }) => inbox === path)?.handoff.folderMode ?? 0,
   }));
 }
 

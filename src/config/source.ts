@@ -39,7 +39,8 @@ export interface Source {
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
+/** Explains every key, in a checkout as in an installed package. */
+export const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
 
 /** Throws `CONFIG_INVALID` if nothing can be read; other problems go to the draft. `required`: top-level keys. */
 export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {

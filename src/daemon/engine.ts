@@ -17,7 +17,7 @@ interface EngineOptions {
 
 export function openEngine(live: LiveSettings, options: EngineOptions, scope: Scope): Promise<JobQueue> {
   const { mode, stop, clock, events } = options;
-  const { queue, limits } = live.now;
+  const { queue } = live.now;
   const outage = new Outage(clock, {
     began: (fault) => events.emit({ type: "queue-lost", fault }),
     changed: (fault) => events.emit({ type: "queue-lost", fault }),
@@ -25,7 +25,7 @@ export function openEngine(live: LiveSettings, options: EngineOptions, scope: Sc
   });
   scope.use(outage, (it) => it.end());
   return (options.openQueue ?? openQueue)(queue, {
-    slots: limits.transfers,
+    slots: () => live.now.limits.transfers,
     mode,
     services: live.services,
     mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),

@@ -46,8 +46,6 @@ function servicesOf({ mailboxes }: Settings): ReadonlyMap<string, string> {
 /** The new settings, with the old values of all keys that need a restart. */
 function withFixedParts(before: Settings, next: Settings): Settings {
   const { inbox, work, state, queue, keep, http } = before;
-  const { transfers, minFreeBytes, bandwidth } = before.limits;
-  const { bandwidth: _later, ...limits } = next.limits;
   return {
     ...next,
     inbox,
@@ -56,7 +54,6 @@ function withFixedParts(before: Settings, next: Settings): Settings {
     queue,
     keep,
     http: http && { ...http, tokens: next.http?.tokens ?? http.tokens },
-    limits: { ...limits, transfers, minFreeBytes, ...(bandwidth === undefined ? {} : { bandwidth }) },
   };
 }
 
@@ -104,9 +101,6 @@ function keysNeedingRestart(before: Settings, next: Settings): string[] {
     ["queue", plain(before.queue), plain(next.queue)],
     ["keep", before.keep, next.keep],
     ["http", withoutTokens(before.http), withoutTokens(next.http)],
-    ["limits.transfers", before.limits.transfers, next.limits.transfers],
-    ["limits.minFreeSpace", before.limits.minFreeBytes, next.limits.minFreeBytes],
-    ["limits.bandwidth", plain(before.limits.bandwidth), plain(next.limits.bandwidth)],
   ];
   return pairs.filter(([, old, changed]) => !isDeepStrictEqual(old, changed)).map(([name]) => name);
 }

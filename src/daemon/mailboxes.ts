@@ -5,8 +5,9 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
+import { LIMITS } from "../config/limits.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
+import type { MailboxSettings } from "../config/settings.ts";
 import type { Lookup } from "../mailbox/lookup.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
@@ -16,6 +17,7 @@ import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { createBandwidth } from "../service/bandwidth.ts";
 import type { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
+import type { LiveSettings } from "./live-settings.ts";
 
 export interface Mailboxes {
   /** A reload replaces entries; a running download keeps the entry it began with. */
@@ -32,6 +34,13 @@ export interface Mailboxes {
 /** Retention deletes nothing while the clock is wrong by more than this. */
 const MAX_CLOCK_ERROR_MS = 60 * 60_000;
 
+/**
+ * Jobs decide how many connections are open, and their limits may change. The most that the limits allow, so that polls never
+ * wait for downloads, nor downloads for polls.
+ */
+const { transfers, filesPerTransfer } = LIMITS.properties;
+const MAX_CONNECTIONS = transfers.maximum * filesPerTransfer.maximum + POLLS_AT_ONCE;
+
 interface MailboxesTools {
   readonly clock: Clock;
   readonly emit: Emit;
@@ -40,16 +49,14 @@ interface MailboxesTools {
 }
 
 export async function openMailboxes(
-  settings: Settings,
+  live: LiveSettings,
   scope: Scope,
   { clock, emit, stop, openService }: MailboxesTools,
 ): Promise<Mailboxes> {
+  const settings = live.now;
   const openTokens = await loadTokenStores();
   const tokenStore = openTokens(join(settings.state, "tokens"));
-  const { limits } = settings;
-  const bandwidth = createBandwidth(limits.bandwidth ?? [], clock);
-  // Polls never wait for downloads, nor downloads for polls.
-  const connections = limits.transfers * limits.filesPerTransfer + POLLS_AT_ONCE;
+  const bandwidth = createBandwidth(() => live.now.limits.bandwidth, clock);
   const services = new Map<string, ServicePort>();
   const states = new Map<MailboxId, MailboxState>();
 
@@ -63,7 +70,7 @@ export async function openMailboxes(
     const key = fingerprint(wanted, clientId);
     const known = services.get(key);
     if (known !== undefined) return known;
-    const opened = openService({ ...wanted, clientId, connections, bandwidth });
+    const opened = openService({ ...wanted, clientId, connections: MAX_CONNECTIONS, bandwidth });
     services.set(
       key,
       scope.use(opened, (it) => it.close()),

@@ -60,7 +60,7 @@ export async function openWorkspace(
   { emit, clock, process, known }: WorkspaceTools,
 ) {
   const settings = live.now;
-  const { inbox: root, work, state, handoff, limits, queue } = settings;
+  const { inbox: root, work, state, handoff, queue } = settings;
   const isAlone = queue === "embedded";
   const nowMs = clock.now();
   const tokens = join(state, "tokens");
@@ -91,7 +91,7 @@ export async function openWorkspace(
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
   scope.use(ledger, (it) => it.close());
-  const inbox = await openInbox(root, staging, limits.minFreeBytes);
+  const inbox = await openInbox(root, staging, () => live.now.limits.minFreeBytes);
   // An inbox that was used before is not created again: its disk may not be mounted.
   if (known === undefined) await inbox.prepare(inboxesOf(settings));
   await inbox.demandGroups(groupsOf(settings));

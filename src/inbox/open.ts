@@ -18,7 +18,7 @@ interface Identity {
 }
 
 /** `root`: the common inbox, which must exist. `staging`: for staged folders, on the same file system; is created. */
-export async function openInbox(root: string, staging: string, minFreeBytes: number): Promise<Inbox> {
+export async function openInbox(root: string, staging: string, minFreeBytes: () => number): Promise<Inbox> {
   await makeFolderDurably(staging, 0o700);
   // All inboxes are on the disk of the staged folders.
   const space = new Space(staging, minFreeBytes);

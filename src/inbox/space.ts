@@ -17,13 +17,13 @@ interface Need {
 
 export class Space {
   readonly #path: string;
-  readonly #minFreeBytes: number;
+  readonly #minFreeBytes: () => number;
   #reservedBytes = 0;
   /** Needs that did not fit, by the transfer's key. */
   readonly #lacking = new Map<string, Need>();
 
-  /** `path`: any folder on the disk. */
-  constructor(path: string, minFreeBytes: number) {
+  /** `path`: any folder on the disk. `minFreeBytes`: as configured now. */
+  constructor(path: string, minFreeBytes: () => number) {
     this.#path = path;
     this.#minFreeBytes = minFreeBytes;
   }
@@ -73,10 +73,11 @@ export class Space {
       throw faultOfDisk(error, this.#path);
     });
     const free = bavail * bsize;
-    if (free - this.#reservedBytes - this.#minFreeBytes < bytes) {
+    const keptBytes = this.#minFreeBytes();
+    if (free - this.#reservedBytes - keptBytes < bytes) {
       const reserved =
         this.#reservedBytes === 0 ? "" : `, ${this.#reservedBytes} of them reserved for others`;
-      return `${this.#path}: ${bytes} bytes are needed beside the ${this.#minFreeBytes} that stay free, but only ${free} are free${reserved}`;
+      return `${this.#path}: ${bytes} bytes are needed beside the ${keptBytes} that stay free, but only ${free} are free${reserved}`;
     }
     // Some file systems have no fixed number of files and report zero.
     if (inodes > 0 && ffree < files) return `${this.#path}: only ${ffree} more files fit (inodes)`;

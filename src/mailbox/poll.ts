@@ -175,7 +175,7 @@ async function discover(
   try {
     const query = { active: true, fields };
     for await (const page of state.service.listReceived(address, query, rejectEntry, signal, skipSettled)) {
-      await forEachLimit(page, tools.atOnce, take, signal);
+      await forEachLimit(page, tools.atOnce(), take, signal);
     }
     transfers.finishListing();
     if (unusable.entries === 0) noteUnusable();

@@ -18,8 +18,8 @@ export interface PollTools {
   /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
   readonly diskTrouble: Outage;
   readonly emit: Emit;
-  /** How many transfers are taken up at once. */
-  readonly atOnce: number;
+  /** How many transfers are taken up at once, as configured now. */
+  atOnce(): number;
   /** A poll that takes longer fails. */
   readonly deadline: DeadlineLimits;
 }

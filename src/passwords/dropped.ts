@@ -8,7 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { faultOfDisk, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { type Fault, systemCode } from "../base/faults.ts";
 import { lstat, openFile, READ_PLAIN_FILE, readdir, unlink } from "../base/files.ts";
-import { Secret } from "../base/secret.ts";
+import { describeWrongPassword, Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
@@ -138,10 +138,11 @@ export async function readDrop(
     const facts = await file.statExactly();
     if (!facts.isFile() || facts.size > MAX_BYTES) return undefined;
     const text = (await file.readText()).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
-    if (text === "" || /[\r\n]/.test(text)) return undefined;
+    const password = new Secret(text);
+    if (text === "" || describeWrongPassword(password) !== undefined) return undefined;
     const isByHand = Number(facts.mode & 0o777n) !== COMMAND_MODE;
     const byHand = isByHand ? { mark: formatMark(facts), uid: Number(facts.uid) } : undefined;
-    return { password: new Secret(text), byHand };
+    return { password, byHand };
   } finally {
     await file.close();
   }

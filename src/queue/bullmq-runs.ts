@@ -22,7 +22,7 @@ export class Runs {
   /** Jobs deferred since a slot was last given back. */
   #deferred = 0;
 
-  constructor(limit: number, services: Services) {
+  constructor(limit: () => number, services: Services) {
     this.#slots = new JobSlots(limit, services);
   }
 

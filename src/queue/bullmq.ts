@@ -35,8 +35,8 @@ import type { Handlers, JobQueue } from "./port.ts";
 
 export interface BullOptions {
   readonly redis: RedisSettings;
-  /** Downloads at once in this process; each service beyond the first adds one. */
-  readonly slots: number;
+  /** Downloads at once in this process, as configured now; each service beyond the first adds one. */
+  readonly slots: () => number;
   readonly services: Services;
   readonly role: "all" | "worker" | "scheduler";
   /** Whether jobs may go on without their slot, as configured now. Missing: they may not. */
@@ -269,7 +269,7 @@ class BullEngine implements JobQueue {
     const { role, slots, mayFreeSlots } = this.#options;
     const { report } = this.#watch;
     // A job without a slot still counts for BullMQ. A worker reads its concurrency before each job.
-    const concurrency = mayFreeSlots?.() ? 2 * slots : slots;
+    const concurrency = mayFreeSlots?.() ? 2 * slots() : slots();
     for (const worker of this.#downloaders) worker.concurrency = concurrency;
     for (const queue of this.#downloads.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;

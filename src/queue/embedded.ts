@@ -14,7 +14,7 @@ import { type Holder, JobSlots } from "./slots.ts";
 
 export interface EmbeddedOptions {
   /** Downloads at once; each service beyond the first adds one. */
-  readonly slots: number;
+  readonly slots: () => number;
   readonly services: Services;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
@@ -84,6 +84,8 @@ class EmbeddedQueue implements JobQueue {
     for (const { mailbox, everyMs } of polls) {
       if (!this.#polls.has(mailbox)) this.#track(() => this.#poll(mailbox, everyMs, true));
     }
+    // There may be more slots now.
+    this.#fill();
   }
 
   async pollNow(mailboxes: readonly string[]): Promise<void> {

@@ -17,7 +17,8 @@ export interface RedisQueue extends Omit<RedisSettings, "password" | "sentinelPa
 }
 
 export interface QueueOptions {
-  readonly slots: number;
+  /** Downloads at once, as configured now. A change applies at the next `schedule`. */
+  slots(): number;
   /** `once` schedules nothing, and does not wait for an unreachable Redis. */
   readonly mode: "run" | "once";
   readonly services: Services;

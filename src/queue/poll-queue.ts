@@ -15,7 +15,7 @@ export class PollQueue {
 
   /** `poll` must not throw. */
   constructor(services: Services, poll: (mailbox: string) => Promise<void>) {
-    this.#slots = new Slots(POLLS_AT_ONCE, services);
+    this.#slots = new Slots(() => POLLS_AT_ONCE, services);
     this.#poll = poll;
   }
 

@@ -12,7 +12,7 @@ export interface Holder {
  * slot, but never another service's own. At most `limit - 1` jobs plus one per service run at once.
  */
 export class Slots {
-  readonly #limit: number;
+  readonly #limit: () => number;
   readonly #services: Services;
   readonly #byService = new Map<string, number>();
   readonly #byMailbox = new Map<string, number>();
@@ -20,7 +20,8 @@ export class Slots {
   /** Whether a service has several mailboxes. Cached until `services` changes. */
   #sharing: { readonly services: ReadonlyMap<string, string>; readonly isShared: boolean } | undefined;
 
-  constructor(limit: number, services: Services) {
+  /** `limit`: as configured now. */
+  constructor(limit: () => number, services: Services) {
     this.#limit = limit;
     this.#services = services;
   }
@@ -42,14 +43,14 @@ export class Slots {
   isFreeFor({ service, mailbox }: Holder, alsoHeld = 0): boolean {
     if (this.heldByService(service) === 0) return true;
     const shared = this.#held - this.#byService.size;
-    const free = this.#limit - 1 - shared;
+    const free = this.#limit() - 1 - shared;
     if (free !== 1) return free > 1;
     return this.heldByMailbox(mailbox) + alsoHeld === 0 || !this.#hasMailboxWithoutSlot();
   }
 
   /** Whether a slot is free for any of its mailboxes. */
   hasPlaceFor(service: string): boolean {
-    return this.heldByService(service) === 0 || this.#limit - 1 - (this.#held - this.#byService.size) > 1;
+    return this.heldByService(service) === 0 || this.#limit() - 1 - (this.#held - this.#byService.size) > 1;
   }
 
   /** Does not check `isFreeFor`. Each slot taken must be given back. */
@@ -82,7 +83,7 @@ export class JobSlots {
   /** Jobs that have given their slot back. */
   readonly #without = new Set<Holder>();
 
-  constructor(limit: number, services: Services) {
+  constructor(limit: () => number, services: Services) {
     this.#downloads = new Slots(limit, services);
     this.#others = new Slots(limit, services);
   }

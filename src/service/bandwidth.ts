@@ -18,8 +18,11 @@ const MAX_BYTES_PER_TURN = 64 * 1024;
 /** Downloads that become ready within this time go on together: fewer wake-ups, and well within a burst. */
 const SHORTEST_PAUSE_MS = 20;
 
+/** As configured now. */
+type Rules = () => readonly BandwidthRule[] | undefined;
+
 /** One for all services of the process. Has a timer only while a download waits. */
-export function createBandwidth(rules: readonly BandwidthRule[], clock: Clock = systemClock): Bandwidth {
+export function createBandwidth(rules: Rules, clock: Clock = systemClock): Bandwidth {
   return new SharedBandwidth(rules, clock);
 }
 
@@ -46,18 +49,18 @@ interface Waiter {
  * waiting, waits its turn. A clock that jumps backwards adds no tokens, one that jumps forwards at most a burst.
  */
 class SharedBandwidth implements Bandwidth {
-  readonly #rules: readonly BandwidthRule[];
+  readonly #rules: Rules;
   readonly #clock: Clock;
   /** Oldest first. */
   readonly #waiters = new Set<Waiter>();
   #rate: number = Number.POSITIVE_INFINITY;
-  /** The time in which the rate applies. */
-  #valid = { fromMs: 0, untilMs: 0 };
+  /** The rules of the rate, and the time in which it applies. */
+  #valid = { rules: undefined as ReturnType<Rules>, fromMs: 0, untilMs: 0 };
   #tokens: number = Number.POSITIVE_INFINITY;
   #filledMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(rules: readonly BandwidthRule[], clock: Clock) {
+  constructor(rules: Rules, clock: Clock) {
     this.#rules = rules;
     this.#clock = clock;
   }
@@ -120,11 +123,13 @@ class SharedBandwidth implements Bandwidth {
     const passedMs = Math.max(0, nowMs - this.#filledMs);
     this.#filledMs = nowMs;
     if (this.#rate !== Number.POSITIVE_INFINITY) this.#tokens += (this.#rate * passedMs) / 1_000;
-    if (nowMs < this.#valid.fromMs || nowMs >= this.#valid.untilMs) {
-      const { bytesPerSecond, untilMs } = rateAt(this.#rules, nowMs);
+    const rules = this.#rules();
+    const isDue = nowMs < this.#valid.fromMs || nowMs >= this.#valid.untilMs;
+    if (isDue || rules !== this.#valid.rules) {
+      const { bytesPerSecond, untilMs } = rateAt(rules ?? [], nowMs);
       if (bytesPerSecond === Number.POSITIVE_INFINITY) this.#tokens = bytesPerSecond;
       this.#rate = bytesPerSecond;
-      this.#valid = { fromMs: nowMs, untilMs };
+      this.#valid = { rules, fromMs: nowMs, untilMs };
     }
     this.#tokens = Math.min(this.#tokens, this.#burst);
   }

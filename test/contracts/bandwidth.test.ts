@@ -51,7 +51,7 @@ describe("a limit", () => {
   });
 
   test("is shared by all services and by all files", async () => {
-    const bandwidth = createBandwidth([{ at: undefined, bytesPerSecond: 20_000_000 }]);
+    const bandwidth = bandwidthOf([{ at: undefined, bytesPerSecond: 20_000_000 }]);
     const asked = { bytes: 0 };
     const shared: Bandwidth = {
       async take(bytes, signal) {
@@ -110,7 +110,7 @@ describe("a limit", () => {
   });
 
   test("does not delay the stop of a waiting download", async () => {
-    const bandwidth = createBandwidth([{ at: undefined, bytesPerSecond: 1 }]);
+    const bandwidth = bandwidthOf([{ at: undefined, bytesPerSecond: 1 }]);
     const { service, access, transfer } = await openPair(scenario, { bandwidth });
     const stop = new AbortController();
     const download = await service.openFile(access, firstFile(transfer), {}, stop.signal);
@@ -145,4 +145,8 @@ function count(received: { bytes: number }): (bytes: number) => void {
 
 async function drain(download: Download): Promise<void> {
   for await (const _chunk of download.body);
+}
+
+function bandwidthOf(rules: ReturnType<Parameters<typeof createBandwidth>[0]>): Bandwidth {
+  return createBandwidth(() => rules);
 }

@@ -18,7 +18,7 @@ import { startRedis, type TestRedis } from "../support/redis.ts";
 
 /** `services`: the service of each mailbox. */
 type Create = (
-  slots: number,
+  slots: number | (() => number),
   services?: Readonly<Record<string, string>>,
   mayFreeSlots?: boolean,
 ) => Promise<JobQueue>;
@@ -27,14 +27,18 @@ const HOUR_MS = 3_600_000;
 const NOW_MS = Date.UTC(2026, 5, 1);
 
 const embedded: Create = async (slots, services) =>
-  createEmbeddedQueue({ slots, services: constant(services), random: () => 0.5 });
+  createEmbeddedQueue({ slots: asked(slots), services: constant(services), random: () => 0.5 });
 
 const bullmq: Create = async (slots, services, mayFreeSlots = false) =>
   openTestQueue(await startRedis(), {
-    slots,
+    slots: asked(slots),
     services: constant(services),
     mayFreeSlots: () => mayFreeSlots,
   });
+
+function asked(slots: number | (() => number)): () => number {
+  return typeof slots === "number" ? () => slots : slots;
+}
 
 describe("the engine embedded", () => testEngine(embedded));
 describe("the engine bullmq", { tags: ["system"] }, () => testEngine(bullmq));
@@ -51,6 +55,28 @@ function testEngine(create: Create): void {
     await queue.add(job("a"));
     release();
     await expect.poll(() => ran).toEqual(["a", "a"]);
+  });
+
+  test("a changed number of slots applies to jobs that start after the next schedule", async () => {
+    let slots = 1;
+    const { queue, ran, release, running } = await start(create, () => slots);
+    for (const [at, key] of ["a", "b", "c", "d", "e"].entries()) await queue.add(job(key, "m", at));
+    await expect.poll(() => ran).toEqual(["a"]);
+    slots = 3;
+    await queue.schedule([]);
+    // An engine may begin more jobs only when one has ended.
+    release();
+    await expect.poll(running).toBe(3);
+    expect(ran).toEqual(["a", "b", "c", "d"]);
+    slots = 1;
+    await queue.schedule([]);
+    release();
+    release();
+    await expect.poll(running).toBe(1);
+    expect(ran).toHaveLength(4);
+    release();
+    await expect.poll(() => ran).toEqual(["a", "b", "c", "d", "e"]);
+    expect(running()).toBe(1);
   });
 
   test("runs the job that expires first, and never exceeds the slots", async () => {
@@ -408,7 +434,7 @@ describe("a process that runs once, with others on its Redis", { tags: ["system"
 
   test("does not wait for jobs of other processes", async () => {
     const redis = await startRedis();
-    const daemon = await start(() => openTestQueue(redis, { slots: 1 }), 1);
+    const daemon = await start(() => openTestQueue(redis, { slots: () => 1 }), 1);
     for (const key of ["running", "queued"]) await daemon.queue.add(job(key));
     await expect.poll(() => daemon.ran).toEqual(["running"]);
     const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
@@ -422,7 +448,7 @@ describe("a process that runs once, with others on its Redis", { tags: ["system"
     onTestFinished(() => scheduler.close(0));
     await scheduler.start({ poll: async () => NO_WAIT, download: async () => DONE });
     for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
-    const once = await openTestQueue(redis, { role: "worker", slots: 1 });
+    const once = await openTestQueue(redis, { role: "worker", slots: () => 1 });
     onTestFinished(() => once.close(0));
     const ran: string[] = [];
     await once.start({
@@ -441,7 +467,7 @@ describe("a process that runs once, with others on its Redis", { tags: ["system"
 
   test("waits for its own job while another process runs it", async () => {
     const redis = await startRedis();
-    const daemon = await start(() => openTestQueue(redis, { slots: 1 }), 1);
+    const daemon = await start(() => openTestQueue(redis, { slots: () => 1 }), 1);
     await daemon.queue.add(job("a"));
     await expect.poll(() => daemon.ran).toEqual(["a"]);
     const { queue, ran } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
@@ -565,7 +591,7 @@ async function startLimited(create: Create, first: Next) {
 /** An engine whose jobs run until they are released, one by one. */
 async function start(
   create: Create,
-  slots: number,
+  slots: number | (() => number),
   services?: Readonly<Record<string, string>>,
   next: Next = DONE,
 ) {

@@ -590,6 +590,121 @@ describe("the state folder", () => {
   });
 });
 
+describe("passwords in files", () => {
+  test("with outer blanks are warned of, and with several lines refused: they would cost attempts", async () => {
+    const { config, folder, rewrite } = await install();
+    const file = join(folder, "supplier");
+    const passwords = [{ sender: "*@a.example", password: { file } }];
+    await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), passwords }] });
+    await writeFile(file, " Sunny42\n", { mode: 0o600 });
+    const { findings } = await examine(config);
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        status: "warning",
+        detail: expect.stringContaining(`file ${file} begins or ends with a blank, which is sent`),
+      }),
+    );
+    await writeFile(file, "Sunny42\nfor Anna\n");
+    const refused = await examine(config);
+    expect(refused.outcome).toBe("usage");
+    expect(find(refused.findings, "configuration", "file").detail).toContain(
+      `file ${file} has several lines`,
+    );
+    expect(JSON.stringify([...findings, ...refused.findings])).not.toContain("Sunny42");
+  });
+
+  test("that a command prints on several lines are not sent", async () => {
+    const password = { command: ["printf", "Sunny42\\nfor Anna\\n"] };
+    const { config, simulator } = await install(undefined, {
+      mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ password }] }],
+    });
+    const { stderr } = await runProgram(["once", "--config", config]);
+    expect(stderr).toContain("command printf has several lines");
+    expect(simulator.refusedPasswords("t1")).toEqual([]);
+  });
+
+  test("in the drop folder are checked too", async () => {
+    const { config, state } = await install();
+    const folder = join(state, "passwords", MAILBOX);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(join(folder, "t8"), "Sunny42 \n", { mode: 0o600 });
+    await writeFile(join(state, "passwords", "t9"), "Sunny42\nfor Anna\n", { mode: 0o600 });
+    await writeFile(join(state, "passwords", "t1"), "Sunny42\n", { mode: 0o600 });
+    const { findings } = await examine(config);
+    const found = findings.filter(({ check }) => check === "passwords").map(({ detail }) => detail);
+    expect(found.toSorted()).toEqual([
+      expect.stringContaining(`${join(folder, "t8")} begins or ends with a blank`),
+      expect.stringContaining(`${join(state, "passwords", "t9")} is not one line with a password`),
+    ]);
+  });
+});
+
+describe("consumers in a group", { tags: ["system"] }, () => {
+  const [GROUP, LAB] = [17_001, 17_002];
+
+  test("that cannot enter the inbox, or a folder above it, are found, and the advice helps", async () => {
+    const { config, folder, inbox } = await install(undefined, { handoff: { group: GROUP } });
+    await mkdir(inbox, { mode: 0o750 });
+    const { findings } = await examine(config);
+    const found = ofGroup(findings, GROUP);
+    expect(found.map(({ detail }) => detail)).toEqual([
+      `its members cannot enter ${inbox} (mode 0750, group 0)`,
+      `its members cannot enter ${folder} (mode 0700, group 0)`,
+    ]);
+    await follow(found);
+    expect(ofGroup((await examine(config)).findings, GROUP)).toEqual([]);
+    expect(await canAs(GROUP, `ls ${inbox}`)).toBe(true);
+  });
+
+  test("that cannot move from older folders are found, and the advice helps", async () => {
+    const { config, folder, inbox, rewrite } = await install({
+      transfers: ["anna", "bert"].map((name) =>
+        transferPlan({ from: `${name}@a.example`, trackingId: name }),
+      ),
+    });
+    await runProgram(["once", "--config", config]);
+    await rewrite({ handoff: { group: GROUP, folderMode: "0770" } });
+    await chmod(folder, 0o755);
+    await chmod(inbox, 0o755);
+    const parcel = join(inbox, MAILBOX, "anna@a.example", "anna");
+    const found = ofGroup((await examine(config)).findings, GROUP);
+    expect(found).toMatchObject([
+      { detail: expect.stringContaining(`move deliveries out of ${join(inbox, MAILBOX)}, nor 2 others`) },
+    ]);
+    expect(await canAs(GROUP, `mv ${parcel} ${parcel}.taken`)).toBe(false);
+    await follow(found);
+    expect(ofGroup((await examine(config)).findings, GROUP)).toEqual([]);
+    expect(await canAs(GROUP, `mv ${parcel} ${parcel}.taken`)).toBe(true);
+    expect((await stat(join(inbox, ".inlet"))).gid).toBe(0);
+  });
+
+  test("are those of each mailbox: a folder of another group is no finding", async () => {
+    const lab = { ...mailboxKeys("lab@example.com"), handoff: { group: LAB } };
+    const { config, folder, inbox } = await install(
+      { transfers: [transferPlan(), transferPlan({ to: ["lab@example.com"] })] },
+      { handoff: { group: GROUP }, mailboxes: [mailboxKeys(MAILBOX), lab] },
+    );
+    await runProgram(["once", "--config", config]);
+    for (const path of [folder, inbox]) await chmod(path, 0o755);
+    const { findings } = await examine(config);
+    expect([...ofGroup(findings, GROUP), ...ofGroup(findings, LAB)]).toEqual([]);
+  });
+
+  function ofGroup(findings: readonly Finding[], group: number): Finding[] {
+    return findings.filter(({ check, status }) => check === `group ${group}` && status === "warning");
+  }
+
+  async function follow(findings: readonly Finding[]): Promise<void> {
+    for (const { advice = "" } of findings)
+      expect(await runCommand("sh", ["-c", advice])).toMatchObject({ exitCode: 0 });
+  }
+
+  async function canAs(group: number, script: string): Promise<boolean> {
+    const who = ["--reuid", "15001", "--regid", "15001", "--groups", String(group)];
+    return (await runCommand("setpriv", [...who, "sh", "-c", script])).exitCode === 0;
+  }
+});
+
 test("--unit needs root and a unit that systemd has", async () => {
   const { exitCode, stderr } = await runCommand(process.execPath, [
     LAUNCHER,

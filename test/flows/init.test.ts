@@ -91,7 +91,9 @@ describe("without a terminal", () => {
     });
     expect(await readFile(`${config}.bak`, "utf8")).toBe(before);
     expect(await readFile(clientIdFile, "utf8")).toBe(clientId);
-    expect(parse(await readFile(config, "utf8"))).toMatchObject({
+    const text = await readFile(config, "utf8");
+    await expectNamedFile(text);
+    expect(parse(text)).toMatchObject({
       service: { baseUrl: simulator.url, clientId: { file: clientIdFile } },
       mailboxes: [{ email: MAILBOX }, { email: "b@example.com" }],
     });
@@ -116,6 +118,11 @@ describe("without a terminal", () => {
       mailboxes: [{ passwords: [{ sender: "*@supplier.example", password: { file: join(folder, "odd") } }] }],
     });
     expect((await stat(config)).mode & 0o777).toBe(0o600);
+  });
+
+  test("names no page of the project in its help: a package may have them elsewhere", async () => {
+    const { stdout } = await runProgram(["init", "--help"]);
+    expect(stdout).not.toMatch(/[\s(](docs|config|systemd)\/\w/);
   });
 
   test("names missing options, and refuses wrong ones before anything is written", async () => {
@@ -156,6 +163,12 @@ describe("without a terminal", () => {
 });
 
 const FREE = { INLET_LIMITS__MINFREESPACE: "1KiB", INLET_HTTP__LISTEN: "false" };
+
+/** The header of a written file names a file of the installed package. */
+async function expectNamedFile(text: string): Promise<void> {
+  const [, example = ""] = /^# .* explained in (\/.*)\.\n/.exec(text) ?? [];
+  expect(await readFile(example, "utf8")).toContain("mailboxes:");
+}
 
 async function setUp() {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });

@@ -70,6 +70,16 @@ describe("as a package", () => {
     const env = { TMPDIR: folder, PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };
     const inlet = join(prefix, "bin/inlet");
     expect((await runCommand(inlet, ["--version"], { env })).stdout.trim()).toBe(version);
+    const config = join(folder, "inlet.yaml");
+    const answers = ["--base-url", "https://a.example", "--mailbox", "a@b.example", "--inbox", folder];
+    const init = await runCommand(inlet, ["init", "--yes", "--no-test", "--config", config, ...answers], {
+      env,
+    });
+    expect([init.exitCode, await readFile(config, "utf8")]).toEqual([
+      0,
+      expect.stringContaining(join(home, "config/inlet.example.yaml")),
+    ]);
+    expect(await readdir(join(home, "config"))).toContain("inlet.example.yaml");
     expect(await runCommand(inlet, ["demo", "--exit"], { env })).toMatchObject({ exitCode: 0, stderr: "" });
   });
 });

@@ -145,13 +145,34 @@ describe("a change of the configuration", () => {
     await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
   });
 
+  test("changes the limits: downloads at once, bandwidth and free space", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    // At 1 KiB/s, they would take longer than this test may.
+    const files = [{ name: "a.bin", generate: { bytes: 400_000 } }];
+    for (const trackingId of ["t1", "t2", "t3"]) simulator.addTransfer(transferPlan({ trackingId, files }));
+    const limits = { minFreeSpace: "1KiB", transfers: 1, bandwidth: "1KiB/s" };
+    await write({ limits });
+    start();
+    await expect.poll(() => simulator.totals().file).toBe(1);
+    await write({ limits: { ...limits, transfers: 3 } });
+    await expect.poll(() => simulator.totals().file).toBe(3);
+    expect(await deliveries(MAILBOX)).toEqual([]);
+    await write({ limits: { ...limits, bandwidth: "none" } });
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1", "t2", "t3"]);
+    await write({ limits: { ...limits, bandwidth: "none", minFreeSpace: "1000TiB" } });
+    await expect.poll(() => logged().split("the configuration was reloaded")).toHaveLength(4);
+    simulator.addTransfer(transferPlan({ trackingId: "t4" }));
+    await expect.poll(() => logged()).toMatch(/that stay free, but only/);
+    expect(logged()).not.toContain("needsRestart");
+  });
+
   test("names the keys that need a restart; the log level changes without one", async () => {
     const { write, start, simulator, logged } = await setUp();
     await write({});
     start();
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    await write({ limits: { minFreeSpace: "1KiB", transfers: 9 }, log: { level: "debug" } });
-    await expect.poll(() => logged()).toContain('"needsRestart":["limits.transfers"]');
+    await write({ keep: { history: "3d" }, log: { level: "debug" } });
+    await expect.poll(() => logged()).toContain('"needsRestart":["keep"]');
     await expect.poll(() => logged()).toContain('"msg":"polled"');
   });
 
@@ -174,12 +195,12 @@ describe("a change of the configuration", () => {
     expect(await ask("/readyz")).toEqual({ ready: true, reasons: [] });
     const page = await (await fetch(`http://${http.listen}/`)).text();
     expect(page).toContain("Problem: configuration");
-    await write({ http, limits: { minFreeSpace: "1KiB", transfers: 9 } });
+    await write({ http, keep: { history: "3d" } });
     await expect
       .poll(status)
-      .toMatchObject({ exitCode: 0, live: true, troubles: [], needsRestart: ["limits.transfers"] });
+      .toMatchObject({ exitCode: 0, live: true, troubles: [], needsRestart: ["keep"] });
     const { stdout } = await runProgram(["status", "--config", config]);
-    expect(stdout).toContain("Changed, but not in force before a restart: limits.transfers");
+    expect(stdout).toContain("Changed, but not in force before a restart: keep");
   });
 
   test("is noticed when Kubernetes replaces the folder behind a link, and by SIGHUP", async () => {

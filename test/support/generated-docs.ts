@@ -113,7 +113,7 @@ check keys with [config/inlet.schema.json](../config/inlet.schema.json); the fir
 
 - A duration is a number and a unit, such as \`250ms\`, \`30s\`, \`5m\` or \`1h\`.
 - A size is a number and a unit, such as \`10MiB\` or \`1GB\`, or a number of bytes.
-- A relative path in the file starts at the folder of the file. In a variable, it starts at the current folder. \`~\` is not expanded.
+- A relative path in the file starts at the folder of the file. In a variable, it starts at the current folder. Neither \`~\` nor variables such as \`$HOME\` are expanded.
 
 ## Top level
 

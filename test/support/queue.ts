@@ -13,7 +13,7 @@ export async function openTestQueue(
 ): Promise<JobQueue> {
   return openBullQueue({
     redis: redisSettings(url),
-    slots: 4,
+    slots: () => 4,
     role: "all",
     waitForRedis: false,
     lockMs: 2_000,

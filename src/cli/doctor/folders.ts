@@ -9,7 +9,7 @@ import { lookAt } from "../../base/files.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
-import type { Settings } from "../../config/settings.ts";
+import { type Settings, targetsOf } from "../../config/settings.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { MAX_NAME_BYTES } from "../../inbox/names.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
@@ -61,12 +61,9 @@ export async function checkFolders(
 }
 
 /** Each inbox other than the common one, with the first mailbox that has it. */
-function ownInboxes({ inbox, mailboxes }: Settings): ReadonlyMap<string, string> {
-  const named = mailboxes.toReversed().flatMap(({ inbox: own, name, routing }) => {
-    const all = [...(routing?.routes ?? []).map((route) => route.inbox), own];
-    return all.flatMap((it): [string, string][] => (it === undefined || it === inbox ? [] : [[it, name]]));
-  });
-  return new Map(named);
+function ownInboxes(settings: Settings): ReadonlyMap<string, string> {
+  const own = targetsOf(settings).filter(({ inbox }) => inbox !== settings.inbox);
+  return new Map(own.toReversed().map(({ inbox, mailbox }) => [inbox, mailbox]));
 }
 
 /** A user who may write the folders for tokens and passwords could make Inlet send passwords of their choice, or replace the client id. */

@@ -5,6 +5,7 @@ import { handoffsOf, type Settings } from "../../config/settings.ts";
 import { findGroup } from "../../host/groups.ts";
 import { demandGroup } from "../../inbox/reach.ts";
 import { isExposed } from "../../inbox/work-folder.ts";
+import { checkAccess } from "./access.ts";
 import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
@@ -17,10 +18,12 @@ export async function checkGroups(
   signal: AbortSignal,
 ): Promise<void> {
   const groups = handoffsOf(settings).flatMap(({ group }) => group ?? []);
+  const gids = new Map<string, number>();
   for (const group of new Set(groups)) {
     const check = `group ${group}`;
     try {
       const gid = await findGroup(group, signal);
+      gids.set(group, gid);
       const why = await whyNotTried(work);
       if (why !== undefined) {
         findings.skip(FOLDERS, check, `its number is ${gid}; ${why}`);
@@ -34,6 +37,7 @@ export async function checkGroups(
       findings.failWith(FOLDERS, check, fault);
     }
   }
+  await checkAccess(findings, settings, gids);
 }
 
 /** Only the daemon's own user, with the daemon's groups, can tell whether the daemon may use a group. */

@@ -1,5 +1,7 @@
+import { writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { readEffective } from "../../../src/config/effective.ts";
+import { loadSettings } from "../../../src/config/load.ts";
 import { writeConfig } from "./stage.ts";
 
 const TEXT = `service:
@@ -69,25 +71,62 @@ test("I4 no leaks: shows the source of a secret, or that there is one, and never
   expect(find("http.token")).toEqual(["credential page", `${file}:18`]);
 });
 
-test("the check is listed where it is set, in a mailbox only with its own keys", async () => {
-  const checked = `${TEXT}check: { command: [scan, .] }\n`.replace(
-    "service: {",
-    "check: { timeout: 1m }\n    service: {",
-  );
-  const { all } = await read(checked);
-  const found = all.filter(({ key }) => /(^|\.)check\./.test(key)).map(({ key, value }) => [key, value]);
-  expect(found).toEqual([
-    ["mailboxes[0].check.timeout", "1m"],
-    ["check.command", ["scan", "."]],
-    ["check.timeout", "10m"],
-    ["check.memory", "none"],
-  ]);
+const LAYERED = `${TEXT.replace(
+  "service: {",
+  `check: { timeout: 1m }
+    inbox: own
+    handoff: { fileMode: "0660", keep: { pickedUp: 7d } }
+    routes:
+      - { name: invoices, sender: "*@a.example", layout: "{trackingId}", handoff: { done: true, folderMode: "0700" } }
+      - { sender: "*@b.example", action: hold }
+    service: {`,
+).replace("handoff: { w", "handoff: { group: 7, folderMode: '0770', w")}check: { command: [scan, .] }
+defaults: { layout: "{sender}/{trackingId}" }
+`;
+
+test("a route shows the values of its mailbox, a mailbox the common ones, each with the line that sets it", async () => {
+  const { file, all, find } = await read(LAYERED);
+  const lineOf = (text: string) => `${file}:${LAYERED.split("\n").findIndex((it) => it.includes(text)) + 1}`;
+  const [own, common] = [lineOf("0660"), lineOf("group: 7")];
+  const [route, held] = ["mailboxes[0].routes[0]", "mailboxes[0].routes[1]"];
+  for (const at of [route, held, "mailboxes[0]", "mailboxes[1]", ""]) {
+    const handoff = at === "" ? "handoff" : `${at}.handoff`;
+    expect(find(`${handoff}.group`)).toEqual([7, common]);
+    expect(find(`${handoff}.fileMode`)).toEqual(/\[0\]/.test(at) ? ["0660", own] : ["0640", "default"]);
+    const folderMode = at === route ? ["0700", lineOf("0700")] : ["0770", common];
+    expect(find(`${handoff}.folderMode`)).toEqual(folderMode);
+    expect(find(`${handoff}.keep.notPickedUp`)).toEqual(["forever", "default"]);
+    expect(find(`${handoff}.manifest`)).toEqual(["inside", "default"]);
+  }
+  expect(find(`${held}.handoff.keep.pickedUp`)).toEqual(["7d", own]);
+  expect(find(`${route}.layout`)).toEqual(["{trackingId}", lineOf("0700")]);
+  expect(find(`${held}.layout`)).toEqual(["{sender}/{trackingId}", lineOf("defaults:")]);
+  expect(find(`${route}.inbox`)).toEqual([file.replace(/[^/]*$/, "own"), lineOf("inbox: own")]);
+  expect(find("mailboxes[1].inbox")).toEqual(find("inbox"));
+  expect(find("mailboxes[0].check.timeout")).toEqual(["1m", lineOf("check: { timeout")]);
+  expect(find("mailboxes[1].check.command")).toEqual([["scan", "."], lineOf("check: { command")]);
+  expect(find("mailboxes[0].service.timeout")).toEqual(["5s", lineOf("timeout: 5s")]);
+  expect(find("mailboxes[1].service.baseUrl")).toEqual(find("service.baseUrl"));
+  expect(JSON.stringify(all)).not.toMatch(/Hidden/);
+  expect(all.filter(({ key }) => /routes\[1\]\.(name|poll|check)|\[1\]\.passwords/.test(key))).toEqual([]);
 });
 
-test("the service of a mailbox has only the keys that it sets", async () => {
-  const { all } = await read(TEXT);
-  const keys = all.map(({ key }) => key).filter((key) => /^mailboxes\[\d\]\.service/.test(key));
-  expect(keys).toEqual(["mailboxes[0].service.timeout"]);
+test("a route with all the values that are shown for it is the same route", async () => {
+  const { file, all } = await read(LAYERED);
+  const handoff: Record<string, unknown> = {};
+  for (const { key, value } of all) {
+    const [, name = "", inner] = /^mailboxes\[0\]\.routes\[0\]\.handoff\.(\w+)(?:\.(\w+))?$/.exec(key) ?? [];
+    if (name === "" || name === "webhook") continue;
+    handoff[name] = inner === undefined ? value : { ...(handoff[name] as object), [inner]: value };
+  }
+  const layered = await loadSettings({ path: file, env: {}, ignoreSecrets: true });
+  await writeFile(
+    file,
+    LAYERED.replace(/handoff: \{ done.*\}(?= \})/, `handoff: ${JSON.stringify(handoff)}`),
+  );
+  const written = await loadSettings({ path: file, env: {}, ignoreSecrets: true });
+  expect(Object.keys(handoff).length).toBeGreaterThan(10);
+  expect(JSON.stringify(written.mailboxes[0]?.routing)).toBe(JSON.stringify(layered.mailboxes[0]?.routing));
 });
 
 test("leaves out groups that are not configured", async () => {

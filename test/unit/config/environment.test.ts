@@ -115,10 +115,15 @@ describe("unknown variables", () => {
       transferId: "x",
       verified: "all",
     } as const;
-    const vault = openPasswordCommand(["env"], { PATH: process.env["PATH"] });
+    const vault = openPasswordCommand(["sh", "-c", "env | tr '\\n' ' '"], { PATH: process.env["PATH"] });
     const transfer = { mailbox: "m", sender: "s", trackingId: "t", subject: "x" };
     const printed = (await vault.ask(transfer, AbortSignal.timeout(20_000)))?.reveal() ?? "";
-    const ofVault = Object.fromEntries(printed.split("\n").map((line) => line.split("=")));
+    const ofVault = Object.fromEntries(
+      printed
+        .trim()
+        .split(" ")
+        .map((word) => word.split("=")),
+    );
     expect(ofVault).toMatchObject({ INLET_SENDER: "s", INLET_SUBJECT: "x" });
     for (const env of [
       ofVault,

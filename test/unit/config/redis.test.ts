@@ -335,7 +335,10 @@ describe("wrong keys of redis are reported", () => {
       "{ sentinels: ['a:1'], sentinelPassword: [hunter2] }",
       `redis.sentinelPassword: must be ${SECRET_FORMS}`,
     ],
-    ["{ ca: ~/ca.pem }", 'redis.ca: "~/ca.pem" is not a path: ~ is not expanded'],
+    [
+      "{ ca: ~/ca.pem }",
+      'redis.ca: "~/ca.pem" is not a path: ~ is not expanded, write the whole path from / on',
+    ],
     ["{ ca: /no/such }", "redis.ca: /no/such cannot be read (ENOENT)"],
     ["{ ca: /etc/hosts }", "redis.ca: /etc/hosts is not a PEM file: it has no line -----BEGIN …-----"],
     ["{ sentinels: [] }", `redis.sentinels: must be ${NODES}`],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { handoffOf } from "../../../src/config/settings.ts";
-import { load, problemsOf } from "./stage.ts";
+import { load, problemsOf, SMALLEST } from "./stage.ts";
 
 function configOf(mailbox: string, more = ""): string {
   return `service: { baseUrl: https://transfer.example.com }
@@ -84,6 +84,45 @@ otherwise: hold`,
     ["since: tomorrow", "since"],
   ])("with a mistake are refused: %s", async (text, problem) => {
     expect((await problemsOf(configOf(text))).join("\n")).toContain(problem);
+  });
+});
+
+describe("a pattern that looks like a regular expression", () => {
+  test.each([
+    ["subject", "^Order.*$", "Order*"],
+    ["subject", "Invoice.*", "Invoice*"],
+    ["sender", ".*@supplier\\.example", "*@supplier.example"],
+    ["sender", "[a-z]+@supplier.example", "*@supplier.example"],
+    ["file", ".*\\.pdf", "*.pdf"],
+    ["file", "^report-[0-9]{4}\\.csv$", "report-*.csv"],
+    ["file", "data.+", "data*"],
+  ])("has a warning that says what to write: %s %s", async (key, pattern, simple) => {
+    const route = { [key]: ["*@other.example", pattern], action: "hold" };
+    const { warnings } = await load(`${SMALLEST.replace("}]", `, routes: [${JSON.stringify(route)}] }]`)}`);
+    const [found = "", ...others] = warnings.filter((it) => it.includes("regular expression"));
+    expect(found).toContain(`mailboxes[0].routes[0].${key}: ${JSON.stringify(pattern)} looks like a`);
+    expect(found).toContain(`only * and ? are wildcards: write ${JSON.stringify(simple)}.`);
+    expect(others).toEqual([]);
+  });
+
+  test("is found in rules for passwords too", async () => {
+    const { warnings } = await load(`${SMALLEST}passwords: [{ sender: '.*@a.example', password: x }]`);
+    expect(warnings.join()).toContain('passwords[0].sender: ".*@a.example" looks like a regular expression');
+  });
+
+  test.each([
+    ["subject", "*[Order]*"],
+    ["subject", "[PRJ-17] *"],
+    ["subject", "Price in US$"],
+    ["sender", "anna.*@supplier.*"],
+    ["sender", "*@*.supplier.example"],
+    ["file", "*.*"],
+    ["file", "report.*"],
+    ["file", "data (?).csv"],
+  ])("is none of those that people write: %s %s", async (key, pattern) => {
+    const route = { [key]: pattern, action: "hold" };
+    const { warnings } = await load(`${SMALLEST.replace("}]", `, routes: [${JSON.stringify(route)}] }]`)}`);
+    expect(warnings.filter((it) => it.includes("regular expression"))).toEqual([]);
   });
 });
 

@@ -35,12 +35,22 @@ test("a reload names every changed group, also notifications and the source of a
   expect(live.replace(next)).toEqual({ changed: ["notify"], needsRestart: [] });
 });
 
-test("a bandwidth limit that a reload adds is not in force before a restart, and is named as such", () => {
+test("changed limits are in force at once, and need no restart", () => {
   const before = settingsIn("/x", []);
   const { bandwidth: _none, ...limits } = before.limits;
   const live = new LiveSettings({ ...before, limits });
-  const next = { ...before, limits: { ...limits, bandwidth: [{ at: undefined, bytesPerSecond: 2_000 }] } };
-  expect(live.replace(next)).toEqual({ changed: ["limits"], needsRestart: ["limits.bandwidth"] });
-  expect(live.now.limits.bandwidth).toBeUndefined();
-  expect(live.replace(next)).toEqual({ changed: [], needsRestart: ["limits.bandwidth"] });
+  const bandwidth = [{ at: undefined, bytesPerSecond: 2_000 }];
+  const next = {
+    ...before,
+    limits: {
+      transfers: 7,
+      filesPerTransfer: 8,
+      minFreeBytes: 9,
+      maxTransferBytes: 10,
+      maxFiles: 11,
+      bandwidth,
+    },
+  };
+  expect(live.replace(next)).toEqual({ changed: ["limits"], needsRestart: [] });
+  expect(live.now.limits).toEqual(next.limits);
 });

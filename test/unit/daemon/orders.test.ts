@@ -322,7 +322,7 @@ async function openFixture() {
       const tools = {
         work,
         ledger: own,
-        inbox: await openInbox(folder, join(work, "staging"), 0),
+        inbox: await openInbox(folder, join(work, "staging"), () => 0),
         passwords: await openPasswords({
           state: join(folder, "state"),
           clock: systemClock,
@@ -330,7 +330,7 @@ async function openFixture() {
           nameOf: (key) => own.nameOf(key),
           coRecipients: coRecipientsAmong(() => [], own),
         }),
-        queue: createEmbeddedQueue({ slots: 1, services: () => new Map(), random: Math.random }),
+        queue: createEmbeddedQueue({ slots: () => 1, services: () => new Map(), random: Math.random }),
         handoffs: { retry: async () => canRetry },
         clock: systemClock,
         diskTrouble: new Outage(systemClock, { began() {}, ended() {} }),

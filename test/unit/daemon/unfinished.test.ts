@@ -54,7 +54,7 @@ async function setUp() {
   const folder = await makeFolder();
   const work = join(folder, ".inlet");
   const ledger = await ledgerIn(folder);
-  const inbox = await openInbox(folder, join(work, "staging"), 0);
+  const inbox = await openInbox(folder, join(work, "staging"), () => 0);
   const events: string[] = [];
   const diskTrouble = new Outage(systemClock, {
     began: () => events.push("began"),

@@ -49,7 +49,7 @@ describe("a mounted inbox", () => {
     const { work, folder } = await setUp();
     const [root, own] = [join(folder, "inbox"), join(folder, "own")];
     await mkdir(root);
-    const inbox = await openInbox(root, join(work, "staging"), 0);
+    const inbox = await openInbox(root, join(work, "staging"), () => 0);
     await inbox.prepare([{ path: own, mode: 0o750 }]);
     expect([await inbox.isHere(), await inbox.isHere(own)]).toEqual([true, true]);
     await rename(own, `${own}-aside`);

@@ -130,7 +130,7 @@ function setUp({ isNew = false } = {}) {
     use: (work: (verified: VerifiedAddress) => unknown) => work(address),
   } as unknown as Tokens;
   const tools = {
-    atOnce: 1,
+    atOnce: () => 1,
     deadline: { stallMs: 60_000, totalMs: 60_000 },
     clock,
     diskTrouble: new Outage(clock, { began: () => {}, ended: () => {} }),

@@ -2,7 +2,10 @@ import { expect, test } from "vitest";
 import { Runs } from "../../../src/queue/bullmq-runs.ts";
 
 test("a job counts as deferred only if it found no free slot, even just after a start", () => {
-  const runs = new Runs(1, () => new Map([["m", "service"]]));
+  const runs = new Runs(
+    () => 1,
+    () => new Map([["m", "service"]]),
+  );
   expect(runs.isDeferred("a")).toBe(false);
   const run = runs.begin("a", "m");
   expect(runs.begin("b", "m")).toBeUndefined();

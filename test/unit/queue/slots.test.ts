@@ -10,7 +10,10 @@ describe("I6 no contagion: slots", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), mailboxes, steps, (limit, configured, picks) => {
         const services = new Map(configured);
-        const slots = new Slots(limit, () => services);
+        const slots = new Slots(
+          () => limit,
+          () => services,
+        );
         const held: Holder[] = [];
         for (const pick of picks) {
           const [mailbox, service] = [...services][pick % services.size] ?? ["", ""];
@@ -44,7 +47,10 @@ describe("I6 no contagion: slots", () => {
 
 function slotsOf(limit: number, services: Readonly<Record<string, string>>): Slots {
   const map = new Map(Object.entries(services));
-  return new Slots(limit, () => map);
+  return new Slots(
+    () => limit,
+    () => map,
+  );
 }
 
 function takeAll(slots: Slots, mailbox: string, service: string): number {

@@ -55,7 +55,7 @@ function startDownload(bandwidth: Bandwidth, totalBytes = Number.POSITIVE_INFINI
 
 describe("without a limit", () => {
   test.each([[[]], [always(undefined)], [[during("sat", 1024)]]])("%j: bytes pass at once", (rules) => {
-    const bandwidth = createBandwidth(rules);
+    const bandwidth = bandwidthOf(rules);
     for (const bytes of [1, CHUNK_BYTES, 10 * CHUNK_BYTES]) expect(bandwidth.take(bytes, signal)).toBe(bytes);
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -64,7 +64,7 @@ describe("without a limit", () => {
 describe("with a limit", () => {
   test("all downloads together use it exactly, in equal shares", async () => {
     for (const rate of [KIB, 100 * KIB, 1024 * KIB, 100 * 1024 * KIB]) {
-      const bandwidth = createBandwidth(always(rate));
+      const bandwidth = bandwidthOf(always(rate));
       const stop = new AbortController();
       const downloads = [1, 2, 3, 4].map(() =>
         startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal),
@@ -82,7 +82,7 @@ describe("with a limit", () => {
   });
 
   test("unused bandwidth is saved for at most a quarter of a second", async () => {
-    const bandwidth = createBandwidth(always(1024 * KIB));
+    const bandwidth = bandwidthOf(always(1024 * KIB));
     await vi.advanceTimersByTimeAsync(3_600_000);
     const download = startDownload(bandwidth);
     await vi.advanceTimersByTimeAsync(0);
@@ -92,7 +92,7 @@ describe("with a limit", () => {
   });
 
   test("a new download waits behind the others", async () => {
-    const bandwidth = createBandwidth(always(4 * KIB));
+    const bandwidth = bandwidthOf(always(4 * KIB));
     const order: string[] = [];
     const take = async (name: string) => {
       await bandwidth.take(KIB, signal);
@@ -105,7 +105,7 @@ describe("with a limit", () => {
   });
 
   test("a wait ends with its signal, and the others move up", async () => {
-    const bandwidth = createBandwidth(always(KIB));
+    const bandwidth = bandwidthOf(always(KIB));
     expect([bandwidth.take(128, signal), bandwidth.take(999, signal)]).toEqual([128, 128]);
     const stop = new AbortController();
     const stopped = bandwidth.take(128, stop.signal);
@@ -120,7 +120,7 @@ describe("with a limit", () => {
   });
 
   test("no timer is left after the last download was stopped", async () => {
-    const bandwidth = createBandwidth(always(KIB));
+    const bandwidth = bandwidthOf(always(KIB));
     const stop = new AbortController();
     const download = startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal);
     await vi.advanceTimersByTimeAsync(100);
@@ -133,7 +133,7 @@ describe("with a limit", () => {
   test("it wakes up at most fifty times a second, whatever the rate", async () => {
     const set = vi.spyOn(globalThis, "setTimeout");
     const stop = new AbortController();
-    const bandwidth = createBandwidth(always(500 * 1024 * KIB));
+    const bandwidth = bandwidthOf(always(500 * 1024 * KIB));
     for (const _ of [1, 2, 3, 4]) startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(set.mock.calls.length).toBeLessThanOrEqual(51);
@@ -150,7 +150,7 @@ describe("with a limit", () => {
         async (rate, milliseconds) => {
           const sizes = milliseconds.map((worth) => Math.ceil((rate * worth) / 1000));
           const beganMs = Date.now();
-          const bandwidth = createBandwidth(always(rate));
+          const bandwidth = bandwidthOf(always(rate));
           const downloads = sizes.map((size) => startDownload(bandwidth, size));
           await vi.runAllTimersAsync();
           await Promise.all(downloads.map(({ ended }) => ended));
@@ -167,7 +167,7 @@ describe("with a limit", () => {
   });
 
   test("a clock that jumps neither stops downloads nor lifts the limit", async () => {
-    const bandwidth = createBandwidth(always(100 * KIB));
+    const bandwidth = bandwidthOf(always(100 * KIB));
     const download = startDownload(bandwidth);
     await vi.advanceTimersByTimeAsync(1_000);
     for (const jumpMs of [-3_600_000, 86_400_000]) {
@@ -182,7 +182,7 @@ describe("with a limit", () => {
 
 describe("with a timetable", () => {
   test("a change applies to running downloads", async () => {
-    const bandwidth = createBandwidth([
+    const bandwidth = bandwidthOf([
       during("mon 07:00-07:01", 100 * KIB),
       during("mon 07:01-07:02", 10 * KIB),
       during("mon 07:03-07:04", 50 * KIB),
@@ -200,7 +200,7 @@ describe("with a timetable", () => {
   });
 
   test("a limit that begins later applies from then on", () => {
-    const bandwidth = createBandwidth([during("mon 08:00-09:00", 4 * KIB)]);
+    const bandwidth = bandwidthOf([during("mon 08:00-09:00", 4 * KIB)]);
     expect(bandwidth.take(CHUNK_BYTES, signal)).toBe(CHUNK_BYTES);
     vi.setSystemTime(START_MS + 3_600_000);
     expect(bandwidth.take(CHUNK_BYTES, signal)).toBe(KIB / 2);
@@ -217,3 +217,7 @@ describe("with a timetable", () => {
     expect([rateAt([], 0), rateAt(always(undefined), 0)]).toEqual([none, none]);
   });
 });
+
+function bandwidthOf(rules: readonly BandwidthRule[]): Bandwidth {
+  return createBandwidth(() => rules);
+}
