@@ -28,6 +28,18 @@ export function formatCount(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** "3 files, 1.2 MiB", as far as it is known. */
+export function formatSize(of: {
+  readonly files?: number | null | undefined;
+  readonly bytes?: number | null | undefined;
+}): string {
+  const { files, bytes } = of;
+  return [
+    ...(typeof files === "number" ? [formatCount(files, "file", "files")] : []),
+    ...(typeof bytes === "number" ? [formatBytes(bytes)] : []),
+  ].join(", ");
+}
+
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1_000,
   m: 60_000,

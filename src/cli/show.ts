@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
+import { formatBytes, formatSize } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
 import { describeDaemon } from "../daemon/facts.ts";
 import { commandsFor } from "../daemon/story.ts";
 import { timeOf } from "../daemon/transfers.ts";
 import { isDelivered, STATES, shownFolder } from "../model/record.ts";
-import type { ActEntry, RoundView, Story } from "../model/views.ts";
+import { type ActEntry, describeVerdict, type FileView, type RoundView, type Story } from "../model/views.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
@@ -65,6 +66,7 @@ function formatText(context: Context, inbox: string, story: Story): string {
     .map(([state, at]) => [state, time(at)] as const);
   const sections = [
     [title, ...formatFacts(factsOf(inbox, story, time))],
+    ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
     ["Times:", ...formatFacts(times)],
     ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
     ...(acts.length === 0
@@ -86,6 +88,8 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
   return [
     ["Mailbox", story.mailbox],
     ["Sender", story.sender],
+    ["Subject", story.subject],
+    ["Content", formatSize(story) || undefined],
     ["Transfer ID", story.transferId],
     ["State", `${state}, since ${time(timeOf(story)) || "an unknown time"}`],
     ["Reason", story.reason],
@@ -103,6 +107,16 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
     ...story.staged.map((path) => ["Staged in", path] as const),
     ["Acknowledged", story.acknowledged ? "yes, by an operator" : undefined],
   ];
+}
+
+function formatFiles({ moreContents }: Story, files: readonly FileView[]): string[] {
+  const lines = files.map((file) => {
+    const sent = file.originalName === file.name ? "" : ` (sent as ${file.originalName})`;
+    const sum =
+      file.checksum === null ? `SHA-256 ${file.sha256}` : `${file.algorithm ?? ""} ${file.checksum}`;
+    return `  ${printable(`${file.name}${sent}, ${formatBytes(file.size)}, ${describeVerdict(file)}, ${sum}`)}`;
+  });
+  return moreContents === 0 ? lines : [...lines, `  … and ${moreContents} more`];
 }
 
 /** Unknown facts have no line. */

@@ -1,6 +1,6 @@
 /** Transfers as expandable rows, with the actions that apply to each. */
 import { createHash } from "node:crypto";
-import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
+import { formatBytes, formatSeconds, formatSize } from "../base/phrases.ts";
 import type { TransferAct } from "../model/order.ts";
 import { HELD, type TransferKey } from "../model/record.ts";
 import { describeState, type TransferStatus } from "../model/status.ts";
@@ -134,13 +134,10 @@ function renderProgress({ trackingId, progress }: TransferStatus): Html | undefi
   return html`<div class="progress"><progress max="${Math.max(totalBytes, 1)}" value="${doneBytes}" aria-label="Progress of ${trackingId}"></progress> <span class="facts">${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}, ${formatBytes(bytesPerSecond)}/s${left}</span></div>`;
 }
 
-/** "3 files, 1.2 MiB", as far as it is known. */
-export function sizeOf({ files, bytes }: Pick<TransferStatus, "files" | "bytes">, separator = ""): string {
-  const parts = [
-    ...(files === undefined ? [] : [formatCount(files, "file", "files")]),
-    ...(bytes === undefined ? [] : [formatBytes(bytes)]),
-  ];
-  return parts.length === 0 ? "" : `${separator}${parts.join(", ")}`;
+/** As `formatSize`. */
+export function sizeOf(of: Pick<TransferStatus, "files" | "bytes">, separator = ""): string {
+  const size = formatSize(of);
+  return size === "" ? "" : `${separator}${size}`;
 }
 
 export function addressOfStory({ mailbox, trackingId }: TransferKey): string {

@@ -1,10 +1,11 @@
 /** The page of one transfer: everything that is known about it, and the actions that apply. */
+import { formatBytes, formatSize } from "../base/phrases.ts";
 import { STATES, shownFolder } from "../model/record.ts";
-import type { RoundView, Story } from "../model/views.ts";
+import { describeVerdict, type FileView, type RoundView, type Story } from "../model/views.ts";
 import { renderActs } from "./history.ts";
-import { type Html, html, renderTime } from "./html.ts";
+import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { linkToMailbox } from "./layout.ts";
-import { type RowContext, renderActions, renderCommands, renderOutcome, sizeOf } from "./rows.ts";
+import { type RowContext, renderActions, renderCommands, renderOutcome } from "./rows.ts";
 
 export function renderStory(story: Story, context: RowContext): Html {
   const { nowMs } = context;
@@ -13,6 +14,7 @@ ${renderOutcome(story, context)}
 <dl>${factsOf(story, nowMs).map(([name, value]) => (value === undefined || value === "" ? undefined : html`<dt>${name}</dt><dd>${value}</dd>`))}</dl>
 ${renderActions(story, story.actions, context)}
 ${story.commands.length === 0 ? html`<p class="facts">No command applies in this state.</p>` : html`<h3>Commands that apply now</h3>${renderCommands(story.commands)}`}</section>
+${renderFiles(story)}
 <section id="rounds" data-live><h2>Times</h2><dl>${STATES.map((state) => {
     const at = story.at[state];
     return at === undefined
@@ -25,9 +27,8 @@ ${story.commands.length === 0 ? html`<p class="facts">No command applies in this
 
 function factsOf(story: Story, nowMs: number): (readonly [string, Html | string | undefined])[] {
   const { mailbox, sender, transferId, state, reason, message, until, expires, folder, inbox } = story;
-  const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject, files, bytes } = story;
+  const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject } = story;
   const { route, routedBecause, allowedBy } = story;
-  const size = sizeOf({ files: files ?? undefined, bytes: bytes ?? undefined });
   const spent =
     passwordsSpent === null
       ? undefined
@@ -39,7 +40,7 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Transfer ID", transferId],
     ["State", `${state}${reason === null ? "" : ` (${reason})`}`],
     ["Message", message ?? undefined],
-    ["Content", size],
+    ["Content", formatSize(story)],
     ["Next try", renderTime(until ?? undefined, nowMs)],
     ["Expires", renderTime(expires ?? undefined, nowMs)],
     ["Route", route === null ? undefined : `${route}, because ${routedBecause}`],
@@ -54,6 +55,29 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Attempts", `${attempts} started in this round`],
   ];
 }
+
+/** `undefined` if the files are not known. */
+function renderFiles({ contents, moreContents }: Story): Html | undefined {
+  if (contents === null) return undefined;
+  const more = moreContents === 0 ? undefined : html`<p class="facts">… and ${moreContents} more</p>`;
+  return html`<section id="files" data-live><h2>Files</h2>${renderTable("Files", FILE_COLUMNS, contents)}${more}</section>`;
+}
+
+const FILE_COLUMNS: readonly PageColumn<FileView>[] = [
+  { title: "Name", isName: true, value: ({ name }) => name },
+  {
+    title: "Sent as",
+    value: ({ name, originalName }) => (originalName === name ? undefined : originalName),
+  },
+  { title: "Size", kind: "number", value: ({ size }) => formatBytes(size) },
+  { title: "Verdict", value: describeVerdict },
+  {
+    title: "Sender's checksum",
+    kind: "id",
+    value: ({ checksum, algorithm }) => (checksum === null ? undefined : `${algorithm ?? ""} ${checksum}`),
+  },
+  { title: "SHA-256", kind: "id", value: ({ sha256 }) => sha256 },
+];
 
 function renderRound({ round, begun, ended }: RoundView, nowMs: number): Html {
   const began =

@@ -49,7 +49,7 @@ function formatStory(
   options: StoryOptions,
   acts: readonly ActEntry[],
 ): Story {
-  const { record, rounds, staged, kept, passwords } = description;
+  const { record, rounds, staged, kept, files, passwords } = description;
   const actions = listActions(description, mailbox !== undefined);
   return {
     ...formatTransfer(record, passwords?.spent),
@@ -61,6 +61,7 @@ function formatStory(
     rounds,
     staged,
     kept: kept ?? null,
+    ...files,
     acts,
     actions,
     commands: commandsFor({ trackingId: record.trackingId, actions }, options),

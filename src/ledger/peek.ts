@@ -15,6 +15,7 @@ import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
+import { findContents, type ListedFiles, listFiles, type Places } from "./contents.ts";
 import { type EndRecord, parseJson, parseRecord } from "./format.ts";
 import {
   attemptsKey,
@@ -26,6 +27,7 @@ import {
   parseRecordFile,
   parseStaged,
   recordFile,
+  type StageId,
   stagedEntry,
   startOfName,
 } from "./paths.ts";
@@ -35,7 +37,7 @@ import { Starts } from "./starts.ts";
 
 export interface PeekedFolders {
   readonly work: string;
-  /** The common inbox. Nothing in it is read. */
+  /** The common inbox. Only manifests in it are read. */
   readonly inbox: string;
 }
 
@@ -57,6 +59,8 @@ export interface TransferDescription {
   readonly staged: readonly string[];
   /** The folder in quarantine of the last round, if it exists. */
   readonly kept: string | undefined;
+  /** The files of the last round. */
+  readonly files: ListedFiles;
   /** Over all mailboxes of the service; missing if the service is not given. */
   readonly passwords: SpentAttempts | undefined;
 }
@@ -96,6 +100,7 @@ export class LedgerPeek {
   readonly attempts: Pick<AttemptSlots, "spent">;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
+  readonly #places: Places;
   readonly #rounds: Rounds;
   readonly #starts: Starts;
 
@@ -105,6 +110,7 @@ export class LedgerPeek {
     const disk = { ...system, syncFolder: async () => {} };
     this.#disk = disk;
     this.#rounds = new Rounds({ disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
+    this.#places = { paths: this.#paths, rounds: this.#rounds, inbox };
     this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
     this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
   }
@@ -187,13 +193,14 @@ export class LedgerPeek {
       const rounds: RoundView[] = [];
       for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
       const kept = this.#rounds.quarantine.folderOf(name, record.round);
-      const staged = (await this.#list(this.#paths.staging)).map(parseStaged);
+      const staged = (await this.#list(this.#paths.staging))
+        .map(parseStaged)
+        .filter((id) => id?.name === name && id.suffix === "") as StageId[];
       return {
         record,
         rounds,
-        staged: staged.flatMap((id) =>
-          id?.name === name && id.suffix === "" ? [this.#paths.staged(id)] : [],
-        ),
+        staged: staged.map((id) => this.#paths.staged(id)),
+        files: listFiles(await findContents(this.#places, record, staged)),
         kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
         passwords: service && (await this.#spentOn(key, service)),
       };

@@ -177,9 +177,15 @@ export class DamagedFolder extends Error {
 /** A later attempt may succeed. */
 export class RefusedRead extends DamagedFolder {}
 
-/** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
-export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
-  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file), file));
+/**
+ * Throws `DamagedFolder` if the manifest is missing, is too large, is not one of ours, or names a file outside the folder.
+ */
+export async function readManifest(
+  folder: string,
+  file: string = MANIFEST,
+  maxBytes = MAX_BYTES,
+): Promise<Manifest> {
+  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file, maxBytes), file));
   if (!result.success) {
     const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
     throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);
@@ -226,12 +232,12 @@ export async function readDeliveryId(
   }
 }
 
-async function readText(folder: string, name: string): Promise<string> {
+async function readText(folder: string, name: string, maxBytes = MAX_BYTES): Promise<string> {
   try {
     return await withFile(join(folder, name), READ_PLAIN_FILE, async (file) => {
       const facts = await file.stat();
       if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-      if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
+      if (facts.size > maxBytes) throw new DamagedFolder(`${name} is larger than any of ours`);
       return file.readText();
     });
   } catch (error) {

@@ -221,6 +221,29 @@ const RoundShape = v.object({
 export type HandoffView = Readonly<v.InferOutput<typeof HandoffShape>>;
 export type RoundView = Readonly<v.InferOutput<typeof RoundShape>>;
 
+/** A file of a transfer. */
+const FileShape = v.object({
+  /** In the delivered folder, or in quarantine. */
+  name: v.string(),
+  /** As sent. Untrusted text. */
+  originalName: v.string(),
+  size: v.number(),
+  sha256: v.string(),
+  /** The sender's checksum. */
+  checksum: TextOrNull,
+  algorithm: TextOrNull,
+  /** Whether it matches every checksum of its sender. Null: there is none. */
+  verified: v.nullable(v.boolean()),
+});
+
+export type FileView = Readonly<v.InferOutput<typeof FileShape>>;
+
+/** What `verified` of a file means, for people. */
+export function describeVerdict({ verified }: FileView): string {
+  if (verified === null) return "no checksum";
+  return verified ? "verified" : "does not match its checksum";
+}
+
 export const StoryShape = v.object({
   ...TransferShape.entries,
   /** With the attempts that an operator has granted. */
@@ -238,6 +261,10 @@ export const StoryShape = v.object({
   kept: TextOrNull,
   /** Oldest first. */
   acts: v.pipe(v.array(ActEntryShape), v.readonly()),
+  /** The files of its last round; a bounded number. Null: they are not known, or no longer there. */
+  contents: v.nullable(v.pipe(v.array(FileShape), v.readonly())),
+  /** How many more files there are. */
+  moreContents: v.number(),
   /** Acts that apply in its state. */
   actions: v.pipe(v.array(v.picklist(TRANSFER_ACTS)), v.readonly()),
   commands: Texts,

@@ -1,0 +1,132 @@
+/** What `inlet show`, the page of a transfer and the API say about its files, on the work folder of a real run. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { readStory } from "../../src/daemon/story.ts";
+import { callCommand } from "../support/command.ts";
+import { openTestConsole } from "../support/console.ts";
+import { type Installation, install, mailboxKeys } from "../support/installation.ts";
+import { runProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+type Keys = Readonly<Record<string, unknown>>;
+
+const HELLO = {
+  name: "a.txt",
+  originalName: "a.txt",
+  size: 5,
+  sha256: "185f8db32271fe25f561a6fc938b2e264306ec304eda518007d1764826381969",
+};
+const EVIL = "<b>e\u202evil\u001b[2J.exe";
+
+describe("the files of a transfer", () => {
+  test("are known in quarantine, with the verdict on each", async () => {
+    const files = [
+      { name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const,
+      { name: EVIL, text: "x" },
+    ];
+    const installation = await receive({}, { files });
+    const { contents } = await showJson(installation);
+    expect(contents).toMatchObject([
+      { ...HELLO, checksum: expect.stringMatching(/./), algorithm: expect.any(String), verified: false },
+      { originalName: EVIL, size: 1, verified: true },
+      { name: "message.eml", checksum: null, verified: null },
+    ]);
+    const text = await showText(installation);
+    expect(text).toMatch(/Subject +Order 4711\n {2}Content +2 files, 6 bytes\n/);
+    expect(text).toMatch(/Files:\n {2}a\.txt, 5 bytes, does not match its checksum, \S+ \S+\n/);
+    expect(text).toContain("(sent as <b>e\\u{202e}vil\\u{1b}[2J.exe), 1 bytes, verified, ");
+    const { page, api } = await readConsole(installation);
+    expect(page).toMatch(/<h2>Files<\/h2>.*a\.txt.*does not match its checksum/s);
+    expect(page).toContain("&lt;b&gt;e\\u202evil\\u001b[2J.exe");
+    expect(page).not.toContain("<b>e");
+    expect(api).toMatchObject({ contents, moreContents: 0 });
+  });
+
+  test.each([
+    ["in the folder", {}],
+    ["elsewhere", { manifest: "beside", done: true }],
+  ])("are known while they wait for the check, with the manifest %s", async (_, handoff) => {
+    const installation = await receive({ handoff, check: { command: ["sh", "-c", "exit 75"] } });
+    const story = await showJson(installation);
+    expect(story).toMatchObject({ state: "waiting", reason: "check" });
+    expect(story.contents).toMatchObject([
+      { ...HELLO, verified: true },
+      { size: 8 },
+      { name: "message.eml" },
+    ]);
+    expect(story.contents?.[2]).toMatchObject({ checksum: null, verified: null });
+  });
+
+  test.each([
+    ["inside", {}],
+    ["beside the folder", { manifest: "beside" }],
+    ["nowhere", { manifest: "none" }],
+    ["nowhere, for single files", { deliver: "files" }],
+  ])(
+    "are known after the delivery, with the manifest %s, until a consumer takes them",
+    async (_, handoff) => {
+      const installation = await receive({ handoff });
+      const story = await showJson(installation);
+      expect(story).toMatchObject({ state: "delivered", contents: [{ ...HELLO, verified: true }, {}, {}] });
+      await rm(join(installation.inbox, story.folder ?? ""), { recursive: true });
+      await callCommand(["once", "--config", installation.config]);
+      expect(await showJson(installation)).toMatchObject({ state: "picked-up", contents: null });
+      expect(await showText(installation)).not.toContain("Files:");
+    },
+  );
+
+  test("are counted where a route holds the transfer: the list of files was read, but not kept", async () => {
+    const routes = [{ name: "exe", file: "*.txt", action: "hold" }];
+    const installation = await receive({ mailboxes: [{ ...mailboxKeys(MAILBOX), routes }] });
+    const story = await showJson(installation);
+    expect(story).toMatchObject({ reason: "held", files: 2, bytes: 13, contents: null });
+    expect(await showText(installation)).toMatch(/Content +2 files, 13 bytes/);
+  });
+
+  test("are listed up to a limit, and the others counted", async () => {
+    const files = Array.from({ length: 1_003 }, (_, at) => ({ name: `${at}.txt`, text: `${at}` }));
+    const installation = await receive({}, { files });
+    const { contents, moreContents } = await showJson(installation);
+    expect([contents?.length, moreContents]).toEqual([1_000, 4]);
+    expect(await showText(installation)).toContain("\n  … and 4 more\n");
+    expect((await readConsole(installation)).page).toContain("… and 4 more");
+  });
+});
+
+interface Shown {
+  readonly state: string;
+  readonly folder: string | null;
+  readonly contents: readonly Keys[] | null;
+  readonly moreContents: number;
+}
+
+/** The transfer `t1` after one run with these settings. */
+async function receive(keys: Keys, plan: Parameters<typeof transferPlan>[0] = {}): Promise<Installation> {
+  const installation = await install(
+    { transfers: [transferPlan({ trackingId: "t1", message: "Psst", ...plan })] },
+    keys,
+  );
+  await callCommand(["once", "--config", installation.config]);
+  return installation;
+}
+
+async function showText({ config }: Installation): Promise<string> {
+  return (await runProgram(["show", "t1", "--config", config])).stdout;
+}
+
+async function showJson({ config }: Installation): Promise<Shown> {
+  return JSON.parse((await callCommand(["show", "t1", "--json", "--config", config])).stdout);
+}
+
+async function readConsole({ inbox }: Installation): Promise<{ page: string; api: unknown }> {
+  const { url } = await openTestConsole(0, {
+    story: (key) => readStory({ work: join(inbox, ".inlet"), inbox }, key, []),
+  });
+  const key = new URLSearchParams({ mailbox: MAILBOX, trackingId: "t1" });
+  return {
+    page: await (await fetch(`${url}transfer?${key}`)).text(),
+    api: await (await fetch(`${url}api/transfers/story?${key}`)).json(),
+  };
+}
