@@ -22,7 +22,7 @@ export const HANDOFF_FAULTS = {
     verdict: "retry",
     happened: "The hand-off command failed",
     advice:
-      "The folder stays delivered. The output of the command is in the log. inlet retry runs the command again at once, even after the last attempt.",
+      "The folder stays delivered. inlet show prints the last output of the command. inlet retry runs the command again at once, even after the last attempt.",
   },
   WEBHOOK_FAILED: {
     verdict: "retry",

@@ -73,6 +73,11 @@ function dayOf(year: number, month: number, day: number, daysAfter: number): num
   return isReal ? new Date(year, month - 1, day + daysAfter).getTime() : Number.NaN;
 }
 
+/** The lines of a program's output, with tabs as spaces. */
+export function outputLines(output: string): string[] {
+  return output.replaceAll("\t", "  ").split("\n");
+}
+
 /**
  * Escapes every character of a JSON text that could move a cursor, hide or reorder text in a terminal. JSON itself
  * escapes the control characters below a space.

@@ -3,13 +3,20 @@ import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { formatBytes, formatSize } from "../base/phrases.ts";
+import { formatBytes, formatSize, outputLines } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
 import { describeDaemon } from "../daemon/facts.ts";
 import { commandsFor } from "../daemon/story.ts";
 import { timeOf } from "../daemon/transfers.ts";
 import { isDelivered, STATES, shownFolder } from "../model/record.ts";
-import { type ActEntry, describeVerdict, type FileView, type RoundView, type Story } from "../model/views.ts";
+import {
+  type ActEntry,
+  describeVerdict,
+  type FileView,
+  type HandoffView,
+  type RoundView,
+  type Story,
+} from "../model/views.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
@@ -66,6 +73,7 @@ function formatText(context: Context, inbox: string, story: Story): string {
     .map(([state, at]) => [state, time(at)] as const);
   const sections = [
     [title, ...formatFacts(factsOf(inbox, story, time))],
+    ...(story.output === null ? [] : [["Last output of the check:", ...formatOutput(story.output, "  ")]]),
     ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
     ["Times:", ...formatFacts(times)],
     ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
@@ -109,6 +117,10 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
   ];
 }
 
+function formatOutput(output: string, indent: string): string[] {
+  return outputLines(output).map((line) => `${indent}| ${printable(line)}`);
+}
+
 function formatFiles({ moreContents }: Story, files: readonly FileView[]): string[] {
   const lines = files.map((file) => {
     const sent = file.originalName === file.name ? "" : ` (sent as ${file.originalName})`;
@@ -144,8 +156,16 @@ function formatRound({ round, begun, ended }: RoundView, time: (at: string) => s
   if (verified !== undefined) lines.push(`   verified: ${verified}`);
   if (released !== undefined) lines.push(`   released by ${released.by}`);
   if (!isPlaced) lines.push("   its content has not been moved yet");
-  if (handoff?.progress === "open") lines.push("   a command or webhook is pending or has failed");
+  if (handoff?.progress === "open") lines.push(...formatFailed(handoff, time));
   if (handoff?.progress === "waiting") lines.push("   not picked up yet");
   if (handoff?.pickedUpAt !== undefined) lines.push(`   picked up, ${time(handoff.pickedUpAt)}`);
   return lines;
+}
+
+function formatFailed({ failed = [] }: HandoffView, time: (at: string) => string): string[] {
+  if (failed.length === 0) return ["   a command or webhook is pending"];
+  return failed.flatMap(({ step, message, output, nextAt }) => {
+    const next = nextAt === undefined ? "given up" : `next try ${time(nextAt)}`;
+    return [`   ${step}, ${next}: ${message}`, ...(output === undefined ? [] : formatOutput(output, "   "))];
+  });
 }

@@ -1,7 +1,13 @@
 /** The page of one transfer: everything that is known about it, and the actions that apply. */
-import { formatBytes, formatSize } from "../base/phrases.ts";
+import { formatBytes, formatSize, outputLines } from "../base/phrases.ts";
 import { STATES, shownFolder } from "../model/record.ts";
-import { describeVerdict, type FileView, type RoundView, type Story } from "../model/views.ts";
+import {
+  describeVerdict,
+  type FileView,
+  type HandoffView,
+  type RoundView,
+  type Story,
+} from "../model/views.ts";
 import { renderActs } from "./history.ts";
 import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { linkToMailbox } from "./layout.ts";
@@ -27,7 +33,7 @@ ${renderFiles(story)}
 
 function factsOf(story: Story, nowMs: number): (readonly [string, Html | string | undefined])[] {
   const { mailbox, sender, transferId, state, reason, message, until, expires, folder, inbox } = story;
-  const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject } = story;
+  const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject, output } = story;
   const { route, routedBecause, allowedBy } = story;
   const spent =
     passwordsSpent === null
@@ -40,6 +46,7 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Transfer ID", transferId],
     ["State", `${state}${reason === null ? "" : ` (${reason})`}`],
     ["Message", message ?? undefined],
+    ["Last output of the check", output === null ? undefined : renderOutput(output)],
     ["Content", formatSize(story)],
     ["Next try", renderTime(until ?? undefined, nowMs)],
     ["Expires", renderTime(expires ?? undefined, nowMs)],
@@ -79,6 +86,10 @@ const FILE_COLUMNS: readonly PageColumn<FileView>[] = [
   { title: "SHA-256", kind: "id", value: ({ sha256 }) => sha256 },
 ];
 
+function renderOutput(output: string): Html {
+  return html`<pre>${outputLines(output).map((line) => html`${line}<br>`)}</pre>`;
+}
+
 function renderRound({ round, begun, ended }: RoundView, nowMs: number): Html {
   const began =
     begun === undefined
@@ -86,5 +97,9 @@ function renderRound({ round, begun, ended }: RoundView, nowMs: number): Html {
       : html`${renderTime(begun.at, nowMs)}: begun by ${begun.by} (${begun.why}).`;
   if (ended === undefined) return html`<li value="${round}">${began} It is open.</li>`;
   const { outcome, at, reason, message, folder, inbox, released, handoff } = ended;
-  return html`<li value="${round}">${began} ${renderTime(at, nowMs)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${shownFolder({ folder, inbox })}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, nowMs)}.`}</li>`;
+  return html`<li value="${round}">${began} ${renderTime(at, nowMs)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${shownFolder({ folder, inbox })}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.${handoff.failed?.map(renderFailedStep)}`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, nowMs)}.`}</li>`;
+}
+
+function renderFailedStep({ step, message, output }: NonNullable<HandoffView["failed"]>[number]): Html {
+  return html` The ${step} failed: ${message}.${output === undefined ? undefined : renderOutput(output)}`;
 }

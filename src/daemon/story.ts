@@ -61,6 +61,7 @@ function formatStory(
     rounds,
     staged,
     kept: kept ?? null,
+    output: record.output ?? null,
     ...files,
     acts,
     actions,

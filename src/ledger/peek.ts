@@ -6,7 +6,6 @@
  */
 
 import { join } from "node:path";
-import * as v from "valibot";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode, unreadable } from "../base/faults.ts";
 import { opendir } from "../base/files.ts";
@@ -16,7 +15,8 @@ import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import { findContents, type ListedFiles, listFiles, type Places } from "./contents.ts";
-import { type EndRecord, parseJson, parseRecord } from "./format.ts";
+import { type EndRecord, parseRecord } from "./format.ts";
+import { parseEntry, parseHandoff } from "./handoff-view.ts";
 import {
   attemptsKey,
   LedgerPaths,
@@ -68,14 +68,6 @@ export interface TransferDescription {
 const ignore: OnDamaged = () => {};
 
 const ATTEMPT = /^([0-9a-f]{32})\.\d+\.json$/;
-
-const Step = v.optional(v.object({ state: v.string() }));
-const HandoffShape = v.object({
-  pickedUpAt: v.optional(v.string()),
-  folder: v.optional(v.string()),
-  command: Step,
-  webhook: Step,
-});
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
@@ -372,22 +364,4 @@ async function tolerate<Result>(
     onDamaged(path, messageOf(error));
     return undefined;
   }
-}
-
-/** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
-function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): HandoffView {
-  const result = v.safeParse(HandoffShape, parseJson(text));
-  const { command, webhook, ...facts } = result.success ? result.output : {};
-  if (kind === "kept") return { ...facts, progress: "kept" };
-  const isOpen = [command, webhook].some((step) => step !== undefined && step.state !== "done");
-  return { ...facts, progress: isOpen ? "open" : "waiting" };
-}
-
-/** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
-function parseHandoff(text: string, path: string): Omit<HandoffView, "progress"> {
-  if (text === "") return {};
-  const result = v.safeParse(HandoffShape, parseJson(text));
-  if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
-  const { pickedUpAt, folder } = result.output;
-  return { pickedUpAt, folder };
 }

@@ -99,8 +99,6 @@ type HandoffEvent =
       readonly fault: Fault;
       readonly attempts: number;
       readonly willRetry: boolean;
-      /** The last output of the command; empty for a webhook. */
-      readonly output: string;
     }
   /** `taken`: the folder is gone. `acknowledged`: it holds the acknowledgement file. */
   | {

@@ -4,6 +4,7 @@
  * The shapes check the answers of a daemon. As JSON, every key of a transfer is always present.
  */
 import * as v from "valibot";
+import { STEPS } from "./handoff.ts";
 import { ACTS, ActorShape, TRANSFER_ACTS, type TransferAct } from "./order.ts";
 import { ReleaseShape, STATES, type State, type TransferKey, VERIFIED } from "./record.ts";
 
@@ -183,6 +184,15 @@ export interface Tally {
   readonly bytes: number;
 }
 
+const FailedStepShape = v.object({
+  step: v.picklist(STEPS),
+  message: v.string(),
+  /** The last output of the command: several lines of untrusted text. */
+  output: Text,
+  /** Missing if it was given up. */
+  nextAt: Text,
+});
+
 const HandoffShape = v.object({
   /**
    * `open`: a command or webhook is due, or has failed. `waiting`: the folder is not picked up yet. `kept`: the folder
@@ -192,6 +202,8 @@ const HandoffShape = v.object({
   pickedUpAt: Text,
   /** The actual folder, if it differs from the end record's. */
   folder: Text,
+  /** Steps whose last attempt failed. Missing if there are none. */
+  failed: v.optional(v.pipe(v.array(FailedStepShape), v.readonly())),
 });
 
 const RoundShape = v.object({
@@ -261,6 +273,8 @@ export const StoryShape = v.object({
   kept: TextOrNull,
   /** Oldest first. */
   acts: v.pipe(v.array(ActEntryShape), v.readonly()),
+  /** The last output of the check that refused it, or gave no verdict: several lines of untrusted text. */
+  output: TextOrNull,
   /** The files of its last round; a bounded number. Null: they are not known, or no longer there. */
   contents: v.nullable(v.pipe(v.array(FileShape), v.readonly())),
   /** How many more files there are. */

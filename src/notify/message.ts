@@ -2,7 +2,7 @@
  * The text of a message. Senders and servers choose parts of it. These parts stay out of the subject, their control and
  * invisible characters are spelt out, and their links cannot be clicked.
  */
-import { escapeJson, formatCount, printable } from "../base/phrases.ts";
+import { escapeJson, formatCount, outputLines, printable } from "../base/phrases.ts";
 import type { NoticeKind } from "../model/notify.ts";
 import { type Action, commandFor, quote } from "../model/order.ts";
 import type { Notice } from "./notices.ts";
@@ -220,7 +220,7 @@ function formatGroup(group: NoticeGroup, origin: MessageOrigin): string {
 }
 
 function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin): string[] {
-  const { trackingId, text, advice, isOver } = notice;
+  const { trackingId, text, advice, output, isOver } = notice;
   const head = headOf(notice);
   // The record's message quotes the command without options. The complete command follows on its own line.
   const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
@@ -231,8 +231,13 @@ function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin)
     ...details
       .filter((line) => line !== undefined && line !== "")
       .map((line) => `    ${neutralize(line ?? "")}`),
+    ...(output === undefined || isOver ? [] : formatOutput(output)),
     ...(command === undefined || isOver ? [] : formatCommand(command, notice, origin)),
   ];
+}
+
+function formatOutput(output: string): string[] {
+  return ["    Its last output:", ...outputLines(output).map((line) => `    | ${neutralize(line)}`)];
 }
 
 function formatCommand(
@@ -300,8 +305,8 @@ function formatBody(
         over: isOver,
         count,
         first: notices.slice(0, MAX_SHOWN).map((notice) => {
-          const { mailbox, trackingId, sender, expires, text, advice, service, mailboxes } = notice;
-          return { mailbox, trackingId, sender, expires, message: text, advice, service, mailboxes };
+          const { mailbox, trackingId, sender, expires, text, advice, output, service, mailboxes } = notice;
+          return { mailbox, trackingId, sender, expires, message: text, advice, output, service, mailboxes };
         }),
       })),
     }),

@@ -1,8 +1,9 @@
-/** What `inlet show`, the page of a transfer and the API say about its files, on the work folder of a real run. */
-import { rm } from "node:fs/promises";
+/** What `inlet show`, the page of a transfer and the API say about its files and failed programs, on the work folder of a real run. */
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readStory } from "../../src/daemon/story.ts";
+import { changesOfLine } from "../../src/notify/notices.ts";
 import { callCommand } from "../support/command.ts";
 import { openTestConsole } from "../support/console.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
@@ -95,11 +96,67 @@ describe("the files of a transfer", () => {
   });
 });
 
+/** More lines than are kept, control characters and markup. */
+const TALK = "seq 1 900; printf 'quota\\texceeded \\033[31m<b>now</b>\\n' >&2";
+const LAST = "900\nquota\texceeded \ufffd[31m<b>now</b>";
+
+describe("the last output", () => {
+  test("of a failed hand-off command is kept, bounded and harmless", async () => {
+    const command = { command: ["sh", "-c", `${TALK}; exit 75`] };
+    const installation = await receive({ handoff: command });
+    const { rounds } = await showJson(installation);
+    const [failed] = rounds[0]?.ended?.handoff?.failed ?? [];
+    expect(failed).toMatchObject({ step: "command", message: expect.stringContaining("exit code 75") });
+    expect(failed?.output?.endsWith(LAST)).toBe(true);
+    expect(failed?.output?.length).toBeLessThanOrEqual(2_048);
+    expect(failed?.output).toMatch(/^\d{3}\n\d{3}\n/);
+    expect(await showText(installation)).toMatch(
+      /command, next try \S+: The hand-off command failed: .*75\n(.*\n)* {5}\| 900\n {5}\| quota {2}exceeded \ufffd\[31m<b>now<\/b>\n/,
+    );
+    const { page, api } = await readConsole(installation);
+    expect(page).toContain("900<br>quota  exceeded \ufffd[31m&lt;b&gt;now&lt;/b&gt;<br></pre>");
+    expect(api).toMatchObject({ rounds });
+  });
+
+  test.each([
+    ["gave no verdict", 75, "waiting"],
+    ["refused the transfer", 1, "quarantined"],
+  ])("of a check that %s is kept with its record", async (_, exitCode, state) => {
+    const installation = await receive({ check: { command: ["sh", "-c", `${TALK}; exit ${exitCode}`] } });
+    const story = await showJson(installation);
+    expect(story).toMatchObject({ state, output: expect.stringMatching(/900\nquota/) });
+    expect(await showText(installation)).toMatch(
+      /Last output of the check:\n( {2}\| \d+\n)+ {2}\| quota {2}exceeded/,
+    );
+    const { page, api } = await readConsole(installation);
+    expect(page).toContain("900<br>quota  exceeded");
+    expect(api).toMatchObject({ output: story.output });
+    if (state === "quarantined") expect(await noticesIn(installation)).toContainEqual(LAST);
+  });
+});
+
 interface Shown {
   readonly state: string;
   readonly folder: string | null;
   readonly contents: readonly Keys[] | null;
   readonly moreContents: number;
+  readonly output: string | null;
+  readonly rounds: readonly {
+    readonly ended?: { readonly handoff?: { readonly failed?: readonly { readonly output?: string }[] } };
+  }[];
+}
+
+/** The last two lines of each output that a message would quote. */
+async function noticesIn({ inbox }: Installation): Promise<(string | undefined)[]> {
+  const folder = join(inbox, ".inlet/journal");
+  const texts = await Promise.all(
+    (await readdir(folder)).map((name) => readFile(join(folder, name), "utf8")),
+  );
+  const lines = texts.join("").trim().split("\n");
+  return lines
+    .flatMap((line) => changesOfLine(JSON.parse(line), Date.now()))
+    .flatMap((change) => (change.type === "begin" ? [change.notice.output] : []))
+    .map((output) => output?.split("\n").slice(-2).join("\n"));
 }
 
 /** The transfer `t1` after one run with these settings. */

@@ -31,6 +31,32 @@ test("a mail says how many, which, and what to do", () => {
   expect(message.text).toContain("Console: http://127.0.0.1:8460/");
 });
 
+test("a failed command is quoted with its last lines, which cannot be clicked or taken for ours", () => {
+  const output = `${"x".repeat(5_000)}\nsee https://evil.example\tnow\n\u202elast`;
+  const delivered = { ...makeRecord(), folder: "m/t1", deliveredAt: "2026-03-01T08:00:00.000Z" };
+  const fault = new Fault("COMMAND_FAILED", { detail: "it ended with exit code 75", output });
+  const event = {
+    type: "handoff-failed",
+    delivered,
+    step: "command",
+    fault,
+    attempts: 1,
+    willRetry: false,
+  } as const;
+  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
+  const ofRecord = changesOfRecord(makeRecord({ state: "quarantined", message: "Refused.", output }), 0);
+  for (const change of [...changesOfEvent(event, context), ...ofRecord]) {
+    if (change.type !== "begin") continue;
+    const { text, body } = messageOf([change.notice], ORIGIN);
+    expect(text).toMatch(
+      / {4}Its last output:\n {4}\| x{500,600}\n {4}\| see https\[:\]\/\/evil\.example {2}now\n/,
+    );
+    expect(text).toContain("\n    | \\u{202e}last\n");
+    expect(JSON.parse(body("id")).notices[0].first[0].output).toMatch(/last$/);
+  }
+  expect.assertions(6);
+});
+
 test("a subject names two kinds, and counts the others", () => {
   const notices = [
     passwordNotice("t1"),
