@@ -21,7 +21,7 @@ import { openClient, openTokensFolder } from "./client.ts";
 import type { Context } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { formatTime, printRows, say } from "./printing.ts";
+import { printRows, say, timeColumn } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
 
 /** `decide`: once the transfer is open, because a route asks for file names, the size or the subject. */
@@ -70,20 +70,20 @@ export async function dryRun(context: Context, options: DryRunOptions): Promise<
       say(context, `${mailbox.name}: ${describeFault(fault)}`);
     }
   }
-  printRows(context, options, columnsFor(context), planned);
+  printRows(context, options, columnsFor(context, settings.timezone), planned);
   if (!options.json) say(context, summaryOf(planned, settled));
   if (failed.some(({ code }) => !NEEDS_PERSON.has(code))) return "unreachable";
   const needsPerson = planned.some(({ plan, lacksPassword }) => lacksPassword || plan === "hold");
   return needsPerson || failed.length > 0 ? "attention" : "fine";
 }
 
-function columnsFor(context: Context) {
+function columnsFor(context: Context, zone: string | undefined) {
   return [
     { title: "PLAN", value: ({ plan }: PlannedTransfer) => plan },
     { title: "MAILBOX", value: ({ mailbox }: PlannedTransfer) => mailbox },
     { title: "SENDER", value: ({ sender }: PlannedTransfer) => sender },
     { title: "TRACKING ID", value: ({ trackingId }: PlannedTransfer) => trackingId },
-    { title: "EXPIRES", value: ({ expires }: PlannedTransfer) => formatTime(context, expires ?? "") },
+    timeColumn(context, "EXPIRES", zone, ({ expires }: PlannedTransfer) => expires ?? ""),
     {
       title: "PASSWORD",
       value: ({ password, lacksPassword }: PlannedTransfer) => (lacksPassword ? "missing" : (password ?? "")),

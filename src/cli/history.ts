@@ -10,7 +10,7 @@ import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { addConfig, invalid, parseSince, parseUntil, wholeNumber } from "./options.ts";
 import { mayRead, permissionFault } from "./permission.ts";
-import { type Column, formatTime, printRows, say } from "./printing.ts";
+import { type Column, printRows, say, timeColumn } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends HistoryQuery {
@@ -64,7 +64,8 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   if (actions && (options.state !== undefined || options.changes)) {
     throw invalid("--actions goes with neither --state nor --changes");
   }
-  const journal = await openJournal(context, path);
+  const { work, timezone } = await loadFolders({ env: context.env, path });
+  const journal = await openJournal(context, path, work);
   const damaged: string[] = [];
   const onDamaged: OnDamagedLines = (file, lines) =>
     damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`);
@@ -72,13 +73,13 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   const query = { ...options, sinceMs, untilMs, limit: options.limit + 1 };
   if (actions) {
     const found = await journal.acts(query, onDamaged);
-    print(context, options, actColumns(context), found);
+    print(context, options, actColumns(context, timezone), found);
   } else {
     const found = await journal.changes(query, onDamaged);
     print(
       context,
       options,
-      transferColumns(context, ({ at }: HistoryEntry) => at),
+      transferColumns(context, timezone, ({ at }: HistoryEntry) => at),
       found,
     );
   }
@@ -93,9 +94,8 @@ interface JournalSource {
 }
 
 /** Throws `PERMISSION_DENIED` if this user may use neither the journal nor a socket of the daemon. */
-async function openJournal(context: Context, path: string | undefined): Promise<JournalSource> {
+async function openJournal(context: Context, path: string | undefined, work: string): Promise<JournalSource> {
   const { env, stop } = context;
-  const { work } = await loadFolders({ env, path });
   const { journal } = new LedgerPaths(work);
   if (await mayRead(journal)) {
     return {
@@ -122,9 +122,9 @@ function print<Entry>(
   if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
 }
 
-function actColumns(context: Context): Column<ActEntry>[] {
+function actColumns(context: Context, zone: string | undefined): Column<ActEntry>[] {
   return [
-    { title: "WHEN", value: ({ given, at }) => formatTime(context, given ?? at) },
+    timeColumn(context, "WHEN", zone, ({ given, at }) => given ?? at),
     { title: "ACTION", value: ({ act }) => act },
     { title: "WHO", value: ({ who }) => who },
     { title: "FROM", value: ({ from }) => from },

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { formatBytes, formatSize, outputLines } from "../base/phrases.ts";
+import { formatBytes, formatSize, outputLines, zoneName } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import { describeDaemon } from "../daemon/facts.ts";
 import { commandsFor } from "../daemon/story.ts";
 import { timeOf } from "../daemon/transfers.ts";
@@ -56,14 +57,14 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
   const { config } = describeDaemon(settings);
   const story = { ...known, commands: commandsFor(known, { config, mailbox }) };
   if (options.json) printJson(context, story);
-  else context.stdout.write(`${formatText(context, settings.inbox, story)}\n`);
+  else context.stdout.write(`${formatText(context, settings, story)}\n`);
   return "fine";
 }
 
-function formatText(context: Context, inbox: string, story: Story): string {
+function formatText(context: Context, { inbox, timezone }: Settings, story: Story): string {
   const { stdout } = context;
   const { rounds, acts, commands } = story;
-  const time = (at: string) => formatTime(context, at);
+  const time = (at: string) => formatTime(context, at, timezone);
   const title = styleText("bold", printable(story.trackingId), { stream: stdout });
   const times = STATES.flatMap((state) => {
     const at = story.at[state];
@@ -75,7 +76,7 @@ function formatText(context: Context, inbox: string, story: Story): string {
     [title, ...formatFacts(factsOf(inbox, story, time))],
     ...(story.output === null ? [] : [["Last output of the check:", ...formatOutput(story.output, "  ")]]),
     ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
-    ["Times:", ...formatFacts(times)],
+    [stdout.isTTY ? `Times (${zoneName(timezone)}):` : "Times:", ...formatFacts(times)],
     ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
     ...(acts.length === 0
       ? []

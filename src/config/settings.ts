@@ -28,6 +28,8 @@ export interface Settings {
   readonly state: string;
   /** The configuration names the state folder; otherwise it depends on the environment and the user. */
   readonly isStateNamed?: boolean;
+  /** For times that people see; `undefined`: the machine's. */
+  readonly timezone?: string | undefined;
   readonly queue: "embedded" | RedisQueueSettings;
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;

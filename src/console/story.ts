@@ -9,29 +9,35 @@ import {
   type Story,
 } from "../model/views.ts";
 import { renderActs } from "./history.ts";
-import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
+import {
+  type Html,
+  html,
+  type PageColumn,
+  type PageTime,
+  renderDue,
+  renderTable,
+  renderTime,
+} from "./html.ts";
 import { linkToMailbox } from "./layout.ts";
 import { type RowContext, renderActions, renderCommands, renderOutcome } from "./rows.ts";
 
 export function renderStory(story: Story, context: RowContext): Html {
-  const { nowMs } = context;
+  const time = { ...context.time, isExact: true };
   return html`<section id="story" data-live><h3 class="id">${story.trackingId} <button type="button" class="copy" data-copy="${story.trackingId}" hidden>Copy</button></h3>
 ${renderOutcome(story, context)}
-<dl>${factsOf(story, nowMs).map(([name, value]) => (value === undefined || value === "" ? undefined : html`<dt>${name}</dt><dd>${value}</dd>`))}</dl>
+<dl>${factsOf(story, time).map(([name, value]) => (value === undefined || value === "" ? undefined : html`<dt>${name}</dt><dd>${value}</dd>`))}</dl>
 ${renderActions(story, story.actions, context)}
 ${story.commands.length === 0 ? html`<p class="facts">No command applies in this state.</p>` : html`<h3>Commands that apply now</h3>${renderCommands(story.commands)}`}</section>
 ${renderFiles(story)}
 <section id="rounds" data-live><h2>Times</h2><dl>${STATES.map((state) => {
     const at = story.at[state];
-    return at === undefined
-      ? undefined
-      : html`<dt>${state}</dt><dd>${renderTime(at, nowMs)} <span class="facts">${at}</span></dd>`;
+    return at === undefined ? undefined : html`<dt>${state}</dt><dd>${renderTime(at, time)}</dd>`;
   })}</dl>
-<h2>Actions</h2>${renderActs(story.acts, nowMs)}
-<h2>Rounds</h2><ol class="rounds">${story.rounds.map((round) => renderRound(round, nowMs))}</ol></section>`;
+<h2>Actions</h2>${renderActs(story.acts, time)}
+<h2>Rounds</h2><ol class="rounds">${story.rounds.map((round) => renderRound(round, time))}</ol></section>`;
 }
 
-function factsOf(story: Story, nowMs: number): (readonly [string, Html | string | undefined])[] {
+function factsOf(story: Story, time: PageTime): (readonly [string, Html | string | undefined])[] {
   const { mailbox, sender, transferId, state, reason, message, until, expires, folder, inbox } = story;
   const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject, output } = story;
   const { route, routedBecause, allowedBy } = story;
@@ -48,8 +54,8 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Message", message ?? undefined],
     ["Last output of the check", output === null ? undefined : renderOutput(output)],
     ["Content", formatSize(story)],
-    ["Next try", renderTime(until ?? undefined, nowMs)],
-    ["Expires", renderTime(expires ?? undefined, nowMs)],
+    ["Next try", renderDue(until ?? undefined, time)],
+    ["Expires", renderTime(expires ?? undefined, time)],
     ["Route", route === null ? undefined : `${route}, because ${routedBecause}`],
     ["Allowed", allowedBy === null ? undefined : `by ${allowedBy}, whatever the routes say`],
     [
@@ -90,14 +96,14 @@ function renderOutput(output: string): Html {
   return html`<pre>${outputLines(output).map((line) => html`${line}<br>`)}</pre>`;
 }
 
-function renderRound({ round, begun, ended }: RoundView, nowMs: number): Html {
+function renderRound({ round, begun, ended }: RoundView, time: PageTime): Html {
   const began =
     begun === undefined
       ? html`It was discovered.`
-      : html`${renderTime(begun.at, nowMs)}: begun by ${begun.by} (${begun.why}).`;
+      : html`${renderTime(begun.at, time)}: begun by ${begun.by} (${begun.why}).`;
   if (ended === undefined) return html`<li value="${round}">${began} It is open.</li>`;
   const { outcome, at, reason, message, folder, inbox, released, handoff } = ended;
-  return html`<li value="${round}">${began} ${renderTime(at, nowMs)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${shownFolder({ folder, inbox })}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.${handoff.failed?.map(renderFailedStep)}`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, nowMs)}.`}</li>`;
+  return html`<li value="${round}">${began} ${renderTime(at, time)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${shownFolder({ folder, inbox })}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.${handoff.failed?.map(renderFailedStep)}`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, time)}.`}</li>`;
 }
 
 function renderFailedStep({ step, message, output }: NonNullable<HandoffView["failed"]>[number]): Html {

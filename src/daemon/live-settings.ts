@@ -66,6 +66,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
     inbox,
     work,
     state,
+    timezone,
     queue,
     mailboxes,
     limits,
@@ -79,6 +80,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
     inbox,
     work,
     state,
+    timezone,
     queue,
     check: mailboxes.map(({ check }) => check),
     mailboxes: mailboxes.map(

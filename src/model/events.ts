@@ -180,6 +180,7 @@ type ProcessEvent =
   | {
       readonly type: "settings-reloaded";
       readonly mailboxes: readonly ShownMailbox[];
+      readonly timezone?: string | undefined;
       /** Top-level keys whose values have changed. */
       readonly changed?: readonly string[];
       readonly needsRestart: readonly string[];

@@ -46,6 +46,8 @@ export interface DaemonFacts {
   readonly inbox: string;
   /** The value of `--config` that commands need to reach this daemon, if they need it. */
   readonly config?: string | undefined;
+  /** For times that people see. Missing: the machine's. */
+  readonly timezone?: string | undefined;
 }
 
 /** One cause, however many mailboxes it affects. */

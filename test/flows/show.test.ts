@@ -1,4 +1,4 @@
-/** What `inlet show`, the page of a transfer and the API say about its files and failed programs, on the work folder of a real run. */
+/** What `inlet show`, the page of a transfer and the API say about files, failed programs and times, on the work folder of a real run. */
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { changesOfLine } from "../../src/notify/notices.ts";
 import { callCommand } from "../support/command.ts";
 import { openTestConsole } from "../support/console.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
-import { runProgram } from "../support/program.ts";
+import { runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -135,7 +135,38 @@ describe("the last output", () => {
   });
 });
 
+describe("times", () => {
+  test("are in the configured zone for people, and in UTC for programs", async () => {
+    const installation = await receive({ timezone: "Asia/Kolkata" });
+    const { config } = installation;
+    const { at } = await showJson(installation);
+    const shown = inKolkata(at.delivered ?? "");
+    const text = (await runOnTerminal(["show", "t1", "--config", config])).stdout;
+    expect(text).toMatch(/Times \(Asia\/Kolkata\):/);
+    expect(text).toContain(`State        delivered, since ${shown}`);
+    expect(await showText(installation)).toContain(`State        delivered, since ${at.delivered}`);
+    for (const command of ["list", "history"]) {
+      const { stdout } = await runOnTerminal([command, "--config", config]);
+      expect(stdout).toMatch(/WHEN \(Asia\/Kolkata\) +STATE/);
+      expect(stdout).toContain(`${shown}  delivered`);
+    }
+    const { page } = await readConsole(installation, "Asia/Kolkata");
+    expect(page).toContain(
+      `<dt>delivered</dt><dd><time datetime="${at.delivered}" title="${shown}">${shown} (`,
+    );
+    expect(page.match(/Asia\/Kolkata/g)).toHaveLength(1);
+    expect(page).not.toContain("UTC");
+  });
+});
+
+/** As another formatter writes it. */
+function inKolkata(iso: string): string {
+  const format = { timeZone: "Asia/Kolkata", dateStyle: "short", timeStyle: "medium" } as const;
+  return new Intl.DateTimeFormat("sv-SE", format).format(Date.parse(iso));
+}
+
 interface Shown {
+  readonly at: { readonly delivered?: string };
   readonly state: string;
   readonly folder: string | null;
   readonly contents: readonly Keys[] | null;
@@ -177,10 +208,14 @@ async function showJson({ config }: Installation): Promise<Shown> {
   return JSON.parse((await callCommand(["show", "t1", "--json", "--config", config])).stdout);
 }
 
-async function readConsole({ inbox }: Installation): Promise<{ page: string; api: unknown }> {
-  const { url } = await openTestConsole(0, {
+async function readConsole(
+  { inbox }: Installation,
+  timezone?: string,
+): Promise<{ page: string; api: unknown }> {
+  const { url, board } = await openTestConsole(0, {
     story: (key) => readStory({ work: join(inbox, ".inlet"), inbox }, key, []),
   });
+  board.listener({ type: "settings-reloaded", mailboxes: [], timezone, needsRestart: [] });
   const key = new URLSearchParams({ mailbox: MAILBOX, trackingId: "t1" });
   return {
     page: await (await fetch(`${url}transfer?${key}`)).text(),
