@@ -60,6 +60,8 @@ export interface HttpSettings {
   readonly tokens: ReadonlyMap<string, SecretSource>;
   /** In lower case. */
   readonly hosts: readonly string[];
+  /** The address under which people open the console, without a slash at its end. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** A queue that several processes share. */
