@@ -58,16 +58,15 @@ export function formatCount(count: number, one: string, many: string): string {
 }
 
 /** "3 files, 1.2 MiB", as far as it is known. */
-export function formatSize(of: {
-  readonly files?: number | null | undefined;
-  readonly bytes?: number | null | undefined;
-}): string {
-  const { files, bytes } = of;
-  return [
-    ...(typeof files === "number" ? [formatCount(files, "file", "files")] : []),
-    ...(typeof bytes === "number" ? [formatBytes(bytes)] : []),
-  ].join(", ");
+export function formatSize({ files, bytes }: { files?: Known; bytes?: Known }): string {
+  const [count, size] = [
+    files != null && formatCount(files, "file", "files"),
+    bytes != null && formatBytes(bytes),
+  ];
+  return [count, size].filter(Boolean).join(", ");
 }
+
+type Known = number | null | undefined;
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1_000,

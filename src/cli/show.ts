@@ -12,6 +12,7 @@ import { timeOf } from "../daemon/transfers.ts";
 import { isDelivered, STATES, shownFolder } from "../model/record.ts";
 import {
   type ActEntry,
+  describeChecksum,
   describeVerdict,
   type FileView,
   type HandoffView,
@@ -125,9 +126,8 @@ function formatOutput(output: string, indent: string): string[] {
 function formatFiles({ moreContents }: Story, files: readonly FileView[]): string[] {
   const lines = files.map((file) => {
     const sent = file.originalName === file.name ? "" : ` (sent as ${file.originalName})`;
-    const sum =
-      file.checksum === null ? `SHA-256 ${file.sha256}` : `${file.algorithm ?? ""} ${file.checksum}`;
-    return `  ${printable(`${file.name}${sent}, ${formatBytes(file.size)}, ${describeVerdict(file)}, ${sum}`)}`;
+    const facts = [formatBytes(file.size), describeVerdict(file), describeChecksum(file)];
+    return `  ${printable([`${file.name}${sent}`, ...facts].join(", "))}`;
   });
   return moreContents === 0 ? lines : [...lines, `  … and ${moreContents} more`];
 }

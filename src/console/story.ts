@@ -2,6 +2,7 @@
 import { formatBytes, formatSize, outputLines } from "../base/phrases.ts";
 import { STATES, shownFolder } from "../model/record.ts";
 import {
+  describeChecksum,
   describeVerdict,
   type FileView,
   type HandoffView,
@@ -78,18 +79,10 @@ function renderFiles({ contents, moreContents }: Story): Html | undefined {
 
 const FILE_COLUMNS: readonly PageColumn<FileView>[] = [
   { title: "Name", isName: true, value: ({ name }) => name },
-  {
-    title: "Sent as",
-    value: ({ name, originalName }) => (originalName === name ? undefined : originalName),
-  },
+  { title: "Name as sent", value: ({ originalName }) => originalName },
   { title: "Size", kind: "number", value: ({ size }) => formatBytes(size) },
   { title: "Verdict", value: describeVerdict },
-  {
-    title: "Sender's checksum",
-    kind: "id",
-    value: ({ checksum, algorithm }) => (checksum === null ? undefined : `${algorithm ?? ""} ${checksum}`),
-  },
-  { title: "SHA-256", kind: "id", value: ({ sha256 }) => sha256 },
+  { title: "Checksum", kind: "id", value: describeChecksum },
 ];
 
 function renderOutput(output: string): Html {

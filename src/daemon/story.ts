@@ -61,9 +61,9 @@ function formatStory(
     rounds,
     staged,
     kept: kept ?? null,
+    acts,
     output: record.output ?? null,
     ...files,
-    acts,
     actions,
     commands: commandsFor({ trackingId: record.trackingId, actions }, options),
   };

@@ -15,14 +15,14 @@ export function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): H
   const result = v.safeParse(Shape, parseJson(text));
   const { pickedUpAt, folder, ...steps } = result.success ? result.output : {};
   const facts = { pickedUpAt, folder };
-  if (kind === "kept") return { ...facts, progress: "kept" };
+  if (kind === "kept") return { progress: "kept", ...facts };
   const open = STEPS.filter((step) => (steps[step]?.state ?? "done") !== "done");
   const failed = open.flatMap((step) => {
     const { error: message, output, nextAt } = steps[step] ?? {};
     return message === undefined ? [] : [{ step, message, output, nextAt }];
   });
   const progress = open.length > 0 ? "open" : "waiting";
-  return failed.length === 0 ? { ...facts, progress } : { ...facts, progress, failed };
+  return failed.length === 0 ? { progress, ...facts } : { progress, ...facts, failed };
 }
 
 /** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */

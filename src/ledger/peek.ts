@@ -14,7 +14,7 @@ import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
-import { findContents, type ListedFiles, listFiles, type Places } from "./contents.ts";
+import { type ListedFiles, listFiles } from "./contents.ts";
 import { type EndRecord, parseRecord } from "./format.ts";
 import { parseEntry, parseHandoff } from "./handoff-view.ts";
 import {
@@ -92,7 +92,7 @@ export class LedgerPeek {
   readonly attempts: Pick<AttemptSlots, "spent">;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
-  readonly #places: Places;
+  readonly #inbox: string;
   readonly #rounds: Rounds;
   readonly #starts: Starts;
 
@@ -102,7 +102,7 @@ export class LedgerPeek {
     const disk = { ...system, syncFolder: async () => {} };
     this.#disk = disk;
     this.#rounds = new Rounds({ disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
-    this.#places = { paths: this.#paths, rounds: this.#rounds, inbox };
+    this.#inbox = inbox;
     this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
     this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
   }
@@ -192,7 +192,11 @@ export class LedgerPeek {
         record,
         rounds,
         staged: staged.map((id) => this.#paths.staged(id)),
-        files: listFiles(await findContents(this.#places, record, staged)),
+        files: await listFiles(
+          { paths: this.#paths, rounds: this.#rounds, root: this.#inbox },
+          record,
+          staged,
+        ),
         kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
         passwords: service && (await this.#spentOn(key, service)),
       };

@@ -37,7 +37,7 @@ const FILE = {
   from: v.optional(v.string()),
 };
 
-const FileShape = v.object(FILE);
+export const FileShape = v.object(FILE);
 
 const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
 
@@ -160,9 +160,7 @@ function withName<File extends { readonly name: string }>(file: File, names: Del
   return { ...file, deliveredAs: names.get(file.name) };
 }
 
-/**
- * `pathOf`: the path of a file from the folder of the sums. Safe names need none of the escapes that `sha256sum` knows.
- */
+/** `pathOf`: from the folder of the sums. Safe names need none of the escapes that `sha256sum` knows. */
 export function formatSums(contents: Contents, pathOf = (name: string) => name): string {
   return filesIn(contents)
     .map(({ name, sha256 }) => `${sha256}  ${pathOf(name)}\n`)
@@ -177,15 +175,9 @@ export class DamagedFolder extends Error {
 /** A later attempt may succeed. */
 export class RefusedRead extends DamagedFolder {}
 
-/**
- * Throws `DamagedFolder` if the manifest is missing, is too large, is not one of ours, or names a file outside the folder.
- */
-export async function readManifest(
-  folder: string,
-  file: string = MANIFEST,
-  maxBytes = MAX_BYTES,
-): Promise<Manifest> {
-  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file, maxBytes), file));
+/** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
+export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
+  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file), file));
   if (!result.success) {
     const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
     throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);
@@ -232,12 +224,12 @@ export async function readDeliveryId(
   }
 }
 
-async function readText(folder: string, name: string, maxBytes = MAX_BYTES): Promise<string> {
+async function readText(folder: string, name: string): Promise<string> {
   try {
     return await withFile(join(folder, name), READ_PLAIN_FILE, async (file) => {
       const facts = await file.stat();
       if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-      if (facts.size > maxBytes) throw new DamagedFolder(`${name} is larger than any of ours`);
+      if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
       return file.readText();
     });
   } catch (error) {

@@ -5,6 +5,7 @@
  */
 import * as v from "valibot";
 import { STEPS } from "./handoff.ts";
+import { FileShape } from "./manifest.ts";
 import { ACTS, ActorShape, TRANSFER_ACTS, type TransferAct } from "./order.ts";
 import { ReleaseShape, STATES, type State, type TransferKey, VERIFIED } from "./record.ts";
 
@@ -233,27 +234,17 @@ const RoundShape = v.object({
 export type HandoffView = Readonly<v.InferOutput<typeof HandoffShape>>;
 export type RoundView = Readonly<v.InferOutput<typeof RoundShape>>;
 
-/** A file of a transfer. */
-const FileShape = v.object({
-  /** In the delivered folder, or in quarantine. */
-  name: v.string(),
-  /** As sent. Untrusted text. */
-  originalName: v.string(),
-  size: v.number(),
-  sha256: v.string(),
-  /** The sender's checksum. */
-  checksum: TextOrNull,
-  algorithm: TextOrNull,
-  /** Whether it matches every checksum of its sender. Null: there is none. */
-  verified: v.nullable(v.boolean()),
-});
-
-export type FileView = Readonly<v.InferOutput<typeof FileShape>>;
+export type FileView = NonNullable<Story["contents"]>[number];
 
 /** What `verified` of a file means, for people. */
-export function describeVerdict({ verified }: FileView): string {
-  if (verified === null) return "no checksum";
-  return verified ? "verified" : "does not match its checksum";
+export function describeVerdict({ verified, checksum }: FileView): string {
+  if (verified) return "verified";
+  return checksum === undefined ? "no checksum" : "does not match its checksum";
+}
+
+/** The sender's checksum, or without one the file's SHA-256. */
+export function describeChecksum({ checksum, algorithm = "", sha256 }: FileView): string {
+  return checksum === undefined ? `SHA-256 ${sha256}` : `${algorithm} ${checksum}`;
 }
 
 export const StoryShape = v.object({
