@@ -17,6 +17,8 @@ export interface FaultDetails {
   readonly retryAfterMs?: number;
   /** Missing if no request was made. */
   readonly answeredBy?: AnsweredBy;
+  /** The end of what a failed program wrote. */
+  readonly output?: string;
   readonly cause?: unknown;
 }
 
@@ -27,6 +29,8 @@ export class Fault extends Error {
   readonly advice: string;
   readonly retryAfterMs: number | undefined;
   readonly answeredBy: AnsweredBy | undefined;
+  /** Several lines of untrusted text, bounded, without control characters. Missing if there is none. */
+  readonly output: string | undefined;
 
   constructor(code: FaultCode, details: FaultDetails = {}) {
     const meaning = FAULT_CODES[code];
@@ -39,6 +43,7 @@ export class Fault extends Error {
     this.advice = details.advice ?? meaning.advice;
     this.retryAfterMs = details.retryAfterMs;
     this.answeredBy = details.answeredBy;
+    this.output = details.output === "" ? undefined : details.output;
   }
 }
 

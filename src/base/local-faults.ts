@@ -195,7 +195,7 @@ export const HANDOFF_FAULTS = {
     ],
     COMMAND_FAILED: [
       "The hand-off command failed",
-      "The folder stays delivered. The output of the command is in the log. inlet retry runs the command again at once, even after the last attempt.",
+      "The folder stays delivered. inlet show prints the last output of the command. inlet retry runs the command again at once, even after the last attempt.",
     ],
     WEBHOOK_FAILED: [
       "The webhook did not accept the call",

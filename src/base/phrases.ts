@@ -1,5 +1,7 @@
 /** Text for people: sizes, times and counts as they read and write them, and untrusted text made harmless. */
 
+import { localTimeAt } from "./timetable.ts";
+
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DAY_SECONDS = 86_400;
 
@@ -24,9 +26,47 @@ export function formatWhen(iso: string, nowMs: number): string {
   return seconds < 0 ? `${formatSeconds(-seconds)} ago` : `in ${formatSeconds(seconds)}`;
 }
 
+/** As `formatWhen` for something that is planned: `now` once it is due. */
+export function formatDue(iso: string, nowMs: number): string {
+  return Date.parse(iso) <= nowMs ? "now" : formatWhen(iso, nowMs);
+}
+
+const MAX_DATE_MS = 8.64e15;
+
+/** `2026-03-01 14:30:07` in a time zone; without one, in the machine's own. */
+export function formatMoment(iso: string, zone: string | undefined): string {
+  const ms = Date.parse(iso);
+  if (Number.isNaN(ms)) return iso;
+  const localMs = zone === undefined ? ms - new Date(ms).getTimezoneOffset() * 60_000 : localTimeAt(zone, ms);
+  return new Date(Math.min(localMs, MAX_DATE_MS)).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** The name of the zone in which `formatMoment` writes. */
+export function zoneName(zone: string | undefined): string {
+  return zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone ?? "local time";
+}
+
+/** A sentence of ours, with the UTC times in it as `formatMoment` writes them. */
+export function localizeTimes(text: string, zone: string | undefined): string {
+  return text.replace(UTC_TIME, (iso) => formatMoment(iso, zone));
+}
+
+const UTC_TIME = /(?<=^|\s)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?=$|[\s,.])/g;
+
 export function formatCount(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
+
+/** "3 files, 1.2 MiB", as far as it is known. */
+export function formatSize({ files, bytes }: { files?: Known; bytes?: Known }): string {
+  const [count, size] = [
+    files != null && formatCount(files, "file", "files"),
+    bytes != null && formatBytes(bytes),
+  ];
+  return [count, size].filter(Boolean).join(", ");
+}
+
+type Known = number | null | undefined;
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1_000,
@@ -59,6 +99,11 @@ function dayOf(year: number, month: number, day: number, daysAfter: number): num
   const at = new Date(year, month - 1, day);
   const isReal = at.getMonth() === month - 1 && at.getDate() === day;
   return isReal ? new Date(year, month - 1, day + daysAfter).getTime() : Number.NaN;
+}
+
+/** The lines of a program's output, with tabs as spaces. */
+export function outputLines(output: string): string[] {
+  return output.replaceAll("\t", "  ").split("\n");
 }
 
 /**

@@ -23,7 +23,7 @@ export interface ProgramEnd {
   readonly exitCode: number | undefined;
   /** Why it failed, such as "it ended with exit code 2". Missing on success. */
   readonly why: string | undefined;
-  /** The end of its output. */
+  /** The last lines of its output. */
   readonly output: string;
   /** The first line that it wrote to each stream; empty for none. */
   readonly firstLine: Readonly<Record<"stdout" | "stderr", string>>;
@@ -122,8 +122,10 @@ export function describeStartFailure(error: NodeJS.ErrnoException): string {
 class Output {
   #start = Buffer.alloc(0);
   #end = Buffer.alloc(0);
+  #bytes = 0;
 
   add(chunk: Buffer): void {
+    this.#bytes += chunk.byteLength;
     const missing = OUTPUT_BYTES - this.#start.byteLength;
     if (missing > 0) this.#start = Buffer.concat([this.#start, chunk.subarray(0, missing)]);
     this.#end = Buffer.concat([this.#end, chunk.subarray(-OUTPUT_BYTES)]).subarray(-OUTPUT_BYTES);
@@ -135,7 +137,9 @@ class Output {
   }
 
   end(): string {
-    return printable(this.#end);
+    // Part of a line may be part of a secret, which would not be recognised.
+    const isCut = this.#bytes > OUTPUT_BYTES;
+    return printable(isCut ? this.#end.subarray(this.#end.indexOf("\n") + 1) : this.#end);
   }
 }
 

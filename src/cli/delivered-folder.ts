@@ -44,8 +44,8 @@ export interface FoundDelivery {
   /** The folder with its files. */
   readonly folder: string;
   readonly manifest: FileAt;
-  /** `undefined`: it has none. */
-  readonly sums: FileAt | undefined;
+  /** `undefined`: it has none. `within`: how the paths in it begin. */
+  readonly sums: (FileAt & { readonly within?: string }) | undefined;
   /** Other deliveries, and files of consumers, may be in the folder too. */
   readonly isShared?: boolean;
 }
@@ -156,7 +156,8 @@ interface Expected {
 /** Throws `DamagedFolder`. */
 async function readExpected(delivery: FoundDelivery): Promise<Expected[]> {
   const manifest = await readManifest(delivery.manifest.folder, delivery.manifest.file);
-  const sums = delivery.sums && (await readSums(delivery.sums.folder, delivery.sums.file));
+  const sums =
+    delivery.sums && (await readSums(delivery.sums.folder, delivery.sums.file, delivery.sums.within));
   const senderChecksums = new Map(manifest.files.map((file) => [file.name, checksumsOf(file)]));
   const names = namesIn(manifest);
   const expected: Expected[] = filesIn(manifest).map(({ name, size, sha256 }) => {
@@ -226,7 +227,7 @@ async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerat
   const name = file.endsWith(`.${MANIFEST}`) ? file.slice(0, -MANIFEST.length - 1) : undefined;
   const facts = name === undefined ? undefined : await lookAtLink(join(folder, name));
   if (name !== undefined && facts?.isDirectory()) {
-    yield { folder: join(folder, name), manifest, sums: { folder, file: `${name}.${SUMS}` } };
+    yield { folder: join(folder, name), manifest, sums: sumsBeside(folder, name) };
     return;
   }
   // Any file may have such a name.
@@ -240,7 +241,12 @@ export async function* findItsManifest(folder: string): AsyncGenerator<FoundDeli
   const [parent, name] = [dirname(folder), basename(folder)];
   const manifest = { folder: parent, file: `${name}.${MANIFEST}` };
   const facts = await lookAtLink(join(parent, manifest.file));
-  if (facts?.isFile()) yield { folder, manifest, sums: { folder: parent, file: `${name}.${SUMS}` } };
+  if (facts?.isFile()) yield { folder, manifest, sums: sumsBeside(parent, name) };
+}
+
+/** The sums beside the delivered folder `name`. */
+function sumsBeside(folder: string, name: string): FoundDelivery["sums"] {
+  return { folder, file: `${name}.${SUMS}`, within: `${name}/` };
 }
 
 /** Beside a folder, `NAME.transfer.json`. Beside single files, as the configuration names it, perhaps with a number. */

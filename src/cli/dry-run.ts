@@ -16,7 +16,7 @@ import type { ServicePort } from "../service/port.ts";
 import { openClient, openTokensFolder } from "./client.ts";
 import type { Context } from "./context.ts";
 import { type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { formatTime, printRows, say } from "./printing.ts";
+import { printRows, say, timeColumn } from "./printing.ts";
 
 interface DryRunOptions {
   readonly config?: string;
@@ -48,20 +48,20 @@ export async function dryRun(context: Context, options: DryRunOptions): Promise<
       say(context, `${mailbox.name}: ${describeFault(fault)}`);
     }
   }
-  printRows(context, options, columnsFor(context), planned);
+  printRows(context, options, columnsFor(context, settings.timezone), planned);
   if (!options.json) say(context, summaryOf(planned, settled));
   if (failed.some((fault) => outcomeOfFault(fault) === "unreachable")) return "unreachable";
   const needsPerson = planned.some(({ plan }) => plan === "password" || plan === "hold");
   return needsPerson || failed.length > 0 ? "attention" : "fine";
 }
 
-function columnsFor(context: Context) {
+function columnsFor(context: Context, zone: string | undefined) {
   return [
     { title: "PLAN", value: ({ plan }: PlannedTransfer) => plan },
     { title: "MAILBOX", value: ({ mailbox }: PlannedTransfer) => mailbox },
     { title: "SENDER", value: ({ sender }: PlannedTransfer) => sender },
     { title: "TRACKING ID", value: ({ trackingId }: PlannedTransfer) => trackingId },
-    { title: "EXPIRES", value: ({ expires }: PlannedTransfer) => formatTime(context, expires ?? "") },
+    timeColumn(context, "EXPIRES", zone, ({ expires }: PlannedTransfer) => expires ?? ""),
     { title: "PASSWORD", value: ({ password }: PlannedTransfer) => password ?? "" },
     { title: "FOLDER", value: ({ folder }: PlannedTransfer) => folder ?? "" },
     { title: "BECAUSE", value: ({ because }: PlannedTransfer) => because ?? "" },

@@ -76,8 +76,9 @@ function logHandoffs(log: EventLines) {
       failing.delete(step);
       log.info({ ...deliveryFacts(delivered), step }, "handed over");
     },
-    "handoff-failed": ({ delivered, step, fault, attempts, willRetry, output }) => {
-      const shown = output === "" ? {} : { output };
+    "handoff-failed": ({ delivered, step, fault, attempts, willRetry }) => {
+      const { output } = fault;
+      const shown = output === undefined ? {} : { output };
       const facts = { ...deliveryFacts(delivered), step, fault, attempts, ...shown };
       if (!willRetry) log.error(facts, "the hand-off failed, and was given up: inlet retry tries it again");
       else log[failing.has(step) ? "debug" : "warn"](facts, "the hand-off failed, and is retried");

@@ -15,7 +15,7 @@ import {
   parseUntil,
   wholeNumber,
 } from "./options.ts";
-import { type Column, formatTime, printRows, say } from "./printing.ts";
+import { type Column, printRows, say, timeColumn } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends FilterOptions {
@@ -62,16 +62,16 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   if (actions && (options.state !== undefined || options.changes)) {
     throw invalid("--actions goes with neither --state nor --changes");
   }
-  const journal = await openJournal(context, options.config);
+  const { operate: journal, timezone } = await openJournal(context, options.config);
   const damaged: string[] = [];
   const onDamaged: OnDamagedLines = (file, lines) =>
     damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`);
   // One more than asked for shows whether there are more.
   const query = { ...filterOf(options), untilMs: options.until, limit: options.limit + 1 };
   if (actions) {
-    print(context, options, actColumns(context), await journal.history("acts", query, onDamaged));
+    print(context, options, actColumns(context, timezone), await journal.history("acts", query, onDamaged));
   } else {
-    const columns = transferColumns(context, ({ at }: HistoryEntry) => at);
+    const columns = transferColumns(context, timezone, ({ at }: HistoryEntry) => at);
     const kind = options.changes ? "changes" : "transfers";
     print(context, options, columns, await journal.history(kind, query, onDamaged));
   }
@@ -91,9 +91,9 @@ function print<Entry>(
   if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
 }
 
-function actColumns(context: Context): Column<ActEntry>[] {
+function actColumns(context: Context, zone: string | undefined): Column<ActEntry>[] {
   return [
-    { title: "WHEN", value: ({ given, at }) => formatTime(context, given ?? at) },
+    timeColumn(context, "WHEN", zone, ({ given, at }) => given ?? at),
     { title: "ACTION", value: ({ act }) => act },
     { title: "WHO", value: ({ who }) => who },
     { title: "FROM", value: ({ from }) => from },

@@ -57,7 +57,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
     const { transfers, total, damaged: skipped } = await access.list({ ...filter, page: 1, size: limit });
     for (const path of skipped) onDamaged(path);
     if (json) for (const transfer of transfers) await printLine(context, transfer);
-    else printRows(context, {}, transferColumns<TransferView>(context, timeOf), transfers);
+    else printRows(context, {}, transferColumns<TransferView>(context, settings.timezone, timeOf), transfers);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
       say(context, `These are the newest ${limit} of ${total} transfers. Show more with --limit.`);

@@ -61,7 +61,8 @@ async function testAll(context: Context, { config: path, to, json }: TestOptions
     throw invalid(`notify has no entry ${to}: it has ${notify.length}`);
   const { host, inbox, program, config } = describeDaemon(settings);
   const hasSeveralMailboxes = mailboxes.length > 1;
-  const origin = { host, inbox, version: program, config, hasSeveralMailboxes, console: undefined };
+  const place = { console: settings.http?.publicUrl, zone: settings.timezone };
+  const origin = { host, inbox, version: program, config, hasSeveralMailboxes, ...place };
   const chosen = [...notify.entries()].filter(([at]) => to === undefined || at === to - 1);
   const results: TestResult[] = [];
   for (const [at, entry] of chosen) {

@@ -20,13 +20,19 @@ export async function openAccess(context: Context, settings: Settings): Promise<
 }
 
 /** For what only reads the journal. The configuration may be invalid elsewhere. */
-export async function openJournal(context: Context, path: string | undefined): Promise<Operate> {
+export async function openJournal(
+  context: Context,
+  path: string | undefined,
+): Promise<{ readonly operate: Operate; readonly timezone: string | undefined }> {
   const { env } = context;
-  const folders = { ...(await loadFolders({ env, path })), mailboxes: [], queue: "embedded" } as const;
+  const { timezone, ...folders } = await loadFolders({ env, path });
   const { journal } = new LedgerPaths(folders.work);
-  if (await mayRead(journal)) return openFolders(context, folders);
-  const socket = await openSocket(context, { http: await loadHttp({ env, path }), mailboxes: [] });
-  return socket ?? Promise.reject(await permissionFault(journal));
+  const none = { mailboxes: [], queue: "embedded" } as const;
+  if (await mayRead(journal))
+    return { operate: await openFolders(context, { ...folders, ...none }), timezone };
+  const operate = await openSocket(context, { http: await loadHttp({ env, path }), mailboxes: [] });
+  if (operate === undefined) throw await permissionFault(journal);
+  return { operate, timezone };
 }
 
 async function openFolders(

@@ -2,7 +2,14 @@
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { Fault } from "../base/faults.ts";
-import { escapeJson, formatBytes, formatSeconds, printable } from "../base/phrases.ts";
+import {
+  escapeJson,
+  formatBytes,
+  formatMoment,
+  formatSeconds,
+  printable,
+  zoneName,
+} from "../base/phrases.ts";
 import type { Context } from "./context.ts";
 
 export { printable };
@@ -90,17 +97,22 @@ export function widthOf(text: string): number {
   return columns;
 }
 
-/** A terminal shows local times, a pipe UTC. */
-export function formatTime({ stdout }: Context, iso: string): string {
-  return stdout.isTTY && iso !== "" ? formatMoment(iso) : iso;
+/** A terminal shows times in the configured zone, a pipe in UTC. */
+export function formatTime({ stdout }: Context, iso: string, zone: string | undefined): string {
+  return stdout.isTTY && iso !== "" ? formatMoment(iso, zone) : iso;
 }
 
-/** `2026-03-01 14:30:07`, local time. */
-export function formatMoment(iso: string): string {
-  const at = new Date(iso);
-  const pad = (number: number) => String(number).padStart(2, "0");
-  const day = [at.getFullYear(), pad(at.getMonth() + 1), pad(at.getDate())].join("-");
-  return `${day} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(pad).join(":")}`;
+/** A column of times. On a terminal, its title names the zone. */
+export function timeColumn<Row>(
+  context: Context,
+  title: string,
+  zone: string | undefined,
+  timeOf: (row: Row) => string,
+): Column<Row> {
+  return {
+    title: context.stdout.isTTY ? `${title} (${zoneName(zone)})` : title,
+    value: (row) => formatTime(context, timeOf(row), zone),
+  };
 }
 
 const REDRAW_MS = 100;

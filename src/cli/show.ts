@@ -3,10 +3,21 @@ import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
+import { formatBytes, formatSize, outputLines, zoneName } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import { commandOf } from "../model/actions.ts";
 import { isDelivered, STATES, shownFolder } from "../model/record.ts";
-import { type ActEntry, type RoundView, type Story, timeOf } from "../model/views.ts";
+import {
+  type ActEntry,
+  describeChecksum,
+  describeVerdict,
+  type FileView,
+  type HandoffView,
+  type RoundView,
+  type Story,
+  timeOf,
+} from "../model/views.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
@@ -50,14 +61,14 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
     commands: known.actions.map((act) => commandOf(act, trackingId, { config, mailbox })),
   };
   if (options.json) printJson(context, story);
-  else context.stdout.write(`${formatText(context, settings.inbox, story)}\n`);
+  else context.stdout.write(`${formatText(context, settings, story)}\n`);
   return "fine";
 }
 
-function formatText(context: Context, inbox: string, story: Story): string {
+function formatText(context: Context, { inbox, timezone }: Settings, story: Story): string {
   const { stdout } = context;
   const { rounds, acts, commands } = story;
-  const time = (at: string) => formatTime(context, at);
+  const time = (at: string) => formatTime(context, at, timezone);
   const title = styleText("bold", printable(story.trackingId), { stream: stdout });
   const times = STATES.flatMap((state) => {
     const at = story.at[state];
@@ -67,7 +78,9 @@ function formatText(context: Context, inbox: string, story: Story): string {
     .map(([state, at]) => [state, time(at)] as const);
   const sections = [
     [title, ...formatFacts(factsOf(inbox, story, time))],
-    ["Times:", ...formatFacts(times)],
+    ...(story.output === null ? [] : [["Last output of the check:", ...formatOutput(story.output, "  ")]]),
+    ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
+    [stdout.isTTY ? `Times (${zoneName(timezone)}):` : "Times:", ...formatFacts(times)],
     ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
     ...(acts.length === 0
       ? []
@@ -88,6 +101,8 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
   return [
     ["Mailbox", story.mailbox],
     ["Sender", story.sender],
+    ["Subject", story.subject],
+    ["Content", formatSize(story) || undefined],
     ["Transfer ID", story.transferId],
     ["State", `${state}, since ${time(timeOf(story)) || "an unknown time"}`],
     ["Reason", story.reason],
@@ -105,6 +120,19 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
     ...story.staged.map((path) => ["Staged in", path] as const),
     ["Acknowledged", story.acknowledged ? "yes, by an operator" : undefined],
   ];
+}
+
+function formatOutput(output: string, indent: string): string[] {
+  return outputLines(output).map((line) => `${indent}| ${printable(line)}`);
+}
+
+function formatFiles({ moreContents }: Story, files: readonly FileView[]): string[] {
+  const lines = files.map((file) => {
+    const sent = file.originalName === file.name ? "" : ` (sent as ${file.originalName})`;
+    const facts = [formatBytes(file.size), describeVerdict(file), describeChecksum(file)];
+    return `  ${printable([`${file.name}${sent}`, ...facts].join(", "))}`;
+  });
+  return moreContents === 0 ? lines : [...lines, `  … and ${moreContents} more`];
 }
 
 /** Unknown facts have no line. */
@@ -132,8 +160,16 @@ function formatRound({ round, begun, ended }: RoundView, time: (at: string) => s
   if (verified !== undefined) lines.push(`   verified: ${verified}`);
   if (released !== undefined) lines.push(`   released by ${released.by}`);
   if (!isPlaced) lines.push("   its content has not been moved yet");
-  if (handoff?.progress === "open") lines.push("   a command or webhook is pending or has failed");
+  if (handoff?.progress === "open") lines.push(...formatFailed(handoff, time));
   if (handoff?.progress === "waiting") lines.push("   not picked up yet");
   if (handoff?.pickedUpAt !== undefined) lines.push(`   picked up, ${time(handoff.pickedUpAt)}`);
   return lines;
+}
+
+function formatFailed({ failed = [] }: HandoffView, time: (at: string) => string): string[] {
+  if (failed.length === 0) return ["   a command or webhook is pending"];
+  return failed.flatMap(({ step, message, output, nextAt }) => {
+    const next = nextAt === undefined ? "given up" : `next try ${time(nextAt)}`;
+    return [`   ${step}, ${next}: ${message}`, ...(output === undefined ? [] : formatOutput(output, "   "))];
+  });
 }

@@ -1,6 +1,13 @@
 /** Formats the status for a terminal or a pipe. */
 import { styleText } from "node:util";
-import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatDue,
+  formatSeconds,
+  formatWhen,
+  localizeTimes,
+} from "../base/phrases.ts";
 import { shownFolder } from "../model/record.ts";
 import {
   describeState,
@@ -57,14 +64,14 @@ function sectionsOf(status: Status, stream: Stream): Section[] {
       "Problems",
       status.troubles,
       status.troubles.length,
-      ({ what, message, advice, since, mailboxes }) => [
-        `${red(stream, "✗")} ${printable(what)}${affected(mailboxes)}, since ${formatWhen(since, nowMs)}: ${printable(message.split("\n")[0] ?? "")}`,
-        ...message
-          .split("\n")
-          .slice(1)
-          .map((line) => `  ${printable(line)}`),
-        `  ${printable(advice)}`,
-      ],
+      ({ what, message, advice, since, mailboxes }) => {
+        const [first = "", ...others] = localizeTimes(message, status.daemon.timezone).split("\n");
+        const head = `${red(stream, "✗")} ${printable(what)}${affected(mailboxes)}`;
+        return [
+          `${head}, since ${formatWhen(since, nowMs)}: ${printable(first)}`,
+          ...[...others, advice].map((line) => `  ${printable(line)}`),
+        ];
+      },
     ),
     section("Needs attention", status.attention, totals.attention, (transfer) =>
       formatAttention(transfer, whose(transfer), nowMs, stream),
@@ -204,7 +211,7 @@ function formatDownloading({ trackingId, progress }: TransferStatus): string {
 
 function formatQueued(transfer: TransferStatus, whose: string, nowMs: number): string[] {
   const { trackingId, sender, until, message } = transfer;
-  const again = until === undefined ? "" : `, next try ${formatWhen(until, nowMs)}`;
+  const again = until === undefined ? "" : `, next try ${formatDue(until, nowMs)}`;
   return [
     `${printable(trackingId)} from ${printable(sender)}${whose}: ${printable(describeState(transfer))}${again}`,
     ...(message === undefined ? [] : [`  ${printable(message)}`]),
@@ -215,13 +222,13 @@ function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): s
   const { name, paused, trouble, lastSuccess, nextPoll, listed, quietUntil } = mailbox;
   const shown = printable(name);
   if (paused) return `– ${shown}: paused`;
-  const next = nextPoll === undefined ? "" : `, next ${formatWhen(nextPoll, nowMs)}`;
+  const next = nextPoll === undefined ? "" : `, next ${formatDue(nextPoll, nowMs)}`;
   if (trouble !== undefined) {
     return `${red(stream, "✗")} ${shown}: failing since ${formatWhen(trouble.since, nowMs)}${next}`;
   }
   if (lastSuccess === undefined) return `… ${shown}: not polled yet`;
   const what = formatCount(listed ?? 0, "active transfer", "active transfers");
-  const quiet = quietUntil === undefined ? "" : `, quiet hours end ${formatWhen(quietUntil, nowMs)}`;
+  const quiet = quietUntil === undefined ? "" : `, quiet hours end ${formatDue(quietUntil, nowMs)}`;
   return `${styleText("green", "✓", { stream })} ${shown}: polled ${formatWhen(lastSuccess, nowMs)}${next}, ${what}${quiet}`;
 }
 

@@ -1,7 +1,7 @@
 /** Columns of the tables of transfers. */
 import { shownFolder } from "../model/record.ts";
 import type { Context } from "./context.ts";
-import { type Column, formatTime } from "./printing.ts";
+import { type Column, timeColumn } from "./printing.ts";
 
 interface TransferRow {
   readonly state: string;
@@ -13,13 +13,14 @@ interface TransferRow {
   readonly inbox?: string | null | undefined;
 }
 
-/** Columns of a table of transfers. `timeOf`: the time in the first column. */
+/** Columns of a table of transfers. `timeOf`: the time in the first column, shown in `zone`. */
 export function transferColumns<Row extends TransferRow>(
   context: Context,
+  zone: string | undefined,
   timeOf: (row: Row) => string,
 ): Column<Row>[] {
   return [
-    { title: "WHEN", value: (row) => formatTime(context, timeOf(row)) },
+    timeColumn(context, "WHEN", zone, timeOf),
     { title: "STATE", value: ({ state }) => state },
     { title: "MAILBOX", value: ({ mailbox }) => mailbox },
     { title: "SENDER", value: ({ sender }) => sender },

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
+import { formatMoment, zoneName } from "../base/phrases.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
@@ -88,12 +89,13 @@ async function verifyAddress(
       asOwnerOf(settings.state, () => tokens.redeem(code, context.stop)),
     );
     const until = tokens.facts?.validUntilMs;
+    const { timezone } = settings;
     const validUntil = until === undefined ? undefined : new Date(until).toISOString();
     if (options.json) printJson(context, { mailbox: name, email, verified: true, validUntil });
     else
       say(
         context,
-        `${email} is verified${validUntil === undefined ? "" : ` until ${validUntil}`}. The daemon uses the token from its next poll on.`,
+        `${email} is verified${validUntil === undefined ? "" : ` until ${formatMoment(validUntil, timezone)} (${zoneName(timezone)})`}. The daemon uses the token from its next poll on.`,
       );
     return "fine";
   } finally {

@@ -3,6 +3,7 @@ import type { Secret, SecretSource } from "../base/secret.ts";
 import { readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, HOST_PATTERN, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import { LOOPBACK } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
 
 export const HTTP = group(
@@ -13,7 +14,13 @@ export const HTTP = group(
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
       description:
-        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, names and states, but no file and no secret; only actions need a token.",
+        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret; only actions need a token.",
+    },
+    publicUrl: {
+      ...TEXT,
+      title: "an address such as https://inlet.example.com, without a slash at its end",
+      description:
+        "The address under which people open the console, such as that of a proxy, with http or https. Mails and webhooks of `notify` link to it. Its host name need not be in `hosts`. Default: the address in `listen`, unless that is one of this machine only, or stands for all addresses; then there are no links.",
     },
     actions: {
       ...SWITCH,
@@ -77,8 +84,39 @@ export async function readHttp(
       "needs http.token or http.tokens: without one, everyone who can reach the address could act",
     );
   }
-  const names = hosts.filter((name) => name !== undefined).map((name) => name.toLowerCase());
-  return { listen, actions, tokens, hosts: names };
+  const url = readPublicUrl(raw.publicUrl, draft);
+  const names = [...hosts, url?.hostname].filter((name) => name !== undefined);
+  return {
+    listen,
+    actions,
+    tokens,
+    hosts: names.map((name) => name.toLowerCase()),
+    ...(url === undefined ? {} : { publicUrl: url.href.replace(/\/$/, "") }),
+  };
+}
+
+/** Where people open the console; `undefined` if a link would not lead there. `opened`: the address that it listens on. */
+export function linkableAddress(
+  http: Pick<HttpSettings, "publicUrl"> | undefined,
+  opened: string | undefined,
+): string | undefined {
+  if (http?.publicUrl !== undefined) return http.publicUrl;
+  const { protocol, hostname = "", origin } = URL.parse(opened ?? "") ?? {};
+  const isOwn = LOOPBACK.test(hostname) || WILDCARDS.includes(hostname);
+  return protocol === "http:" && !isOwn ? origin : undefined;
+}
+
+const WILDCARDS = ["0.0.0.0", "[::]"];
+
+/** Does not quote the address, which may hold a password. */
+function readPublicUrl(text: string | undefined, draft: Draft): URL | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  const isWeb = url !== null && ["http:", "https:"].includes(url.protocol) && !/[?#]|\/$/.test(text);
+  if (isWeb && url.username + url.password === "") return url;
+  const wrong = isWeb ? "must not contain a user or password" : `must be ${KEYS.publicUrl.title}`;
+  draft.problems.add(["http", "publicUrl"], wrong);
+  return undefined;
 }
 
 /** By name. */

@@ -1,4 +1,5 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
+import { isTimeZone } from "../base/timetable.ts";
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath } from "./draft.ts";
 import { checkInboxes, type Folders, type OwnInbox, readFolders } from "./folders.ts";
@@ -36,6 +37,7 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     source: draft.file ?? "the environment",
     digest,
     ...folders,
+    timezone: raw.timezone,
     queue: await readQueue(raw, draft),
     mailboxes: await readMailboxes(raw, zone, draft),
     limits: readLimits(raw.limits, zone, draft),
@@ -59,13 +61,14 @@ function ownInboxes({ mailboxes = [] }: RawSettings, draft: Draft): OwnInbox[] {
   });
 }
 
-/** The folders only, for commands that read them. Needs no secret. Throws `CONFIG_INVALID`. */
-export async function loadFolders(options: LoadOptions): Promise<Folders> {
+/** The folders and the time zone only, for commands that read the folders. Needs no secret. Throws `CONFIG_INVALID`. */
+export async function loadFolders(options: LoadOptions): Promise<Folders & Pick<Settings, "timezone">> {
   const { uid = process.getuid?.() } = options;
   const { raw, draft } = await readSource(options, ["inbox"]);
   const folders = readFolders(raw, draft, uid);
   draft.problems.throwIfAny();
-  return folders;
+  const { timezone } = raw;
+  return { ...folders, timezone: timezone !== undefined && isTimeZone(timezone) ? timezone : undefined };
 }
 
 /**

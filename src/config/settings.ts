@@ -28,6 +28,8 @@ export interface Settings {
   readonly state: string;
   /** The configuration names the state folder; otherwise it depends on the environment and the user. */
   readonly isStateNamed?: boolean;
+  /** For times that people see; `undefined`: the machine's. */
+  readonly timezone?: string | undefined;
   readonly queue: "embedded" | RedisQueueSettings;
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;
@@ -58,6 +60,8 @@ export interface HttpSettings {
   readonly tokens: ReadonlyMap<string, SecretSource>;
   /** In lower case. */
   readonly hosts: readonly string[];
+  /** The address under which people open the console, without a slash at its end. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** A queue that several processes share. */

@@ -19,7 +19,7 @@ export const TIMEZONE = {
   title: "the name of a time zone such as Europe/Berlin",
   maxLength: 100,
   description:
-    "The time zone for `limits.bandwidth`, `quiet`, `expect` and dates in `since`, as an IANA name. Default: the system's.",
+    "The time zone for `limits.bandwidth`, `quiet`, `expect` and dates in `since`, and for the times in commands, in the console and in mails, as an IANA name. Default: the system's.",
 } as const satisfies SchemaNode;
 
 export const WINDOW = {

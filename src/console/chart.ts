@@ -1,7 +1,7 @@
 /** Charts of the past as SVG, which works without script and without inline styles. */
-import { formatBytes, formatCount } from "../base/phrases.ts";
+import { formatBytes, formatCount, formatMoment } from "../base/phrases.ts";
 import type { Tally } from "../model/views.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, html, type PageTime } from "./html.ts";
 
 const HOUR_MS = 60 * 60_000;
 
@@ -24,7 +24,7 @@ export function startOf(range: Range, nowMs: number): number {
 }
 
 /** Bars of deliveries, with transfers that did not end well on top of them. */
-export function renderChart(slots: readonly Tally[], range: Range, nowMs: number): Html {
+export function renderChart(slots: readonly Tally[], range: Range, time: PageTime): Html {
   const sum = (of: (slot: Tally) => number) => slots.reduce((total, slot) => total + of(slot), 0);
   const totals = slots.map(({ delivered, quarantined, gone }) => delivered + quarantined + gone);
   const highest = Math.max(0, ...totals);
@@ -49,12 +49,12 @@ export function renderChart(slots: readonly Tally[], range: Range, nowMs: number
   const { title, each } = RANGES[range];
   return html`<figure><figcaption>${words}. ${highest === 0 ? undefined : html`<span>Most in ${each}: ${formatCount(highest, "transfer", "transfers")}.</span>`}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${words}">${bars}</svg>
-<p class="axis"><span>${label(startOf(range, nowMs), range)}</span><span>now</span></p></figure>`;
+<p class="axis"><span>${label(startOf(range, time.nowMs), range, time)}</span><span>now</span></p></figure>`;
 }
 
-function label(ms: number, range: Range): string {
-  const iso = new Date(ms).toISOString();
-  return range === "day" ? `${iso.slice(11, 16)} UTC` : iso.slice(0, 10);
+function label(ms: number, range: Range, { zone }: PageTime): string {
+  const exact = formatMoment(new Date(ms).toISOString(), zone);
+  return range === "day" ? exact.slice(11, 16) : exact.slice(0, 10);
 }
 
 function round(value: number): string {

@@ -3,7 +3,7 @@ import type { TransferFilter } from "../model/queries.ts";
 import { STATES } from "../model/record.ts";
 import type { ActEntry, HistoryEntry, Tally } from "../model/views.ts";
 import { RANGES, type Range, renderChart } from "./chart.ts";
-import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
+import { type Html, html, type PageColumn, type PageTime, renderTable, renderTime } from "./html.ts";
 import { renderEntries } from "./mailboxes.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory } from "./rows.ts";
@@ -19,7 +19,7 @@ export interface HistoryData {
 
 const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
 
-export function renderHistory({ range, query, slots, found, acts }: HistoryData, nowMs: number): Html {
+export function renderHistory({ range, query, slots, found, acts }: HistoryData, time: PageTime): Html {
   const { text: words, state, sender, mailbox } = query;
   const ranges = (Object.keys(RANGES) as Range[]).map((name) => {
     const address = linkTo("history", { range: name, text: words, state, sender, mailbox });
@@ -27,19 +27,19 @@ export function renderHistory({ range, query, slots, found, acts }: HistoryData,
   });
   const text = (name: string, title: string, value: string | undefined) =>
     html`<label>${title} <input type="search" name="${name}" value="${value ?? ""}"></label>`;
-  return html`<section id="chart" data-live><h2>${RANGES[range].title}</h2><ul class="tabs">${ranges}</ul>${slots === undefined ? BUSY : renderChart(slots, range, nowMs)}</section>
+  return html`<section id="chart" data-live><h2>${RANGES[range].title}</h2><ul class="tabs">${ranges}</ul>${slots === undefined ? BUSY : renderChart(slots, range, time)}</section>
 <section><h2>Past transfers</h2><form class="filters" action="history" method="get" role="search"><input type="hidden" name="range" value="${range}">
 ${text("text", "Text", words)}${text("sender", "Sender", sender)}${text("mailbox", "Mailbox", mailbox)}
 <label>State <select name="state"><option value="">any</option>${STATES.map((name) => html`<option value="${name}"${name === state ? html` selected` : undefined}>${name}</option>`)}</select></label> <button>Search</button> <a href="history">Clear</a></form>
-<div id="past" data-live>${found === undefined ? BUSY : renderEntries(found, nowMs)}</div></section>
-<section id="acts" data-live><h2>Who did what</h2>${acts === undefined ? BUSY : renderActs(acts, nowMs)}</section>`;
+<div id="past" data-live>${found === undefined ? BUSY : renderEntries(found, time)}</div></section>
+<section id="acts" data-live><h2>Who did what</h2>${acts === undefined ? BUSY : renderActs(acts, time)}</section>`;
 }
 
 /** Actions of operators, and changes of the configuration. */
-export function renderActs(acts: readonly ActEntry[], nowMs: number): Html {
+export function renderActs(acts: readonly ActEntry[], time: PageTime): Html {
   if (acts.length === 0) return html`<p class="nothing">None.</p>`;
   const columns: PageColumn<ActEntry>[] = [
-    { title: "When", value: ({ at }) => renderTime(at, nowMs) },
+    { title: "When", value: ({ at }) => renderTime(at, time) },
     { title: "Action", isName: true, value: ({ act }) => act },
     { title: "By", value: ({ who }) => who },
     { title: "From", value: ({ from }) => from },

@@ -1,5 +1,5 @@
 /** HTML templates, tables and times for the console. Every value is escaped unless it is `Html`. */
-import { formatWhen } from "../base/phrases.ts";
+import { formatDue, formatMoment, formatWhen } from "../base/phrases.ts";
 
 export class Html {
   readonly #text: string;
@@ -56,10 +56,35 @@ function renderCell<Row>(
     : html`<td role="cell" data-column="${title}"${style}>${content}</td>`;
 }
 
+/** When a page is rendered, and how it shows times. */
+export interface PageTime {
+  readonly nowMs: number;
+  /** `undefined`: the machine's. */
+  readonly zone: string | undefined;
+  /** Times are written out. */
+  readonly isExact?: boolean;
+}
+
 /** `undefined` for a missing time. */
-export function renderTime(iso: string | undefined, nowMs: number): Html | undefined {
+export function renderTime(
+  iso: string | undefined,
+  { nowMs, zone, isExact }: PageTime,
+  words = formatWhen,
+): Html | undefined {
   if (iso === undefined) return undefined;
-  return html`<time datetime="${iso}" title="${iso}">${formatWhen(iso, nowMs)}</time>`;
+  const [exact, about] = [formatMoment(iso, zone), words(iso, nowMs)];
+  return html`<time datetime="${iso}" title="${exact}">${isExact ? `${exact} (${about})` : about}</time>`;
+}
+
+/** The time of something that is planned. */
+export function renderDue(iso: string | undefined, time: PageTime): Html | undefined {
+  return renderTime(iso, time, formatDue);
+}
+
+/** The time of day. */
+export function renderClock(iso: string, { zone }: PageTime): Html {
+  const exact = formatMoment(iso, zone);
+  return html`<time datetime="${iso}" title="${exact}">${exact.slice(11)}</time>`;
 }
 
 function format(value: Value): string {

@@ -1,7 +1,7 @@
 /** The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. */
-import { formatCount } from "../base/phrases.ts";
+import { formatCount, localizeTimes, zoneName } from "../base/phrases.ts";
 import { headlineOf, type Status, type Trouble } from "../model/status.ts";
-import { type Html, html, renderTime } from "./html.ts";
+import { type Html, html, type PageTime, renderClock, renderTime } from "./html.ts";
 
 export interface Visitor {
   /** Actions are possible after signing in with a token. */
@@ -38,6 +38,7 @@ export function renderDocument(
   status: Status,
   page: Page,
   visitor: Visitor,
+  time: PageTime,
   notice: Notice | undefined,
 ): string {
   const { host, inbox, program } = status.daemon;
@@ -68,7 +69,7 @@ ${notice === undefined ? undefined : renderNotice(notice)}
 ${page.title === undefined ? undefined : html`<h2 class="title">${page.title}</h2>`}
 ${page.body}
 </main>
-<footer><p>Inlet ${program} · <span id="live">as of <time datetime="${status.at}">${status.at.slice(11, 19)} UTC</time></span> · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>
+<footer><p>Inlet ${program} · <span id="live">as of ${renderClock(status.at, time)}</span> · times in ${zoneName(time.zone)} · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>
 </body>
 </html>
 `);
@@ -100,13 +101,13 @@ function renderHeadline(status: Status): Html {
 }
 
 /** One card per cause; many mailboxes are counted, and listed on demand. */
-export function renderTroubles(troubles: readonly Trouble[], nowMs: number): Html {
+export function renderTroubles(troubles: readonly Trouble[], time: PageTime): Html {
   return html`${troubles.map(({ what, message, advice, since, mailboxes = [] }) => {
     const affected =
       mailboxes.length > 1
         ? html`<details id="affected-${what}"><summary>${mailboxes.length} mailboxes are affected</summary><ul class="names">${mailboxes.map((name) => html`<li>${linkToMailbox(name)}</li>`)}</ul></details>`
         : undefined;
-    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${message}</p><p class="advice">${advice}</p>${affected}<p class="since">since ${renderTime(since, nowMs)}</p></div>`;
+    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${localizeTimes(message, time.zone)}</p><p class="advice">${advice}</p>${affected}<p class="since">since ${renderTime(since, time)}</p></div>`;
   })}`;
 }
 

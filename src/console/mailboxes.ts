@@ -3,7 +3,15 @@
 import { shownFolder } from "../model/record.ts";
 import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
 import type { HistoryEntry } from "../model/views.ts";
-import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
+import {
+  type Html,
+  html,
+  type PageColumn,
+  type PageTime,
+  renderDue,
+  renderTable,
+  renderTime,
+} from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
 import { healthOf, TONES } from "./overview.ts";
 import { linkTo } from "./query.ts";
@@ -24,7 +32,7 @@ export function countByMailbox(transfers: readonly TransferStatus[]): Counts {
   );
 }
 
-export function renderMailboxes({ mailboxes }: Status, counts: Counts, nowMs: number): Html {
+export function renderMailboxes({ mailboxes }: Status, counts: Counts, time: PageTime): Html {
   const sorted = mailboxes.toSorted(
     (a, b) => ORDER.indexOf(healthOf(a)) - ORDER.indexOf(healthOf(b)) || (a.name < b.name ? -1 : 1),
   );
@@ -38,8 +46,8 @@ export function renderMailboxes({ mailboxes }: Status, counts: Counts, nowMs: nu
     },
     { title: "Open", kind: "number", value: ({ name }) => renderCount(name, counts.get(name)?.open) },
     { title: "Listed", kind: "number", value: ({ listed }) => listed },
-    { title: "Last poll", value: ({ lastPoll }) => renderTime(lastPoll, nowMs) },
-    { title: "Next poll", value: ({ nextPoll }) => renderTime(nextPoll, nowMs) },
+    { title: "Last poll", value: ({ lastPoll }) => renderTime(lastPoll, time) },
+    { title: "Next poll", value: ({ nextPoll }) => renderDue(nextPoll, time) },
   ];
   return html`<section id="list" data-live><h2>Mailboxes <span class="count">${mailboxes.length}</span></h2>${renderTable("Mailboxes", columns, sorted)}</section>`;
 }
@@ -55,7 +63,7 @@ export interface MailboxData {
 const MAX_OPEN = 20;
 
 export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, context: RowContext): Html {
-  const { nowMs } = context;
+  const { time } = context;
   const {
     name,
     email,
@@ -73,24 +81,24 @@ export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, co
     ["Service", service],
     ["Health", renderHealth(mailbox)],
     ["Polled every", `${pollSeconds} s`],
-    ["Last poll", renderTime(lastPoll, nowMs)],
-    ["Last success", renderTime(lastSuccess, nowMs)],
-    ["Next poll", renderTime(nextPoll, nowMs)],
+    ["Last poll", renderTime(lastPoll, time)],
+    ["Last success", renderTime(lastSuccess, time)],
+    ["Next poll", renderDue(nextPoll, time)],
     ["Listed", listed === undefined ? undefined : `${listed} transfers`],
-    ["Token valid until", renderTime(tokenValidUntil, nowMs)],
-    ["Quiet hours end", renderTime(quietUntil, nowMs)],
+    ["Token valid until", renderTime(tokenValidUntil, time)],
+    ["Quiet hours end", renderDue(quietUntil, time)],
   ];
   const all = linkTo("transfers", { mailbox: name });
-  return html`<section id="health" data-live>${renderTroubles(troubles, nowMs)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
+  return html`<section id="health" data-live>${renderTroubles(troubles, time)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
 <section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MAX_OPEN), context)}${open.length > MAX_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
-<section id="past" data-live><h2>Last transfers</h2>${past === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderEntries(past, nowMs)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
+<section id="past" data-live><h2>Last transfers</h2>${past === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderEntries(past, time)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
 }
 
 /** Entries of the journal as a table. */
-export function renderEntries(entries: readonly HistoryEntry[], nowMs: number): Html {
+export function renderEntries(entries: readonly HistoryEntry[], time: PageTime): Html {
   if (entries.length === 0) return html`<p class="nothing">Nothing found.</p>`;
   const columns: PageColumn<HistoryEntry>[] = [
-    { title: "When", value: ({ at }) => renderTime(at, nowMs) },
+    { title: "When", value: ({ at }) => renderTime(at, time) },
     {
       title: "Tracking-id",
       kind: "id",

@@ -11,7 +11,7 @@ import {
 } from "../model/status.ts";
 import type { Tally } from "../model/views.ts";
 import { renderChart } from "./chart.ts";
-import { type Html, html, renderTime } from "./html.ts";
+import { type Html, html, type PageTime, renderTime } from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
@@ -33,13 +33,13 @@ export interface OverviewData {
 
 export function renderOverview(data: OverviewData, context: RowContext): Html {
   const { status, batches, day } = data;
-  const { nowMs } = context;
-  return html`<section id="problems" data-live class="bare">${renderTroubles(status.troubles, nowMs)}${batches}</section>
+  const { time } = context;
+  return html`<section id="problems" data-live class="bare">${renderTroubles(status.troubles, time)}${batches}</section>
 <section id="attention" data-live>${renderAttention(data, context)}</section>
 <section id="downloading" data-live>${renderDownloading(status, context)}</section>
 <section id="mailboxes" data-live>${renderMailboxCounts(status)}</section>
-<section id="recent" data-live>${renderRecent(status, nowMs)}</section>
-<section id="day" data-live><h2>Last day</h2>${day === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderChart(day, "day", nowMs)}<p><a href="history">History</a></p></section>`;
+<section id="recent" data-live>${renderRecent(status, time)}</section>
+<section id="day" data-live><h2>Last day</h2>${day === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderChart(day, "day", time)}<p><a href="history">History</a></p></section>`;
 }
 
 function renderAttention({ status, attention, withHelp }: OverviewData, context: RowContext): Html {
@@ -57,7 +57,7 @@ function renderCause(cause: Cause, transfers: readonly TransferStatus[], context
   const { state, reason, count, firstExpires } = cause;
   const address = linkTo("transfers", { group: "attention", state, reason });
   const expires =
-    firstExpires === undefined ? undefined : html`, first expires ${renderTime(firstExpires, context.nowMs)}`;
+    firstExpires === undefined ? undefined : html`, first expires ${renderTime(firstExpires, context.time)}`;
   const more =
     count > MAX_PER_CAUSE
       ? html`<p><a href="${address}">Show all ${count}, and act on several</a></p>`
@@ -109,13 +109,13 @@ export function healthOf({ paused, trouble, lastSuccess }: MailboxStatus): Healt
   return lastSuccess === undefined ? "not polled yet" : "fine";
 }
 
-function renderRecent({ recent }: Status, nowMs: number): Html {
+function renderRecent({ recent }: Status, time: PageTime): Html {
   const heading = html`<h2>Recently delivered</h2>`;
   if (recent.length === 0) return html`${heading}<p class="nothing">Nothing was delivered yet.</p>`;
   return html`${heading}<ul class="recent">${recent
     .slice(0, MAX_RECENT)
     .map(
       (delivery) =>
-        html`<li><span class="when">${renderTime(delivery.at, nowMs)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${shownFolder(delivery)}</span></li>`,
+        html`<li><span class="when">${renderTime(delivery.at, time)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${shownFolder(delivery)}</span></li>`,
     )}</ul><p><a href="history?state=delivered">All deliveries</a></p>`;
 }

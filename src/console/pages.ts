@@ -1,6 +1,7 @@
 /** Answers requests for pages: gathers the data of each, and renders it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.ts";
+import { formatMoment } from "../base/phrases.ts";
 import {
   DEFAULT_SIZE,
   HistoryQueryShape,
@@ -48,7 +49,9 @@ export class PageRenderer {
 
   headline() {
     const status = this.#port.board.read();
-    return { at: status.at, title: titleOf(status), ...headlineOf(status) };
+    const { at } = status;
+    const clock = formatMoment(at, status.daemon.timezone).slice(11);
+    return { at, clock, title: titleOf(status), ...headlineOf(status) };
   }
 
   async showOverview(request: Request, response: Response, journal: JournalAccess): Promise<void> {
@@ -58,7 +61,7 @@ export class PageRenderer {
     const status = board.read();
     this.#show(request, response, status, 200, "Overview", "./", (context) => {
       const attention = board.transfers().filter(({ group }) => group === "attention");
-      const batches = renderBatches(this.#outcomes.recent());
+      const batches = renderBatches(this.#outcomes.recent(), context.time);
       const withHelp = (transfer: TransferStatus) => board.withHelp(transfer);
       return renderOverview({ status, attention, withHelp, batches, day }, context);
     });
@@ -84,7 +87,7 @@ export class PageRenderer {
       "Transfers",
       address,
       (context) => {
-        const batches = renderBatches(this.#outcomes.recent());
+        const batches = renderBatches(this.#outcomes.recent(), context.time);
         return renderTransfers({ status, query, found, reasons, batches }, context);
       },
       { notice },
@@ -112,8 +115,8 @@ export class PageRenderer {
   showMailboxes(request: Request, response: Response): void {
     const { board } = this.#port;
     const status = board.read();
-    this.#show(request, response, status, 200, "Mailboxes", "mailboxes", ({ nowMs }) =>
-      renderMailboxes(status, countByMailbox(board.transfers()), nowMs),
+    this.#show(request, response, status, 200, "Mailboxes", "mailboxes", ({ time }) =>
+      renderMailboxes(status, countByMailbox(board.transfers()), time),
     );
   }
 
@@ -172,7 +175,7 @@ export class PageRenderer {
       status,
       "History",
       address,
-      ({ nowMs }) => renderHistory({ range, query, slots, found, acts }, nowMs),
+      ({ time }) => renderHistory({ range, query, slots, found, acts }, time),
       { notice },
     );
   }
@@ -198,15 +201,16 @@ export class PageRenderer {
     if (session.cookie !== undefined) response.setHeader("set-cookie", session.cookie);
     const canSignIn = actions?.sessions.needsToken === true;
     const visitor: Visitor = { canSignIn, proof: session.proof, name: session.name };
+    const time = { nowMs: this.#clock.now(), zone: status.daemon.timezone };
     const context: RowContext = {
-      nowMs: this.#clock.now(),
+      time,
       visitor,
       outcomes: this.#outcomes,
       back: address,
       hasSeveralMailboxes: status.mailboxes.length > 1,
     };
     const page: Page = { name, address, body: render(context), ...(title === undefined ? {} : { title }) };
-    sendPage(response, code, renderDocument(status, page, visitor, notice ?? session.notice));
+    sendPage(response, code, renderDocument(status, page, visitor, time, notice ?? session.notice));
   }
 }
 

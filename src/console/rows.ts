@@ -1,17 +1,17 @@
 /** Transfers as expandable rows, with the actions that apply to each. */
 import { createHash } from "node:crypto";
-import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
+import { formatBytes, formatSeconds, formatSize } from "../base/phrases.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import type { TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import { describeState, type TransferStatus } from "../model/status.ts";
-import { type Html, html, renderTime } from "./html.ts";
+import { type Html, html, type PageTime, renderDue, renderTime } from "./html.ts";
 import { renderHidden, type Visitor } from "./layout.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { linkTo } from "./query.ts";
 
 export interface RowContext {
-  readonly nowMs: number;
+  readonly time: PageTime;
   readonly visitor: Visitor;
   readonly outcomes: Outcomes;
   /** The address to return to after an action. */
@@ -31,17 +31,17 @@ export function renderRows(transfers: readonly TransferStatus[], context: RowCon
 }
 
 function renderRow(transfer: TransferStatus, context: RowContext): Html {
-  const { nowMs, hasSeveralMailboxes, hasHeading = false, selection, visitor } = context;
+  const { time, hasSeveralMailboxes, hasHeading = false, selection, visitor } = context;
   const { trackingId, sender, mailbox, state, expires, subject, progress } = transfer;
   const words = hasHeading ? (subject ?? "") : describeState(transfer);
-  const isSoon = expires !== undefined && Date.parse(expires) - nowMs < DAY_MS;
+  const isSoon = expires !== undefined && Date.parse(expires) - time.nowMs < DAY_MS;
   const id = rowId(transfer);
   const box =
     selection === undefined
       ? undefined
       : html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
-  return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, nowMs)}`}</span></summary>
-<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, nowMs)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
+  return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, time)}`}</span></summary>
+<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, time)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
 `;
 }
 
@@ -82,17 +82,17 @@ export function renderCommands(commands: readonly string[] = []): Html {
 /** The result of the last action on this transfer, beside it. */
 export function renderOutcome(
   key: TransferKey,
-  { outcomes, nowMs }: Pick<RowContext, "outcomes" | "nowMs">,
+  { outcomes, time }: Pick<RowContext, "outcomes" | "time">,
 ): Html | undefined {
   const last = outcomes.of(key);
   if (last === undefined) return undefined;
   const { action, by, at, result, text } = last;
-  return html`<p class="outcome ${result}" role="status">${ACT_TEXTS[action].label} by ${by.who}, ${renderTime(at, nowMs)}: ${text}</p>`;
+  return html`<p class="outcome ${result}" role="status">${ACT_TEXTS[action].label} by ${by.who}, ${renderTime(at, time)}: ${text}</p>`;
 }
 
-function renderFacts({ message, until, since, keptIn, mailbox }: TransferStatus, nowMs: number): Html {
-  return html`${message === undefined ? undefined : html`<p>${message}</p>`}<p class="facts">${mailbox} · since ${renderTime(since, nowMs)}${
-    until === undefined ? undefined : html` · next try ${renderTime(until, nowMs)}`
+function renderFacts({ message, until, since, keptIn, mailbox }: TransferStatus, time: PageTime): Html {
+  return html`${message === undefined ? undefined : html`<p>${message}</p>`}<p class="facts">${mailbox} · since ${renderTime(since, time)}${
+    until === undefined ? undefined : html` · next try ${renderDue(until, time)}`
   }</p>${keptIn === undefined ? undefined : html`<p class="facts">Its content is kept in <span class="path">${keptIn}</span></p>`}`;
 }
 
@@ -103,13 +103,10 @@ function renderProgress({ trackingId, progress }: TransferStatus): Html | undefi
   return html`<div class="progress"><progress max="${Math.max(totalBytes, 1)}" value="${doneBytes}" aria-label="Progress of ${trackingId}"></progress> <span class="facts">${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}, ${formatBytes(bytesPerSecond)}/s${left}</span></div>`;
 }
 
-/** "3 files, 1.2 MiB", as far as it is known. */
-export function sizeOf({ files, bytes }: Pick<TransferStatus, "files" | "bytes">, separator = ""): string {
-  const parts = [
-    ...(files === undefined ? [] : [formatCount(files, "file", "files")]),
-    ...(bytes === undefined ? [] : [formatBytes(bytes)]),
-  ];
-  return parts.length === 0 ? "" : `${separator}${parts.join(", ")}`;
+/** As `formatSize`. */
+export function sizeOf(of: Pick<TransferStatus, "files" | "bytes">, separator = ""): string {
+  const size = formatSize(of);
+  return size === "" ? "" : `${separator}${size}`;
 }
 
 export function addressOfStory({ mailbox, trackingId }: TransferKey): string {

@@ -10,7 +10,7 @@ import {
   TRANSFER_GROUPS,
   type TransferStatus,
 } from "../model/status.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, html, type PageTime, renderClock } from "./html.ts";
 import { renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
 import { filterIn, linkTo, type PageQuery, parametersOf } from "./query.ts";
@@ -117,20 +117,20 @@ export function renderConfirmation(
 }
 
 /** The outcomes of recent actions. */
-export function renderBatches(batches: readonly Batch[]): Html | undefined {
+export function renderBatches(batches: readonly Batch[], time: PageTime): Html | undefined {
   const shown = batches.filter(({ outcomes }) => outcomes.size > 0).slice(0, 5);
   if (shown.length === 0) return undefined;
-  return html`<div class="notice" role="status"><h3>Recent actions</h3><ul class="names">${shown.map(renderBatch)}</ul></div>`;
+  return html`<div class="notice" role="status"><h3>Recent actions</h3><ul class="names">${shown.map((batch) => renderBatch(batch, time))}</ul></div>`;
 }
 
-function renderBatch(batch: Batch): Html {
+function renderBatch(batch: Batch, time: PageTime): Html {
   const { action, by, at, outcomes } = batch;
   const [first] = outcomes.values();
   const text =
     outcomes.size === 1 && first !== undefined
       ? `${first.trackingId}: ${first.text}`
       : `${outcomes.size} transfers: ${summarize(batch)}`;
-  return html`<li><time datetime="${at}">${at.slice(11, 19)} UTC</time> ${ACT_TEXTS[action].label} by ${by.who}: ${text}</li>`;
+  return html`<li>${renderClock(at, time)} ${ACT_TEXTS[action].label} by ${by.who}: ${text}</li>`;
 }
 
 export function isTransferAct(text: string): text is TransferAct {

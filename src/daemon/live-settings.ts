@@ -63,6 +63,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
     inbox,
     work,
     state,
+    timezone,
     queue,
     mailboxes,
     limits,
@@ -76,6 +77,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
     inbox,
     work,
     state,
+    timezone,
     queue,
     check: mailboxes.map(({ check }) => check),
     mailboxes: mailboxes.map(

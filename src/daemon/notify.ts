@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { findEnd, readTail } from "../base/tail.ts";
+import { linkableAddress } from "../config/http.ts";
 import type { Settings } from "../config/settings.ts";
 import { hasEnded, memberId } from "../inbox/members.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
@@ -41,11 +42,12 @@ export function openNotifier(
   settings: Settings,
   { clock, events, stop, patience }: DaemonParts,
 ): DaemonNotifier {
-  const { work, queue } = settings;
+  const { work, queue, http } = settings;
   const { host, inbox, program, config } = describeDaemon(settings);
   const process = memberId();
   const { journal, temporary } = new LedgerPaths(work);
   let services = servicesOf(settings);
+  let zone = settings.timezone;
   let address: string | undefined;
   const notifier = new Notifier(
     {
@@ -64,7 +66,8 @@ export function openNotifier(
         inbox,
         version: program,
         config,
-        console: address,
+        console: linkableAddress(http, address),
+        zone,
         hasSeveralMailboxes: services.size > 1,
       }),
       serviceOf: (mailbox) => services.get(mailboxIdOf(mailbox)),
@@ -96,6 +99,7 @@ export function openNotifier(
     },
     apply(next) {
       services = servicesOf(next);
+      zone = next.timezone;
       return notifier.apply(next);
     },
   };

@@ -36,7 +36,13 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   applyMailboxes();
   unfinished.apply(mailboxes.states);
   const { changed, needsRestart } = live.replace(next);
-  tools.emit({ type: "settings-reloaded", mailboxes: next.mailboxes, changed, needsRestart });
+  tools.emit({
+    type: "settings-reloaded",
+    mailboxes: next.mailboxes,
+    timezone: next.timezone,
+    changed,
+    needsRestart,
+  });
   const written = applyExpected();
   // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});

@@ -7,23 +7,17 @@ import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Announced } from "./outbox-delivery.ts";
 
-export interface CommandEnd {
-  /** Missing on success. */
-  readonly fault: Fault | undefined;
-  readonly output: string;
-}
-
-/** Runs the command after a delivery, in the inbox of the delivery. */
+/** Runs the command after a delivery, in the inbox of the delivery. Throws `COMMAND_FAILED` with its output. */
 export async function runCommand(
   command: HandoffCommand,
   delivery: Announced,
   inbox: string,
   killMs: number,
   signal: AbortSignal,
-): Promise<CommandEnd> {
+): Promise<void> {
   const env = { ...command.env, ...environmentOf(delivery, inbox) };
   const { why, output } = await machine().runProgram({ ...command, env, cwd: inbox }, killMs, signal);
-  return { fault: why === undefined ? undefined : new Fault("COMMAND_FAILED", { detail: why }), output };
+  if (why !== undefined) throw new Fault("COMMAND_FAILED", { detail: why, output });
 }
 
 /** Why a command runs: after a delivery, or to check a transfer before it. */

@@ -36,9 +36,12 @@ export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs
       if (end.why === undefined) return;
       const { stdout, stderr } = end.firstLine;
       const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
+      const output = scrubbed(end.output, transfer);
       const isVerdict = end.exitCode === REFUSED && !isLimiterFailure(check, end.firstLine);
-      if (isVerdict) throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line });
-      throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}` });
+      if (isVerdict) {
+        throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line, output });
+      }
+      throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}`, output });
     },
   };
 }
@@ -55,10 +58,13 @@ function isLimiterFailure(
   return memoryBytes !== undefined && stdout === "" && stderr.startsWith(`${LIMITER}: `);
 }
 
-/** One short line, with paths relative to the folder. Its text comes from the check, and from senders. */
-function reasonOf(line: string, { folder, secrets }: CheckedTransfer): string {
-  const text = scrub(line.replaceAll(`${folder}/`, ""), secrets)
-    .replace(/\s+/g, " ")
-    .toWellFormed();
+/** Without secrets, and with paths relative to the folder. The text comes from the check, and from senders. */
+function scrubbed(text: string, { folder, secrets }: CheckedTransfer): string {
+  return scrub(text.replaceAll(`${folder}/`, ""), secrets).toWellFormed();
+}
+
+/** One short line. */
+function reasonOf(line: string, transfer: CheckedTransfer): string {
+  const text = scrubbed(line, transfer).replace(/\s+/g, " ");
   return text.length <= MAX_REASON ? text : `${text.slice(0, MAX_REASON).toWellFormed()}…`;
 }

@@ -19,6 +19,8 @@ const Step = v.object({
   nextAt: Text,
   /** Why the last attempt failed. */
   error: Text,
+  /** The last output of the command in that attempt. */
+  output: Text,
 });
 
 const Shape = v.object({
@@ -131,9 +133,11 @@ export function dueSteps(entry: Entry, following: Following, nowMs: number): Han
 export function failedSteps(entry: Entry, following: Following): FailedStep[] {
   const { isGone } = following.handoff;
   return openSteps(entry, following).flatMap((step) => {
-    const { error, state } = stepOf(entry, step);
+    const { error, output, state } = stepOf(entry, step);
     const message = isGone ? RULE_GONE : error;
-    return message === undefined ? [] : [{ step, message, willRetry: state === "pending" && !isGone }];
+    return message === undefined
+      ? []
+      : [{ step, message, output, willRetry: state === "pending" && !isGone }];
   });
 }
 

@@ -23,12 +23,6 @@ const MAX_FREE = 10_000;
 /** For each step. Keys beyond the limit are dropped, and the next scan adds them again. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
-interface Attempt {
-  /** Missing on success. */
-  readonly fault: Fault | undefined;
-  readonly output: string;
-}
-
 export interface StepHooks {
   /** An attempt was made, and its result is stored. */
   tried(key: string, entry: Entry, delivery: Delivery): void;
@@ -103,9 +97,9 @@ export class Steps {
     if (!dueSteps(opened.stored.entry, following, clock.now()).includes(step)) return;
     if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
     const announced = await announcedOf(this.#tools, opened);
-    const attempt = await this.#attempt(announced, step, handoff);
-    if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
-    await this.#record(key, step, opened.delivery, attempt);
+    const fault = await this.#attempt(announced, step, handoff);
+    if (fault !== undefined && this.#stop.signal.aborted) return;
+    await this.#record(key, step, opened.delivery, fault);
   }
 
   /** True once no command of this delivery runs. */
@@ -116,28 +110,28 @@ export class Steps {
     return true;
   }
 
-  async #attempt(delivery: Announced, step: HandoffStep, { command, webhook }: Handoff): Promise<Attempt> {
+  /** Why the step failed; `undefined` on success. */
+  async #attempt(
+    delivery: Announced,
+    step: HandoffStep,
+    { command, webhook }: Handoff,
+  ): Promise<Fault | undefined> {
     const { inbox, patience, clock } = this.#tools;
     const { signal } = this.#stop;
     try {
       if (step === "command" && command !== undefined) {
         const root = delivery.inbox ?? inbox.root;
-        return await runCommand(command, delivery, root, patience.killMs, signal);
+        await runCommand(command, delivery, root, patience.killMs, signal);
       }
       if (step === "webhook" && webhook !== undefined) await callWebhook(webhook, delivery, clock, signal);
-      return { fault: undefined, output: "" };
+      return undefined;
     } catch (error) {
-      return { fault: asFault(error), output: "" };
+      return asFault(error);
     }
   }
 
   /** Returns only when the result is stored: otherwise the step would run again and again on a full disk. */
-  async #record(
-    key: string,
-    step: HandoffStep,
-    delivery: Delivery,
-    { fault, output }: Attempt,
-  ): Promise<void> {
+  async #record(key: string, step: HandoffStep, delivery: Delivery, fault: Fault | undefined): Promise<void> {
     const { clock, emit } = this.#tools;
     const atMs = clock.now();
     const entry = await this.#retryWrite(`${step} ${key}`, () =>
@@ -152,7 +146,7 @@ export class Steps {
     } else {
       const willRetry = after.state === "pending";
       const { attempts } = after;
-      emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry, output });
+      emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry });
     }
     if (after.nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(after.nextAt) - clock.now());
     this.#hooks.tried(key, entry, delivery);
@@ -203,7 +197,7 @@ export function afterAttempt(
   const attempts = before.attempts + 1;
   if (fault === undefined) return { state: "done", attempts };
   const since = before.since ?? new Date(nowMs).toISOString();
-  const facts = { attempts, since, error: fault.message };
+  const facts = { attempts, since, error: fault.message, output: fault.output };
   if (nowMs - Date.parse(since) >= giveUpMs) return { state: "failed", ...facts };
   const pauseMs = Math.max(backoffMs(attempts, random, retryMs), fault.retryAfterMs ?? 0);
   return { state: "pending", ...facts, nextAt: new Date(nowMs + pauseMs).toISOString() };

@@ -24,6 +24,7 @@ const KEYS = {
   reason: Text,
   message: Text,
   code: Text,
+  output: Text,
   until: Text,
   expires: Text,
   passwordInLink: v.boolean(),

@@ -134,9 +134,10 @@ export class Journal {
 
 /** What a notice about the transfer needs. */
 function attentionOf(record: TransferRecord) {
-  const { state, message, expires, needsPerson, acknowledged } = record;
+  const { state, message, output, expires, needsPerson, acknowledged } = record;
   if (!waitsForPerson(record) && state !== "quarantined" && state !== "gone") return {};
-  return { message: message?.slice(0, MAX_CHARACTERS), expires, needsPerson, acknowledged };
+  const texts = { message: message?.slice(0, MAX_CHARACTERS), output: output?.slice(-MAX_CHARACTERS) };
+  return { ...texts, expires, needsPerson, acknowledged };
 }
 
 /** `seconds`: from its discovery to its delivery. */

@@ -6,7 +6,6 @@
  */
 
 import { join } from "node:path";
-import * as v from "valibot";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode, unreadable } from "../base/faults.ts";
 import { opendir } from "../base/files.ts";
@@ -15,7 +14,9 @@ import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
-import { type EndRecord, parseJson, parseRecord } from "./format.ts";
+import { type ListedFiles, listFiles } from "./contents.ts";
+import { type EndRecord, parseRecord } from "./format.ts";
+import { parseEntry, parseHandoff } from "./handoff-view.ts";
 import {
   attemptsKey,
   LedgerPaths,
@@ -26,6 +27,7 @@ import {
   parseRecordFile,
   parseStaged,
   recordFile,
+  type StageId,
   stagedEntry,
   startOfName,
 } from "./paths.ts";
@@ -35,7 +37,7 @@ import { Starts } from "./starts.ts";
 
 export interface PeekedFolders {
   readonly work: string;
-  /** The common inbox. Nothing in it is read. */
+  /** The common inbox. Only manifests in it are read. */
   readonly inbox: string;
 }
 
@@ -57,6 +59,8 @@ export interface TransferDescription {
   readonly staged: readonly string[];
   /** The folder in quarantine of the last round, if it exists. */
   readonly kept: string | undefined;
+  /** The files of the last round. */
+  readonly files: ListedFiles;
   /** Over all mailboxes of the service; missing if the service is not given. */
   readonly passwords: SpentAttempts | undefined;
 }
@@ -64,14 +68,6 @@ export interface TransferDescription {
 const ignore: OnDamaged = () => {};
 
 const ATTEMPT = /^([0-9a-f]{32})\.\d+\.json$/;
-
-const Step = v.optional(v.object({ state: v.string() }));
-const HandoffShape = v.object({
-  pickedUpAt: v.optional(v.string()),
-  folder: v.optional(v.string()),
-  command: Step,
-  webhook: Step,
-});
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
@@ -96,6 +92,7 @@ export class LedgerPeek {
   readonly attempts: Pick<AttemptSlots, "spent">;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
+  readonly #inbox: string;
   readonly #rounds: Rounds;
   readonly #starts: Starts;
 
@@ -105,6 +102,7 @@ export class LedgerPeek {
     const disk = { ...system, syncFolder: async () => {} };
     this.#disk = disk;
     this.#rounds = new Rounds({ disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
+    this.#inbox = inbox;
     this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
     this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
   }
@@ -187,12 +185,17 @@ export class LedgerPeek {
       const rounds: RoundView[] = [];
       for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
       const kept = this.#rounds.quarantine.folderOf(name, record.round);
-      const staged = (await this.#list(this.#paths.staging)).map(parseStaged);
+      const staged = (await this.#list(this.#paths.staging))
+        .map(parseStaged)
+        .filter((id) => id?.name === name && id.suffix === "") as StageId[];
       return {
         record,
         rounds,
-        staged: staged.flatMap((id) =>
-          id?.name === name && id.suffix === "" ? [this.#paths.staged(id)] : [],
+        staged: staged.map((id) => this.#paths.staged(id)),
+        files: await listFiles(
+          { paths: this.#paths, rounds: this.#rounds, root: this.#inbox },
+          record,
+          staged,
         ),
         kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
         passwords: service && (await this.#spentOn(key, service)),
@@ -365,22 +368,4 @@ async function tolerate<Result>(
     onDamaged(path, messageOf(error));
     return undefined;
   }
-}
-
-/** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
-function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): HandoffView {
-  const result = v.safeParse(HandoffShape, parseJson(text));
-  const { command, webhook, ...facts } = result.success ? result.output : {};
-  if (kind === "kept") return { ...facts, progress: "kept" };
-  const isOpen = [command, webhook].some((step) => step !== undefined && step.state !== "done");
-  return { ...facts, progress: isOpen ? "open" : "waiting" };
-}
-
-/** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
-function parseHandoff(text: string, path: string): Omit<HandoffView, "progress"> {
-  if (text === "") return {};
-  const result = v.safeParse(HandoffShape, parseJson(text));
-  if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
-  const { pickedUpAt, folder } = result.output;
-  return { pickedUpAt, folder };
 }

@@ -96,15 +96,22 @@ export class Quarantine {
   }
 
   async #readComplete(folder: string): Promise<Quarantined | undefined> {
-    const text = await tryRead(this.#disk, join(folder, REASON));
-    const reason = v.safeParse(ReasonShape, parseJson(text ?? ""));
-    if (!reason.success || reason.output.contents === undefined) return undefined;
-    const { contents, code } = reason.output;
+    const { contents, code } = (await this.readReason(folder)) ?? {};
+    if (contents === undefined || code === undefined) return undefined;
     for (const file of filesIn(contents)) {
       const found = await tryLstat(join(folder, file.name));
       if (!found?.isFile() || found.size !== file.size) return undefined;
     }
     return { folder, contents, code };
+  }
+
+  /** `undefined` if it is missing or damaged. Throws the system's errors. */
+  async readReason(folder: string): Promise<QuarantineReason | undefined> {
+    const reason = v.safeParse(
+      ReasonShape,
+      parseJson((await tryRead(this.#disk, join(folder, REASON))) ?? ""),
+    );
+    return reason.success ? reason.output : undefined;
   }
 
   /** Removes the content of a transfer, of all rounds before `round`. A late process must not remove that of later ones. */

@@ -99,8 +99,6 @@ type HandoffEvent =
       readonly fault: Fault;
       readonly attempts: number;
       readonly willRetry: boolean;
-      /** The last output of the command; empty for a webhook. */
-      readonly output: string;
     }
   /** `taken`: the folder is gone. `acknowledged`: it holds the acknowledgement file. */
   | {
@@ -182,6 +180,7 @@ type ProcessEvent =
   | {
       readonly type: "settings-reloaded";
       readonly mailboxes: readonly ShownMailbox[];
+      readonly timezone?: string | undefined;
       /** Top-level keys whose values have changed. */
       readonly changed?: readonly string[];
       readonly needsRestart: readonly string[];

@@ -33,6 +33,8 @@ export interface HandoffTrouble extends Delivered {
 export interface FailedStep {
   readonly step: HandoffStep;
   readonly message: string;
+  /** The last output of the command. */
+  readonly output?: string | undefined;
   /** Another attempt follows by itself. */
   readonly willRetry: boolean;
 }

@@ -37,7 +37,7 @@ const FILE = {
   from: v.optional(v.string()),
 };
 
-const FileShape = v.object(FILE);
+export const FileShape = v.object(FILE);
 
 const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
 
@@ -160,10 +160,10 @@ function withName<File extends { readonly name: string }>(file: File, names: Del
   return { ...file, deliveredAs: names.get(file.name) };
 }
 
-/** Safe names need none of the escapes that `sha256sum` knows. */
-export function formatSums(contents: Contents, names: DeliveredNames = new Map()): string {
+/** `pathOf`: from the folder of the sums. Safe names need none of the escapes that `sha256sum` knows. */
+export function formatSums(contents: Contents, pathOf = (name: string) => name): string {
   return filesIn(contents)
-    .map(({ name, sha256 }) => `${sha256}  ${names.get(name) ?? name}\n`)
+    .map(({ name, sha256 }) => `${sha256}  ${pathOf(name)}\n`)
     .join("");
 }
 
@@ -190,15 +190,20 @@ export async function readManifest(folder: string, file: string = MANIFEST): Pro
   return result.output;
 }
 
-/** The SHA-256 of each file by its name. Throws `DamagedFolder`. */
-export async function readSums(folder: string, file: string = SUMS): Promise<Map<string, string>> {
+/** The SHA-256 of each file by its name. `within`: how all paths in the sums begin. Throws `DamagedFolder`. */
+export async function readSums(
+  folder: string,
+  file: string = SUMS,
+  within = "",
+): Promise<Map<string, string>> {
   const sums = new Map<string, string>();
   for (const [index, line] of (await readText(folder, file)).split("\n").entries()) {
     if (line === "") continue;
-    const [, sum, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
-    if (sum === undefined || name === undefined) {
+    const [, sum, path] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
+    if (sum === undefined || path === undefined) {
       throw new DamagedFolder(`line ${index + 1} of ${file} is not a sum with a name`);
     }
+    const name = path.startsWith(within) ? path.slice(within.length) : path;
     demandPlainName(name, file);
     if (sums.has(name)) throw new DamagedFolder(`${file} names ${JSON.stringify(name)} twice`);
     sums.set(name, sum);

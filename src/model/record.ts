@@ -74,6 +74,8 @@ export interface TransferRecord extends TransferKey {
   readonly message: string | undefined;
   /** The code of the fault that made it wait, if there was one. */
   readonly code?: string | undefined;
+  /** The last output of the check that refused it, or gave no verdict. */
+  readonly output?: string | undefined;
   /** End of the wait, if known. */
   readonly until: string | undefined;
   readonly expires: string | undefined;
@@ -213,7 +215,7 @@ export function withState(
   facts: Partial<TransferRecord> = {},
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
-  const { reason, message, code, until, password, wanted, heldBy, ...others } = record;
+  const { reason, message, code, output, until, password, wanted, heldBy, ...others } = record;
   const { vanished, missedPolls, failures, needsPerson, complete, ...kept } = others;
   const dropped = { reason: undefined, message: undefined, until: undefined };
   // Counted until the round ends.

@@ -27,6 +27,8 @@ const DaemonFactsShape = v.object({
   inbox: v.string(),
   /** The value of `--config` that commands need to reach this daemon, if they need it. */
   config: Text,
+  /** For times that people see. Missing: the machine's. */
+  timezone: Text,
 });
 
 export type DaemonFacts = Readonly<v.InferOutput<typeof DaemonFactsShape>>;

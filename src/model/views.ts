@@ -4,6 +4,8 @@
  * The shapes check the answers of a daemon. As JSON, every key of a transfer is always present.
  */
 import * as v from "valibot";
+import { STEPS } from "./handoff.ts";
+import { FileShape } from "./manifest.ts";
 import { ACTS, ActorShape, TRANSFER_ACTS } from "./order.ts";
 import type { TransferFilter } from "./queries.ts";
 import { ReleaseShape, STATES, type TransferKey, VERIFIED } from "./record.ts";
@@ -131,6 +133,15 @@ export interface Tally {
   readonly bytes: number;
 }
 
+const FailedStepShape = v.object({
+  step: v.picklist(STEPS),
+  message: v.string(),
+  /** The last output of the command: several lines of untrusted text. */
+  output: Text,
+  /** Missing if it was given up. */
+  nextAt: Text,
+});
+
 const HandoffShape = v.object({
   /**
    * `open`: a command or webhook is due, or has failed. `waiting`: the folder is not picked up yet. `kept`: the folder
@@ -140,6 +151,8 @@ const HandoffShape = v.object({
   pickedUpAt: Text,
   /** The actual folder, if it differs from the end record's. */
   folder: Text,
+  /** Steps whose last attempt failed. Missing if there are none. */
+  failed: v.optional(v.pipe(v.array(FailedStepShape), v.readonly())),
 });
 
 const RoundShape = v.object({
@@ -169,6 +182,19 @@ const RoundShape = v.object({
 export type HandoffView = Readonly<v.InferOutput<typeof HandoffShape>>;
 export type RoundView = Readonly<v.InferOutput<typeof RoundShape>>;
 
+export type FileView = NonNullable<Story["contents"]>[number];
+
+/** What `verified` of a file means, for people. */
+export function describeVerdict({ verified, checksum }: FileView): string {
+  if (verified) return "verified";
+  return checksum === undefined ? "no checksum" : "does not match its checksum";
+}
+
+/** The sender's checksum, or without one the file's SHA-256. */
+export function describeChecksum({ checksum, algorithm = "", sha256 }: FileView): string {
+  return checksum === undefined ? `SHA-256 ${sha256}` : `${algorithm} ${checksum}`;
+}
+
 export const StoryShape = v.object({
   ...TransferShape.entries,
   /** With the attempts that an operator has granted. */
@@ -186,6 +212,12 @@ export const StoryShape = v.object({
   kept: TextOrNull,
   /** Oldest first. */
   acts: v.pipe(v.array(ActEntryShape), v.readonly()),
+  /** The last output of the check that refused it, or gave no verdict: several lines of untrusted text. */
+  output: TextOrNull,
+  /** The files of its last round; a bounded number. Null: they are not known, or no longer there. */
+  contents: v.nullable(v.pipe(v.array(FileShape), v.readonly())),
+  /** How many more files there are. */
+  moreContents: v.number(),
   /** Acts that apply in its state. */
   actions: v.pipe(v.array(v.picklist(TRANSFER_ACTS)), v.readonly()),
   commands: Texts,

@@ -2,7 +2,15 @@
  * The text of a message. Senders and servers choose parts of it. These parts stay out of the subject, their control and
  * invisible characters are spelt out, and their links cannot be clicked.
  */
-import { escapeJson, formatCount, printable } from "../base/phrases.ts";
+import {
+  escapeJson,
+  formatCount,
+  formatMoment,
+  localizeTimes,
+  outputLines,
+  printable,
+  zoneName,
+} from "../base/phrases.ts";
 import type { NoticeKind } from "../model/notify.ts";
 import { type Action, commandFor, quote } from "../model/order.ts";
 import type { Notice } from "./notices.ts";
@@ -22,8 +30,10 @@ export interface MessageOrigin {
   /** The value of `--config` that commands need, if they need it. */
   readonly config: string | undefined;
   readonly hasSeveralMailboxes: boolean;
-  /** The address of the console, if there is one. */
+  /** The address of the console, without a slash at its end; `undefined`: there is none to link to. */
   readonly console: string | undefined;
+  /** The time zone of mails; `undefined`: the machine's. */
+  readonly zone: string | undefined;
 }
 
 export interface Message {
@@ -220,8 +230,10 @@ function formatGroup(group: NoticeGroup, origin: MessageOrigin): string {
 }
 
 function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin): string[] {
-  const { trackingId, text, advice, isOver } = notice;
-  const head = headOf(notice);
+  const { trackingId, text, advice, output, isOver } = notice;
+  const { zone } = origin;
+  const head = headOf(notice, zone);
+  const link = linkTo(notice, origin);
   // The record's message quotes the command without options. The complete command follows on its own line.
   const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
   const shownText = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
@@ -230,9 +242,21 @@ function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin)
     ...(head === "" ? [] : [`  ${head}`]),
     ...details
       .filter((line) => line !== undefined && line !== "")
-      .map((line) => `    ${neutralize(line ?? "")}`),
+      .map((line) => `    ${neutralize(localizeTimes(line ?? "", zone))}`),
+    ...(output === undefined || isOver ? [] : formatOutput(output)),
     ...(command === undefined || isOver ? [] : formatCommand(command, notice, origin)),
+    ...(link === undefined || isOver ? [] : [`      ${link}`]),
   ];
+}
+
+/** The page of a transfer in the console. */
+function linkTo({ mailbox = "", trackingId }: Notice, origin: MessageOrigin): string | undefined {
+  if (trackingId === undefined || origin.console === undefined) return undefined;
+  return `${origin.console}/transfer?${new URLSearchParams({ mailbox, trackingId })}`;
+}
+
+function formatOutput(output: string): string[] {
+  return ["    Its last output:", ...outputLines(output).map((line) => `    | ${neutralize(line)}`)];
 }
 
 function formatCommand(
@@ -249,7 +273,7 @@ function formatCommand(
   return [`      ${neutralize(line) === line ? line : commandWith("list", origin)}`];
 }
 
-function headOf(notice: Notice): string {
+function headOf(notice: Notice, zone: string | undefined): string {
   const { mailbox, trackingId, sender, expires, service, count = 0, mailboxes = [] } = notice;
   if (service !== undefined) {
     const named = mailboxes.map(neutralize).join(", ");
@@ -258,7 +282,7 @@ function headOf(notice: Notice): string {
   }
   if (trackingId === undefined) return mailbox === undefined ? "" : `Mailbox ${neutralize(mailbox)}`;
   const from = sender === undefined || sender === "" ? "" : ` from ${neutralize(sender)}`;
-  const until = expires === undefined ? "" : `, expires ${neutralize(expires)}`;
+  const until = expires === undefined ? "" : `, expires ${neutralize(formatMoment(expires, zone))}`;
   return `${neutralize(trackingId)}${from} to ${neutralize(mailbox ?? "")}${until}`;
 }
 
@@ -267,11 +291,12 @@ function commandWith(words: string, { config }: MessageOrigin): string {
 }
 
 function formatFooter(origin: MessageOrigin): string {
-  const { host, inbox, version, console: address } = origin;
+  const { host, inbox, version, console: address, zone } = origin;
   const lines = [
     "-- ",
     `Inlet ${version} on ${printable(host)}, inbox ${printable(inbox)}`,
     ...(address === undefined ? [] : [`Console: ${printable(address)}`]),
+    `Times are in the zone ${zoneName(zone)}.`,
     `Everything that is open: ${commandWith("status", origin)}`,
   ];
   return lines.join("\n");
@@ -294,14 +319,17 @@ function formatBody(
       at: new Date(atMs).toISOString(),
       host: origin.host,
       inbox: origin.inbox,
+      console: origin.console,
       summary,
       notices: groups.map(({ kind, isOver, count, notices }) => ({
         kind,
         over: isOver,
         count,
         first: notices.slice(0, MAX_SHOWN).map((notice) => {
-          const { mailbox, trackingId, sender, expires, text, advice, service, mailboxes } = notice;
-          return { mailbox, trackingId, sender, expires, message: text, advice, service, mailboxes };
+          const { mailbox, trackingId, sender, expires, text, advice, output, service, mailboxes } = notice;
+          const link = linkTo(notice, origin);
+          const texts = { message: text, advice, output, link };
+          return { mailbox, trackingId, sender, expires, ...texts, service, mailboxes };
         }),
       })),
     }),

@@ -39,6 +39,8 @@ export const NoticeShape = v.object({
   /** What happened. It may quote senders and servers. */
   text: Text,
   advice: Text,
+  /** The last lines that a command or check wrote. Untrusted text. */
+  output: Text,
   /** The base URL of a service that fails. */
   service: Text,
   /** The mailboxes that the service fails for, or the rejected entries of a list. */
@@ -83,7 +85,7 @@ const TransferShape = v.looseObject({
 type NotedTransfer = TransferKey &
   Pick<
     TransferRecord,
-    "sender" | "state" | "reason" | "message" | "expires" | "needsPerson" | "acknowledged"
+    "sender" | "state" | "reason" | "message" | "output" | "expires" | "needsPerson" | "acknowledged"
   >;
 
 export interface EventContext {
@@ -180,16 +182,18 @@ const OF_EVENTS: {
     const { failing, givenUp } = handoffKeys(delivered, step);
     const [key, past] = willRetry ? [failing, givenUp] : [givenUp, failing];
     const { text, advice } = textsOf(fault);
-    return [settle(past), begin({ ...notice, key, text: willRetry ? text : givenUpText(text), advice })];
+    const facts = { ...notice, key, advice, ...outputOf(fault) };
+    return [settle(past), begin({ ...facts, text: willRetry ? text : givenUpText(text) })];
   },
   // Repeats what may have been lost in a kill. Retries report themselves again.
   "outbox-scanned": ({ summary: { troubles } }, { nowMs }) =>
     troubles.flatMap((delivered) => {
       const givenUp = delivered.failed.filter(({ willRetry }) => !willRetry);
-      const notices = givenUp.map(({ step, message }) => ({
+      const notices = givenUp.map((failed) => ({
         ...ofDelivery("handoff", delivered, nowMs),
-        key: handoffKeys(delivered, step).givenUp,
-        text: givenUpText(message),
+        key: handoffKeys(delivered, failed.step).givenUp,
+        text: givenUpText(failed.message),
+        ...outputOf(failed),
       }));
       return [
         ...notices,
@@ -325,6 +329,7 @@ function ofTransfer(kind: NoticeKind, transfer: NotedTransfer, atMs: number): No
     ...factsOf(kind, transfer, atMs),
     ...(expires === undefined || kind === "gone" ? {} : { expires }),
     ...(message === undefined ? {} : { text: cut(message) }),
+    ...outputOf(transfer),
   };
 }
 
@@ -357,6 +362,11 @@ function ofArrival({ mailbox, expectation: { described }, dueMs }: Overdue, atMs
 
 function textsOf({ message, advice }: Fault): { readonly text: string; readonly advice: string } {
   return { text: cut(message), advice };
+}
+
+/** The end of an output says most. */
+function outputOf({ output = "" }: { readonly output?: string | undefined }): Pick<Notice, "output"> {
+  return output === "" ? {} : { output: output.slice(-MAX_TEXT).toWellFormed() };
 }
 
 /** Texts from senders can be very long. */

@@ -30,7 +30,7 @@ const MAX_RECENT = 50;
 type GeneralTrouble = "disk" | "queue" | "configuration" | "handoffs" | "notify";
 
 export class Board {
-  readonly #facts: DaemonFacts;
+  #facts: DaemonFacts;
   readonly #keptIn: ((transfer: TransferStatus) => string) | undefined;
   readonly #clock: Clock;
   readonly #startedMs: number;
@@ -190,8 +190,9 @@ export class Board {
       },
       "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
       "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
-      "settings-reloaded": ({ mailboxes, needsRestart }) => {
+      "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {
         this.#mailboxes.set(mailboxes);
+        this.#facts = { ...this.#facts, timezone };
         this.#needsRestart = needsRestart;
         this.#troubles.delete("configuration");
         this.#troubles.delete("notify");

@@ -15,7 +15,7 @@ const DEFAULT_LIMIT = 50;
 const MAX_GONE = 1_000;
 const DAY_MS = 24 * 60 * 60_000;
 
-export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts {
+export function describeDaemon({ queue, inbox, source, timezone }: Settings): DaemonFacts {
   const isAlone = queue === "embedded";
   return {
     program: readVersion(),
@@ -25,6 +25,7 @@ export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts 
     role: isAlone ? "all" : queue.role,
     inbox,
     ...(isAbsolute(source) && source !== DEFAULT_PATH ? { config: source } : {}),
+    ...(timezone === undefined ? {} : { timezone }),
   };
 }
 

@@ -43,7 +43,7 @@ function formatStory(
   options: CommandOptions,
   acts: readonly ActEntry[],
 ): Story {
-  const { record, rounds, staged, kept, passwords } = description;
+  const { record, rounds, staged, kept, files, passwords } = description;
   const actions = actionsFor(record, {
     isExhausted: record.password?.isExhausted === true,
     isHandedOver: rounds.at(-1)?.ended?.handoff?.progress !== "open",
@@ -60,6 +60,8 @@ function formatStory(
     staged,
     kept: kept ?? null,
     acts,
+    output: record.output ?? null,
+    ...files,
     actions,
     commands: actions.map((act) => commandOf(act, record.trackingId, options)),
   };

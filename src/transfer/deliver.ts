@@ -10,7 +10,7 @@ import { describeFault, Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import { STEPS } from "../model/handoff.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { type TransferRecord, withoutMissing } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
 import {
   layoutValues,
@@ -79,7 +79,8 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
   const at = new Date(clock.now()).toISOString();
   const facts = { at, mailbox: run.source.mailbox.name, trackingId, sender };
   await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
-  const record = run.endRecord("quarantined", { reason: code, message: describeFault(fault) });
+  const why = { reason: code, message: describeFault(fault), ...withoutMissing({ output: fault.output }) };
+  const record = run.endRecord("quarantined", why);
   const placed = await endWith(run, stage, record);
   clearDiskWait(run.tools, run.key);
   await afterPlacing(run, placed, { fault });

@@ -199,7 +199,9 @@ async function fetchVerified(run: Run): Promise<Step<Contents>> {
   if (opened.kind !== "continue") return opened;
   const transfer = opened.value;
   run.learn({ subject: transfer.subject });
-  const routed = askRoutes(run, factsOf(run.record, transfer.files));
+  const facts = factsOf(run.record, transfer.files);
+  run.learn({ files: transfer.files.length, bytes: facts.bytes });
+  const routed = askRoutes(run, facts);
   if (routed.kind !== "continue") return routed;
   return verifyContents(run, transfer, await fetchContents(run, transfer));
 }

@@ -21,7 +21,6 @@ export interface FetchedContents {
 export async function fetchContents(run: Run, transfer: OpenedTransfer): Promise<FetchedContents> {
   const { access } = transfer;
   const plan = await planTransfer(transfer, run.source.mailbox, run.handoff, run.tools.inbox);
-  run.learn({ files: plan.files.length, bytes: plan.totalBytes });
   const { files, doubt } = await fetchAll(run, access, plan);
   const message = await fetchMessage(run, access, plan.totalBytes);
   const contents: Contents = {

@@ -122,9 +122,10 @@ async function planFolder(
   const base = inbox.shortened(posix.basename(wanted), MAX_FOLDER_BYTES);
   const manifest = formatManifest(run.record, run.key, contents);
   const texts = new Map<string, string>();
-  if (where === "beside") texts.set(MANIFEST, manifest).set(SUMS, formatSums(contents));
   for (let number = 1; ; number++) {
     const name = number === 1 ? base : `${base}-${number}`;
+    const inFolder = (file: string) => `${name}/${file}`;
+    if (where === "beside") texts.set(MANIFEST, manifest).set(SUMS, formatSums(contents, inFolder));
     const before = [...texts.keys()].map((text) => beside(text, `${name}.${text}`));
     const after = done === undefined ? [] : [beside(DONE, `${name}${done}`)];
     const content = [{ from: "folder", name: "", as: name } as const];
@@ -210,7 +211,7 @@ function describeFiles(
     done === undefined ? [] : sent.map((name, at) => beside(`${DONE}-${at}`, `${asOf(name)}${done}`));
   const files = sent.map((name) => ({ from: "file", name, as: asOf(name) }) as const);
   const texts = new Map(dones.map(({ name }) => [name, ""]));
-  if (hasManifest) texts.set(SUMS, formatSums(contents, names)).set(MANIFEST, manifest);
+  if (hasManifest) texts.set(SUMS, formatSums(contents, asOf)).set(MANIFEST, manifest);
   const facts = { deliver: "files", parent, manifest: hasManifest ? asOf(MANIFEST) : undefined } as const;
   return {
     folder: parent,

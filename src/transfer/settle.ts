@@ -4,7 +4,7 @@ import type { FaultCode } from "../base/fault-codes.ts";
 import { describeFault, Fault, isOfDisk } from "../base/faults.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { Next } from "../model/job.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { type TransferRecord, withoutMissing } from "../model/record.ts";
 import { failCheck, failRequired } from "./answers.ts";
 import { clientOf } from "./open.ts";
 import type { Run } from "./run.ts";
@@ -105,7 +105,8 @@ function wait(
   const { clock, patience } = run.tools;
   const until = new Date(clock.now() + afterMs).toISOString();
   const person = reason === "retry" && failRequired(run, fault) ? { needsPerson: true } : {};
-  const why = { reason, message: describeFault(fault), code: fault.code };
+  const { code, output } = fault;
+  const why = { reason, message: describeFault(fault), code, ...withoutMissing({ output }) };
   // The backoff of this transfer must not pause the others of its service.
   const limit = fault.code === "RATE_LIMITED" ? { limitMs: fault.retryAfterMs ?? patience.retryMs } : {};
   const facts = { ...why, until, ...person, ...more };

@@ -20,7 +20,7 @@ test("lists delivered and quarantined transfers, for programs and for people", a
   const { stdout } = await callCommand(["history", "--config", config, "--json", "--state", "quarantined"]);
   expect(JSON.parse(stdout)).toMatchObject([{ trackingId: "t2", reason: "CHECKSUM_MISMATCH" }]);
   const table = await runOnTerminal(["history", "--config", config, "--text", "T1", "--changes"]);
-  expect(table.stdout).toMatch(/WHEN +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
+  expect(table.stdout).toMatch(/WHEN \(\S+\) +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
   expect(table.stdout).toMatch(/delivered.*delivering.*downloading.*discovered/s);
   expect(table.stdout).toMatch(
     /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*anna@supplier\.example\/t1/,

@@ -40,7 +40,7 @@ describe("inlet list", () => {
       `waiting ${MAILBOX} ${SENDER} t3 password`,
     ]);
     const table = await runOnTerminal(["list", "--config", config]);
-    expect(table.stdout).toMatch(/WHEN +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
+    expect(table.stdout).toMatch(/WHEN \(\S+\) +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
     expect(table.stdout).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*\/t1/);
   });
 

@@ -303,9 +303,12 @@ describe("a daemon notifies of", () => {
       command: { argv: ["/bin/false"] as [string], env: {}, timeoutMs: 5_000 },
       expectWithinMs: 100,
     };
-    const { simulator } = await notifying([byWebhook(receiver.url)], { handoff });
+    const http = pageSettings({ publicUrl: "https://inlet.example.com" });
+    const { simulator } = await notifying([byWebhook(receiver.url)], { handoff, http });
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual(["handoff t1", "not-picked-up t1"]);
+    const [first] = groupsOf(receiver).flatMap((group) => group.first);
+    expect(first?.["link"]).toMatch(/^https:\/\/inlet\.example\.com\/transfer\?mailbox=.*&trackingId=t1$/);
   });
 
   test("only the kinds and mailboxes that are chosen", async () => {

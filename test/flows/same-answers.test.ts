@@ -84,7 +84,8 @@ test("40 questions have the same answers without a daemon, with one, by the API,
   const keys = { mailboxes: MAILBOXES, http: { listen: `unix:${socket}`, actions: true } };
   const { config } = await install({ transfers: TRANSFERS }, keys);
   const settings = await loadSettings({ env: {}, path: config });
-  const daemon = startDaemon(settings);
+  // Nothing changes between two questions.
+  const daemon = startDaemon(settings, { handoff: { retryMs: 3_600_000 } });
   const ids = TRANSFERS.map(({ trackingId = "" }) => trackingId);
   const call = async (...args: string[]) => callCommand([...args, "--config", config]);
   const get = async (path: string) => ask(socket, path);

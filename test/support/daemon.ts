@@ -105,9 +105,9 @@ export function startDaemon(
     "record-damaged": ({ path }) => void reports.push(`${path}: damaged`),
     "handoffs-stuck": ({ fault }) => void reports.push(`hand-offs: ${fault.code}`),
     "handoff-succeeded": ({ delivered, step }) => void handoffs.push(`${delivered.trackingId}: ${step} done`),
-    "handoff-failed": ({ delivered, step, fault, willRetry, output }) => {
+    "handoff-failed": ({ delivered, step, fault, willRetry }) => {
       const outcome = willRetry ? "failed" : "given up";
-      handoffs.push(`${delivered.trackingId}: ${step} ${outcome}: ${fault.message} ${output}`);
+      handoffs.push(`${delivered.trackingId}: ${step} ${outcome}: ${fault.message} ${fault.output ?? ""}`);
     },
     "folder-picked-up": ({ delivered, how }) => void handoffs.push(`${delivered.trackingId}: ${how}`),
     "pick-up-overdue": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: overdue`),

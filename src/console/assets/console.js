@@ -6,6 +6,8 @@ const silence = document.getElementById("silence");
 const live = document.getElementById("live");
 
 let title = document.title;
+// The time of the last heartbeat, as the server writes it.
+let clock = live?.querySelector("time")?.textContent;
 let lastBeatAt = Date.now();
 let shownVersion;
 let isRefreshing = false;
@@ -17,7 +19,8 @@ events.addEventListener("heartbeat", (event) => {
   const beat = JSON.parse(event.data);
   lastBeatAt = Date.now();
   title = beat.title;
-  if (live !== null) live.textContent = `live, as of ${beat.at.slice(11, 19)} UTC`;
+  clock = beat.clock;
+  if (live !== null) live.textContent = `live, as of ${clock}`;
   if (shownVersion !== beat.version) {
     shownVersion = beat.version;
     isDue = true;
@@ -41,8 +44,7 @@ function showSilence() {
   document.documentElement.classList.toggle("silent", isSilent);
   silence.hidden = !isSilent;
   if (isSilent) {
-    const since = new Date(lastBeatAt).toLocaleTimeString();
-    silence.textContent = `No answer from Inlet since ${since}. This page shows the state of that time.`;
+    silence.textContent = `No answer from Inlet since ${clock}. This page shows the state of that time.`;
     document.title = `⚠ No answer – ${title}`;
   } else document.title = title;
 }

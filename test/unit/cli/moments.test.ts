@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { formatDue, formatMoment, localizeTimes } from "../../../src/base/phrases.ts";
 import { parseSince, parseUntil } from "../../../src/cli/options.ts";
-import { formatMoment } from "../../../src/cli/printing.ts";
 
 describe("points in time", () => {
   test.each([
@@ -34,7 +34,25 @@ describe("points in time", () => {
     },
   );
 
-  test("are formatted to the second", () => {
-    expect(formatMoment(new Date(2026, 2, 1, 4, 5, 6).toISOString())).toBe("2026-03-01 04:05:06");
+  test("are formatted to the second, in the zone, and in 24 hours", () => {
+    const iso = "2026-07-01T22:05:06.789Z";
+    expect(formatMoment(iso, "Europe/Berlin")).toBe("2026-07-02 00:05:06");
+    expect(formatMoment(iso, "America/St_Johns")).toBe("2026-07-01 19:35:06");
+    expect(formatMoment(new Date(2026, 2, 1, 14, 5, 6).toISOString(), undefined)).toBe("2026-03-01 14:05:06");
+    expect(formatMoment(new Date(8.64e15).toISOString(), "Asia/Tokyo")).toContain("275760-09-13");
+    expect(formatMoment("soon", "UTC")).toBe("soon");
+  });
+
+  test("in a sentence of ours are formatted too, but not in a name", () => {
+    const text = "Since 2026-07-01T12:00:00.000Z, until 2026-01-01T12:00:00Z. x-2026-01-01T12:00:00Z.csv";
+    expect(localizeTimes(text, "Europe/Berlin")).toBe(
+      "Since 2026-07-01 14:00:00, until 2026-01-01 13:00:00. x-2026-01-01T12:00:00Z.csv",
+    );
+  });
+
+  test("that are due are now, and never in the past", () => {
+    const nowMs = Date.parse("2026-07-01T12:00:00Z");
+    expect(formatDue("2026-07-01T11:59:57Z", nowMs)).toBe("now");
+    expect(formatDue("2026-07-01T12:00:03Z", nowMs)).toBe("in 3 s");
   });
 });

@@ -338,6 +338,11 @@ describe("a problem is reported with position, key, value and remedy", () => {
       "http: { listen: 8460 }",
       "http.listen: 8460 is not false, a host and a port such as 127.0.0.1:8460, or unix: and a path",
     ],
+    ...["x", "ftp://h", "https://h/", "https://h?a", "https://h#a"].map((url) => [
+      `http: { publicUrl: '${url}' }`,
+      "http.publicUrl: must be an address such as https://inlet.example.com, without a slash at its end",
+    ]),
+    ["http: { publicUrl: 'https://u:p@h' }", "http.publicUrl: must not contain a user or password"],
   ])("the remedy is right for %s", async (line, end) => {
     const [problem = ""] = await problemsOf(`${config({})}\n${line}\n`);
     expect(problem.endsWith(end), problem).toBe(true);

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
+import type { Overdue } from "../../../src/model/events.ts";
 import { NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../../../src/notify/message.ts";
 import { changesOfEvent, changesOfRecord, type Notice } from "../../../src/notify/notices.ts";
@@ -14,7 +15,8 @@ const ORIGIN: MessageOrigin = {
   version: "0.1.0",
   config: undefined,
   hasSeveralMailboxes: true,
-  console: "http://127.0.0.1:8460/",
+  console: "https://inlet.example.com/in",
+  zone: "Europe/Berlin",
 };
 
 test("a mail says how many, which, and what to do", () => {
@@ -28,7 +30,62 @@ test("a mail says how many, which, and what to do", () => {
   expect(message.text).toContain("inlet password --mailbox orders@example.com t19\n");
   expect(message.text).not.toContain("t20");
   expect(message.text).toContain("… and 5 more: inlet list --state waiting");
-  expect(message.text).toContain("Console: http://127.0.0.1:8460/");
+});
+
+test("a mail has times in the zone, which it names once, and a webhook has UTC", () => {
+  const expires = "2026-07-01T20:00:00.000Z";
+  const arrival = { described: "from x", days: [], times: [] } as unknown as Overdue["expectation"];
+  const overdue = [{ mailbox: "m", expectation: arrival, dueMs: Date.parse("2026-01-01T20:00:00Z") }];
+  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
+  const changes = changesOfEvent({ type: "overdue-listed", overdue }, context);
+  const late = changes.flatMap((change) => (change.type === "begin" ? [change.notice] : []));
+  const { text, body } = messageOf([{ ...passwordNotice("t1"), expires }, ...late], ORIGIN);
+  expect(text).toContain(", expires 2026-07-01 22:00:00\n");
+  expect(text).toContain("Expected: from x, by 2026-01-01 21:00:00.\n");
+  expect(text.match(/Europe\/Berlin/g)).toHaveLength(1);
+  expect(body("id")).toContain(expires);
+  expect(body("id")).toContain("by 2026-01-01T20:00:00.000Z.");
+});
+
+test("a message links to the console and to the page of each transfer, or to nothing", () => {
+  const notice = { ...passwordNotice("t1"), mailbox: "a b&c", trackingId: "x\n://y" };
+  const { text, body } = messageOf([notice], ORIGIN);
+  const link = "https://inlet.example.com/in/transfer?mailbox=a+b%26c&trackingId=x%0A%3A%2F%2Fy";
+  expect(text).toContain("\nConsole: https://inlet.example.com/in\n");
+  expect(text.split("\n")).toContain(`      ${link}`);
+  expect(JSON.parse(body("id"))).toMatchObject({
+    console: "https://inlet.example.com/in",
+    notices: [{ first: [{ link }] }],
+  });
+  const without = messageOf([notice], { ...ORIGIN, console: undefined });
+  expect(without.text).not.toMatch(/:\/\/|Console/);
+  expect(JSON.parse(without.body("id")).notices[0].first[0].link).toBeUndefined();
+});
+
+test("a failed command is quoted with its last lines, which cannot be clicked or taken for ours", () => {
+  const output = `${"x".repeat(5_000)}\nsee https://evil.example\tnow\n\u202elast`;
+  const delivered = { ...makeRecord(), folder: "m/t1", deliveredAt: "2026-03-01T08:00:00.000Z" };
+  const fault = new Fault("COMMAND_FAILED", { detail: "it ended with exit code 75", output });
+  const event = {
+    type: "handoff-failed",
+    delivered,
+    step: "command",
+    fault,
+    attempts: 1,
+    willRetry: false,
+  } as const;
+  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
+  const ofRecord = changesOfRecord(makeRecord({ state: "quarantined", message: "Refused.", output }), 0);
+  for (const change of [...changesOfEvent(event, context), ...ofRecord]) {
+    if (change.type !== "begin") continue;
+    const { text, body } = messageOf([change.notice], ORIGIN);
+    expect(text).toMatch(
+      / {4}Its last output:\n {4}\| x{500,600}\n {4}\| see https\[:\]\/\/evil\.example {2}now\n/,
+    );
+    expect(text).toContain("\n    | \\u{202e}last\n");
+    expect(JSON.parse(body("id")).notices[0].first[0].output).toMatch(/last$/);
+  }
+  expect.assertions(6);
 });
 
 test("a subject names two kinds, and counts the others", () => {
@@ -108,7 +165,7 @@ test("no text of a sender reaches the subject, ends a line, hides or reorders te
         expect(message.subject).toBe(harmless.subject);
         expect(message.subject).toMatch(/^[\x20-\x7e]+$/);
         expect(message.text).not.toMatch(/[\p{Cf}\u2028\u2029]|(?!\n)\p{Cc}/u);
-        expect(message.text.replace(ORIGIN.console ?? "", "")).not.toContain("://");
+        expect(message.text.replaceAll(ORIGIN.console ?? "", "")).not.toContain("://");
         expect(message.text.isWellFormed()).toBe(true);
         // As many lines as with harmless text: a sender cannot add one. An empty text has none.
         if (text.trim() !== "")

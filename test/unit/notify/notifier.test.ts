@@ -328,6 +328,7 @@ async function makeSite(channel: ChannelSettings) {
           version: "1",
           config: "",
           console: undefined,
+          zone: "UTC",
           hasSeveralMailboxes: false,
         }),
         serviceOf: () => "https://service.example",

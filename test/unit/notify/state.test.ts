@@ -451,5 +451,5 @@ function fail(
 
 function handoffFailed(step: "command" | "webhook", willRetry: boolean): DaemonEvent {
   const fault = new Fault("COMMAND_FAILED", { detail: step });
-  return { type: "handoff-failed", delivered: DELIVERED, step, fault, attempts: 1, output: "", willRetry };
+  return { type: "handoff-failed", delivered: DELIVERED, step, fault, attempts: 1, willRetry };
 }

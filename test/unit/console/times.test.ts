@@ -1,0 +1,59 @@
+/** Times on the pages of the console. */
+import { describe, expect, test } from "vitest";
+import { formatStatus } from "../../../src/cli/status-text.ts";
+import { renderClock, renderDue, renderTime } from "../../../src/console/html.ts";
+import { renderMailboxes } from "../../../src/console/mailboxes.ts";
+import { openTestConsole } from "../../support/console.ts";
+
+const ISO = "2026-07-01T20:00:00.000Z";
+const TIME = { nowMs: Date.parse("2026-07-01T20:00:03Z"), zone: "Europe/Berlin" };
+const MARKUP = `datetime="${ISO}" title="2026-07-01 22:00:00"`;
+
+describe("a time", () => {
+  test("is relative, with the exact time in the zone for those who point at it", () => {
+    expect(String(renderTime(ISO, TIME))).toBe(`<time ${MARKUP}>3 s ago</time>`);
+    expect(renderTime(undefined, TIME)).toBeUndefined();
+  });
+
+  test("is written out where that is wanted", () => {
+    const exact = String(renderTime(ISO, { ...TIME, isExact: true }));
+    expect(exact).toBe(`<time ${MARKUP}>2026-07-01 22:00:00 (3 s ago)</time>`);
+    expect(String(renderClock(ISO, TIME))).toBe(`<time ${MARKUP}>22:00:00</time>`);
+  });
+
+  test("that is due is now", () => {
+    expect(String(renderDue(ISO, TIME))).toBe(`<time ${MARKUP}>now</time>`);
+  });
+});
+
+test("a poll that is due is shown as now, on pages and by commands", async () => {
+  const { board } = await openTestConsole(0);
+  const status = board.read();
+  const at = new Date(TIME.nowMs).toISOString();
+  const mailboxes = status.mailboxes.map((mailbox) => ({ ...mailbox, lastSuccess: ISO, nextPoll: ISO }));
+  const page = String(renderMailboxes({ ...status, mailboxes }, new Map(), TIME));
+  expect(page).toContain(`data-column="Next poll"><span class="cell"><time ${MARKUP}>now</time>`);
+  expect(formatStatus({ ...status, at, mailboxes }, undefined, process.stdout)).toContain(
+    "polled 3 s ago, next now,",
+  );
+});
+
+test("every page names the zone once, and the heartbeat has the same clock", async () => {
+  const { url, board } = await openTestConsole(6);
+  const timezone = "Asia/Kolkata";
+  board.listener({ type: "settings-reloaded", mailboxes: [], timezone, needsRestart: [] });
+  for (const path of ["", "transfers", "mailboxes", "history"]) {
+    const page = await (await fetch(`${url}${path}`)).text();
+    expect(page.match(/Asia\/Kolkata/g)).toHaveLength(1);
+    expect(page).not.toContain("UTC");
+  }
+  const response = await fetch(`${url}api/events?as=heartbeat`);
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes("data: ")) break;
+  }
+  const { at, clock } = JSON.parse(/data: (.*)/.exec(text)?.[1] ?? "{}");
+  const format = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, timeStyle: "medium" });
+  expect(clock).toBe(format.format(Date.parse(at)));
+});
