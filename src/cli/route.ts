@@ -7,6 +7,7 @@ import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { parseSize } from "../config/units.ts";
 import { mailboxOf, type Routing } from "../model/mailbox.ts";
+import { hasEnded } from "../model/record.ts";
 import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
 import { findOne } from "./acting.ts";
@@ -97,18 +98,23 @@ async function explain(
   }
   const lines = [
     `Mailbox ${mailbox.name}, sender ${facts.sender || "unknown"}${facts.subject === undefined ? "" : `, subject ${JSON.stringify(facts.subject)}`}`,
+    ...(story === undefined ? [] : describeRecorded(story)),
     ...compared.map(({ route, match, conditions }) => {
       const texts = conditions.map(({ text }) => text).join("; ") || "it applies to every transfer";
       return `  ${MATCHES[match].padEnd(3)}  ${route.name} (${route.action}): ${texts}`;
     }),
-    describeDecision(decision, mailbox),
-    ...(story === undefined ? [] : describeRecorded(story)),
+    describeDecision(decision, mailbox, story),
   ];
   for (const line of lines) context.stdout.write(`${printable(line)}\n`);
   return "fine";
 }
 
 const MATCHES = { yes: "yes", no: "no", unknown: "?" } as const;
+
+/** As sent and as delivered; `undefined` unless all are known. */
+function namesOf({ contents, moreContents }: Story): string[] | undefined {
+  return moreContents > 0 ? undefined : contents?.flatMap(({ name, originalName }) => [name, originalName]);
+}
 
 async function describeKnown(
   context: Context,
@@ -125,7 +131,7 @@ async function describeKnown(
   const facts = {
     sender: options.sender ?? story.sender,
     subject: options.subject ?? story.subject ?? undefined,
-    fileNames: options.file,
+    fileNames: options.file ?? namesOf(story),
     bytes: options.size ?? story.bytes ?? undefined,
   };
   return { mailbox, facts, story };
@@ -142,18 +148,34 @@ function describeNew({ mailboxes }: Settings, options: RouteOptions): Explained 
   return { mailbox, facts: { sender, subject, fileNames: file, bytes }, story: undefined };
 }
 
-function describeDecision(decision: RouteDecision | undefined, { layout }: MailboxSettings): string {
-  if (decision === undefined)
-    return "The decision depends on facts that are known once the transfer is opened.";
+function describeDecision(
+  decision: RouteDecision | undefined,
+  { layout }: MailboxSettings,
+  story: Story | undefined,
+): string {
+  const isOver = story !== undefined && hasEnded(story);
+  if (decision === undefined) {
+    return isOver
+      ? "Today's routes depend on facts that are no longer known."
+      : "The decision depends on facts that are known once the transfer is opened.";
+  }
   const { route, action } = decision;
-  const by = route === undefined ? "No route matches" : `The route ${route.name} decides`;
+  const today = isOver ? "by today's routes: " : "";
+  const by =
+    `${today}${route === undefined ? "no route matches" : `the route ${route.name} decides`}`.replace(
+      /^./,
+      (first) => first.toUpperCase(),
+    );
   if (action === "hold") return `${by}: it is held, until you release or discard it.`;
   if (action === "ignore") return `${by}: it is left out.`;
   return `${by}: it is delivered to ${route?.layout ?? layout}.`;
 }
 
 /** How it was decided at the time, perhaps with other routes. */
-function describeRecorded({ route, routedBecause, allowedBy, state }: Story): string[] {
-  const recorded = route === null ? [] : [`Recorded (${state}): ${route}, because ${routedBecause}.`];
+function describeRecorded(story: Story): string[] {
+  const { route, routedBecause, allowedBy, state } = story;
+  const none = hasEnded(story) ? [`It is ${state}, and no route decided that.`] : [];
+  const recorded =
+    route === null ? none : [`It is ${state}. The route ${route} decided, because ${routedBecause}.`];
   return allowedBy === null ? recorded : [...recorded, `${allowedBy} allowed it, whatever the routes say.`];
 }

@@ -1,24 +1,13 @@
 /** `show`: everything known about one transfer. */
-import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { formatBytes, formatSize, outputLines, zoneName } from "../base/phrases.ts";
+import { formatBytes, outputLines, zoneName } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
 import { commandOf } from "../model/actions.ts";
-import { isDelivered, STATES, shownFolder } from "../model/record.ts";
-import {
-  type ActEntry,
-  describeChecksum,
-  describeVerdict,
-  type FileView,
-  type HandoffView,
-  type RoundView,
-  type Story,
-  timeOf,
-} from "../model/views.ts";
+import { describeChecksum, describeVerdict, type FileView, type Story } from "../model/views.ts";
 import { describeDaemon } from "../operate/facts.ts";
+import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/story-text.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
@@ -61,30 +50,35 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
     commands: known.actions.map((act) => commandOf(act, trackingId, { config, mailbox })),
   };
   if (options.json) printJson(context, story);
-  else context.stdout.write(`${formatText(context, settings, story)}\n`);
+  else context.stdout.write(`${formatText(context, settings.timezone, story)}\n`);
   return "fine";
 }
 
-function formatText(context: Context, { inbox, timezone }: Settings, story: Story): string {
+function formatText(context: Context, timezone: string | undefined, story: Story): string {
   const { stdout } = context;
-  const { rounds, acts, commands } = story;
-  const time = (at: string) => formatTime(context, at, timezone);
+  const { acts, commands } = story;
+  const form = (phrase: Phrase) => formatPhrase(context, timezone, phrase);
   const title = styleText("bold", printable(story.trackingId), { stream: stdout });
-  const times = STATES.flatMap((state) => {
-    const at = story.at[state];
-    return at === undefined ? [] : [[state, at] as const];
-  })
-    .toSorted(([, a], [, b]) => Date.parse(a) - Date.parse(b))
-    .map(([state, at]) => [state, time(at)] as const);
+  const rounds = story.rounds.flatMap((round) => {
+    const [first = "", ...rest] = linesOf(round).flatMap(form);
+    return [`  ${round.round}, ${first}`, ...rest.map((line) => `     ${line}`)];
+  });
   const sections = [
-    [title, ...formatFacts(factsOf(inbox, story, time))],
-    ...(story.output === null ? [] : [["Last output of the check:", ...formatOutput(story.output, "  ")]]),
+    [title, ...formatFacts(factsOf(story), form)],
     ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
-    [stdout.isTTY ? `Times (${zoneName(timezone)}):` : "Times:", ...formatFacts(times)],
-    ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
+    [stdout.isTTY ? `Times (${zoneName(timezone)}):` : "Times:", ...formatFacts(timesOf(story), form)],
+    ["Rounds:", ...rounds],
     ...(acts.length === 0
       ? []
-      : [["Operators:", ...acts.map((act) => `  ${printable(formatAct(act, time))}`)]]),
+      : [
+          [
+            "Operators:",
+            ...acts.map(
+              (it) =>
+                `  ${form([{ time: it.given ?? it.at }])}  ${printable(`${it.act}, by ${it.who} from ${it.from}`)}`,
+            ),
+          ],
+        ]),
     commands.length === 0
       ? ["No command applies in this state."]
       : ["Commands that apply now:", ...commands.map((command) => `  ${printable(command)}`)],
@@ -92,38 +86,25 @@ function formatText(context: Context, { inbox, timezone }: Settings, story: Stor
   return sections.map((lines) => lines.join("\n")).join("\n\n");
 }
 
-type Facts = readonly (readonly [label: string, value: string | undefined | null])[];
-
-function factsOf(inbox: string, story: Story, time: (at: string) => string): Facts {
-  const { released, until, expires, folder, state, passwordsSpent, passwordAttempts } = story;
-  const isInInbox = isDelivered(story) || state === "delivering";
-  const hasPasswords = passwordsSpent !== null && passwordAttempts !== null;
-  return [
-    ["Mailbox", story.mailbox],
-    ["Sender", story.sender],
-    ["Subject", story.subject],
-    ["Content", formatSize(story) || undefined],
-    ["Transfer ID", story.transferId],
-    ["State", `${state}, since ${time(timeOf(story)) || "an unknown time"}`],
-    ["Reason", story.reason],
-    ["Message", story.message],
-    ["Waits until", until && time(until)],
-    ["Expires", expires && time(expires)],
-    ["Route", story.route && `${story.route}, because ${story.routedBecause}`],
-    ["Allowed", story.allowedBy && `by ${story.allowedBy}, whatever the routes say`],
-    ["Folder", isInInbox ? folder && join(story.inbox ?? inbox, folder) : undefined],
-    ["Verified", story.verified],
-    ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
-    ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts spent` : undefined],
-    ["Attempts", `${story.attempts} started in this round`],
-    ["Quarantine", story.kept],
-    ...story.staged.map((path) => ["Staged in", path] as const),
-    ["Acknowledged", story.acknowledged ? "yes, by an operator" : undefined],
-  ];
+/** The output of a program takes several lines. */
+function formatPhrase(context: Context, timezone: string | undefined, phrase: Phrase): string[] {
+  const [output] = phrase.flatMap((piece) =>
+    typeof piece === "object" && "output" in piece ? piece.output : [],
+  );
+  if (output !== undefined) return outputLines(output).map((line) => `| ${printable(line)}`);
+  const words = phrase.map((piece) => {
+    if (typeof piece === "string") return piece;
+    if ("time" in piece) return formatTime(context, piece.time, timezone) || "an unknown time";
+    return "path" in piece ? piece.path : "";
+  });
+  return [printable(words.join(""))];
 }
 
-function formatOutput(output: string, indent: string): string[] {
-  return outputLines(output).map((line) => `${indent}| ${printable(line)}`);
+function formatFacts(facts: readonly Fact[], form: (phrase: Phrase) => string[]): string[] {
+  const width = Math.max(0, ...facts.map(([label]) => label.length));
+  return facts.flatMap(([label, value]) =>
+    form(value).map((line, at) => `  ${(at === 0 ? label : "").padEnd(width)}  ${line}`),
+  );
 }
 
 function formatFiles({ moreContents }: Story, files: readonly FileView[]): string[] {
@@ -133,43 +114,4 @@ function formatFiles({ moreContents }: Story, files: readonly FileView[]): strin
     return `  ${printable([`${file.name}${sent}`, ...facts].join(", "))}`;
   });
   return moreContents === 0 ? lines : [...lines, `  … and ${moreContents} more`];
-}
-
-/** Unknown facts have no line. */
-function formatFacts(facts: Facts): string[] {
-  const known = facts.filter(([, value]) => value !== undefined && value !== null);
-  const width = Math.max(0, ...known.map(([label]) => label.length));
-  return known.map(([label, value]) => `  ${label.padEnd(width)}  ${printable(value ?? "")}`);
-}
-
-function formatAct({ act, who, from, given, at }: ActEntry, time: (at: string) => string): string {
-  return `${time(given ?? at)}  ${act}, by ${who} from ${from}`;
-}
-
-function formatRound({ round, begun, ended }: RoundView, time: (at: string) => string): string[] {
-  const order = begun === undefined ? "" : `, ${begun.why} by ${begun.by}, ${time(begun.at)}`;
-  const lines = [`${round}${order}`];
-  if (ended === undefined) return [...lines, "   open"];
-  const { outcome, at, reason, message, folder, inbox, verified, released, isPlaced, handoff } = ended;
-  const why = reason === undefined ? "" : ` (${reason})`;
-  lines.push(`   ${outcome}${why}${at === undefined ? "" : `, ${time(at)}`}`);
-  if (message !== undefined) lines.push(`   ${message}`);
-  if (folder !== undefined && outcome === "delivered") {
-    lines.push(`   folder ${shownFolder({ folder, inbox })}`);
-  }
-  if (verified !== undefined) lines.push(`   verified: ${verified}`);
-  if (released !== undefined) lines.push(`   released by ${released.by}`);
-  if (!isPlaced) lines.push("   its content has not been moved yet");
-  if (handoff?.progress === "open") lines.push(...formatFailed(handoff, time));
-  if (handoff?.progress === "waiting") lines.push("   not picked up yet");
-  if (handoff?.pickedUpAt !== undefined) lines.push(`   picked up, ${time(handoff.pickedUpAt)}`);
-  return lines;
-}
-
-function formatFailed({ failed = [] }: HandoffView, time: (at: string) => string): string[] {
-  if (failed.length === 0) return ["   a command or webhook is pending"];
-  return failed.flatMap(({ step, message, output, nextAt }) => {
-    const next = nextAt === undefined ? "given up" : `next try ${time(nextAt)}`;
-    return [`   ${step}, ${next}: ${message}`, ...(output === undefined ? [] : formatOutput(output, "   "))];
-  });
 }

@@ -212,6 +212,11 @@ export const StoryShape = v.object({
   kept: TextOrNull,
   /** Oldest first. */
   acts: v.pipe(v.array(ActEntryShape), v.readonly()),
+  /** Orders that no daemon has carried out yet. */
+  orders: v.pipe(
+    v.array(v.object({ act: v.picklist(TRANSFER_ACTS), ...ActorShape.entries, at: v.string() })),
+    v.readonly(),
+  ),
   /** The last output of the check that refused it, or gave no verdict: several lines of untrusted text. */
   output: TextOrNull,
   /** The files of its last round; a bounded number. Null: they are not known, or no longer there. */

@@ -2,11 +2,13 @@
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { asFault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
 import { type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
 import { isPermissionFault } from "../host/permission.ts";
+import { listOrders } from "../ledger/orders.ts";
 import { peekLedger } from "../ledger/peek.ts";
-import { type Status, StatusShape } from "../model/status.ts";
+import { type Status, StatusShape, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
 import { DaemonClient, parseBody } from "./client.ts";
 import { describeDaemon, keptIn, readDeliveries, readGone } from "./facts.ts";
@@ -97,6 +99,19 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const summary = await peekHandoffs(work, (delivery) => handoffOf(settings, delivery), readEnd);
   board.listener({ type: "outbox-scanned", summary });
   const status = board.read();
+  const orders = await describeOrders(work);
   // The board describes this process, which is not a daemon.
-  return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };
+  const daemon = { ...status.daemon, pid: undefined, startedAt: undefined };
+  return { ...status, live: false, daemon, troubles: [...status.troubles, ...orders] };
+}
+
+/** Orders that wait for a daemon. */
+async function describeOrders(work: string): Promise<Trouble[]> {
+  const given = await listOrders(work);
+  const since = given.map(({ order }) => order.at).toSorted()[0];
+  if (since === undefined) return [];
+  const texts = given.map(({ order: { action, trackingId, by } }) => `${action} ${trackingId}, by ${by.who}`);
+  const message = `${formatCount(given.length, "order waits", "orders wait")} for the daemon: ${texts.slice(0, 5).join("; ")}.`;
+  const advice = "Start the daemon: it carries them out.";
+  return [{ what: "orders", since, code: "ORDER_OVERDUE", message, advice }];
 }

@@ -1,5 +1,7 @@
 /** The story of one transfer from the work folder: all that `inlet show` and its page in the console say. */
 import { readActs } from "../ledger/history.ts";
+import { listOrders } from "../ledger/orders.ts";
+import { nameOf } from "../ledger/paths.ts";
 import { type PeekedFolders, peekLedger, type TransferDescription } from "../ledger/peek.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
@@ -22,7 +24,8 @@ export async function readStory(
   };
   const description = await peekLedger(folders).describe(key, service);
   if (description === undefined) return undefined;
-  return formatStory(description, mailbox, options, await actsOn(folders.work, description.record));
+  const acts = await actsOn(folders.work, description.record);
+  return formatStory(description, mailbox, options, acts, await ordersFor(folders.work, description.record));
 }
 
 /** Of more acts, only the newest are shown. */
@@ -37,11 +40,22 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
   return (await Array.fromAsync(readActs(work, query, () => {}))).toReversed();
 }
 
+/** A password is the only order that stays elsewhere. */
+async function ordersFor(work: string, record: TransferRecord): Promise<Story["orders"]> {
+  const given = await listOrders(work);
+  return given.flatMap(({ order }) => {
+    if (nameOf(order) !== nameOf(record)) return [];
+    const act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
+    return [{ act, ...order.by, at: order.at }];
+  });
+}
+
 function formatStory(
   description: TransferDescription,
   mailbox: MailboxFacts | undefined,
   options: CommandOptions,
   acts: readonly ActEntry[],
+  orders: Story["orders"],
 ): Story {
   const { record, rounds, staged, kept, files, passwords } = description;
   const actions = actionsFor(record, {
@@ -60,6 +74,7 @@ function formatStory(
     staged,
     kept: kept ?? null,
     acts,
+    orders,
     output: record.output ?? null,
     ...files,
     actions,

@@ -133,12 +133,11 @@ describe("inlet show", () => {
     const { config, inbox } = await received();
     const { exitCode, stdout } = await runProgram(["show", "t2", "--config", config]);
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/State +quarantined, since \d{4}-/);
-    expect(stdout).toMatch(/Reason +CHECKSUM_MISMATCH/);
+    expect(stdout).toMatch(/State +quarantined \(CHECKSUM_MISMATCH\), since \d{4}-/);
     expect(stdout).toContain(
       join(inbox, ".inlet/quarantine", `${nameOf({ mailbox: MAILBOX, trackingId: "t2" })}~1`),
     );
-    expect(stdout).toMatch(/Rounds:\n {2}1\n {5}quarantined \(CHECKSUM_MISMATCH\), /);
+    expect(stdout).toMatch(/Rounds:\n {2}1, discovered\n {5}quarantined \(CHECKSUM_MISMATCH\), /);
     for (const action of ["retry", "release", "discard"]) {
       expect(stdout.split("\n")).toContain(`  inlet ${action} --config ${config} t2`);
     }

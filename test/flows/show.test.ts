@@ -21,6 +21,15 @@ const HELLO = {
 };
 const EVIL = "<b>e\u202evil\u001b[2J.exe";
 
+test("an order that no daemon has carried out yet is shown with who gave it", async () => {
+  const installation = await receive({}, { files: [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" }] });
+  await callCommand(["retry", "t1", "--config", installation.config]);
+  const { orders } = await showJson(installation);
+  expect(orders).toMatchObject([{ act: "retry", who: expect.any(String), at: expect.any(String) }]);
+  expect(await showText(installation)).toMatch(/Ordered +retry, by .*; not carried out yet/);
+  expect((await readConsole(installation)).page).toMatch(/<dt>Ordered<\/dt>.*not carried out yet/);
+});
+
 describe("the files of a transfer", () => {
   test("are known in quarantine, with the verdict on each", async () => {
     const files = [
@@ -125,9 +134,7 @@ describe("the last output", () => {
     const installation = await receive({ check: { command: ["sh", "-c", `${TALK}; exit ${exitCode}`] } });
     const story = await showJson(installation);
     expect(story).toMatchObject({ state, output: expect.stringMatching(/900\nquota/) });
-    expect(await showText(installation)).toMatch(
-      /Last output of the check:\n( {2}\| \d+\n)+ {2}\| quota {2}exceeded/,
-    );
+    expect(await showText(installation)).toMatch(/Check says +\| \d+\n( +\| \d+\n)+ +\| quota {2}exceeded/);
     const { page, api } = await readConsole(installation);
     expect(page).toContain("900<br>quota  exceeded");
     expect(api).toMatchObject({ output: story.output });
@@ -166,6 +173,7 @@ function inKolkata(iso: string): string {
 }
 
 interface Shown {
+  readonly orders: readonly Keys[];
   readonly at: { readonly delivered?: string };
   readonly state: string;
   readonly folder: string | null;
