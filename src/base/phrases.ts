@@ -8,6 +8,7 @@ const DAY_SECONDS = 86_400;
 export function formatBytes(bytes: number): string {
   const power = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
   const value = bytes / 1024 ** power;
+  if (bytes === 1) return "1 byte";
   return `${power === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[power]}`;
 }
 

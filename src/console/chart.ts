@@ -49,6 +49,7 @@ export function renderChart(slots: readonly Tally[], range: Range, time: PageTim
   const { title, each } = RANGES[range];
   return html`<figure><figcaption>${words}. ${highest === 0 ? undefined : html`<span>Most in ${each}: ${formatCount(highest, "transfer", "transfers")}.</span>`}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${words}">${bars}</svg>
+<p class="legend"><span class="key bar-good"></span> delivered <span class="key bar-bad"></span> quarantined or gone</p>
 <p class="axis"><span>${label(startOf(range, time.nowMs), range, time)}</span><span>now</span></p></figure>`;
 }
 

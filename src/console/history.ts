@@ -1,8 +1,7 @@
 /** The history: charts over the last day, week and month, and a search in the journal. */
-import type { TransferFilter } from "../model/queries.ts";
-import { STATES } from "../model/record.ts";
 import type { ActEntry, HistoryEntry, Tally } from "../model/views.ts";
 import { RANGES, type Range, renderChart } from "./chart.ts";
+import { renderFilterForm } from "./filter-form.ts";
 import { type Html, html, type PageColumn, type PageTime, renderTable, renderTime } from "./html.ts";
 import { renderEntries } from "./mailboxes.ts";
 import { linkTo } from "./query.ts";
@@ -10,7 +9,9 @@ import { addressOfStory } from "./rows.ts";
 
 export interface HistoryData {
   readonly range: Range;
-  readonly query: TransferFilter;
+  /** The parameters of the filter, as they were given. */
+  readonly fields: Readonly<Record<string, string>>;
+  readonly mailboxes: readonly string[];
   readonly slots: readonly Tally[] | undefined;
   readonly found: readonly HistoryEntry[] | undefined;
   /** Newest first. */
@@ -19,18 +20,18 @@ export interface HistoryData {
 
 const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
 
-export function renderHistory({ range, query, slots, found, acts }: HistoryData, time: PageTime): Html {
-  const { text: words, state, sender, mailbox } = query;
+export function renderHistory(
+  { range, fields, mailboxes, slots, found, acts }: HistoryData,
+  time: PageTime,
+): Html {
   const ranges = (Object.keys(RANGES) as Range[]).map((name) => {
-    const address = linkTo("history", { range: name, text: words, state, sender, mailbox });
+    const address = linkTo("history", { ...fields, range: name });
     return html`<li><a href="${address}"${name === range ? html` aria-current="page"` : undefined}>${RANGES[name].title}</a></li>`;
   });
-  const text = (name: string, title: string, value: string | undefined) =>
-    html`<label>${title} <input type="search" name="${name}" value="${value ?? ""}"></label>`;
+  const hidden = html`<input type="hidden" name="range" value="${range}">`;
+  const form = renderFilterForm({ page: "history", fields, reasons: [], mailboxes, hidden });
   return html`<section id="chart" data-live><h2>${RANGES[range].title}</h2><ul class="tabs">${ranges}</ul>${slots === undefined ? BUSY : renderChart(slots, range, time)}</section>
-<section><h2>Past transfers</h2><form class="filters" action="history" method="get" role="search"><input type="hidden" name="range" value="${range}">
-${text("text", "Text", words)}${text("sender", "Sender", sender)}${text("mailbox", "Mailbox", mailbox)}
-<label>State <select name="state"><option value="">any</option>${STATES.map((name) => html`<option value="${name}"${name === state ? html` selected` : undefined}>${name}</option>`)}</select></label> <button>Search</button> <a href="history">Clear</a></form>
+<section><h2>Past transfers</h2>${form}
 <div id="past" data-live>${found === undefined ? BUSY : renderEntries(found, time)}</div></section>
 <section id="acts" data-live><h2>Who did what</h2>${acts === undefined ? BUSY : renderActs(acts, time)}</section>`;
 }

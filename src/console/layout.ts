@@ -54,7 +54,8 @@ export function renderDocument(
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-<p id="silence" class="silence" role="alert" hidden></p>
+<p id="silence" class="silence" hidden></p>
+<p id="said" class="unseen" role="status"></p>
 <header>
 <div class="brand"><h1>Inlet</h1> <span class="place">${inbox} on ${host}</span></div>
 ${renderSigning(visitor, page.address)}
@@ -120,9 +121,7 @@ export function renderHidden(fields: Readonly<Record<string, string>>): Html {
 }
 
 function renderNotice({ text, isError }: Notice): Html {
-  return isError
-    ? html`<p class="notice bad" role="alert">${text}</p>`
-    : html`<p class="notice" role="status">${text}</p>`;
+  return isError ? html`<p class="notice bad">${text}</p>` : html`<p class="notice">${text}</p>`;
 }
 
 function renderSigning({ canSignIn, proof, name }: Visitor, address: string): Html | undefined {

@@ -106,11 +106,9 @@ export function renderEntries(entries: readonly HistoryEntry[], time: PageTime):
       value: (entry) => html`<a href="${addressOfStory(entry)}">${entry.trackingId}</a>`,
     },
     { title: "State", value: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
-    { title: "Sender", value: ({ sender }) => sender },
-    { title: "Mailbox", value: ({ mailbox }) => mailbox },
+    { title: "From and to", value: ({ sender, mailbox }) => html`${sender}<br>${mailbox}` },
     { title: "Subject and folder", value: renderSubject },
-    { title: "Content", value: (entry) => sizeOf(entry) },
-    { title: "Took", value: ({ seconds }) => (seconds === undefined ? undefined : formatDuration(seconds)) },
+    { title: "Content", value: renderContent },
   ];
   return renderTable("Past transfers", columns, entries);
 }
@@ -118,6 +116,11 @@ export function renderEntries(entries: readonly HistoryEntry[], time: PageTime):
 function renderSubject({ subject, folder, inbox }: HistoryEntry): Html | undefined {
   if (folder === undefined) return subject === undefined ? undefined : html`${subject}`;
   return html`${subject}${subject === undefined ? undefined : html`<br>`}<span class="path">${shownFolder({ folder, inbox })}</span>`;
+}
+
+function renderContent(entry: HistoryEntry): Html {
+  const { seconds } = entry;
+  return html`${sizeOf(entry)}${seconds === undefined ? undefined : html`<br>in ${formatDuration(seconds)}`}`;
 }
 
 function formatDuration(seconds: number): string {

@@ -168,14 +168,17 @@ export class PageRenderer {
     const acts = (await read("acts", { sinceMs: startOf(range, this.#clock.now()) }))?.entries;
     const status = notice !== undefined ? 400 : found === undefined ? 503 : 200;
     const address = searchParams.size === 0 ? "history" : `history?${searchParams}`;
+    const board = this.#port.board.read();
+    const mailboxes = board.mailboxes.map(({ name }) => name);
+    const fields = Object.fromEntries(parameters);
     this.#show(
       request,
       response,
-      this.#port.board.read(),
+      board,
       status,
       "History",
       address,
-      ({ time }) => renderHistory({ range, query, slots, found, acts }, time),
+      ({ time }) => renderHistory({ range, fields, mailboxes, slots, found, acts }, time),
       { notice },
     );
   }

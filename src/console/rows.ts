@@ -33,14 +33,14 @@ export function renderRows(transfers: readonly TransferStatus[], context: RowCon
 function renderRow(transfer: TransferStatus, context: RowContext): Html {
   const { time, hasSeveralMailboxes, hasHeading = false, selection, visitor } = context;
   const { trackingId, sender, mailbox, state, expires, subject, progress } = transfer;
-  const words = hasHeading ? (subject ?? "") : describeState(transfer);
+  const words = hasHeading ? "" : describeState(transfer);
   const isSoon = expires !== undefined && Date.parse(expires) - time.nowMs < DAY_MS;
   const id = rowId(transfer);
   const box =
     selection === undefined
       ? undefined
       : html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
-  return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, time)}`}</span></summary>
+  return html`<li class="row ${state}${hasHeading ? " headed" : ""}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}</span> <span class="about">${subject ?? ""}${sizeOf(transfer, subject === undefined ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, time)}`}</span></summary>
 <div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, time)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
 `;
 }
@@ -87,7 +87,7 @@ export function renderOutcome(
   const last = outcomes.of(key);
   if (last === undefined) return undefined;
   const { action, by, at, result, text } = last;
-  return html`<p class="outcome ${result}" role="status">${ACT_TEXTS[action].label} by ${by.who}, ${renderTime(at, time)}: ${text}</p>`;
+  return html`<p class="outcome ${result}">${ACT_TEXTS[action].label} by ${by.who}, ${renderTime(at, time)}: ${text}</p>`;
 }
 
 function renderFacts({ message, until, since, keptIn, mailbox }: TransferStatus, time: PageTime): Html {

@@ -2,7 +2,6 @@
 import { formatCount } from "../base/phrases.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
-import { STATES } from "../model/record.ts";
 import {
   describeState,
   type OpenList,
@@ -10,6 +9,7 @@ import {
   TRANSFER_GROUPS,
   type TransferStatus,
 } from "../model/status.ts";
+import { type Choices, renderFilterForm } from "./filter-form.ts";
 import { type Html, html, type PageTime, renderClock } from "./html.ts";
 import { renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
@@ -19,17 +19,15 @@ import { type RowContext, renderRows } from "./rows.ts";
 /** Associates checkboxes with the form that acts on them. */
 const FORM = "several";
 
-const OPEN_STATES = STATES.filter((state) => state !== "picked-up");
-
 const GROUP_TITLES = { attention: "needs attention", downloading: "downloading", queued: "queued" } as const;
 
-const SORT_TITLES: Readonly<Record<NonNullable<PageQuery["sort"]>, string>> = {
-  urgency: "first to expire",
-  newest: "last change",
-  oldest: "longest unchanged",
-  sender: "sender",
-  size: "largest",
-};
+const SORT_TITLES: Choices = [
+  ["", "first to expire"],
+  ["newest", "last change"],
+  ["oldest", "longest unchanged"],
+  ["sender", "sender"],
+  ["size", "largest"],
+];
 
 export interface TransfersData {
   readonly status: Status;
@@ -53,27 +51,17 @@ ${found.total === 0 ? html`<p class="facts">Transfers that were delivered are in
 }
 
 function renderFilters({ query, reasons, status }: TransfersData): Html {
-  const text = (name: "text" | "sender" | "mailbox" | "since", title: string, list?: string) =>
-    html`<label>${title} <input type="search" name="${name}" value="${query[name] ?? ""}"${list === undefined ? undefined : html` list="${list}"`}></label>`;
-  const select = (
-    name: string,
-    title: string,
-    value: string | undefined,
-    options: readonly (readonly [string, string])[],
-  ) =>
-    html`<label>${title} <select name="${name}">${options.map(
-      ([key, words]) =>
-        html`<option value="${key}"${key === (value ?? "") ? html` selected` : undefined}>${words}</option>`,
-    )}</select></label>`;
-  const any = ["", "any"] as const;
-  return html`<form class="filters" action="transfers" method="get" role="search">
-${text("text", "Text")}${text("sender", "Sender")}${text("mailbox", "Mailbox", "mailbox-names")}${text("since", "Since")}
-<datalist id="mailbox-names">${status.mailboxes.slice(0, 200).map(({ name }) => html`<option value="${name}">`)}</datalist>
-${select("group", "Show", query.group, [["", "all open"], ...TRANSFER_GROUPS.map((group) => [group, GROUP_TITLES[group]] as const)])}
-${select("state", "State", query.state, [any, ...OPEN_STATES.map((state) => [state, state] as const)])}
-${select("reason", "Reason", query.reason, [any, ...reasons.map((reason) => [reason, reason] as const)])}
-${select("sort", "Order", query.sort, Object.entries(SORT_TITLES))}
-<button>Filter</button> <a href="transfers">Clear</a></form>`;
+  const groups: Choices = [["", "all open"], ...TRANSFER_GROUPS.map((it) => [it, GROUP_TITLES[it]] as const)];
+  return renderFilterForm({
+    page: "transfers",
+    fields: { ...query, sort: query.sort === "urgency" ? undefined : query.sort },
+    reasons,
+    mailboxes: status.mailboxes.map(({ name }) => name),
+    more: {
+      group: { title: "Show", choices: groups },
+      sort: { title: "Order", choices: SORT_TITLES },
+    },
+  });
 }
 
 /** Actions on the selected transfers, or on all that match. */
@@ -120,7 +108,7 @@ export function renderConfirmation(
 export function renderBatches(batches: readonly Batch[], time: PageTime): Html | undefined {
   const shown = batches.filter(({ outcomes }) => outcomes.size > 0).slice(0, 5);
   if (shown.length === 0) return undefined;
-  return html`<div class="notice" role="status"><h3>Recent actions</h3><ul class="names">${shown.map((batch) => renderBatch(batch, time))}</ul></div>`;
+  return html`<div class="notice"><h3>Recent actions</h3><ul class="names">${shown.map((batch) => renderBatch(batch, time))}</ul></div>`;
 }
 
 function renderBatch(batch: Batch, time: PageTime): Html {

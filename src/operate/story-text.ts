@@ -4,11 +4,7 @@ import { isDelivered, STATES, shownFolder } from "../model/record.ts";
 import { type HandoffView, type RoundView, type Story, timeOf } from "../model/views.ts";
 
 /** Each way of showing forms times, paths and the output of programs itself. */
-export type Piece =
-  | string
-  | { readonly time: string }
-  | { readonly path: string }
-  | { readonly output: string };
+type Piece = string | { readonly time: string } | { readonly path: string } | { readonly output: string };
 
 export type Phrase = readonly Piece[];
 
@@ -19,7 +15,6 @@ export function factsOf(story: Story): Fact[] {
   const { state, reason, message, output, until, expires, route, allowedBy, released } = story;
   const { passwordsSpent, passwordAttempts, folder, inbox, kept, verified } = story;
   const size = formatSize(story);
-  const isInInbox = folder !== null && (isDelivered(story) || state === "delivering");
   const facts: (Fact | false)[] = [
     ["Mailbox", [story.mailbox]],
     ["Sender", [story.sender]],
@@ -36,7 +31,7 @@ export function factsOf(story: Story): Fact[] {
     expires !== null && ["Expires", [{ time: expires }]],
     route !== null && ["Route", [`${route}, because ${story.routedBecause}`]],
     allowedBy !== null && ["Allowed", [`by ${allowedBy}, whatever the routes say`]],
-    isInInbox && ["Folder", [{ path: shownFolder({ folder: folder ?? "", inbox }) }]],
+    folder !== null && isInInbox(story) && ["Folder", [{ path: shownFolder({ folder, inbox }) }]],
     verified !== null && ["Verified", [verified]],
     released !== null && [
       "Released",
@@ -52,6 +47,10 @@ export function factsOf(story: Story): Fact[] {
     story.acknowledged && ["Acknowledged", ["yes, by an operator"]],
   ];
   return facts.filter((fact) => fact !== false);
+}
+
+function isInInbox(story: Story): boolean {
+  return isDelivered(story) || story.state === "delivering";
 }
 
 /** When it entered each state, in this order. */

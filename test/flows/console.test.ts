@@ -465,7 +465,7 @@ describe("acting", () => {
     // A form without a selection is answered by a notice, once.
     const { t: _, ...none } = wanted;
     await submit(`${url}actions`, none, { cookie });
-    const notice = '<p class="notice bad" role="alert">No transfer is selected.</p>';
+    const notice = '<p class="notice bad">No transfer is selected.</p>';
     expect((await read(url, { cookie })).body).toContain(notice);
     expect((await read(url, { cookie })).body).not.toContain(notice);
     // It never leads to another site.

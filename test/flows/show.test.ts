@@ -46,7 +46,7 @@ describe("the files of a transfer", () => {
     const text = await showText(installation);
     expect(text).toMatch(/Subject +Order 4711\n {2}Content +2 files, 6 bytes\n/);
     expect(text).toMatch(/Files:\n {2}a\.txt, 5 bytes, does not match its checksum, \S+ \S+\n/);
-    expect(text).toContain("(sent as <b>e\\u{202e}vil\\u{1b}[2J.exe), 1 bytes, verified, ");
+    expect(text).toContain("(sent as <b>e\\u{202e}vil\\u{1b}[2J.exe), 1 byte, verified, ");
     const { page, api } = await readConsole(installation);
     expect(page).toMatch(/<h2>Files<\/h2>.*a\.txt.*does not match its checksum/s);
     expect(page).toContain("&lt;b&gt;e\\u202evil\\u001b[2J.exe");

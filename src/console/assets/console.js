@@ -4,6 +4,8 @@ const SILENT_MS = 8_000;
 const REFRESH_MS = 1_500;
 const silence = document.getElementById("silence");
 const live = document.getElementById("live");
+// The one region that screen readers announce.
+const said = document.getElementById("said");
 
 let title = document.title;
 // The time of the last heartbeat, as the server writes it.
@@ -13,6 +15,8 @@ let shownVersion;
 let isRefreshing = false;
 let refreshedAt = 0;
 let isDue = false;
+// Whether this visitor has acted: then outcomes are announced.
+let hasActed = false;
 
 const events = new EventSource("api/events?as=heartbeat");
 events.addEventListener("heartbeat", (event) => {
@@ -44,9 +48,17 @@ function showSilence() {
   document.documentElement.classList.toggle("silent", isSilent);
   silence.hidden = !isSilent;
   if (isSilent) {
+    if (silence.textContent === "") say(`No answer from Inlet since ${clock}.`);
     silence.textContent = `No answer from Inlet since ${clock}. This page shows the state of that time.`;
     document.title = `⚠ No answer – ${title}`;
-  } else document.title = title;
+  } else {
+    silence.textContent = "";
+    document.title = title;
+  }
+}
+
+function say(text) {
+  if (said !== null && said.textContent !== text) said.textContent = text;
 }
 
 // Fetches this page again, and replaces the sections that differ.
@@ -69,6 +81,8 @@ async function refresh() {
     }
     showNotice(next);
     prepare(document);
+    const outcome = document.querySelector(".outcome, #batches li, #problems .names li");
+    if (hasActed && outcome !== null) say(outcome.textContent);
   } catch {
     // The heartbeat says whether the daemon answers.
   } finally {
@@ -129,6 +143,7 @@ document.addEventListener("submit", async (event) => {
   // Several transfers may need a confirmation, which is a page of its own.
   if (data.has("filter") && data.get("action") !== "retry") return;
   event.preventDefault();
+  hasActed = true;
   event.submitter?.setAttribute("disabled", "");
   try {
     // A field that is called "action" hides the property.
@@ -164,6 +179,7 @@ function showNotice(page) {
   if (notice === null) return false;
   for (const earlier of document.querySelectorAll("#main > .notice")) earlier.remove();
   document.getElementById("main").prepend(document.importNode(notice, true));
+  say(notice.textContent);
   scrollTo(0, 0);
   return true;
 }
