@@ -129,21 +129,20 @@ export const HistoryQueryShape = v.strictObject({
   limit: v.optional(count(MAX_PAGE_SIZE), String(DEFAULT_SIZE)),
 });
 
-type Parsed<Shape extends v.GenericSchema> = v.InferOutput<Shape> & TransferFilter;
+export type Parsed<Shape extends v.GenericSchema> = v.InferOutput<Shape> & TransferFilter;
 
 /** One page of transfers. */
 export type ListQuery = Omit<Parsed<typeof ListQueryShape>, "since" | "until">;
 
 /** Reads the parameters of an address; empty ones are missing. Returns a sentence if one is not valid. */
-export function parseQuery<
-  Shape extends v.GenericSchema<
-    unknown,
-    { readonly since?: string | undefined; readonly until?: string | undefined }
-  >,
->(shape: Shape, given: URLSearchParams, nowMs: number): Parsed<Shape> | string {
+export function parseQuery<Shape extends v.GenericSchema<unknown, object>>(
+  shape: Shape,
+  given: URLSearchParams,
+  nowMs: number,
+): Parsed<Shape> | string {
   const parsed = v.safeParse(shape, Object.fromEntries([...given].filter(([, value]) => value !== "")));
   if (!parsed.success) return explain(parsed.issues[0], shape);
-  const { since, until } = parsed.output;
+  const { since, until }: { readonly since?: string; readonly until?: string } = parsed.output;
   const sinceMs = since === undefined ? undefined : parseMoment(since, nowMs);
   const untilMs = until === undefined ? undefined : parseMoment(until, nowMs, 1);
   return { ...parsed.output, sinceMs, untilMs };

@@ -58,7 +58,7 @@ export async function openTestConsole(
     board,
     metrics: async () => "",
     ...NOTHING_KNOWN,
-    actions: undefined,
+    access: undefined,
     hosts: [],
     stuck: () => undefined,
     ...more,

@@ -123,7 +123,7 @@ async function serve(search: Search, clock: Clock = systemClock): Promise<string
     board,
     metrics: async () => "",
     operate: { ...NOTHING_KNOWN.operate, history },
-    actions: undefined,
+    access: undefined,
     hosts: [],
     stuck: () => undefined,
   };
