@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { Settings } from "../../src/config/settings.ts";
+import { askStatus } from "../../src/operate/status.ts";
 import { checkAnswer } from "../support/api.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { findProgram } from "../support/debian.ts";
@@ -306,6 +307,41 @@ describe("acting", () => {
       status: 413,
       json: { code: "REQUEST_TOO_LARGE" },
     });
+  });
+
+  test("needs a token with the role operate, and the journal records its name", async () => {
+    const reader = { authorization: "Bearer reader-Token:1-0" };
+    const tokens = new Map([
+      ...namedToken(plainSecret(TOKEN)),
+      ...namedToken(plainSecret("reader-Token:1-0"), "wall", "read"),
+    ]);
+    const http = pageSettings({ actions: true, read: "token", tokens });
+    const { url, daemon } = await start(CLOSED, { http });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    expect((await read(`${url}api/status`)).status).toBe(401);
+    expect((await read(`${url}api/status`, reader)).status).toBe(200);
+    expect(await post(`${url}api/actions`, { ...order, wait: 60 }, reader)).toMatchObject({
+      status: 403,
+      json: { code: "NOT_ALLOWED", detail: expect.stringContaining("needs a token with the role operate") },
+    });
+    expect((await post(`${url}api/actions`, { ...order, wait: 60 }, BEARER)).status).toBe(200);
+    const acts = await read(`${url}api/history?kind=acts`, reader);
+    expect(acts.json).toMatchObject({ entries: [{ act: "password", who: "anna", trackingId: "t1" }] });
+    // Commands read with a token of the configuration.
+    const { port } = new URL(url);
+    const listen = { host: "127.0.0.1", port: Number(port) };
+    expect(await askStatus({ ...http, listen }, new AbortController().signal)).toMatchObject({ live: true });
+  });
+
+  test("stays off if only reading needs a token", async () => {
+    const http = pageSettings({ read: "token", tokens: namedToken(plainSecret(TOKEN)) });
+    const { url } = await start(CLOSED, { http });
+    expect((await read(`${url}transfers`)).status).toBe(401);
+    expect((await read(`${url}transfers`, BEARER)).status).toBe(200);
+    expect((await post(`${url}api/actions`, order, BEARER)).status).toBe(403);
+    const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    expect((await read(`${url}transfers`, { cookie })).body).toContain("read only");
   });
 
   test("tries one password for many with one of them, and with the others only if it opens that one", async () => {

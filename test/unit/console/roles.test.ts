@@ -1,13 +1,11 @@
 /** Every route asks for the role that it needs. */
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
-import { Sessions } from "../../../src/console/sessions.ts";
 import type { ReadAccess, Role } from "../../../src/model/access.ts";
 import { API, type ApiRoute } from "../../../src/model/api.ts";
 import { checkAnswer } from "../../support/api.ts";
-import { openTestConsole } from "../../support/console.ts";
+import { makeAccess, OPERATOR, openTestConsole, READER } from "../../support/console.ts";
 
-const [READER, OPERATOR] = ["the-token-of-the-reader", "the-token-of-the-operator"];
 const BEARERS = { none: undefined, wrong: "a-wrong-token-of-someone", read: READER, operate: OPERATOR };
 const OPEN = { none: "ok", wrong: "ok", read: "ok", operate: "ok" };
 const CLOSED = { none: 401, wrong: 401, read: "ok", operate: "ok" };
@@ -117,21 +115,6 @@ test("a changed role applies to sessions that are open", async () => {
   access.sessions.renew(new Map([["operator", { token: new Secret(OPERATOR), role: "read" }]]));
   expect(await hasForms()).toBe(false);
 });
-
-/** Guesses of tokens are not slowed down: each comes a minute after the other. */
-function makeAccess(read: ReadAccess) {
-  let nowMs = 0;
-  const now = () => {
-    nowMs += 61_000;
-    return nowMs;
-  };
-  const tokens = new Map<string, { token: Secret; role: Role }>([
-    ["reader", { token: new Secret(READER), role: "read" }],
-    ["operator", { token: new Secret(OPERATOR), role: "operate" }],
-  ]);
-  const sessions = new Sessions({ tokens, cookie: "test", clock: { now } });
-  return { read, sessions, renew: async () => true };
-}
 
 /** "ok" for every status that says nothing about the token. */
 async function ask(
