@@ -1,5 +1,10 @@
 /** The OpenAPI document, from the table of routes and its shapes. */
-import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
+import {
+  type ConversionConfig,
+  type JsonSchema,
+  toJsonSchema,
+  toJsonSchemaDefs,
+} from "@valibot/to-json-schema";
 import { API, API_SHAPES, API_VERSION, type ApiRoute } from "../model/api.ts";
 
 /** JSON cannot express checks, trimmed text and read-only lists. */
@@ -30,19 +35,22 @@ export function describeApi(program: string) {
 }
 
 function describeRoute(path: string, { role, summary, query, body, answer, type }: ApiRoute) {
-  const { properties = {}, required = [] } = toJsonSchema(query, CONVERSION);
+  const { properties, required = [] } = toJsonSchema(query, CONVERSION);
   return {
     operationId: path.replace(/^\/api\/|\.json$/g, "").replaceAll("/", "-"),
     summary,
     description: `Role: ${role}.`,
     // Reading may be open, and so is a Unix socket without tokens.
     security: [{}, { token: [] }],
-    parameters: Object.entries(properties).map(([name, schema]) => ({
-      name,
-      in: "query",
-      required: required.includes(name),
-      schema,
-    })),
+    parameters: Object.entries(properties as Readonly<Record<string, JsonSchema>>).map(
+      ([name, { description, ...schema }]) => ({
+        name,
+        in: "query",
+        required: required.includes(name),
+        description,
+        schema,
+      }),
+    ),
     ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
     responses: {
       200: { description: "The answer.", content: contentOf(answer, type) },

@@ -8,7 +8,11 @@ import { blocksOf } from "../../support/pages.ts";
 
 interface Operation {
   readonly operationId: string;
-  readonly parameters: readonly { readonly name: string; readonly required: boolean }[];
+  readonly parameters: readonly {
+    readonly name: string;
+    readonly required: boolean;
+    readonly description?: string;
+  }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Content>> };
   readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, Content>> }>>;
 }
@@ -52,10 +56,12 @@ describe("the OpenAPI document", () => {
     expect(new Set(ids).size).toBe(ROUTES.length);
   });
 
-  test("names the parameters that a request needs", async () => {
+  test("explains parameters, and names those that a request needs", async () => {
     const { paths } = await readDocument();
     const required = paths["/api/transfers/objection"]?.["get"]?.parameters.filter((it) => it.required);
     expect(required?.map(({ name }) => name)).toEqual(["act", "mailbox", "trackingId"]);
+    const since = paths["/api/history"]?.["get"]?.parameters.find(({ name }) => name === "since");
+    expect(since).toMatchObject({ required: false, description: expect.stringContaining("an age") });
   });
 });
 
