@@ -6,8 +6,10 @@ import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { Secret } from "../../src/base/secret.ts";
+import { checkDaemon } from "../../src/cli/doctor/daemon.ts";
+import { Findings } from "../../src/cli/doctor/findings.ts";
 import type { Settings } from "../../src/config/settings.ts";
-import { askStatus } from "../../src/operate/status.ts";
+import { askStatus, readStatus } from "../../src/operate/status.ts";
 import { checkAnswer } from "../support/api.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { findProgram } from "../support/debian.ts";
@@ -330,7 +332,17 @@ describe("acting", () => {
     // Commands read with a token of the configuration.
     const { port } = new URL(url);
     const listen = { host: "127.0.0.1", port: Number(port) };
-    expect(await askStatus({ ...http, listen }, new AbortController().signal)).toMatchObject({ live: true });
+    const { signal } = new AbortController();
+    expect(await askStatus({ ...http, listen }, signal)).toMatchObject({ live: true });
+    // Without one, they read the folders, and say why.
+    const unreadable = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
+    const settings = { ...daemon.settings, http: { ...http, listen, tokens: namedToken(unreadable) } };
+    expect((await readStatus(settings, signal)).instead).toContain("needs a token (http.read)");
+    const findings = new Findings(() => {});
+    await checkDaemon(findings, settings, signal);
+    expect(findings.all).toMatchObject([
+      { check: "console", status: "warning", detail: expect.stringContaining("needs a token") },
+    ]);
   });
 
   test("stays off if only reading needs a token", async () => {

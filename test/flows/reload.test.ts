@@ -141,7 +141,7 @@ describe("a change of the configuration", () => {
     await write(http("second-long-Token:2"));
     await expect.poll(() => logged()).toContain("the configuration was reloaded");
     expect(logged()).not.toContain("needsRestart");
-    expect([await signIn("first-long-Token:1"), await signIn("second-long-Token:2")]).toEqual([403, 303]);
+    expect([await signIn("first-long-Token:1"), await signIn("second-long-Token:2")]).toEqual([401, 303]);
     await write(http("second-long-Token:2", "127.0.0.1:1"));
     await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
   });
