@@ -7,6 +7,7 @@ import {
   MISSED_FAULTS,
   NOTIFY_FAULTS,
   QUEUE_FAULTS,
+  REQUEST_FAULTS,
 } from "./local-faults.ts";
 import { SERVICE_FAULTS, TRANSFER_FAULTS } from "./service-faults.ts";
 
@@ -19,6 +20,7 @@ export const FAULT_CODES = {
   ...HANDOFF_FAULTS,
   ...NOTIFY_FAULTS,
   ...MISSED_FAULTS,
+  ...REQUEST_FAULTS,
 };
 
 export type FaultCode = keyof typeof FAULT_CODES;

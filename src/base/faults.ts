@@ -73,8 +73,7 @@ export function asFault(error: unknown): Fault {
 
 /** The same fault with better advice. */
 export function withAdvice(fault: Fault, advice: string): Fault {
-  const { happened } = FAULT_CODES[fault.code];
-  const detail = fault.message.slice(happened.length).replace(/^: /, "");
+  const detail = detailOf(fault);
   const { code, retryAfterMs, answeredBy, cause } = fault;
   return new Fault(code, {
     advice,
@@ -83,6 +82,11 @@ export function withAdvice(fault: Fault, advice: string): Fault {
     ...(answeredBy === undefined ? {} : { answeredBy }),
     ...(cause === undefined ? {} : { cause }),
   });
+}
+
+/** What exactly happened, without the sentence of the code; empty if nothing more is known. */
+export function detailOf({ code, message }: Fault): string {
+  return message.slice(FAULT_CODES[code].happened.length).replace(/^: /, "");
 }
 
 export function messageOf(error: unknown): string {

@@ -112,6 +112,28 @@ export const LOCAL_FAULTS = {
   }),
 };
 
+/** Requests to the console's API that are refused. */
+export const REQUEST_FAULTS = {
+  ...faults("fatal", "setup", {
+    REQUEST_INVALID: ["The request is not valid", "Correct what the message names: nothing was done."],
+    REQUEST_TOO_LARGE: ["The request is too large", "Choose fewer transfers at once."],
+  }),
+  ...faults("fatal", "rights", {
+    UNAUTHORIZED: [
+      "The token is missing or wrong",
+      "Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send none with an action: use the console, or run the command as the owner of the folders.",
+    ],
+    NOT_ALLOWED: [
+      "This is not allowed here",
+      "To act, use a token with the role operate, and set http.actions: true.",
+    ],
+  }),
+  ...faults("retry", "nobody", {
+    TOKENS_THROTTLED: ["Too many wrong tokens came from this address", "Wait a minute, then try again."],
+    BUSY: ["The daemon is busy with other requests", "Try again in a moment."],
+  }),
+};
+
 /** Faults of the folders that Inlet needs and of the group of delivered files. */
 export const FOLDER_FAULTS = {
   ...faults("wait", "person", {

@@ -233,6 +233,6 @@ function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): 
     ...notify.flatMap(({ channel }) =>
       channel.kind === "mail" ? [channel.user, channel.password] : [channel.secret],
     ),
-    ...(http?.tokens.values() ?? []),
+    ...(http?.tokens.values().map(({ source }) => source) ?? []),
   ].filter((source) => source !== undefined);
 }

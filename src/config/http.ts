@@ -1,10 +1,11 @@
 /** The `http` group: the address and names of the console, and whether visitors may act. */
-import type { Secret, SecretSource } from "../base/secret.ts";
+import type { Secret } from "../base/secret.ts";
+import { READ_ACCESS, ROLES } from "../model/access.ts";
 import { readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, HOST_PATTERN, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
-import type { HttpSettings } from "./settings.ts";
+import type { HttpSettings, TokenSettings } from "./settings.ts";
 
 export const HTTP = group(
   {
@@ -14,7 +15,7 @@ export const HTTP = group(
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
       description:
-        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret; only actions need a token.",
+        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret, unless `read` asks for a token; actions always need one.",
     },
     publicUrl: {
       ...TEXT,
@@ -28,10 +29,17 @@ export const HTTP = group(
       description:
         "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`. A Unix socket requires neither, because its permissions decide who may act.",
     },
+    read: {
+      type: "string",
+      enum: READ_ACCESS,
+      default: "open",
+      description:
+        "What needs a token to be read. `open`: nothing. `token`: the pages and the API, with a token of any role. `token-for-all`: also `/metrics` and `/readyz`; only `/healthz` stays open. Requires `token` or `tokens`. A Unix socket without tokens stays open to everyone who may use it.",
+    },
     token: {
       ...SECRET,
       description:
-        "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. The history records its actions under the name `token`.",
+        "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. Its role is `operate`, and the history records its actions under the name `token`.",
     },
     tokens: {
       type: "array",
@@ -47,6 +55,12 @@ export const HTTP = group(
             description: "The name under which the history records the actions of this token.",
           },
           token: { ...SECRET, description: "The token, of at least 16 characters." },
+          role: {
+            type: "string",
+            enum: ROLES,
+            default: "operate",
+            description: "What the token allows: `read` to see everything, `operate` also to act.",
+          },
         },
         required: ["name", "token"],
         additionalProperties: false,
@@ -73,16 +87,20 @@ export async function readHttp(
   raw: Written<typeof HTTP> = {},
   draft: Draft,
 ): Promise<HttpSettings | undefined> {
-  const { listen: given = KEYS.listen.default, actions = false, hosts = [] } = raw;
+  const { listen: given = KEYS.listen.default, actions = false, read = KEYS.read.default, hosts = [] } = raw;
   const tokens = await readTokens(raw, draft);
   if (given === false || given === "false") return undefined;
   const listen = readListen(String(given), draft);
   const hasProblem = draft.problems.has(["http", "token"]) || draft.problems.has(["http", "tokens"]);
-  if (actions && tokens.size === 0 && !("path" in listen) && !hasProblem) {
+  const lacksToken = tokens.size === 0 && !("path" in listen) && !hasProblem;
+  if (actions && lacksToken) {
     draft.problems.add(
       ["http", "actions"],
       "needs http.token or http.tokens: without one, everyone who can reach the address could act",
     );
+  }
+  if (read !== "open" && lacksToken) {
+    draft.problems.add(["http", "read"], "needs http.token or http.tokens: without one, nobody could read");
   }
   const url = readPublicUrl(raw.publicUrl, draft);
   const names = [...hosts, url?.hostname].filter((name) => name !== undefined);
@@ -90,6 +108,7 @@ export async function readHttp(
     listen,
     actions,
     tokens,
+    read,
     hosts: names.map((name) => name.toLowerCase()),
     ...(url === undefined ? {} : { publicUrl: url.href.replace(/\/$/, "") }),
   };
@@ -123,16 +142,18 @@ function readPublicUrl(text: string | undefined, draft: Draft): URL | undefined 
 async function readTokens(
   { token, tokens = [] }: Written<typeof HTTP>,
   draft: Draft,
-): Promise<ReadonlyMap<string, SecretSource>> {
-  const read = new Map<string, SecretSource>();
+): Promise<HttpSettings["tokens"]> {
+  const read = new Map<string, TokenSettings>();
   if (token !== undefined) {
-    read.set("token", await readSecretKey(token, ["http", "token"], draft, describeShortToken));
+    const source = await readSecretKey(token, ["http", "token"], draft, describeShortToken);
+    read.set("token", { source, role: "operate" });
   }
   for (const [at, named] of tokens.entries()) {
     if (named?.name === undefined || named.token === undefined) continue;
     const path = ["http", "tokens", at];
     if (read.has(named.name)) draft.problems.add([...path, "name"], `${showValue(named.name)} is used twice`);
-    read.set(named.name, await readSecretKey(named.token, [...path, "token"], draft, describeShortToken));
+    const source = await readSecretKey(named.token, [...path, "token"], draft, describeShortToken);
+    read.set(named.name, { source, role: named.role ?? "operate" });
   }
   return read;
 }

@@ -2,6 +2,7 @@
 
 import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
+import type { ReadAccess, Role } from "../model/access.ts";
 import { type Handoff, type Limits, type Mailbox, mailboxOf } from "../model/mailbox.ts";
 import type { ChannelSettings } from "../model/notify.ts";
 import type { Routed } from "../model/record.ts";
@@ -57,11 +58,18 @@ export interface HttpSettings {
   /** Whether visitors may act. They need a token, except on a Unix socket. */
   readonly actions: boolean;
   /** By name. */
-  readonly tokens: ReadonlyMap<string, SecretSource>;
+  readonly tokens: ReadonlyMap<string, TokenSettings>;
+  /** What needs a token to be read, except on a Unix socket without tokens. Missing: `open`. */
+  readonly read?: ReadAccess;
   /** In lower case. */
   readonly hosts: readonly string[];
   /** The address under which people open the console, without a slash at its end. */
   readonly publicUrl?: string | undefined;
+}
+
+export interface TokenSettings {
+  readonly source: SecretSource;
+  readonly role: Role;
 }
 
 /** A queue that several processes share. */

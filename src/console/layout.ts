@@ -4,10 +4,12 @@ import { headlineOf, type Status, type Trouble } from "../model/status.ts";
 import { type Html, html, type PageTime, renderClock, renderTime } from "./html.ts";
 
 export interface Visitor {
-  /** Actions are possible after signing in with a token. */
+  /** More is possible after signing in with a token. */
   readonly canSignIn: boolean;
   /** Proves that a form comes from this session. Missing if the visitor may only read. */
   readonly proof: string | undefined;
+  /** The same proof, to sign out. Missing without a session. */
+  readonly signOut: string | undefined;
   readonly name: string | undefined;
 }
 
@@ -42,27 +44,20 @@ export function renderDocument(
   notice: Notice | undefined,
 ): string {
   const { host, inbox, program } = status.daemon;
-  return String(html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${titleOf(status)}</title>
-<link rel="stylesheet" href="console.css">
-<link rel="icon" href="icon.svg" type="image/svg+xml">
-<script src="console.js" defer></script>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
+  const script = html`<script src="console.js" defer></script>`;
+  return renderFrame(
+    titleOf(status),
+    script,
+    html`<a class="skip" href="#main">Skip to the content</a>
 <p id="silence" class="silence" hidden></p>
 <p id="said" class="unseen" role="status"></p>
 <header>
 <div class="brand"><h1>Inlet</h1> <span class="place">${inbox} on ${host}</span></div>
 ${renderSigning(visitor, page.address)}
 <nav aria-label="Pages"><ul>${LINKS.map(
-    ([name, address]) =>
-      html`<li><a href="${address}"${name === page.name ? html` aria-current="page"` : undefined}>${name}</a></li>`,
-  )}</ul></nav>
+      ([name, address]) =>
+        html`<li><a href="${address}"${name === page.name ? html` aria-current="page"` : undefined}>${name}</a></li>`,
+    )}</ul></nav>
 <div id="headline" data-live>${renderHeadline(status)}</div>
 </header>
 <main id="main" tabindex="-1">
@@ -70,7 +65,31 @@ ${notice === undefined ? undefined : renderNotice(notice)}
 ${page.title === undefined ? undefined : html`<h2 class="title">${page.title}</h2>`}
 ${page.body}
 </main>
-<footer><p>Inlet ${program} · <span id="live">as of ${renderClock(status.at, time)}</span> · times in ${zoneName(time.zone)} · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>
+<footer><p>Inlet ${program} · <span id="live">as of ${renderClock(status.at, time)}</span> · times in ${zoneName(time.zone)} · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>`,
+  );
+}
+
+/** Reveals nothing. For visitors who may not read before they sign in. */
+export function renderSignInPage(address: string, notice: Notice | undefined): string {
+  const body = html`<header><div class="brand"><h1>Inlet</h1></div></header>
+<main id="main" tabindex="-1">${notice === undefined ? undefined : renderNotice(notice)}
+<section><h2>Sign in</h2>${renderSignIn(address)}</section></main>`;
+  return renderFrame("Sign in – Inlet", undefined, body);
+}
+
+function renderFrame(title: string, script: Html | undefined, body: Html): string {
+  return String(html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="stylesheet" href="console.css">
+<link rel="icon" href="icon.svg" type="image/svg+xml">
+${script}
+</head>
+<body>
+${body}
 </body>
 </html>
 `);
@@ -124,12 +143,16 @@ function renderNotice({ text, isError }: Notice): Html {
   return isError ? html`<p class="notice bad">${text}</p>` : html`<p class="notice">${text}</p>`;
 }
 
-function renderSigning({ canSignIn, proof, name }: Visitor, address: string): Html | undefined {
-  if (proof !== undefined) {
-    const who = html`<span>Signed in${name === undefined ? undefined : html` as <strong>${name}</strong>`}</span>`;
+function renderSigning({ canSignIn, proof, signOut, name }: Visitor, address: string): Html {
+  if (signOut !== undefined) {
+    const role = proof === undefined ? " (read only)" : "";
+    const who = html`<span>Signed in${name === undefined ? undefined : html` as <strong>${name}</strong>`}${role}</span>`;
     if (!canSignIn) return html`<div class="signing">${who}</div>`;
-    return html`<form class="signing" action="sign-out" method="post">${renderHidden({ proof, page: "yes" })}${who} <button>Sign out</button></form>`;
+    return html`<form class="signing" action="sign-out" method="post">${renderHidden({ proof: signOut, page: "yes" })}${who} <button>Sign out</button></form>`;
   }
-  if (!canSignIn) return html`<p class="signing facts">Read only</p>`;
+  return canSignIn ? renderSignIn(address) : html`<p class="signing facts">Read only</p>`;
+}
+
+function renderSignIn(address: string): Html {
   return html`<form class="signing" action="sign-in" method="post">${renderHidden({ page: "yes", back: address })}<label>Token <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form>`;
 }

@@ -16,7 +16,7 @@ import { RANGES, type Range, startOf } from "./chart.ts";
 import { renderHistory } from "./history.ts";
 import { type Html, html } from "./html.ts";
 import type { JournalAccess } from "./journal.ts";
-import { type Notice, type Page, renderDocument, titleOf, type Visitor } from "./layout.ts";
+import { type Notice, type Page, renderDocument, renderSignInPage, titleOf, type Visitor } from "./layout.ts";
 import { countByMailbox, renderMailbox, renderMailboxes } from "./mailboxes.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { renderOverview } from "./overview.ts";
@@ -185,6 +185,12 @@ export class PageRenderer {
 
   /** Answers a request that changes something, with a notice or a page of its own. */
   showNotice(request: Request, response: Response, status: number, notice?: Notice, body?: Html): void {
+    const { access } = this.#port;
+    if ((access?.read ?? "open") !== "open" && access?.sessions.isSignedIn(request) === false) {
+      const address = request.method === "GET" ? (request.url ?? "").slice(1) : "./";
+      sendPage(response, status, renderSignInPage(address, notice));
+      return;
+    }
     const content = () => body ?? html`<section><p><a href="./">Back to the overview</a></p></section>`;
     this.#show(request, response, this.#port.board.read(), status, "Overview", "./", content, { notice });
   }
@@ -199,11 +205,16 @@ export class PageRenderer {
     render: (context: RowContext) => Html,
     { notice, title }: { readonly notice?: Notice | undefined; readonly title?: string } = {},
   ): void {
-    const { actions } = this.#port;
-    const session = actions?.sessions.resume(request) ?? {};
+    const { access } = this.#port;
+    const session = access?.sessions.resume(request) ?? {};
     if (session.cookie !== undefined) response.setHeader("set-cookie", session.cookie);
-    const canSignIn = actions?.sessions.needsToken === true;
-    const visitor: Visitor = { canSignIn, proof: session.proof, name: session.name };
+    const { proof: signOut, role } = session;
+    const visitor: Visitor = {
+      canSignIn: access?.sessions.needsToken === true,
+      proof: role === "operate" ? signOut : undefined,
+      signOut,
+      name: session.name,
+    };
     const time = { nowMs: this.#clock.now(), zone: status.daemon.timezone };
     const context: RowContext = {
       time,

@@ -1,4 +1,5 @@
 /** Everything that the console needs from the daemon. */
+import type { ReadAccess } from "../model/access.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import type { Tally } from "../model/views.ts";
 import type { Local } from "../operate/local.ts";
@@ -11,8 +12,8 @@ export interface ConsolePort {
   readonly operate: Pick<Local, "list" | "story" | "history" | "objectionTo" | "start">;
   /** How transfers ended, in slots of equal length from `sinceMs` on. Rejects when the signal aborts. */
   tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly Tally[]>;
-  /** `undefined`: the console is read-only. */
-  readonly actions: ConsoleActions | undefined;
+  /** `undefined`: everyone may read, and nobody may act. */
+  readonly access: ConsoleAccess | undefined;
   /** Host names of the console, besides addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];
   /** Names the work that hangs, if any. */
@@ -29,7 +30,8 @@ interface StatusSource {
   onChange(subscriber: () => void): () => void;
 }
 
-export interface ConsoleActions {
+export interface ConsoleAccess {
+  readonly read: ReadAccess;
   readonly sessions: Sessions;
   /** Called before each use of the sessions, because tokens may have changed. False if one cannot be read. */
   renew(): Promise<boolean>;

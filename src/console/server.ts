@@ -1,36 +1,31 @@
-/** The console and its API over HTTP. Reading is open to everyone who reaches the address; actions need a token. */
+/** The console and its API over HTTP. Reading is open unless a token is demanded; actions always need one. */
 import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
-import { HistoryQueryShape, ListQueryShape, parseQuery } from "../model/queries.ts";
-import type { TransferKey } from "../model/record.ts";
+import { asFault, Fault } from "../base/faults.ts";
+import { API, API_VERSION, type ApiPath } from "../model/api.ts";
 import type { MailboxStatus, Status } from "../model/status.ts";
-import { listOpen } from "../operate/list.ts";
-import { type ActionTools, actForPage, actForProgram, readBody, signIn, signOut } from "./actions.ts";
-import { refuse, send, sendJson } from "./answers.ts";
+import { requireRole } from "./access.ts";
+import { type ActionTools, actForPage, type Form, readBody, signIn, signOut } from "./actions.ts";
+import { explain, refuse, refuseWith, send, sendJson, statusOf } from "./answers.ts";
+import { makeApi } from "./api.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PageRenderer } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
-import { isTransferAct } from "./transfers.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
 
-type ChangeHandler = (
-  tools: ActionTools,
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: string,
-) => Promise<void>;
-
 interface Route {
+  /** May throw faults. */
   readonly handle: Handler;
   /** Other sites may request a `machine` route, and link to a `page`. They may use no other kind. */
   readonly kind: "page" | "api" | "asset" | "machine" | "change";
+  readonly method?: "POST";
 }
 
 /** No resources of other origins, no inline script or style, no framing. */
@@ -45,9 +40,6 @@ const HEADERS = {
   "cache-control": "no-store",
 } as const;
 
-const TOO_LARGE = "The request is too large: choose fewer transfers.";
-const BUSY = "Other searches are running: try again in a moment.";
-
 /** Not listening yet. Closing the server ends every connection. */
 export function createConsole(port: ConsolePort, clock: Clock): Server {
   const streams = new EventStreams();
@@ -59,11 +51,12 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   const outcomes = new Outcomes(clock, changed);
   const pages = new PageRenderer(port, outcomes, clock);
   const routes = routesOf(port, pages, outcomes, streams, () => version, clock);
+  const answer = makeAnswerer(routes, port, pages);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     // The client has gone.
     response.on("error", () => {});
-    // Only if the answer has begun: others become an error page.
-    answer(routes, port.hosts, request, response).catch(() => response.destroy());
+    // Only if the answer has begun: other errors are answered.
+    answer(request, response).catch(() => response.destroy());
   });
   limitConnections(server);
   let stopWatching = () => {};
@@ -78,30 +71,53 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   return server;
 }
 
-async function answer(
-  routes: ReadonlyMap<string, Route>,
-  hosts: readonly string[],
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const { method = "", url: target = "", headers } = request;
-  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-  const url = URL.parse(`http://here${target}`);
-  const route = url === null ? undefined : routes.get(url.pathname);
-  if (url === null || route === undefined) return refuse(response, 404, "Not found.");
-  const isChange = route.kind === "change";
-  if (isChange ? method !== "POST" : method !== "GET" && method !== "HEAD") {
-    response.setHeader("allow", isChange ? "POST" : "GET, HEAD");
-    return refuse(response, 405, isChange ? "Use POST." : "Use GET or HEAD.");
-  }
-  // A liveness probe reveals nothing, and may come under any name.
-  if (url.pathname !== "/healthz" && !isOurName(headers.host, hosts)) {
-    return refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
-  }
-  if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, request)) {
-    return refuse(response, 403, "Other sites may only link to the pages.");
-  }
-  await route.handle(request, response, url);
+function makeAnswerer(routes: ReadonlyMap<string, Route>, port: ConsolePort, pages: PageRenderer) {
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { url: target = "" } = request;
+    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+    if (target.startsWith("/api/")) response.setHeader("inlet-api", API_VERSION);
+    const url = URL.parse(`http://here${target}`);
+    const route = url === null ? undefined : routes.get(url.pathname);
+    if (url === null || route === undefined) return refuse(response, 404, "Not found.");
+    if (isRefused(route, url, port, response)) return;
+    try {
+      if (needsRole(route, url, port)) await requireRole(port.access, "read", request);
+      await route.handle(request, response, url);
+    } catch (error) {
+      answerFault(asFault(error), route, pages, response);
+    }
+  };
+}
+
+/** With a page for people, and a problem for programs. Throws the fault if the answer has begun. */
+function answerFault(fault: Fault, { kind }: Route, pages: PageRenderer, response: ServerResponse): void {
+  if (response.headersSent) throw fault;
+  if (kind === "page" || kind === "change") {
+    const text = fault.code === "UNAUTHORIZED" ? "Sign in first." : explain(fault);
+    pages.showNotice(response.req, response, statusOf(fault), { text, isError: true });
+  } else refuseWith(response, fault);
+}
+
+/** Answers requests with a wrong method, under a foreign name, or from another site. */
+function isRefused(route: Route, url: URL, { hosts }: ConsolePort, response: ServerResponse): boolean {
+  const { method = "", headers } = response.req;
+  const allowed = route.method === "POST" ? ["POST"] : ["GET", "HEAD"];
+  if (!allowed.includes(method)) {
+    response.setHeader("allow", allowed.join(", "));
+    refuse(response, 405, `Use ${allowed.join(" or ")}.`);
+    // A liveness probe reveals nothing, and may come under any name.
+  } else if (url.pathname !== "/healthz" && !isOurName(headers.host, hosts)) {
+    refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
+  } else if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, response.req)) {
+    refuse(response, 403, "Other sites may only link to the pages.", { code: "NOT_ALLOWED" });
+  } else return false;
+  return true;
+}
+
+/** The API and forms check the role of each request themselves. Assets reveal nothing, and neither does `/healthz`. */
+function needsRole({ kind }: Route, { pathname }: URL, { access }: ConsolePort): boolean {
+  if (kind === "machine") return access?.read === "token-for-all" && pathname !== "/healthz";
+  return kind === "page";
 }
 
 /** Whether another site may cause this request. A link to a page is allowed, but no expensive search in the journal. */
@@ -123,13 +139,28 @@ function routesOf(
   version: () => number,
   clock: Clock,
 ): ReadonlyMap<string, Route> {
-  const { board, operate, actions, metrics, stuck } = port;
+  const { access, board, operate, metrics, stuck } = port;
   const journal = new JournalAccess(port);
-  const makeStatus = () => ({ event: "status", data: board.read() });
+  const acting: ActionTools = {
+    operate,
+    outcomes,
+    clock,
+    transfers: () => board.transfers(),
+    show: (...answer) => pages.showNotice(...answer),
+  };
   const makeHeartbeat = () => ({ event: "heartbeat", data: { ...pages.headline(), version: version() } });
+  const answerApi = makeApi({ port, journal, streams, makeHeartbeat, acting, clock });
   const page = (handle: Handler): Route => ({ kind: "page", handle });
-  const api = (handle: Handler): Route => ({ kind: "api", handle });
   const machine = (handle: Handler): Route => ({ kind: "machine", handle });
+  const api = ([path, { method }]: [string, { method: string }]): [string, Route] => [
+    path,
+    {
+      kind: "api",
+      ...(method === "POST" ? { method } : {}),
+      handle: (request, response, { searchParams }) =>
+        answerApi(path as ApiPath, request, response, searchParams),
+    },
+  ];
   const routes: [string, Route][] = [
     ["/", page((request, response) => pages.showOverview(request, response, journal))],
     ["/transfers", page((request, response, url) => pages.showTransfers(request, response, url))],
@@ -140,54 +171,7 @@ function routesOf(
     ["/console.css", asset("console.css", "text/css; charset=utf-8")],
     ["/console.js", asset("console.js", "text/javascript; charset=utf-8")],
     ["/icon.svg", asset("icon.svg", "image/svg+xml")],
-    ["/api/status", api((_request, response) => sendJson(response, 200, board.read()))],
-    [
-      "/api/transfers",
-      api(async (request, response, url) => {
-        const query = parseQuery(ListQueryShape, url.searchParams, clock.now());
-        if (typeof query === "string") return sendJson(response, 400, { error: query });
-        if (query.group !== undefined) {
-          const { transfers, ...page } = listOpen(board.transfers(), query);
-          return sendJson(response, 200, { ...page, transfers: transfers.map((it) => board.withHelp(it)) });
-        }
-        const found = await journal.run(request, response, (signal) => operate.list(query, signal));
-        if (found === undefined) sendJson(response, 503, { error: BUSY });
-        else sendJson(response, 200, found);
-      }),
-    ],
-    [
-      "/api/transfers/story",
-      api(async (_request, response, { searchParams }) => {
-        const story = await operate.story(keyIn(searchParams));
-        if (story === undefined) sendJson(response, 404, { error: "There is no such transfer." });
-        else sendJson(response, 200, story);
-      }),
-    ],
-    [
-      "/api/transfers/objection",
-      api(async (_request, response, { searchParams }) => {
-        const act = searchParams.get("act") ?? "";
-        if (!isTransferAct(act)) return sendJson(response, 400, { error: "act is not valid." });
-        sendJson(response, 200, { objection: (await operate.objectionTo(act, keyIn(searchParams))) ?? null });
-      }),
-    ],
-    [
-      "/api/history",
-      api(async (request, response, url) => {
-        const query = parseQuery(HistoryQueryShape, url.searchParams, clock.now());
-        if (typeof query === "string") return sendJson(response, 400, { error: query });
-        const found = await journal.read(request, response, query.kind, query);
-        if (found === undefined) sendJson(response, 503, { error: BUSY });
-        else sendJson(response, 200, found);
-      }),
-    ],
-    [
-      "/api/events",
-      api((request, response, url) => {
-        const makeEvent = url.searchParams.get("as") === "heartbeat" ? makeHeartbeat : makeStatus;
-        if (!streams.add(request, response, makeEvent)) refuse(response, 503, "Too many listeners.");
-      }),
-    ],
+    ...Object.entries(API).map(api),
     [
       "/healthz",
       machine((_request, response) => {
@@ -209,22 +193,14 @@ function routesOf(
       ),
     ],
   ];
-  if (actions === undefined) return new Map(routes);
-  const tools: ActionTools = {
-    actions,
-    operate,
-    outcomes,
-    clock,
-    transfers: () => board.transfers(),
-    show: (...answer) => pages.showNotice(...answer),
-  };
-  const change = (handle: ChangeHandler): Route => ({
+  if (access === undefined) return new Map(routes);
+  const change = (handle: (tools: ActionTools, form: Form) => Promise<void>): Route => ({
     kind: "change",
-    async handle(request, response, { pathname }) {
+    method: "POST",
+    async handle(request, response) {
       const body = await readBody(request);
-      if (body !== undefined) return handle(tools, request, response, body);
-      if (pathname.startsWith("/api/")) return sendJson(response, 413, { error: TOO_LARGE });
-      tools.show(request, response, 413, { text: TOO_LARGE, isError: true });
+      if (body === undefined) throw new Fault("REQUEST_TOO_LARGE");
+      await handle(acting, { access, request, response, fields: new URLSearchParams(body) });
     },
   });
   return new Map<string, Route>([
@@ -232,12 +208,7 @@ function routesOf(
     ["/sign-in", change(signIn)],
     ["/sign-out", change(signOut)],
     ["/actions", change(actForPage)],
-    ["/api/actions", change(actForProgram)],
   ]);
-}
-
-function keyIn(parameters: URLSearchParams): TransferKey {
-  return { mailbox: parameters.get("mailbox") ?? "", trackingId: parameters.get("trackingId") ?? "" };
 }
 
 export interface Readiness {

@@ -6,6 +6,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypt
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import type { Secret } from "../base/secret.ts";
+import type { Role } from "../model/access.ts";
 import { type Actor, actorOf } from "../model/order.ts";
 import { Guesses } from "./guesses.ts";
 import type { Notice } from "./layout.ts";
@@ -14,7 +15,7 @@ const SESSION_MS = 12 * 60 * 60 * 1000;
 const MAX_SESSIONS = 100;
 const MAX_NAME_LENGTH = 100;
 
-export type Tokens = ReadonlyMap<string, Secret>;
+export type Tokens = ReadonlyMap<string, { readonly token: Secret; readonly role: Role }>;
 
 export interface SessionOptions {
   /** By name. `undefined` on a Unix socket: everyone who can open it may act. */
@@ -26,7 +27,7 @@ export interface SessionOptions {
 
 /** `throttled`: refused after many wrong tokens from the same address, with or without a check. */
 export type Authorization =
-  | { readonly kind: "granted"; readonly by: Actor }
+  | { readonly kind: "granted"; readonly by: Actor; readonly role: Role }
   | { readonly kind: "refused" | "throttled" };
 
 interface Session {
@@ -58,19 +59,21 @@ export class Sessions {
   renew(tokens: Tokens): void {
     for (const [id, { who }] of this.#open) {
       const [before, after] = [this.#tokens?.get(who), tokens.get(who)];
-      const stays = before !== undefined && after !== undefined && isSame(before.reveal(), after.reveal());
+      const stays =
+        before !== undefined && after !== undefined && isSame(before.token.reveal(), after.token.reveal());
       if (this.#tokens !== undefined && !stays) this.#open.delete(id);
     }
     this.#tokens = tokens;
   }
 
   /**
-   * The session of a page request: the proof for its forms, its name and its notice. Starts a session, with a cookie, if
+   * The session of a page request: the proof for its forms, its name, role and notice. Starts a session, with a cookie, if
    * no token is needed.
    */
   resume(request: IncomingMessage): {
     readonly proof?: string;
     readonly name?: string;
+    readonly role?: Role;
     readonly cookie?: string;
     readonly notice?: Notice;
   } {
@@ -79,11 +82,17 @@ export class Sessions {
     if (id !== undefined && session !== undefined) {
       const { notice, who } = session;
       session.notice = undefined;
-      return { proof: this.#proof(id), name: who, ...(notice === undefined ? {} : { notice }) };
+      const facts = { proof: this.#proof(id), name: who, role: this.#roleOf(who) };
+      return { ...facts, ...(notice === undefined ? {} : { notice }) };
     }
     if (this.needsToken) return {};
     const started = this.#start("socket");
-    return { proof: this.#proof(started), name: "socket", cookie: this.#formatCookie(started, SESSION_MS) };
+    const cookie = this.#formatCookie(started, SESSION_MS);
+    return { proof: this.#proof(started), name: "socket", role: "operate", cookie };
+  }
+
+  isSignedIn(request: IncomingMessage): boolean {
+    return this.#open.has(this.#idOf(request) ?? "");
   }
 
   /** Shown on the next page of this session. */
@@ -92,16 +101,22 @@ export class Sessions {
     if (session !== undefined) session.notice = notice;
   }
 
-  /** By the token in the header, or by a session and its proof. */
-  async authorize(request: IncomingMessage, proof: string | undefined): Promise<Authorization> {
+  /** By the token in the header, or by a session. To change something, a session needs the proof of its form. */
+  async authorize(
+    request: IncomingMessage,
+    purpose: "read" | "change",
+    proof?: string,
+  ): Promise<Authorization> {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     if (bearer !== undefined) return this.#checkToken(request, bearer);
-    if (!this.needsToken && isProgram(request)) return granted(claimedUser(request), request);
+    const isReading = purpose === "read";
+    if (!this.needsToken && (isReading || isProgram(request)))
+      return this.#grant(claimedUser(request), request);
     const id = this.#idOf(request);
     const session = id === undefined ? undefined : this.#open.get(id);
-    if (id === undefined || session === undefined || proof === undefined) return { kind: "refused" };
-    const isProven = isSame(this.#proof(id), proof) && isSameOrigin(request);
-    return isProven ? granted(session.who, request) : { kind: "refused" };
+    if (id === undefined || session === undefined) return { kind: "refused" };
+    const isProven = proof !== undefined && isSame(this.#proof(id), proof) && isSameOrigin(request);
+    return isReading || isProven ? this.#grant(session.who, request) : { kind: "refused" };
   }
 
   /** Returns the header that sets the cookie if the token is right. */
@@ -135,16 +150,26 @@ export class Sessions {
     const check = () => this.#nameOf(token);
     const found = await this.#guesses.attempt(request.socket.remoteAddress ?? "", check);
     if (found === "throttled") return { kind: "throttled" };
-    return found === undefined ? { kind: "refused" } : granted(found, request);
+    return found === undefined ? { kind: "refused" } : this.#grant(found, request);
   }
 
   /** The name of a right token. Compares with all of them, so that timing reveals nothing. */
   #nameOf(token: string): string | undefined {
     if (this.#tokens === undefined) return "socket";
     const names = [...this.#tokens].map(([name, right]) =>
-      isSame(token, right.reveal()) ? name : undefined,
+      isSame(token, right.token.reveal()) ? name : undefined,
     );
     return names.find((name) => name !== undefined);
+  }
+
+  #grant(who: string, { socket }: IncomingMessage): Authorization {
+    const by = actorOf(who, socket.remoteAddress ?? "socket");
+    return { kind: "granted", by, role: this.#roleOf(who) };
+  }
+
+  /** As it is now: a reload may change it. */
+  #roleOf(who: string): Role {
+    return this.#tokens === undefined ? "operate" : (this.#tokens.get(who)?.role ?? "read");
   }
 
   #proof(id: string): string {
@@ -161,10 +186,6 @@ export class Sessions {
   #formatCookie(id: string, lastsMs: number): string {
     return `${this.#cookie}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${lastsMs / 1000}`;
   }
-}
-
-function granted(who: string, { socket }: IncomingMessage): Authorization {
-  return { kind: "granted", by: actorOf(who, socket.remoteAddress ?? "socket") };
 }
 
 /** Node cannot ask the kernel who opened a socket, so the name is only a claim. */

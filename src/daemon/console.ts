@@ -12,7 +12,7 @@ import type { Board } from "../observe/board.ts";
 import { describeDaemon, readDeliveries, readGone } from "../operate/facts.ts";
 import { Local } from "../operate/local.ts";
 import type { JobQueue } from "../queue/port.ts";
-import { openActions } from "./console-actions.ts";
+import { openAccess } from "./console-access.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
 import type { OrderRunner } from "./orders.ts";
@@ -67,7 +67,7 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
     }),
     tally: (sinceMs, slotMs, signal) =>
       tallyHistory(live.now.work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
-    actions: await openActions(live, clock, stop),
+    access: await openAccess(live, clock, stop),
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
   };

@@ -71,21 +71,21 @@ export const MAX_PAGE_SIZE = 5_000;
 export const DEFAULT_SIZE = 50;
 const MAX_LENGTH = 200;
 
-const Text = v.optional(
-  v.pipe(v.string(), v.trim(), v.maxLength(MAX_LENGTH, `must have at most ${MAX_LENGTH} characters`)),
-);
-const Moment = v.optional(
-  v.pipe(
-    v.string(),
-    v.check(
-      (text) => parseMoment(text, 0) !== undefined,
-      "must be an age (30m, 12h, 7d, 4w), a date (2026-03-01) or a moment (2026-03-01T14:30Z)",
-    ),
-  ),
-);
+const MOMENT = "an age (30m, 12h, 7d, 4w), a date (2026-03-01) or a moment (2026-03-01T14:30Z)";
 
-function oneOf<const Names extends readonly string[]>(names: Names) {
-  return v.optional(v.picklist(names, `must be one of ${names.join(", ")}`));
+function text(description: string) {
+  const said = `must have at most ${MAX_LENGTH} characters`;
+  return v.optional(v.pipe(v.string(), v.trim(), v.maxLength(MAX_LENGTH, said), v.description(description)));
+}
+
+function moment(description: string) {
+  const isMoment = v.check((given: string) => parseMoment(given, 0) !== undefined, `must be ${MOMENT}`);
+  return v.optional(v.pipe(v.string(), isMoment, v.description(`${description}: ${MOMENT}.`)));
+}
+
+function oneOf<const Names extends readonly string[]>(names: Names, description: string) {
+  const name = v.picklist(names, `must be one of ${names.join(", ")}`);
+  return v.optional(v.pipe(name, v.description(description)));
 }
 
 function count(max: number) {
@@ -95,24 +95,24 @@ function count(max: number) {
 }
 
 const FILTERS = {
-  mailbox: Text,
-  sender: Text,
-  state: oneOf(STATES),
-  reason: Text,
-  text: Text,
-  since: Moment,
-  until: Moment,
+  mailbox: text("The whole name of the mailbox. * stands for any text, ? for any character."),
+  sender: text("The whole address of the sender, in the same way."),
+  state: oneOf(STATES, "The state."),
+  reason: text("The reason, such as password or CHECKSUM_MISMATCH."),
+  text: text("A part of the tracking-id, sender, mailbox, subject, message, folder or operator."),
+  since: moment("Changed from then on"),
+  until: moment("Changed before then"),
 };
 
 /** `urgency`: the first to expire first, as open transfers are sorted unless told otherwise. */
 export const SORTS = ["urgency", "newest", "oldest", "sender", "size"] as const;
 
-/** Parameters of the list of transfers. `group`: only open ones. `act`: only those for which this act may be possible. */
+/** Parameters of the list of transfers. */
 export const ListQueryShape = v.strictObject({
   ...FILTERS,
-  group: oneOf(["open", ...TRANSFER_GROUPS]),
-  act: oneOf(TRANSFER_ACTS),
-  sort: oneOf(SORTS),
+  group: oneOf(["open", ...TRANSFER_GROUPS], "Only open transfers, or only this group of them."),
+  act: oneOf(TRANSFER_ACTS, "Only transfers for which this action may be possible."),
+  sort: oneOf(SORTS, "By default urgency with group, else newest."),
   page: v.optional(count(1_000_000), "1"),
   size: v.optional(count(MAX_PAGE_SIZE), String(DEFAULT_SIZE)),
 });
@@ -129,21 +129,20 @@ export const HistoryQueryShape = v.strictObject({
   limit: v.optional(count(MAX_PAGE_SIZE), String(DEFAULT_SIZE)),
 });
 
-type Parsed<Shape extends v.GenericSchema> = v.InferOutput<Shape> & TransferFilter;
+export type Parsed<Shape extends v.GenericSchema> = v.InferOutput<Shape> & TransferFilter;
 
 /** One page of transfers. */
 export type ListQuery = Omit<Parsed<typeof ListQueryShape>, "since" | "until">;
 
 /** Reads the parameters of an address; empty ones are missing. Returns a sentence if one is not valid. */
-export function parseQuery<
-  Shape extends v.GenericSchema<
-    unknown,
-    { readonly since?: string | undefined; readonly until?: string | undefined }
-  >,
->(shape: Shape, given: URLSearchParams, nowMs: number): Parsed<Shape> | string {
+export function parseQuery<Shape extends v.GenericSchema<unknown, object>>(
+  shape: Shape,
+  given: URLSearchParams,
+  nowMs: number,
+): Parsed<Shape> | string {
   const parsed = v.safeParse(shape, Object.fromEntries([...given].filter(([, value]) => value !== "")));
   if (!parsed.success) return explain(parsed.issues[0], shape);
-  const { since, until } = parsed.output;
+  const { since, until }: { readonly since?: string; readonly until?: string } = parsed.output;
   const sinceMs = since === undefined ? undefined : parseMoment(since, nowMs);
   const untilMs = until === undefined ? undefined : parseMoment(until, nowMs, 1);
   return { ...parsed.output, sinceMs, untilMs };

@@ -88,7 +88,7 @@ const ProgressShape = v.object({
 
 export type Progress = Readonly<v.InferOutput<typeof ProgressShape>>;
 
-const OpenTransferShape = v.object({
+export const OpenTransferShape = v.object({
   mailbox: v.string(),
   trackingId: v.string(),
   sender: v.string(),
@@ -122,7 +122,7 @@ const OpenTransferShape = v.object({
 export type TransferStatus = Readonly<v.InferOutput<typeof OpenTransferShape>>;
 
 /** One page of open transfers. */
-const OpenListShape = v.object({
+export const OpenListShape = v.object({
   total: v.number(),
   page: v.number(),
   pages: v.number(),

@@ -16,7 +16,7 @@ const Texts = v.pipe(v.array(v.string()), v.readonly());
 const TextOrNull = v.nullable(v.string());
 const CountOrNull = v.nullable(v.number());
 
-const TransferShape = v.object({
+export const TransferShape = v.object({
   mailbox: v.string(),
   trackingId: v.string(),
   transferId: v.string(),

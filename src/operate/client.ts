@@ -1,14 +1,15 @@
 /** Requests to the daemon, at the address where its console listens. Answers are not trusted: any program may listen there. */
 import { type IncomingMessage, request } from "node:http";
 import * as v from "valibot";
+import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import type { HttpSettings } from "../config/settings.ts";
+import { ProblemShape } from "../model/api.ts";
 
 const TIMEOUT_MS = 30_000;
 /** Enough for many thousands of mailboxes. */
 const MAX_BYTES = 32 * 1024 ** 2;
-
-const ErrorShape = v.looseObject({ error: v.string() });
 
 interface Answer {
   readonly status: number;
@@ -17,17 +18,23 @@ interface Answer {
 
 export type Parameters = Readonly<Record<string, string | number | undefined>>;
 
-/** Methods throw `PERMISSION_DENIED`, `CONFIG_INVALID`, `DAEMON_UNREACHABLE` and `STOPPED`. */
+/** Methods throw the fault that the daemon names, `DAEMON_UNREACHABLE` and `STOPPED`. */
 export class DaemonClient {
   readonly #listen: HttpSettings["listen"];
   readonly #user: string;
   readonly #stop: AbortSignal;
+  readonly #readToken: () => Promise<Secret | undefined>;
 
   /** `user`: the socket does not say who opened it, so the daemon records this name as claimed. */
-  constructor({ listen }: HttpSettings, user: string, stop: AbortSignal) {
-    this.#listen = listen;
+  constructor(http: HttpSettings, user: string, stop: AbortSignal) {
+    this.#listen = http.listen;
     this.#user = user;
     this.#stop = stop;
+    let token: Promise<Secret | undefined> | undefined;
+    this.#readToken = () => {
+      token ??= findToken(http, stop);
+      return token;
+    };
   }
 
   async get<Schema extends v.GenericSchema>(
@@ -68,7 +75,9 @@ export class DaemonClient {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const content = body === undefined ? undefined : JSON.stringify(body);
     const signal = AbortSignal.any([this.#stop, AbortSignal.timeout(timeoutMs)]);
+    const token = method === "GET" ? await this.#readToken() : undefined;
     const headers = {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
       // A name that every daemon accepts.
       host: "localhost",
       "inlet-user": encodeURIComponent(this.#user),
@@ -91,18 +100,26 @@ export class DaemonClient {
     const answer = status === 200 ? parseBody(schema, body) : undefined;
     if (answer !== undefined) return answer;
     const where = `the daemon at ${describePlace(this.#listen)}`;
-    const refusal = parseBody(ErrorShape, body)?.error;
-    if (status === 401 || status === 403 || status === 404) {
-      throw new Fault("PERMISSION_DENIED", {
-        detail: `${where} refuses: ${refusal ?? "it takes no orders"}`,
-      });
+    const { code = "", detail } = parseBody(ProblemShape, body) ?? {};
+    if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
+      throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });
     }
-    const detail = refusal ?? `status ${status}`;
-    if (status === 400 || status === 413) {
-      throw new Fault("CONFIG_INVALID", { detail: `${where} refuses the request: ${detail}` });
-    }
-    throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail}` });
+    throw new Fault(code as FaultCode, { detail: `${where} says: ${detail}` });
   }
+}
+
+/** To read where that needs a token: the first one that this user can read. An action has to name its operator instead. */
+async function findToken(
+  { read = "open", tokens }: HttpSettings,
+  stop: AbortSignal,
+): Promise<Secret | undefined> {
+  if (read === "open") return undefined;
+  for (const { source } of tokens.values()) {
+    // Without any token, the daemon says that it needs one.
+    const token = await source.read(stop).catch(() => undefined);
+    if (token !== undefined) return token;
+  }
+  return undefined;
 }
 
 /** `undefined` for any other text. */

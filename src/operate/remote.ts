@@ -1,7 +1,7 @@
 /** Asks the daemon through its Unix socket. Its users need no access to the folders. */
-import * as v from "valibot";
 import type { Settings } from "../config/settings.ts";
 import type { OnDamagedLines } from "../ledger/history.ts";
+import { API_SHAPES } from "../model/api.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import { type JournalKind, type ListQuery, MAX_PAGE_SIZE } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
@@ -9,7 +9,6 @@ import { canonicalAddress } from "../model/transfer.ts";
 import {
   type ActEntry,
   type ActResult,
-  ActResultShape,
   type HistoryEntry,
   type HistoryQuery,
   JournalPageShape,
@@ -27,8 +26,6 @@ import type { Choice, JournalEntries, Operate } from "./port.ts";
 
 /** The daemon bounds the size of a request. */
 const MAX_AT_ONCE = 100;
-
-const ResultsShape = v.object({ results: v.array(ActResultShape) });
 
 export class Remote implements Operate {
   readonly #daemon: DaemonClient;
@@ -107,7 +104,7 @@ export class Remote implements Operate {
       const keys = some.map(({ mailbox, trackingId }) => ({ mailbox, trackingId }));
       const leftMs = Math.ceil(Math.max(endMs - performance.now(), 0));
       const body = { action: act, transfers: keys, ...secret, wait: Math.ceil(leftMs / 1000) };
-      const answer = await this.#daemon.post("/api/actions", body, ResultsShape, leftMs);
+      const answer = await this.#daemon.post("/api/actions", body, API_SHAPES.ActResults, leftMs);
       results.push(...answer.results);
       const rest = transfers.slice(start + MAX_AT_ONCE);
       if (act !== "password" || rest.length === 0 || isOpenedBy(answer.results)) continue;

@@ -32,9 +32,14 @@ export async function readStatus(settings: Settings, signal: AbortSignal): Promi
   return { status: await peekStatus(settings), instead: describeInstead(http !== undefined, answer, status) };
 }
 
-function describeInstead(isAsked: boolean, answer: unknown, status: Status | undefined): string {
+function describeInstead(
+  isAsked: boolean,
+  answer: { readonly status: number } | undefined,
+  status: Status | undefined,
+): string {
   if (!isAsked) return "The daemon cannot be reached: http.listen is false.";
   if (answer === undefined) return NO_DAEMON;
+  if (answer.status === 401) return "The daemon needs a token (http.read), and this user can read none.";
   return status === undefined
     ? "No daemon answers: another program listens at http.listen."
     : `No daemon of this inbox answers: the one at http.listen serves ${status.daemon.inbox}.`;

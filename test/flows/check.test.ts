@@ -9,6 +9,7 @@ import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import type { Check } from "../../src/model/mailbox.ts";
 import type { Action } from "../../src/model/order.ts";
+import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { checkWith } from "../support/handoff.ts";
 import { childProgram, makeFolder, startCommand } from "../support/program.ts";
@@ -115,7 +116,7 @@ describe("the check", () => {
     expect(waits[0]?.message).toContain("it ended with exit code 2: scanner is away");
     const page = await daemon.page;
     await expect
-      .poll(async () => ((await (await fetch(new URL("/api/status", page))).json()) as Shown).attention)
+      .poll(async () => ((await readApi(new URL("/api/status", page))) as Shown).attention)
       .toMatchObject([{ trackingId: "t1", reason: "check" }]);
     const metrics = await (await fetch(new URL("/metrics", page))).text();
     expect(metrics).toMatch(/inlet_waits_total\{reason="check"\} [5-9]/);

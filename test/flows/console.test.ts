@@ -1,12 +1,16 @@
 /** The console and its API, for programs and for hostile visitors. */
 import { readdir } from "node:fs/promises";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { Secret } from "../../src/base/secret.ts";
+import { checkDaemon } from "../../src/cli/doctor/daemon.ts";
+import { Findings } from "../../src/cli/doctor/findings.ts";
 import type { Settings } from "../../src/config/settings.ts";
+import { askStatus, readStatus } from "../../src/operate/status.ts";
+import { checkAnswer } from "../support/api.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { findProgram } from "../support/debian.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
@@ -46,7 +50,7 @@ describe("the API", () => {
     expect((await read(`${url}api/history?state=quarantined`)).json).toMatchObject({ entries: [] });
     for (const wrong of ["limit=0", "limit=x", "since=soon", "state=lost", "folder=x"]) {
       const refused = await read(`${url}api/history?${wrong}`);
-      expect([refused.status, refused.json]).toEqual([400, { error: expect.any(String) }]);
+      expect(refused).toMatchObject({ status: 400, json: { code: "REQUEST_INVALID" } });
     }
   });
 
@@ -243,7 +247,8 @@ describe("acting", () => {
 
   test("is off by default", async () => {
     const { url } = await start(CLOSED);
-    expect((await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` })).status).toBe(404);
+    const refused = await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` });
+    expect(refused).toMatchObject({ status: 403, json: { code: "NOT_ALLOWED" } });
     expect((await read(url)).body).not.toContain("Sign in");
   });
 
@@ -253,7 +258,7 @@ describe("acting", () => {
     });
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: TOKEN }]) {
-      expect((await post(`${url}api/actions`, order, headers as Record<string, string>)).status).toBe(403);
+      expect((await post(`${url}api/actions`, order, headers as Record<string, string>)).status).toBe(401);
     }
     const authorization = `Bearer ${TOKEN}`;
     expect((await post(`${url}api/actions`, { ...order, action: "explode" }, { authorization })).status).toBe(
@@ -263,13 +268,17 @@ describe("acting", () => {
     expect([elsewhere.status, elsewhere.json]).toEqual([
       404,
       {
-        error: "Nothing was done with t1: there is no such transfer here.",
+        type: "docs/faults.md#NO_SUCH_TRANSFER",
+        title: "No transfer with this tracking-id is known here",
+        status: 404,
+        code: "NO_SUCH_TRANSFER",
+        detail: "Nothing was done with t1: there is no such transfer here.",
         results: [expect.objectContaining({ result: "refused" })],
       },
     ]);
     expect(await post(`${url}api/actions`, { ...order, password: "" }, { authorization })).toMatchObject({
       status: 400,
-      json: { error: "The password is missing." },
+      json: { code: "REQUEST_INVALID", detail: "The password is missing." },
     });
     const wrong = { ...order, trackingId: "t2", password: "wrong:1", wait: 60 };
     expect((await post(`${url}api/actions`, wrong, { authorization })).json).toMatchObject({
@@ -284,12 +293,13 @@ describe("acting", () => {
     expect([late.status, late.json]).toEqual([
       409,
       expect.objectContaining({
-        error: "Nothing was done with t1: it is delivered, and nothing is left to discard.",
+        code: "ORDER_IMPOSSIBLE",
+        detail: "Nothing was done with t1: it is delivered, and nothing is left to discard.",
       }),
     ]);
     expect(await post(`${url}api/actions`, order, { authorization })).toMatchObject({
       status: 409,
-      json: { error: "Nothing was done with t1: it is delivered, and needs no password." },
+      json: { detail: "Nothing was done with t1: it is delivered, and needs no password." },
     });
     const left = await readdir(join(daemon.settings.state, "passwords", MAILBOX));
     expect(left).toEqual([]);
@@ -297,8 +307,53 @@ describe("acting", () => {
     const large = { ...order, password: "x".repeat(1_000_000) };
     expect(await post(`${url}api/actions`, large, { authorization })).toMatchObject({
       status: 413,
-      json: { error: expect.stringContaining("too large") },
+      json: { code: "REQUEST_TOO_LARGE" },
     });
+  });
+
+  test("needs a token with the role operate, and the journal records its name", async () => {
+    const reader = { authorization: "Bearer reader-Token:1-0" };
+    const tokens = new Map([
+      ...namedToken(plainSecret(TOKEN)),
+      ...namedToken(plainSecret("reader-Token:1-0"), "wall", "read"),
+    ]);
+    const http = pageSettings({ actions: true, read: "token", tokens });
+    const { url, daemon } = await start(CLOSED, { http });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    expect((await read(`${url}api/status`)).status).toBe(401);
+    expect((await read(`${url}api/status`, reader)).status).toBe(200);
+    expect(await post(`${url}api/actions`, { ...order, wait: 60 }, reader)).toMatchObject({
+      status: 403,
+      json: { code: "NOT_ALLOWED", detail: expect.stringContaining("needs a token with the role operate") },
+    });
+    expect((await post(`${url}api/actions`, { ...order, wait: 60 }, BEARER)).status).toBe(200);
+    const acts = await read(`${url}api/history?kind=acts`, reader);
+    expect(acts.json).toMatchObject({ entries: [{ act: "password", who: "anna", trackingId: "t1" }] });
+    // Commands read with a token of the configuration.
+    const { port } = new URL(url);
+    const listen = { host: "127.0.0.1", port: Number(port) };
+    const { signal } = new AbortController();
+    expect(await askStatus({ ...http, listen }, signal)).toMatchObject({ live: true });
+    // Without one, they read the folders, and say why.
+    const unreadable = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
+    const settings = { ...daemon.settings, http: { ...http, listen, tokens: namedToken(unreadable) } };
+    expect((await readStatus(settings, signal)).instead).toContain("needs a token (http.read)");
+    const findings = new Findings(() => {});
+    await checkDaemon(findings, settings, signal);
+    expect(findings.all).toMatchObject([
+      { check: "console", status: "warning", detail: expect.stringContaining("needs a token") },
+    ]);
+  });
+
+  test("stays off if only reading needs a token", async () => {
+    const http = pageSettings({ read: "token", tokens: namedToken(plainSecret(TOKEN)) });
+    const { url } = await start(CLOSED, { http });
+    expect((await read(`${url}transfers`)).status).toBe(401);
+    expect((await read(`${url}transfers`, BEARER)).status).toBe(200);
+    expect((await post(`${url}api/actions`, order, BEARER)).status).toBe(403);
+    const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    expect((await read(`${url}transfers`, { cookie })).body).toContain("read only");
   });
 
   test("tries one password for many with one of them, and with the others only if it opens that one", async () => {
@@ -339,7 +394,7 @@ describe("acting", () => {
     const refused = await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` });
     expect(refused).toMatchObject({
       status: 409,
-      json: { error: expect.stringContaining("1 attempts are spent, which is all") },
+      json: { detail: expect.stringContaining("1 attempts are spent, which is all") },
     });
     expect(await readdir(join(daemon.settings.state, "passwords"))).toEqual([]);
     const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
@@ -384,10 +439,10 @@ describe("acting", () => {
       ],
     ] as const) {
       const { status } = await submit(`${url}actions`, fields, headers as Record<string, string>);
-      expect([403, 421]).toContain(status);
+      expect([401, 403, 421]).toContain(status);
     }
     // A cookie is not enough for the API.
-    expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(403);
+    expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(401);
     expect(daemon.stateOf("t1")).toBe("waiting");
     expect((await submit(`${url}actions`, { ...form, proof }, { cookie })).status).toBe(303);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
@@ -409,8 +464,8 @@ describe("acting", () => {
       (await post(`${url}api/actions`, order, { authorization: `Bearer ${used}` })).status;
     expect(await act()).toBe(303);
     token = "another-Token:2-0";
-    await expect.poll(act).toBe(403);
-    expect(await ask(TOKEN)).toBe(403);
+    await expect.poll(act).toBe(401);
+    expect(await ask(TOKEN)).toBe(401);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     // The new token is accepted, but nothing is left to do.
     expect(await ask(token)).toBe(409);
@@ -421,7 +476,7 @@ describe("acting", () => {
       http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }),
     });
     for (let guess = 0; guess < 10; guess++) {
-      expect((await submit(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(403);
+      expect((await submit(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(401);
     }
     const guess = () => post(`${url}api/actions`, order, { authorization: "Bearer wrong" });
     const answers = await Promise.all(Array.from({ length: 20 }, guess));
@@ -494,7 +549,7 @@ test("a Unix socket works too, and replaces one that a crash left", async () => 
     { "sec-fetch-site": "same-origin" },
     { "content-type": "text/plain" },
   ]) {
-    expect(await ask(more as Record<string, string>)).toBe(403);
+    expect(await ask(more as Record<string, string>)).toBe(401);
   }
 });
 
@@ -538,12 +593,17 @@ async function read(
   const path = url.slice(url.indexOf("/", "http://".length));
   const target = socketPath === undefined ? { hostname, port } : { socketPath };
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  request({ ...target, path, method, headers, agent: false }, async (response) => {
+  const receive = async (response: IncomingMessage): Promise<Answer> => {
     const body = await text(response);
-    const isJson = response.headers["content-type"]?.startsWith("application/json") === true;
-    const json: unknown = isJson ? JSON.parse(body) : undefined;
-    resolve({ status: response.statusCode ?? 0, headers: response.headers, body, json });
-  })
+    const { statusCode: status = 0 } = response;
+    const { "content-type": type = "", "inlet-api": version } = response.headers;
+    checkAnswer({ method, url, status, type, version: String(version), body });
+    const json: unknown = /^application\/(problem\+)?json/.test(type) ? JSON.parse(body) : undefined;
+    return { status, headers: response.headers, body, json };
+  };
+  request({ ...target, path, method, headers, agent: false }, (response) =>
+    receive(response).then(resolve, reject),
+  )
     .once("error", reject)
     .end(content);
   return promise;

@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
+import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, makeHandoff, WEBHOOK_SECRET } from "../support/handoff.ts";
 import { childProgram, makeFolder, startCommand } from "../support/program.ts";
@@ -123,8 +124,8 @@ describe("the command", () => {
     const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
     await expect.poll(() => daemon.handoffs[0]).toContain("given up");
     const attention = async () => {
-      const answer = await fetch(new URL("/api/status", await daemon.page));
-      return ((await answer.json()) as { attention: { reason: string; message: string }[] }).attention;
+      const answer = await readApi(new URL("/api/status", await daemon.page));
+      return (answer as { attention: { reason: string; message: string }[] }).attention;
     };
     await expect
       .poll(attention)

@@ -8,6 +8,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { signBody } from "../../src/base/signed-post.ts";
 import { makeTimetable, WEEK_MS } from "../../src/base/timetable.ts";
 import type { ChannelSettings } from "../../src/model/notify.ts";
+import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
@@ -99,8 +100,7 @@ describe("a mail server", { tags: ["system"] }, () => {
     simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
     await expect.poll(() => daemon.reports.join("\n")).toContain("mail: MAIL_UNREACHABLE");
     const page = await daemon.page;
-    const troubles = async () =>
-      ((await (await fetch(`${page}api/status`)).json()) as { troubles: unknown[] }).troubles;
+    const troubles = async () => ((await readApi(`${page}api/status`)) as { troubles: unknown[] }).troubles;
     expect(await troubles()).toMatchObject([{ what: "notify", code: "MAIL_UNREACHABLE" }]);
     expect(await (await fetch(`${page}metrics`)).text()).toMatch(
       /inlet_notifications_total\{channel="mail",result="failed"\} [1-9]/,

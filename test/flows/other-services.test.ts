@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { Misbehaviour } from "../../simulator/scenario.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import type { Status } from "../../src/model/status.ts";
+import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -285,7 +286,7 @@ describe("a list", () => {
     const before = front.seen.filter(isActiveList).length;
     await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(before + 6);
     expect(daemon.stateOf("t1")).toBe("waiting");
-    const status = (await (await fetch(`${await daemon.page}api/status`)).json()) as Status;
+    const status = (await readApi(`${await daemon.page}api/status`)) as Status;
     expect(status.troubles).toMatchObject([{ code: "ENTRIES_UNUSABLE" }]);
     expect(status.totals.attention).toBe(2);
   });

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { POLLS_AT_ONCE } from "../../src/model/job.ts";
 import type { Status } from "../../src/model/status.ts";
+import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
@@ -101,8 +102,8 @@ describe("a mailbox that cannot be polled", () => {
       },
     });
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
-    const answer = await fetch(new URL("/api/status", await daemon.page));
-    const [mailbox] = ((await answer.json()) as Status).mailboxes;
+    const answer = await readApi(new URL("/api/status", await daemon.page));
+    const [mailbox] = (answer as Status).mailboxes;
     expect(Date.parse(mailbox?.nextPoll ?? "") - Date.now()).toBeGreaterThan(3_500_000);
     expect(mailbox?.trouble).toMatchObject({ code: "RATE_LIMITED", since: expect.any(String) });
     await setTimeout(1_000);

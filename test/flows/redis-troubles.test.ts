@@ -8,6 +8,7 @@ import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import type { Status } from "../../src/model/status.ts";
 import { COMMANDS } from "../../src/queue/bullmq-watch.ts";
+import { readApi } from "../support/api.ts";
 import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { startCluster, startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
@@ -150,8 +151,7 @@ async function setUp(redis: TestRedis, trackingId: string) {
 
 /** The message of the queue's trouble; empty if there is none. */
 async function queueTrouble(daemon: TestDaemon): Promise<string> {
-  const answer = await fetch(new URL("/api/status", await daemon.page));
-  const { troubles } = (await answer.json()) as Status;
+  const { troubles } = (await readApi(new URL("/api/status", await daemon.page))) as Status;
   return troubles.find(({ what }) => what === "queue")?.message ?? "";
 }
 

@@ -2,6 +2,7 @@
 import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { readApi } from "../support/api.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
@@ -140,7 +141,7 @@ describe("a change of the configuration", () => {
     await write(http("second-long-Token:2"));
     await expect.poll(() => logged()).toContain("the configuration was reloaded");
     expect(logged()).not.toContain("needsRestart");
-    expect([await signIn("first-long-Token:1"), await signIn("second-long-Token:2")]).toEqual([403, 303]);
+    expect([await signIn("first-long-Token:1"), await signIn("second-long-Token:2")]).toEqual([401, 303]);
     await write(http("second-long-Token:2", "127.0.0.1:1"));
     await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
   });
@@ -190,7 +191,7 @@ describe("a change of the configuration", () => {
     const ask = async (path: string) => (await fetch(`http://${http.listen}${path}`)).json();
     await write({ http, mailboxs: [] });
     await expect
-      .poll(() => ask("/api/status"))
+      .poll(() => readApi(`http://${http.listen}/api/status`))
       .toMatchObject({ troubles: [{ what: "configuration", code: "CONFIG_INVALID" }] });
     expect(await ask("/readyz")).toEqual({ ready: true, reasons: [] });
     const page = await (await fetch(`http://${http.listen}/`)).text();

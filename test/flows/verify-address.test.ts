@@ -8,6 +8,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { loadTokenStores } from "../../src/config/memory.ts";
 import { Tokens } from "../../src/mailbox/tokens.ts";
 import type { Status } from "../../src/model/status.ts";
+import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { type Installation, install } from "../support/installation.ts";
@@ -119,7 +120,7 @@ test("I7 nothing silent: a verification that only a person can renew is a proble
   };
   await verify();
   const daemon = startDaemon(settings, { clock: { now } });
-  const read = async () => (await (await fetch(`${await daemon.page}api/status`)).json()) as Status;
+  const read = async () => (await readApi(`${await daemon.page}api/status`)) as Status;
   const troubles = async () => (await read()).troubles;
   const isPolled = ({ mailboxes }: Status) => mailboxes.every((it) => it.lastSuccess !== undefined);
   await expect.poll(async () => isPolled(await read())).toBe(true);

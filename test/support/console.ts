@@ -4,8 +4,11 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/faults.ts";
+import { Secret } from "../../src/base/secret.ts";
 import type { ConsolePort } from "../../src/console/port.ts";
 import { createConsole } from "../../src/console/server.ts";
+import { Sessions } from "../../src/console/sessions.ts";
+import type { ReadAccess, Role } from "../../src/model/access.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { Board } from "../../src/observe/board.ts";
 import { pollFailed, pollSucceeded } from "./events.ts";
@@ -58,7 +61,7 @@ export async function openTestConsole(
     board,
     metrics: async () => "",
     ...NOTHING_KNOWN,
-    actions: undefined,
+    access: undefined,
     hosts: [],
     stuck: () => undefined,
     ...more,
@@ -71,4 +74,22 @@ export async function openTestConsole(
     await new Promise((resolve) => server.close(resolve));
   });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, board };
+}
+
+/** Tokens of the two roles. */
+export const [READER, OPERATOR] = ["the-token-of-the-reader", "the-token-of-the-operator"] as const;
+
+/** Guesses of tokens are not slowed down: each comes a minute after the other. */
+export function makeAccess(read: ReadAccess) {
+  let nowMs = 0;
+  const now = () => {
+    nowMs += 61_000;
+    return nowMs;
+  };
+  const tokens = new Map<string, { token: Secret; role: Role }>([
+    ["reader", { token: new Secret(READER), role: "read" }],
+    ["operator", { token: new Secret(OPERATOR), role: "operate" }],
+  ]);
+  const sessions = new Sessions({ tokens, cookie: "test", clock: { now } });
+  return { read, sessions, renew: async () => true };
 }

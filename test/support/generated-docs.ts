@@ -11,6 +11,7 @@ import { variableFor } from "../../src/config/draft.ts";
 import { describeAllowed } from "../../src/config/explain.ts";
 import { SCHEMA } from "../../src/config/schema.ts";
 import type { SchemaNode } from "../../src/config/schema-nodes.ts";
+import { API, type ApiRoute } from "../../src/model/api.ts";
 import { describeCommands } from "./command-tables.ts";
 import { ROOT } from "./root.ts";
 
@@ -22,6 +23,7 @@ export async function generateDocs(): Promise<Record<string, string>> {
     "docs/faults.md": faultsPage(),
     "docs/configuration.md": configurationPage(),
     "docs/commands.md": fillGenerated("docs/commands.md", await describeCommands()),
+    "docs/operating.md": fillGenerated("docs/operating.md", { api: apiTable() }),
     "docs/simulator.md": fillGenerated("docs/simulator.md", {
       scenario: `\`\`\`\n${SCENARIO_REFERENCE.trimEnd()}\n\`\`\``,
     }),
@@ -48,10 +50,18 @@ function read(path: string): string {
   return readFileSync(resolve(ROOT, path), "utf8");
 }
 
+function apiTable(): string {
+  const rows = Object.entries<ApiRoute>(API).map(([path, { method, role, summary, query }]) => {
+    const names = Object.keys(query.entries).map((name) => `\`${name}\``);
+    return `| \`${method} ${path}\` | ${role} | ${names.join(", ")} | ${summary} |`;
+  });
+  return ["| route | role | parameters | meaning |", "|---|---|---|---|", ...rows].join("\n");
+}
+
 function faultsPage(): string {
   const rows = Object.entries(FAULT_CODES).map(
     ([code, { verdict, actor, happened, advice }]) =>
-      `| \`${code}\` | ${verdict} | ${actor}, ${EXIT_CODES[outcomeOfFault({ code })].code} | ${happened}. | ${advice} |`,
+      `| <a id="${code}"></a>\`${code}\` | ${verdict} | ${actor}, ${EXIT_CODES[outcomeOfFault({ code })].code} | ${happened}. | ${advice} |`,
   );
   return `# Faults
 

@@ -7,6 +7,7 @@ import type {
   RedisQueueSettings,
   Settings,
 } from "../../src/config/settings.ts";
+import type { Role } from "../../src/model/access.ts";
 import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
 export const MAILBOX = "orders@example.com";
@@ -89,8 +90,12 @@ export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings
 }
 
 /** The token of one operator. */
-export function namedToken(source: SecretSource, name = "anna"): ReadonlyMap<string, SecretSource> {
-  return new Map([[name, source]]);
+export function namedToken(
+  source: SecretSource,
+  name = "anna",
+  role: Role = "operate",
+): HttpSettings["tokens"] {
+  return new Map([[name, { source, role }]]);
 }
 
 /** A queue on the test's Redis. */

@@ -30,6 +30,11 @@ export async function checkDaemon(
     explainPermission(asFault(error)),
   );
   if (answer instanceof Fault) return findings.failWith(DAEMON, "console", answer);
+  if (answer?.status === 401) {
+    const detail = `the daemon at ${describe(http)} needs a token, and this user can read none`;
+    findings.warn(DAEMON, "console", detail, "Run doctor as a user who can read a token of http.tokens.");
+    return;
+  }
   const status = statusIn(answer);
   const isOurs = status?.daemon.inbox === inbox;
   if (isOurs) {
@@ -115,15 +120,15 @@ async function tryListening({ listen }: HttpSettings): Promise<string | undefine
   }
 }
 
-/** A token protects only actions, so it does not change the finding. */
+/** A token for actions alone does not change the finding. */
 function checkAccess(findings: Findings, http: HttpSettings): void {
-  const { listen } = http;
-  if ("path" in listen || isLoopback(listen.host)) return;
+  const { listen, read = "open" } = http;
+  if ("path" in listen || isLoopback(listen.host) || read !== "open") return;
   findings.warn(
     DAEMON,
     "access",
     `${describe(http)} is open to the network: everyone who can reach it sees senders, names and states, without a token`,
-    "Listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or let a firewall decide who can connect.",
+    "Set http.read: token, listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or let a firewall decide who can connect.",
   );
 }
 

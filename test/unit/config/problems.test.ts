@@ -205,6 +205,13 @@ describe("a problem is reported with position, key, value and remedy", () => {
       "{ actions: true, token: 0123456789abcde }",
       "is too short: a token needs at least 16 characters",
     ],
+    ["http", "{ read: token }", "http.read: needs http.token or http.tokens"],
+    ["http", "{ read: closed }", 'http.read: "closed" is not one of open, token, token-for-all'],
+    [
+      "http",
+      "{ tokens: [{ name: a, token: 0123456789abcdef, role: admin }] }",
+      'http.tokens[0].role: "admin" is not one of read, operate',
+    ],
     ["http", "{ tokens: [{ name: a, token: short }] }", "http.tokens[0].token"],
     [
       "http",

@@ -5,11 +5,12 @@ import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { Fault } from "../../../src/base/faults.ts";
 import type { ConsolePort } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
 import type { HistoryQuery } from "../../../src/model/views.ts";
 import { Board } from "../../../src/observe/board.ts";
-import { NOTHING_KNOWN } from "../../support/console.ts";
+import { NOTHING_KNOWN, openTestConsole } from "../../support/console.ts";
 
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
@@ -92,6 +93,26 @@ function makeSearches() {
   };
 }
 
+test("a failure is answered with its code for programs and with a page for people, and reveals no internals", async () => {
+  const failing = (error: Error) => {
+    const operate = { ...NOTHING_KNOWN.operate, story: () => Promise.reject(error) };
+    return openTestConsole(0, { operate });
+  };
+  const key = "mailbox=m&trackingId=t";
+  const known = await failing(new Fault("RECORD_UNREADABLE", { detail: "/work/x.json" }));
+  const answer = await fetch(`${known.url}api/transfers/story?${key}`);
+  expect([answer.status, await answer.json()]).toMatchObject([
+    503,
+    { type: "docs/faults.md#RECORD_UNREADABLE", code: "RECORD_UNREADABLE", detail: "/work/x.json" },
+  ]);
+  const page = await fetch(`${known.url}transfer?${key}`);
+  expect([page.status, page.headers.get("content-type")]).toEqual([503, "text/html; charset=utf-8"]);
+  expect(await page.text()).toContain('role="alert">/work/x.json</p>');
+  const unknown = await failing(new TypeError("internal"));
+  const other = await fetch(`${unknown.url}api/transfers/story?${key}`);
+  expect([other.status, await other.text()]).toEqual([500, expect.not.stringContaining("internal")]);
+});
+
 test("the moments of a search count from the daemon's clock", async () => {
   const queries: unknown[] = [];
   const nowMs = Date.parse("2026-03-02T08:00:00Z");
@@ -123,7 +144,7 @@ async function serve(search: Search, clock: Clock = systemClock): Promise<string
     board,
     metrics: async () => "",
     operate: { ...NOTHING_KNOWN.operate, history },
-    actions: undefined,
+    access: undefined,
     hosts: [],
     stuck: () => undefined,
   };

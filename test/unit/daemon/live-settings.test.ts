@@ -35,6 +35,18 @@ test("a reload names every changed group, also notifications and the source of a
   expect(live.replace(next)).toEqual({ changed: ["notify"], needsRestart: [] });
 });
 
+test("a changed role of a token applies without a restart, and a token for reading with one", () => {
+  const before = settingsIn("/x", [], { http: http("/old") });
+  const live = new LiveSettings(before);
+  const tokens = namedToken(fileSecret("/old"), "anna", "read");
+  const reader = { ...before, http: pageSettings({ actions: true, tokens }) };
+  expect(live.replace(reader)).toEqual({ changed: ["http"], needsRestart: [] });
+  expect(live.now.http?.tokens).toBe(tokens);
+  const closed = { ...before, http: pageSettings({ actions: true, tokens, read: "token" }) };
+  expect(live.replace(closed)).toEqual({ changed: ["http"], needsRestart: ["http"] });
+  expect(live.now.http?.read).toBeUndefined();
+});
+
 test("changed limits are in force at once, and need no restart", () => {
   const before = settingsIn("/x", []);
   const { bandwidth: _none, ...limits } = before.limits;

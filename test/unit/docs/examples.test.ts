@@ -26,6 +26,8 @@ const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
   mermaid: () => true,
   // Used by samba.test.ts.
   ini: (page) => page === "docs/samba.md",
+  // Checked by openapi.test.ts.
+  json: (page) => page === "docs/operating.md",
   python: (page) => page === "docs/consuming.md",
 };
 

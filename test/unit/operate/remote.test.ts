@@ -63,7 +63,7 @@ async function serve(work: string): Promise<Remote> {
     asOwner: (_folder, write) => write(),
     isRunning: async () => true,
   });
-  const rest = { metrics: async () => "", actions: undefined, hosts: [], stuck: () => undefined };
+  const rest = { metrics: async () => "", access: undefined, hosts: [], stuck: () => undefined };
   const server = createConsole({ ...NOTHING_KNOWN, board, operate, ...rest }, systemClock);
   server.listen(path);
   await once(server, "listening");

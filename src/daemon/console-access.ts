@@ -1,29 +1,32 @@
-/** Who may act in the console: its tokens and sessions. */
+/** Who may read and act in the console: its tokens and sessions. */
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
-import type { SecretSource } from "../base/secret.ts";
-import type { ConsoleActions } from "../console/port.ts";
+import type { HttpSettings } from "../config/settings.ts";
+import type { ConsoleAccess } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 /** The source of a token may be a command, so tokens are read no more often than this. */
 const READ_EVERY_MS = 2_000;
 
-/** `undefined` if the console is read-only. */
-export async function openActions(
+/** `undefined` if everyone may read, and nobody may act. */
+export async function openAccess(
   live: LiveSettings,
   clock: Clock,
   stop: AbortSignal,
-): Promise<ConsoleActions | undefined> {
+): Promise<ConsoleAccess | undefined> {
   const { http, inbox } = live.now;
-  if (http?.actions !== true) return undefined;
+  if (http === undefined) return undefined;
   const daemon = JSON.stringify([hostname(), http.listen, inbox]);
   const cookie = createHash("sha256").update(daemon).digest("hex").slice(0, 12);
   const needsToken = !("path" in http.listen) || http.tokens.size > 0;
-  const tokens = needsToken ? await readTokens(http.tokens, stop) : undefined;
+  const read = needsToken ? (http.read ?? "open") : "open";
+  if (!http.actions && read === "open") return undefined;
+  const tokens = needsToken ? await readTokens(http, stop) : undefined;
   const sessions = new Sessions({ tokens, cookie, clock });
   return {
+    read,
     sessions,
     renew: needsToken
       ? createTokenReader(live, (read) => sessions.renew(read), clock, stop)
@@ -31,13 +34,20 @@ export async function openActions(
   };
 }
 
-async function readTokens(sources: ReadonlyMap<string, SecretSource>, stop: AbortSignal): Promise<Tokens> {
-  const read = [...sources].map(async ([name, source]) => [name, await source.read(stop)] as const);
+/** Without `actions`, every token may only read. */
+async function readTokens(
+  { tokens, actions }: Pick<HttpSettings, "tokens" | "actions">,
+  stop: AbortSignal,
+): Promise<Tokens> {
+  const read = [...tokens].map(async ([name, { source, role }]) => {
+    const token = await source.read(stop);
+    return [name, { token, role: actions ? role : "read" }] as const;
+  });
   return new Map(await Promise.all(read));
 }
 
 interface Reading {
-  readonly sources: ReadonlyMap<string, SecretSource>;
+  readonly tokens: HttpSettings["tokens"];
   readonly atMs: number;
   readonly isRead: Promise<boolean>;
 }
@@ -54,17 +64,17 @@ function createTokenReader(
 ): () => Promise<boolean> {
   let last: Reading | undefined;
   return async () => {
-    const sources = live.now.http?.tokens ?? new Map();
+    const { tokens, actions } = live.now.http ?? { tokens: new Map(), actions: false };
     const atMs = clock.now();
-    if (last?.sources !== sources || Math.abs(atMs - last.atMs) >= READ_EVERY_MS) {
-      const isRead = readTokens(sources, stop).then(
-        (tokens) => {
-          onRead(tokens);
+    if (last?.tokens !== tokens || Math.abs(atMs - last.atMs) >= READ_EVERY_MS) {
+      const isRead = readTokens({ tokens, actions }, stop).then(
+        (read) => {
+          onRead(read);
           return true;
         },
         () => false,
       );
-      last = { sources, atMs, isRead };
+      last = { tokens, atMs, isRead };
     }
     return last.isRead;
   };

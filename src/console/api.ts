@@ -1,0 +1,139 @@
+/** Answers requests to the API, by the table of its routes. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import * as v from "valibot";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
+import { pauseOrAbort } from "../base/timers.ts";
+import { type AnswerOf, API, API_SHAPES, type ApiPath, type ApiRoute, type BodyOf } from "../model/api.ts";
+import type { Actor } from "../model/order.ts";
+import { type Parsed, parseQuery } from "../model/queries.ts";
+import { listOpen } from "../operate/list.ts";
+import { requireRole } from "./access.ts";
+import { type ActionTools, act, problemOf, readBody } from "./actions.ts";
+import { refuse, sendJson } from "./answers.ts";
+import type { EventStreams, MakeEvent } from "./events.ts";
+import type { JournalAccess } from "./journal.ts";
+import type { ConsolePort } from "./port.ts";
+
+interface Asked<Path extends ApiPath> {
+  readonly query: Parsed<(typeof API)[Path]["query"]>;
+  readonly body: BodyOf<Path>;
+  /** Without a name if reading is open. */
+  readonly by: Actor;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** Handlers throw faults, or return `undefined` after they have answered themselves. */
+type Handlers = {
+  readonly [Path in ApiPath]: (
+    asked: Asked<Path>,
+  ) => AnswerOf<Path> | undefined | Promise<AnswerOf<Path> | undefined>;
+};
+
+interface ApiTools {
+  readonly port: ConsolePort;
+  readonly journal: JournalAccess;
+  readonly streams: EventStreams;
+  readonly makeHeartbeat: MakeEvent;
+  readonly acting: ActionTools;
+  readonly clock: Clock;
+}
+
+/** Answers one request, or throws a fault. */
+export type AnswerApi = (
+  path: ApiPath,
+  request: IncomingMessage,
+  response: ServerResponse,
+  parameters: URLSearchParams,
+) => Promise<void>;
+
+export function makeApi(tools: ApiTools): AnswerApi {
+  const handlers = handlersOf(tools);
+  return async (path, request, response, parameters) => {
+    const route: ApiRoute = API[path];
+    const text = route.body === undefined ? "" : await readBody(request);
+    const by = await requireRole(tools.port.access, route.role, request);
+    if (text === undefined) throw new Fault("REQUEST_TOO_LARGE");
+    const query = parseQuery(route.query as v.GenericSchema<unknown, object>, parameters, tools.clock.now());
+    if (typeof query === "string") throw new Fault("REQUEST_INVALID", { detail: query });
+    const body = route.body === undefined ? undefined : parseBody(API_SHAPES[route.body], text);
+    // The table gives each handler the types of its own route.
+    const handle = handlers[path] as (asked: unknown) => unknown;
+    const answer = await handle({ query, body, by, request, response });
+    if (answer !== undefined) sendJson(response, 200, answer);
+  };
+}
+
+function handlersOf({ port, journal, streams, makeHeartbeat, acting }: ApiTools): Handlers {
+  const { board, operate } = port;
+  const makeStatus = () => ({ event: "status", data: board.read() });
+  return {
+    "/api/status": () => board.read(),
+    "/api/transfers": async ({ query, request, response }) => {
+      if (query.group === undefined) {
+        return found(await journal.run(request, response, (signal) => operate.list(query, signal)));
+      }
+      const { transfers, ...page } = listOpen(board.transfers(), query);
+      return { ...page, transfers: transfers.map((it) => board.withHelp(it)) };
+    },
+    "/api/transfers/story": async ({ query }) => {
+      const story = await operate.story(query);
+      if (story === undefined) throw new Fault("NO_SUCH_TRANSFER");
+      return story;
+    },
+    "/api/transfers/objection": async ({ query: { act, ...key } }) => ({
+      objection: (await operate.objectionTo(act, key)) ?? null,
+    }),
+    "/api/history": async ({ query, request, response }) =>
+      found(await journal.read(request, response, query.kind, query)),
+    "/api/events": ({ query, request, response }) => {
+      if (streams.add(request, response, query.as === "heartbeat" ? makeHeartbeat : makeStatus)) return;
+      throw new Fault("BUSY", { detail: "There are too many listeners." });
+    },
+    "/api/openapi.json": async () => {
+      // Loaded only here: few programs ask for it.
+      const { describeApi } = await import("./openapi.ts");
+      return describeApi(board.read().daemon.program);
+    },
+    "/api/actions": (asked) => actForProgram(acting, asked),
+  };
+}
+
+/** `/api/actions`: an action from a program, answered with the outcome of each transfer. */
+async function actForProgram(
+  tools: ActionTools,
+  { body, by, response }: Asked<"/api/actions">,
+): Promise<AnswerOf<"/api/actions"> | undefined> {
+  const { action, mailbox, trackingId, transfers, password, wait } = body;
+  const one = mailbox === undefined || trackingId === undefined ? [] : [{ mailbox, trackingId }];
+  const keys = transfers ?? one;
+  const problem = problemOf(action, keys, password);
+  if (problem !== undefined) throw new Fault("REQUEST_INVALID", { detail: problem });
+  const clientGone = new AbortController();
+  response.once("close", () => clientGone.abort());
+  const waitEnded = pauseOrAbort(wait * 1000, clientGone.signal);
+  const running = await act(tools, action, keys, password, by, waitEnded);
+  await running.submitted;
+  if (wait > 0) await Promise.race([running.settled, waitEnded]);
+  const results = await running.results();
+  const [first] = results;
+  // A single transfer that is refused is an error of the request.
+  if (transfers !== undefined || first === undefined || first.status === 200) return { results };
+  const code = ({ 404: "NO_SUCH_TRANSFER", 409: "ORDER_IMPOSSIBLE" } as const)[first.status];
+  refuse(response, first.status, first.text, { results, ...(code === undefined ? {} : { code }) });
+  return undefined;
+}
+
+function found<Answer>(answer: Answer | undefined): Answer {
+  if (answer === undefined) throw new Fault("BUSY");
+  return answer;
+}
+
+function parseBody(shape: v.GenericSchema, text: string): unknown {
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), shape), text);
+  if (parsed.success) return parsed.output;
+  const key = parsed.issues[0].path?.map((step) => String(step.key)).join(".") ?? "the body";
+  const detail = `${key} is not valid: /api/openapi.json describes the body.`;
+  throw new Fault("REQUEST_INVALID", { detail });
+}

@@ -1,0 +1,66 @@
+/** Commands read the API with a token where that needs one, and fail with the fault that the daemon names. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import * as v from "valibot";
+import { expect, onTestFinished, test } from "vitest";
+import type { HttpSettings } from "../../../src/config/settings.ts";
+import { StatusShape } from "../../../src/model/status.ts";
+import { DaemonClient } from "../../../src/operate/client.ts";
+import { makeAccess, openTestConsole, READER } from "../../support/console.ts";
+import { namedToken, pageSettings, plainSecret } from "../../support/settings.ts";
+
+const UNREADABLE = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
+
+test("a closed console is read with the first token that can be read, and acted on without one", async () => {
+  const { url } = await openTestConsole(1, { access: makeAccess("token") });
+  const tokens = new Map([
+    ...namedToken(UNREADABLE, "first"),
+    ...namedToken(plainSecret(READER), "second", "read"),
+  ]);
+  const client = connect(url, { read: "token", tokens });
+  expect(await client.get("/api/status", {}, StatusShape)).toMatchObject({ live: true });
+  const act = client.post("/api/actions", {}, v.unknown(), 0);
+  await expect(act).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  const without = connect(url, { read: "token", tokens: namedToken(UNREADABLE) });
+  await expect(without.get("/api/status", {}, StatusShape)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+});
+
+test("a problem becomes the fault that it names, with its detail", async () => {
+  const { url } = await openTestConsole(0);
+  const client = connect(url);
+  await expect(client.get("/api/history", { limit: 0 }, v.unknown())).rejects.toMatchObject({
+    code: "REQUEST_INVALID",
+    message: expect.stringContaining("says: limit must be a number from 1 to 5000."),
+  });
+  await expect(client.post("/api/actions", {}, v.unknown(), 0)).rejects.toMatchObject({
+    code: "NOT_ALLOWED",
+  });
+  const key = { mailbox: "m", trackingId: "t" };
+  expect(await client.tryGet("/api/transfers/story", key, v.unknown())).toBeUndefined();
+});
+
+test.each([
+  ["<html>", "status 502"],
+  ['{"type":"x","title":"x","status":502,"detail":"it broke","code":"constructor"}', "it broke"],
+])("any other answer is no daemon's: %s", async (body, detail) => {
+  const server = createServer((_request, response) => response.writeHead(502).end(body)).listen(
+    0,
+    "127.0.0.1",
+  );
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  await expect(connect(`http://127.0.0.1:${port}`).get("/api/status", {}, StatusShape)).rejects.toMatchObject(
+    {
+      code: "DAEMON_UNREACHABLE",
+      message: expect.stringContaining(detail),
+    },
+  );
+});
+
+function connect(url: string, settings: Partial<HttpSettings> = {}): DaemonClient {
+  const { hostname: host, port } = new URL(url);
+  const listen = { host, port: Number(port) };
+  return new DaemonClient(pageSettings({ listen, ...settings }), "anna", new AbortController().signal);
+}
