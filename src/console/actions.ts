@@ -29,6 +29,9 @@ const PAGE_WAIT_MS = 10 * 60_000;
 /** As long as `--timeout` of a command may be. */
 const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
 
+/** Seconds to wait for the outcome. */
+export const WaitShape = v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_WAIT_SECONDS)), 0);
+
 const UNREADABLE = "A token cannot be read now: see http.token in the configuration.";
 const NOT_ALLOWED = "Sign in first, or send a token.";
 const WRONG_TOKEN = {
@@ -42,8 +45,7 @@ const RequestShape = v.object({
   trackingId: v.optional(v.string()),
   transfers: v.optional(v.array(v.object({ mailbox: v.string(), trackingId: v.string() }))),
   password: v.optional(v.string()),
-  /** Seconds to wait for the outcome. */
-  wait: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_WAIT_SECONDS)), 0),
+  wait: WaitShape,
 });
 
 export interface ActionTools {
@@ -104,14 +106,8 @@ export async function actForProgram(
   response: ServerResponse,
   body: string,
 ): Promise<void> {
-  const { actions } = tools;
-  if (!(await actions.renew())) return sendJson(response, 503, { error: UNREADABLE });
-  const authorization = await actions.sessions.authorize(request, undefined);
-  if (authorization.kind !== "granted") {
-    const isThrottled = authorization.kind === "throttled";
-    const error = isThrottled ? WRONG_TOKEN.throttled : NOT_ALLOWED;
-    return sendJson(response, isThrottled ? 429 : 403, { error });
-  }
+  const by = await authorizeProgram(tools, request, response);
+  if (by === undefined) return;
   const parsed = v.safeParse(RequestShape, parseJson(body));
   if (!parsed.success) return sendJson(response, 400, { error: explain(parsed.issues) });
   const { action, mailbox, trackingId, transfers, password, wait } = parsed.output;
@@ -122,7 +118,7 @@ export async function actForProgram(
   const clientGone = new AbortController();
   response.once("close", () => clientGone.abort());
   const waitEnded = pauseOrAbort(wait * 1000, clientGone.signal);
-  const running = await act(tools, action, keys, password, authorization.by, waitEnded);
+  const running = await act(tools, action, keys, password, by, waitEnded);
   await running.submitted;
   if (wait > 0) await Promise.race([running.settled, waitEnded]);
   const results = await running.results();
@@ -130,6 +126,20 @@ export async function actForProgram(
   // A single transfer that is refused is an error of the request.
   const status = transfers === undefined && first !== undefined ? first.status : 200;
   sendJson(response, status, { results, ...(status === 200 ? {} : { error: first?.text }) });
+}
+
+/** `undefined` if the program may not act: then it is answered. */
+export async function authorizeProgram(
+  { actions }: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Actor | undefined> {
+  if (!(await actions.renew())) return void sendJson(response, 503, { error: UNREADABLE });
+  const authorization = await actions.sessions.authorize(request, undefined);
+  if (authorization.kind === "granted") return authorization.by;
+  const isThrottled = authorization.kind === "throttled";
+  const error = isThrottled ? WRONG_TOKEN.throttled : NOT_ALLOWED;
+  return void sendJson(response, isThrottled ? 429 : 403, { error });
 }
 
 /** `/actions`: an action from a form, answered with the page that it came from. */
@@ -141,13 +151,10 @@ export async function actForPage(
 ): Promise<void> {
   const { actions, show } = tools;
   const fields = new URLSearchParams(body);
-  const refuse = (status: number, text: string) => show(request, response, status, { text, isError: true });
-  if (!(await actions.renew())) return refuse(503, UNREADABLE);
-  const proof = fields.get("proof") ?? undefined;
-  const authorization = await actions.sessions.authorize(request, proof);
-  if (authorization.kind !== "granted") return refuse(403, NOT_ALLOWED);
+  const by = await authorizePage(tools, request, response, fields);
+  if (by === undefined) return;
   const action = fields.get("action") ?? "";
-  if (!isTransferAct(action)) return refuse(400, "Unknown action.");
+  if (!isTransferAct(action)) return show(request, response, 400, { text: "Unknown action.", isError: true });
   const keys = selectedIn(fields, tools);
   const password = fields.get("password") ?? undefined;
   const back = backOf(fields);
@@ -162,12 +169,25 @@ export async function actForPage(
   if (isAsked) {
     const wanted = new Set(keys.map(formatKey));
     const found = tools.transfers().filter((transfer) => wanted.has(formatKey(transfer)));
-    const hidden = { proof: proof ?? "", page: "yes", back };
+    const hidden = { proof: fields.get("proof") ?? "", page: "yes", back };
     return show(request, response, 200, undefined, renderConfirmation(action, found, hidden, [...wanted]));
   }
   // The page shows the outcomes when they are known.
-  await act(tools, action, keys, password, authorization.by);
+  await act(tools, action, keys, password, by);
   response.writeHead(303, { location: back }).end();
+}
+
+/** `undefined` if the visitor may not act: then a page says so. */
+export async function authorizePage(
+  { actions, show }: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+  fields: URLSearchParams,
+): Promise<Actor | undefined> {
+  const refuse = (status: number, text: string) => show(request, response, status, { text, isError: true });
+  if (!(await actions.renew())) return void refuse(503, UNREADABLE);
+  const authorization = await actions.sessions.authorize(request, fields.get("proof") ?? undefined);
+  return authorization.kind === "granted" ? authorization.by : void refuse(403, NOT_ALLOWED);
 }
 
 /** Starts the act, and shows its outcomes as they come. They are awaited at least ten minutes, and until `waitEnded`. */
@@ -207,7 +227,7 @@ function selectedIn(fields: URLSearchParams, { transfers, clock }: ActionTools):
 }
 
 /** The page that a form came from, as an address below the console's root. */
-function backOf(fields: URLSearchParams): string {
+export function backOf(fields: URLSearchParams): string {
   const back = fields.get("back") ?? "";
   return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
 }
@@ -223,7 +243,7 @@ export async function readBody(request: IncomingMessage): Promise<string | undef
   return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString();
 }
 
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -13,6 +13,7 @@ import { refuse, send, sendJson } from "./answers.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
+import { actOnMailboxesForPage, actOnMailboxesForProgram } from "./mailbox-actions.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PageRenderer } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
@@ -232,7 +233,9 @@ function routesOf(
     ["/sign-in", change(signIn)],
     ["/sign-out", change(signOut)],
     ["/actions", change(actForPage)],
+    ["/mailbox-actions", change(actOnMailboxesForPage)],
     ["/api/actions", change(actForProgram)],
+    ["/api/mailboxes/actions", change(actOnMailboxesForProgram)],
   ]);
 }
 

@@ -51,6 +51,8 @@ export async function openMailboxes(
   // Polls never wait for downloads, nor downloads for polls.
   const connections = limits.transfers * limits.filesPerTransfer + POLLS_AT_ONCE;
   const services = new Map<string, ServicePort>();
+  /** A pause needs no secret that was read before: its source may be away. */
+  const found = new WeakMap<MailboxSettings["service"], ServicePort>();
   const states = new Map<MailboxId, MailboxState>();
 
   /** Services that no mailbox uses stay open until the end: a download may still run. */
@@ -72,7 +74,6 @@ export async function openMailboxes(
   };
 
   const prepare: Mailboxes["prepare"] = async (mailboxes) => {
-    const found = new Map<MailboxSettings["service"], ServicePort>();
     for (const { service } of mailboxes) {
       if (!found.has(service)) found.set(service, await serviceFor(service));
     }

@@ -13,6 +13,8 @@ import {
   type HistoryEntry,
   type HistoryQuery,
   JournalPageShape,
+  type MailboxResult,
+  MailboxResultShape,
   ObjectionShape,
   type Story,
   StoryShape,
@@ -23,11 +25,13 @@ import {
 import { describeGiven } from "./act.ts";
 import { type ActRequest, isOpenedBy, UNTRIED } from "./acting.ts";
 import type { DaemonClient, Parameters } from "./client.ts";
+import type { MailboxRequest } from "./mailboxes.ts";
 import type { Choice, JournalEntries, Operate } from "./port.ts";
 
 /** The daemon bounds the size of a request. */
 const MAX_AT_ONCE = 100;
 
+const MailboxResultsShape = v.object({ results: v.array(MailboxResultShape) });
 const ResultsShape = v.object({ results: v.array(ActResultShape) });
 
 export class Remote implements Operate {
@@ -118,6 +122,17 @@ export class Remote implements Operate {
     return results.map((it) =>
       it.status === 200 ? { ...it, result: "given", text: describeGiven(act, it.trackingId) } : it,
     );
+  }
+
+  async actOnMailboxes(
+    { act, mailbox, isAwaited = true }: MailboxRequest,
+    _by: Actor,
+    waitMs: number,
+  ): Promise<MailboxResult[]> {
+    const wait = isAwaited ? Math.ceil(waitMs / 1000) : 0;
+    const body = { action: act, mailbox, wait };
+    const route = "/api/mailboxes/actions";
+    return (await this.#daemon.post(route, body, MailboxResultsShape, wait * 1000)).results;
   }
 
   /**

@@ -5,6 +5,7 @@ import { asFault } from "../base/faults.ts";
 import { type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
 import { isPermissionFault } from "../host/permission.ts";
+import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { type Status, StatusShape } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
@@ -87,7 +88,8 @@ export async function askDaemon(http: HttpSettings | undefined, path: string, si
 
 /** The status without a daemon, from the work folder. */
 export async function peekStatus(settings: Settings): Promise<Status> {
-  const { work, mailboxes } = settings;
+  const { work } = settings;
+  const mailboxes = withPauses(settings.mailboxes, await readPauses(work));
   const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
   const ledger = peekLedger(settings);
   const open = await Array.fromAsync(ledger.open());
