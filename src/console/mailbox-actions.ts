@@ -1,7 +1,9 @@
 /** Requests that act on mailboxes: poll now, pause, resume. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import * as v from "valibot";
+import { asFault } from "../base/faults.ts";
 import { MAILBOX_ACTS } from "../model/order.ts";
+import type { MailboxResult } from "../model/views.ts";
 import {
   type ActionTools,
   authorizePage,
@@ -40,7 +42,9 @@ export async function actOnMailboxesForProgram(
   const clientGone = new AbortController();
   response.once("close", () => clientGone.abort());
   const given = { act, mailbox, isAwaited: wait > 0 };
-  const results = await tools.operate.actOnMailboxes(given, by, wait * 1000, clientGone.signal);
+  const results = await tools.operate
+    .actOnMailboxes(given, by, wait * 1000, clientGone.signal)
+    .catch(failedFor(mailbox));
   sendJson(response, 200, { results });
 }
 
@@ -57,9 +61,15 @@ export async function actOnMailboxesForPage(
   const parsed = v.safeParse(RequestShape, Object.fromEntries(fields));
   if (!parsed.success) return tools.show(request, response, 400, { text: "Unknown action.", isError: true });
   const { action: act, mailbox } = parsed.output;
-  const results = await tools.operate.actOnMailboxes({ act, mailbox }, by, PAGE_WAIT_MS);
+  const acted = tools.operate.actOnMailboxes({ act, mailbox }, by, PAGE_WAIT_MS);
+  const results = await acted.catch(failedFor(mailbox));
   const isError = results.some(({ result }) => result === "attention" || result === "refused");
   const text = results.map((each) => each.text).join(" ");
   tools.actions.sessions.setNotice(request, { text, isError });
   response.writeHead(303, { location: backOf(fields) }).end();
+}
+
+/** The disk has refused an order or a pause. */
+function failedFor(mailbox = ""): (error: unknown) => MailboxResult[] {
+  return (error) => [{ mailbox, status: 503, result: "attention", text: asFault(error).message }];
 }

@@ -220,12 +220,12 @@ export const MailboxResultShape = v.object({
   mailbox: v.string(),
   /** 200: done, or the order was given; 404: no such mailbox; 409: not possible now. */
   status: v.number(),
+  result: ResultShape,
   /** A sentence for people. */
   text: v.string(),
   /** By the poll: active transfers, and new ones among them. */
   listed: Count,
   discovered: Count,
-  result: ResultShape,
 });
 
 /** What an act on one mailbox has led to. */
