@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { type Clock, systemClock } from "./base/clock.ts";
+import { Mutex } from "./base/concurrency.ts";
 import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, Fault } from "./base/faults.ts";
@@ -25,6 +26,7 @@ import { createMonitor, type Monitor } from "./daemon/monitor.ts";
 import { type DaemonNotifier, openNotifier } from "./daemon/notify.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
 import { watchPasswords } from "./daemon/password-watch.ts";
+import { followPauses, putPausesInForce } from "./daemon/pauses.ts";
 import { watchPromises } from "./daemon/promises.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
@@ -34,6 +36,7 @@ import { createChecker } from "./handoff/content-check.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
 import type { KnownFolders } from "./inbox/needed-folders.ts";
+import type { Pauses } from "./ledger/pauses.ts";
 import { openExpected } from "./mailbox/expected.ts";
 import type { PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
@@ -175,6 +178,7 @@ async function openAndRun(options: StartOptions): Promise<DaemonOutcome> {
   const tools = { emit: events.emit, clock, process: notifier.process, known };
   const workspace = await openWorkspace(live, scope, tools);
   opened.folders = workspace.folders;
+  await putPausesInForce(live, events.emit);
   const watch = new FolderWatch(workspace.folders, live, diskTrouble);
   if (mode === "run") watch.start(scope, patience.lookMs);
   try {
@@ -198,6 +202,7 @@ async function work(
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   scope.use(notifier.attach(ledger), (detach) => detach());
   await notifier.start();
+  if (live.pauses.size > 0) await notifier.apply(settings);
   const mailboxes = await openMailboxes(live, scope, {
     clock,
     emit,
@@ -248,6 +253,7 @@ async function work(
     ),
     (it) => it.close(),
   );
+  const parts: DaemonParts = { inbox, queue, orders };
   const refreshUnfinished = async () => {
     const unfinished = await readUnfinished({ ledger, inbox, diskTrouble });
     unfinished.apply(states);
@@ -282,7 +288,7 @@ async function work(
       },
       scope,
     );
-    options.opened.parts = { inbox, queue, orders };
+    options.opened.parts = parts;
     await options.showConsole();
   }
 
@@ -328,12 +334,17 @@ async function work(
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
     const reload = { live, mailboxes, expected, ledger, inbox, diskTrouble, queue, clock, emit };
-    const follower = await options.follow?.(
-      async (next) => {
+    const reloads = new Mutex();
+    const apply = (read: () => Promise<Settings>, pauses?: Pauses) =>
+      reloads.run(async () => {
         await watch.demand();
-        await applySettings(reload, await withGroups(next, stop));
-        await notifier.apply(next);
-      },
+        await applySettings(reload, await read(), pauses);
+        await notifier.apply(live.now);
+      });
+    const applyPauses = (pauses: Pauses) => apply(async () => live.configured, pauses);
+    parts.applyPauses = await followPauses(live, applyPauses, emit, scope);
+    const follower = await options.follow?.(
+      (next) => apply(() => withGroups(next, stop)),
       (fault) => emit({ type: "settings-refused", fault }),
     );
     scope.use(follower, (it) => it?.close());

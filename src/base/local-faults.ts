@@ -301,6 +301,10 @@ export const MISSED_FAULTS = {
       "An expected transfer did not arrive",
       "Ask the sender. This message disappears when one arrives.",
     ],
+    MAILBOX_PAUSED: [
+      "An operator has paused the mailbox",
+      "It is not polled, and its transfers may expire. Resume it with inlet resume.",
+    ],
     ENTRIES_UNUSABLE: [
       "Entries of the service's list cannot be used",
       "Do what the message says: these transfers are not downloaded.",

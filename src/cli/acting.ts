@@ -26,7 +26,7 @@ export interface ActOptions extends FilterOptions {
   readonly timeout?: number;
 }
 
-const DEFAULT_TIMEOUT_MS = 5 * 60_000;
+export const DEFAULT_TIMEOUT_MS = 5 * 60_000;
 /** Shown before a confirmation. */
 const MAX_SHOWN = 10;
 const REDRAW_MS = 500;
@@ -44,11 +44,20 @@ export function addActing(command: Command, argument: string): Command {
     .argument(argument, "the transfers' tracking-ids")
     .option("--mailbox <name>", "the mailbox, if several received it; with --all a pattern")
     .option("--all", "all transfers that match the options below, instead of single ones");
-  return addFilter(chosen)
-    .option("--yes", "do not ask for confirmation")
+  return addWaiting(addFilter(chosen).option("--yes", "do not ask for confirmation")).option(
+    "--json",
+    "print the outcome as JSON: one object for one tracking-id, otherwise an array",
+  );
+}
+
+export function addWaiting(command: Command): Command {
+  return command
     .option("--no-wait", "do not wait for the outcome")
-    .option("--timeout <time>", "how long to wait for the outcome, such as 30s or 1h (default: 5m)", duration)
-    .option("--json", "print the outcome as JSON: one object for one tracking-id, otherwise an array");
+    .option(
+      "--timeout <time>",
+      "how long to wait for the outcome, such as 30s or 1h (default: 5m)",
+      duration,
+    );
 }
 
 /** Throws `ORDER_IMPOSSIBLE` if neither ids nor `--all` are given, or both are. */
@@ -179,7 +188,7 @@ export async function perform(
   }
 }
 
-/** Prints the results. A refused act has the exit code of an impossible one. */
+/** Prints the results. */
 export function report(
   context: Context,
   results: readonly ActResult[],
@@ -188,6 +197,11 @@ export function report(
 ): Outcome {
   if (options.json) printJson(context, isOne && results.length === 1 ? results[0] : results);
   else for (const line of describeResults(results)) say(context, line);
+  return outcomeOfResults(results);
+}
+
+/** A refused act has the exit code of an impossible one. */
+export function outcomeOfResults(results: readonly Pick<ActResult, "result">[]): Outcome {
   const has = (result: ActResult["result"]) => results.some((it) => it.result === result);
   if (has("attention")) return "attention";
   if (has("pending")) return "unreachable";

@@ -6,6 +6,7 @@ import { Scope } from "../base/scope.ts";
 import { loadSettings } from "../config/load.ts";
 import { findClientId, loadTokenStores, type TokenStore } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
+import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { ListFields } from "../mailbox/list-fields.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
@@ -29,7 +30,7 @@ export async function dryRun(context: Context, options: DryRunOptions): Promise<
   const planned: PlannedTransfer[] = [];
   const failed: Fault[] = [];
   let settled = 0;
-  for (const mailbox of settings.mailboxes) {
+  for (const mailbox of withPauses(settings.mailboxes, await readPauses(settings.work))) {
     if (mailbox.paused) {
       say(context, `${mailbox.name} is paused: it is not polled.`);
       continue;

@@ -159,6 +159,11 @@ function logProcess(log: EventLines) {
       const facts = { mailboxes: mailboxes.length, ...(needsRestart.length > 0 ? { needsRestart } : {}) };
       log[needsRestart.length > 0 ? "warn" : "info"](facts, "the configuration was reloaded");
     },
+    "pauses-changed": ({ mailboxes }) => {
+      const paused = mailboxes.filter(({ pause }) => pause !== undefined).map(({ name }) => name);
+      if (paused.length === 0) log.info({}, "no mailbox is paused by an operator now");
+      else log.warn({ paused }, "mailboxes are paused by an operator: they are not polled");
+    },
     "settings-refused": ({ fault }) =>
       log.error({ fault }, "the configuration was refused: the old one stays in force"),
     "order-failed": ({ order: { action, mailbox, trackingId }, fault }) =>

@@ -35,8 +35,8 @@ Without --changes, each transfer has one line: its last matching change of state
 lists every delivery, even if a consumer has picked up the folder since.
 
 With --actions, it lists what operators did: each retry, release, discard, redeliver, supplied password and granted
-attempt, with who, when and from where, and each change of the configuration with its keys. Passwords and values are
-never recorded.
+attempt, each poll, pause and resume of a mailbox, with who, when and from where, and each change of the configuration
+with its keys. Passwords and values are never recorded.
 
 It reads the journal in the work folder, with or without a running daemon, and changes nothing. If this user may not
 read the folder, it asks the daemon through its Unix socket.
@@ -100,6 +100,10 @@ function actColumns(context: Context, zone: string | undefined): Column<ActEntry
     { title: "MAILBOX", value: ({ mailbox = "" }) => mailbox },
     { title: "SENDER", value: ({ sender = "" }) => sender },
     { title: "TRACKING ID", value: ({ trackingId = "" }) => trackingId },
-    { title: "DETAIL", value: ({ keys = [], reason }) => reason ?? keys.join(", ") },
+    { title: "DETAIL", value: detailOf },
   ];
+}
+
+function detailOf({ keys = [], reason, listed, discovered }: ActEntry): string {
+  return reason ?? (listed === undefined ? keys.join(", ") : `${listed} listed, ${discovered} new`);
 }

@@ -8,6 +8,8 @@ import type { Settings } from "../config/settings.ts";
 import { isPermissionFault, mayRead, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
 import { countMembers } from "../inbox/members.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
+import type { CommandOptions } from "../model/order.ts";
+import { describeDaemon } from "../operate/facts.ts";
 import type { LocalSettings } from "../operate/local.ts";
 import type { Operate } from "../operate/port.ts";
 import type { Context } from "./context.ts";
@@ -15,7 +17,7 @@ import type { Context } from "./context.ts";
 /** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openAccess(context: Context, settings: Settings): Promise<Operate> {
   const { work } = settings;
-  if (await mayUse(work)) return openFolders(context, settings);
+  if (await mayUse(work)) return openFolders(context, settings, describeDaemon(settings));
   return (await openSocket(context, settings)) ?? Promise.reject(await permissionFault(work, USE));
 }
 
@@ -38,6 +40,7 @@ export async function openJournal(
 async function openFolders(
   { stop }: Context,
   settings: LocalSettings & Pick<Settings, "queue">,
+  { config }: CommandOptions = {},
 ): Promise<Operate> {
   const { Local } = await import("../operate/local.ts");
   const { work, queue } = settings;
@@ -50,6 +53,7 @@ async function openFolders(
     asOwner: (folder, write) => writes.run(() => asOwnerOf(folder, write)),
     // Other processes may run on other machines, where their locks cannot be seen.
     isRunning: async () => (await countMembers(work)) > 0 || queue !== "embedded",
+    options: { config },
   });
 }
 

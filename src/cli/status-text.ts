@@ -219,8 +219,10 @@ function formatQueued(transfer: TransferStatus, whose: string, nowMs: number): s
 }
 
 function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): string {
-  const { name, paused, trouble, lastSuccess, nextPoll, listed, quietUntil } = mailbox;
+  const { name, paused, pausedBy, pausedSince, trouble, lastSuccess, nextPoll, listed, quietUntil } = mailbox;
   const shown = printable(name);
+  if (pausedBy !== undefined && pausedSince !== undefined)
+    return `– ${shown}: paused by ${printable(pausedBy)} since ${formatWhen(pausedSince, nowMs)}`;
   if (paused) return `– ${shown}: paused`;
   const next = nextPoll === undefined ? "" : `, next ${formatDue(nextPoll, nowMs)}`;
   if (trouble !== undefined) {

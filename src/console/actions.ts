@@ -146,7 +146,7 @@ function selectedIn(fields: URLSearchParams, { transfers, clock }: ActionTools):
 }
 
 /** The page that a form came from, as an address below the console's root. */
-function backOf(fields: URLSearchParams): string {
+export function backOf(fields: URLSearchParams): string {
   const back = fields.get("back") ?? "";
   return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
 }

@@ -13,6 +13,7 @@ import { type ActionTools, act, problemOf, readBody } from "./actions.ts";
 import { refuse, sendJson } from "./answers.ts";
 import type { EventStreams, MakeEvent } from "./events.ts";
 import type { JournalAccess } from "./journal.ts";
+import { failedFor } from "./mailbox-actions.ts";
 import type { ConsolePort } from "./port.ts";
 
 interface Asked<Path extends ApiPath> {
@@ -97,6 +98,12 @@ function handlersOf({ port, journal, streams, makeHeartbeat, acting }: ApiTools)
       return describeApi(board.read().daemon.program);
     },
     "/api/actions": (asked) => actForProgram(acting, asked),
+    "/api/mailboxes/actions": async ({ body: { action: act, mailbox, wait }, by, response }) => {
+      const gone = whenClosed(response);
+      const given = { act, mailbox, isAwaited: wait > 0 };
+      const acted = operate.actOnMailboxes(given, by, wait * 1000, gone);
+      return { results: await acted.catch(failedFor(mailbox)) };
+    },
   };
 }
 
@@ -110,9 +117,7 @@ async function actForProgram(
   const keys = transfers ?? one;
   const problem = problemOf(action, keys, password);
   if (problem !== undefined) throw new Fault("REQUEST_INVALID", { detail: problem });
-  const clientGone = new AbortController();
-  response.once("close", () => clientGone.abort());
-  const waitEnded = pauseOrAbort(wait * 1000, clientGone.signal);
+  const waitEnded = pauseOrAbort(wait * 1000, whenClosed(response));
   const running = await act(tools, action, keys, password, by, waitEnded);
   await running.submitted;
   if (wait > 0) await Promise.race([running.settled, waitEnded]);
@@ -123,6 +128,13 @@ async function actForProgram(
   const code = ({ 404: "NO_SUCH_TRANSFER", 409: "ORDER_IMPOSSIBLE" } as const)[first.status];
   refuse(response, first.status, first.text, { results, ...(code === undefined ? {} : { code }) });
   return undefined;
+}
+
+/** Aborts when the client has gone. */
+function whenClosed(response: ServerResponse): AbortSignal {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort());
+  return closed.signal;
 }
 
 function found<Answer>(answer: Answer | undefined): Answer {

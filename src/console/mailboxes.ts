@@ -1,5 +1,6 @@
 /** The pages of all mailboxes, and of one. */
 
+import type { MailboxAct } from "../model/order.ts";
 import { shownFolder } from "../model/record.ts";
 import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
 import type { HistoryEntry } from "../model/views.ts";
@@ -12,7 +13,7 @@ import {
   renderTable,
   renderTime,
 } from "./html.ts";
-import { linkToMailbox, renderTroubles } from "./layout.ts";
+import { linkToMailbox, renderHidden, renderTroubles } from "./layout.ts";
 import { healthOf, TONES } from "./overview.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
@@ -89,7 +90,7 @@ export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, co
     ["Quiet hours end", renderDue(quietUntil, time)],
   ];
   const all = linkTo("transfers", { mailbox: name });
-  return html`<section id="health" data-live>${renderTroubles(troubles, time)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
+  return html`<section id="health" data-live>${renderTroubles(troubles, time)}${renderMailboxActions(mailbox, context)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
 <section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MAX_OPEN), context)}${open.length > MAX_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
 <section id="past" data-live><h2>Last transfers</h2>${past === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderEntries(past, time)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
 }
@@ -129,10 +130,21 @@ function formatDuration(seconds: number): string {
   return seconds < 86_400 ? `${Math.round(seconds / 360) / 10} h` : `${Math.round(seconds / 8640) / 10} d`;
 }
 
+/** `undefined` if the visitor may not act. */
+function renderMailboxActions(
+  { name, paused, pausedBy }: MailboxStatus,
+  { visitor: { proof }, back }: RowContext,
+): Html | undefined {
+  if (proof === undefined) return undefined;
+  const form = (action: MailboxAct, label: string) =>
+    html`<form action="mailbox-actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, action, mailbox: name })}<button>${label}</button></form>`;
+  return html`<div class="actions">${paused ? undefined : form("poll", "Poll now")}${pausedBy === undefined ? form("pause", "Pause") : form("resume", "Resume")}</div>`;
+}
+
 function renderHealth(mailbox: MailboxStatus): Html {
   const health = healthOf(mailbox);
-  const { trouble } = mailbox;
-  return html`<span class="mark ${TONES[health]}">${health}</span>${trouble === undefined ? undefined : html`: ${trouble.message}`}`;
+  const { trouble, pausedBy } = mailbox;
+  return html`<span class="mark ${TONES[health]}">${health}${pausedBy === undefined ? undefined : ` by ${pausedBy}`}</span>${trouble === undefined ? undefined : html`: ${trouble.message}`}`;
 }
 
 function renderCount(mailbox: string, count = 0, group?: string): Html | undefined {

@@ -9,7 +9,7 @@ export interface ConsolePort {
   readonly board: StatusSource;
   /** In Prometheus's text format. */
   metrics(): Promise<string>;
-  readonly operate: Pick<Local, "list" | "story" | "history" | "objectionTo" | "start">;
+  readonly operate: Pick<Local, "list" | "story" | "history" | "objectionTo" | "start" | "actOnMailboxes">;
   /** How transfers ended, in slots of equal length from `sinceMs` on. Rejects when the signal aborts. */
   tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly Tally[]>;
   /** `undefined`: everyone may read, and nobody may act. */

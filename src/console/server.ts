@@ -14,6 +14,7 @@ import { makeApi } from "./api.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
+import { actOnMailboxesForPage } from "./mailbox-actions.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PageRenderer } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
@@ -208,6 +209,7 @@ function routesOf(
     ["/sign-in", change(signIn)],
     ["/sign-out", change(signOut)],
     ["/actions", change(actForPage)],
+    ["/mailbox-actions", change(actOnMailboxesForPage)],
   ]);
 }
 

@@ -36,6 +36,8 @@ export interface DaemonParts {
   readonly inbox: Inbox;
   readonly queue: JobQueue;
   readonly orders: OrderRunner;
+  /** Puts operators' pauses in force at once. Missing until the daemon is ready. */
+  applyPauses?: () => Promise<void>;
 }
 
 /** Serves the console, if one is configured, until the scope ends. */
@@ -57,12 +59,15 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
       return (await metrics?.text({ freeBytes, queueDepth })) ?? "";
     },
     operate: new Local({
-      settings: () => live.now,
+      settings: () => ({ ...live.now, mailboxes: live.configured.mailboxes }),
       stop,
       // The daemon owns the folders.
       asOwner: (_folder, write) => write(),
       isRunning: async () => true,
-      runOrders: async () => parts()?.orders.run(),
+      runOrders: async () => {
+        await parts()?.applyPauses?.();
+        await parts()?.orders.run();
+      },
       options: { config: describeDaemon(live.now).config },
     }),
     tally: (sinceMs, slotMs, signal) =>

@@ -2,19 +2,20 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Settings } from "../config/settings.ts";
+import { type Pauses, withPauses } from "../ledger/pauses.ts";
 import type { Services } from "../model/job.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
 export class LiveSettings {
   #now: Settings;
-  /** As they were read last: some keys are not in force yet. */
-  #last: Settings;
+  #configured: Settings;
+  #pauses: Pauses = new Map();
   #services: ReadonlyMap<string, string>;
 
   constructor(settings: Settings) {
     this.#now = settings;
-    this.#last = settings;
+    this.#configured = settings;
     this.#services = servicesOf(settings);
   }
 
@@ -22,17 +23,31 @@ export class LiveSettings {
     return this.#now;
   }
 
+  /** As they were read last, without operators' pauses: some keys are not in force yet. */
+  get configured(): Settings {
+    return this.#configured;
+  }
+
+  /** The operators' pauses in force. */
+  get pauses(): Pauses {
+    return this.#pauses;
+  }
+
   readonly services: Services = () => this.#services;
 
   /**
    * Puts new settings in force. Returns the top-level keys that have changed, and the keys that keep their old values until
-   * a restart.
+   * a restart. `next`: without operators' pauses.
    */
-  replace(next: Settings): { readonly changed: string[]; readonly needsRestart: string[] } {
-    const [before, last] = [this.#now, this.#last];
-    this.#now = withFixedParts(before, next);
-    this.#services = servicesOf(next);
-    this.#last = next;
+  replace(
+    next: Settings,
+    pauses: Pauses = this.#pauses,
+  ): { readonly changed: string[]; readonly needsRestart: string[] } {
+    const [before, last] = [this.#now, this.#configured];
+    this.#now = withFixedParts(before, { ...next, mailboxes: withPauses(next.mailboxes, pauses) });
+    this.#services = servicesOf(this.#now);
+    this.#configured = next;
+    this.#pauses = pauses;
     return { changed: changedGroups(last, next), needsRestart: keysNeedingRestart(before, next) };
   }
 }

@@ -58,6 +58,8 @@ export async function openMailboxes(
   const tokenStore = openTokens(join(settings.state, "tokens"));
   const bandwidth = createBandwidth(() => live.now.limits.bandwidth, clock);
   const services = new Map<string, ServicePort>();
+  /** A pause needs no secret that was read before: its source may be away. */
+  const found = new WeakMap<MailboxSettings["service"], ServicePort>();
   const states = new Map<MailboxId, MailboxState>();
 
   /** Services that no mailbox uses stay open until the end: a download may still run. */
@@ -79,7 +81,6 @@ export async function openMailboxes(
   };
 
   const prepare: Mailboxes["prepare"] = async (mailboxes) => {
-    const found = new Map<MailboxSettings["service"], ServicePort>();
     for (const { service } of mailboxes) {
       if (!found.has(service)) found.set(service, await serviceFor(service));
     }

@@ -4,7 +4,7 @@
  */
 
 import { Coalesced } from "../base/concurrency.ts";
-import { asFault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
@@ -38,6 +38,8 @@ export class KnownOrders {
   readonly failing = new Set<string>();
   /** The journal has them. */
   readonly recorded = new Set<string>();
+  /** Their polls are running. */
+  readonly polling = new Set<string>();
   /** Not carried out yet. */
   open: readonly GivenOrder[] = [];
 
@@ -93,31 +95,80 @@ export async function runOrders(
 ): Promise<void> {
   const given = await listOrders(tools.work);
   known.forgetAllBut(given);
-  known.open = given;
+  // A poll has its own promise.
+  known.open = given.filter(({ order }) => order.action !== "poll");
   for (const each of given) {
-    const { id, order, remove } = each;
+    const { order } = each;
     const state = mailboxes.get(mailboxIdOf(order.mailbox));
     if (state === undefined && !isForAnyProcess(tools, each)) continue;
-    try {
-      await recordOnce(tools, each, known);
-      if (await carryOut(tools, state, order)) {
-        await remove();
-        known.open = known.open.filter((it) => it !== each);
-      }
-      // An operator is at work on this mailbox, so it is polled at once.
-      if (state?.health.isFailing) tools.queue.pollNow([mailboxIdOf(order.mailbox)]).catch(() => {});
-      known.failing.delete(id);
-    } catch (error) {
-      const fault = asFault(error);
-      if (fault.code === "STOPPED") return;
-      if (!known.failing.has(id)) tools.emit({ type: "order-failed", order, fault });
-      known.failing.add(id);
-    }
+    const fail = (error: unknown) => reportOnce(tools, each, known, asFault(error));
+    // A poll runs in the background: a long list must not delay other orders.
+    if (order.action === "poll") void poll(tools, mailboxes, each, known).catch(fail);
+    else if ((await carryOutOne(tools, state, each, known).catch(fail)) === "STOPPED") return;
+  }
+}
+
+async function carryOutOne(
+  tools: OrderRunnerTools,
+  state: MailboxState | undefined,
+  each: GivenOrder,
+  known: KnownOrders,
+): Promise<void> {
+  const { id, order, remove } = each;
+  await recordOnce(tools, each, known);
+  if (await carryOut(tools, state, order)) {
+    await remove();
+    known.open = known.open.filter((it) => it !== each);
+  }
+  const isWorthPolling = state?.health.isFailing && !state.mailbox.paused;
+  // An operator is at work on this mailbox, so it is polled at once.
+  if (isWorthPolling) tools.queue.pollNow([mailboxIdOf(order.mailbox)]).catch(() => {});
+  known.failing.delete(id);
+}
+
+function reportOnce(
+  { emit }: OrderRunnerTools,
+  { id, order }: GivenOrder,
+  { failing }: KnownOrders,
+  fault: Fault,
+): Fault["code"] {
+  if (fault.code !== "STOPPED" && !failing.has(id)) emit({ type: "order-failed", order, fault });
+  if (fault.code !== "STOPPED") failing.add(id);
+  return fault.code;
+}
+
+/** The journal gets the outcome before the order is removed. If nothing was polled, the order is kept. */
+async function poll(
+  { queue, ledger, emit }: OrderRunnerTools,
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
+  { id, order, remove }: GivenOrder,
+  { polling }: KnownOrders,
+): Promise<void> {
+  const { mailbox, by, at } = order;
+  const name = mailboxIdOf(mailbox);
+  const isPaused = () => mailboxes.get(name)?.mailbox.paused === true;
+  const before = mailboxes.get(name)?.health.last;
+  if (polling.has(id)) return;
+  polling.add(id);
+  try {
+    if (!mailboxes.has(name)) return await remove();
+    if (!isPaused()) await queue.pollNow([name]);
+    const now = mailboxes.get(name)?.health.last;
+    if (now === before && !isPaused()) return;
+    const { fault, ...found } = now === before ? { fault: new Fault("MAILBOX_PAUSED") } : (now ?? {});
+    const failure = fault && { reason: fault.code, message: fault.message };
+    await ledger.recordAct({ id, act: "poll", ...by, given: at, mailbox, ...found, ...failure });
+    emit({ type: "operator-acted", act: "poll", by, mailbox, trackingId: undefined });
+    await remove();
+  } finally {
+    polling.delete(id);
   }
 }
 
 function isForAnyProcess({ isShared, clock }: OrderRunnerTools, { order }: GivenOrder): boolean {
-  if (order.action !== "discard") return false;
+  // They only concern the journal.
+  if (order.action === "pause" || order.action === "resume") return true;
+  if (order.action !== "discard" && order.action !== "poll") return false;
   return !isShared || clock.now() - Date.parse(order.at) >= LEFT_TO_OTHERS_MS;
 }
 
@@ -132,7 +183,7 @@ async function recordOnce(
   known.recorded.add(id);
   const { mailbox, trackingId, round, by, at } = order;
   // A damaged record is reported where the order is carried out.
-  const found = await ledger.find(order).catch(() => undefined);
+  const found = trackingId === undefined ? undefined : await ledger.find(order).catch(() => undefined);
   const act: Act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
   await ledger.recordAct({ id, act, ...by, given: at, mailbox, trackingId, sender: found?.sender, round });
   emit({ type: "operator-acted", act, by, mailbox, trackingId });

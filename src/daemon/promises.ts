@@ -89,7 +89,7 @@ function downloadsOf(
 function ordersOf({ open, dueMs }: PromiseTools["orders"], startedMs: number): readonly Promised[] {
   const look = { text: "Orders are not read.", dueMs: dueMs() + WITHIN_MS };
   const given = open().map(({ order: { action, mailbox, trackingId, at } }) => ({
-    subject: `order ${action} ${trackingId}`,
+    subject: `order ${action} ${trackingId ?? mailbox}`,
     mailbox,
     text: `It was given at ${at}, and has not been carried out.`,
     dueMs: Math.max(Date.parse(at), startedMs) + WITHIN_MS,

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../base/clock.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
+import { withPauses } from "../ledger/pauses.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
@@ -23,9 +24,18 @@ interface ReloadTools extends UnfinishedTools {
   readonly emit: Emit;
 }
 
-/** Steps that can fail come first. Throws their faults, and then nothing has changed. */
-export async function applySettings(tools: ReloadTools, next: Settings): Promise<void> {
-  const { live, mailboxes, expected, queue } = tools;
+/**
+ * Steps that can fail come first. Throws their faults, and then nothing has changed. Only the pauses change if `configured`
+ * is `live.configured`. Not to be called twice at once.
+ */
+export async function applySettings(
+  tools: ReloadTools,
+  configured: Settings,
+  pauses = tools.live.pauses,
+): Promise<void> {
+  const { live, mailboxes, expected, queue, emit } = tools;
+  const next = { ...configured, mailboxes: withPauses(configured.mailboxes, pauses) };
+  const isReload = configured !== live.configured;
   await tools.inbox.prepare(newInboxes(live.now, next));
   await tools.inbox.demandGroups(groupsOf(next));
   const applyMailboxes = await mailboxes.prepare(next.mailboxes);
@@ -35,14 +45,10 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   const before = new Map(mailboxes.states);
   applyMailboxes();
   unfinished.apply(mailboxes.states);
-  const { changed, needsRestart } = live.replace(next);
-  tools.emit({
-    type: "settings-reloaded",
-    mailboxes: next.mailboxes,
-    timezone: next.timezone,
-    changed,
-    needsRestart,
-  });
+  const { changed, needsRestart } = live.replace(configured, pauses);
+  const { mailboxes: shown, timezone } = next;
+  if (isReload) emit({ type: "settings-reloaded", mailboxes: shown, timezone, changed, needsRestart });
+  else emit({ type: "pauses-changed", mailboxes: shown });
   const written = applyExpected();
   // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});

@@ -4,7 +4,7 @@
  * once: a round begins and ends only once.
  */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
@@ -12,45 +12,57 @@ import { type Fault, tolerate } from "../base/faults.ts";
 import { readdir, readFile, unlink } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { type FolderEvents, type FolderWatch, watchFolder } from "../base/watch-folder.ts";
-import { ACTIONS, ActorShape, type Order, type PasswordNotice } from "../model/order.ts";
+import {
+  ACTIONS,
+  ActorShape,
+  MAILBOX_ACTS,
+  type MailboxOrder,
+  type Order,
+  type PasswordNotice,
+} from "../model/order.ts";
+import { digestOfMailbox } from "../model/transfer.ts";
 import { parseJson } from "./format.ts";
 import { nameOf } from "./paths.ts";
 
-const Common = {
+const OfMailbox = {
   mailbox: v.string(),
-  trackingId: v.string(),
-  round: v.number(),
   by: ActorShape,
   /** When it was given. */
   at: v.pipe(v.string(), v.isoTimestamp()),
 };
+const Common = { ...OfMailbox, trackingId: v.string(), round: v.number() };
 
 const Shape = v.variant("action", [
   v.object({ ...Common, action: v.picklist(ACTIONS), grants: v.optional(v.number()) }),
   v.object({ ...Common, action: v.literal("password") }),
+  v.object({ ...OfMailbox, action: v.picklist(MAILBOX_ACTS) }),
 ]);
 
 const ENTRY = /^.+~([0-9a-f]{16})\.json$/;
 
+type AnyOrder = Order | PasswordNotice | MailboxOrder;
+
 export interface GivenOrder {
   /** Random, from the name of its file. */
   readonly id: string;
-  readonly order: (Order | PasswordNotice) & { readonly at: string };
+  readonly order: AnyOrder & { readonly at: string };
   /** Called when the order is carried out, or is impossible. May be called twice. */
   remove(): Promise<void>;
 }
 
 /** Returns the path of the order's file, which is removed when the order is carried out. */
-export async function giveOrder(
-  work: string,
-  order: Order | PasswordNotice,
-  nowMs = systemClock.now(),
-): Promise<string> {
+export async function giveOrder(work: string, order: AnyOrder, nowMs = systemClock.now()): Promise<string> {
   const folder = folderOf(work);
   await makeFolderDurably(folder, 0o700);
-  const path = join(folder, `${nameOf(order)}~${randomHex(8)}.json`);
+  const name = order.trackingId === undefined ? digestOfMailbox(order.mailbox) : nameOf(order);
+  const path = join(folder, `${name}~${randomHex(8)}.json`);
   await createTextDurably(path, `${JSON.stringify({ ...order, at: new Date(nowMs).toISOString() })}\n`);
   return path;
+}
+
+/** The id of an order, from the name of its file; `undefined` for another file. */
+export function idOfOrder(path: string): string | undefined {
+  return ENTRY.exec(basename(path))?.[1];
 }
 
 /** Files that are not orders are ignored. Throws the errors of the disk: an order that it does not give is not missing. */
@@ -58,7 +70,7 @@ export async function listOrders(work: string): Promise<GivenOrder[]> {
   const folder = folderOf(work);
   const found: GivenOrder[] = [];
   for (const name of ((await readdir(folder).catch(tolerate("ENOENT"))) ?? []).toSorted()) {
-    const id = ENTRY.exec(name)?.[1];
+    const id = idOfOrder(name);
     if (id === undefined) continue;
     const path = join(folder, name);
     const parsed = v.safeParse(

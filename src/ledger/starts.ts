@@ -2,13 +2,12 @@
  * Where mailboxes start, as files `starts/NAME.json`. Each lists the transfers that were there before its mailbox started
  * with `since: now`. The first process to create the file decides, for ever.
  */
-import { hash } from "node:crypto";
 import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead } from "../base/disk.ts";
 import { Fault } from "../base/faults.ts";
 import type { OnceFiles } from "../base/once-files.ts";
-import { canonicalAddress } from "../model/transfer.ts";
+import { digestOfMailbox } from "../model/transfer.ts";
 import { parseJson } from "./format.ts";
 
 const Shape = v.object({ mailbox: v.string(), at: v.string(), before: v.array(v.string()) });
@@ -42,6 +41,6 @@ export class Starts {
   }
 
   #pathOf(mailbox: string): string {
-    return join(this.#folder, `${hash("sha256", canonicalAddress(mailbox), "hex").slice(0, 32)}.json`);
+    return join(this.#folder, `${digestOfMailbox(mailbox)}.json`);
   }
 }

@@ -4,7 +4,6 @@
  * A deadline is judged only after a successful poll that began after it. That poll discovers a transfer that arrived while
  * no daemon ran; the time of the discovery counts as its arrival.
  */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
@@ -13,7 +12,7 @@ import type { Ledger } from "../ledger/port.ts";
 import { type Emit, listenTo, type Overdue } from "../model/events.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { digestOfMailbox, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { ExpectedFile } from "./expected-file.ts";
 import { judge } from "./overdue.ts";
 
@@ -71,10 +70,7 @@ class FileExpected implements Expected {
     }
     const files: Files = new Map(
       expecting.map(({ name, expect = [] }) => {
-        const path = join(
-          folder,
-          `${createHash("sha256").update(mailboxIdOf(name)).digest("hex").slice(0, 32)}.json`,
-        );
+        const path = join(folder, `${digestOfMailbox(name)}.json`);
         return [mailboxIdOf(name), new ExpectedFile(path, expect, clock)];
       }),
     );

@@ -11,7 +11,7 @@ import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { objectionTo } from "../model/actions.ts";
 import type { Emit } from "../model/events.ts";
-import type { Action, Order, PasswordNotice } from "../model/order.ts";
+import type { Action, MailboxOrder, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
   expiryOf,
@@ -50,10 +50,10 @@ export interface OrderTools {
 export async function carryOut(
   tools: OrderTools,
   state: MailboxState | undefined,
-  order: (Order | PasswordNotice) & { readonly at: string },
+  order: (Order | PasswordNotice | MailboxOrder) & { readonly at: string },
 ): Promise<boolean> {
-  // Nothing to do: the supplied password itself starts the attempt.
-  if (order.action === "password") return true;
+  // Nothing to do: the supplied password itself starts the attempt, and the file of a pause has its effect.
+  if (order.action === "password" || order.trackingId === undefined) return true;
   const record = await tools.ledger.find(order);
   // A power cut may have taken its note: the next poll finds the transfer again.
   if (record === undefined) return tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;

@@ -63,6 +63,7 @@ export async function pollMailbox(
       emit({ type: "poll-recovered", mailbox: name, failedForMs, fault: ended.fault });
     }
     const counts = { listed, discovered, unusable: health.unusable };
+    health.last = { listed, discovered };
     emit({ type: "poll-succeeded", mailbox: name, ...counts, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
   } catch (error) {
@@ -72,6 +73,7 @@ export async function pollMailbox(
     const waitMs = waitAfter(fault, state.mailbox.pollMs, failedForMs);
     if (fault.code === "DISK_FULL") diskTrouble.add(name, fault);
     else diskTrouble.clear(name);
+    health.last = { fault };
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs, ...limitAfter(fault) };
   } finally {

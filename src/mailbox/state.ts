@@ -44,8 +44,15 @@ interface PollFailure {
   readonly fault: Fault;
 }
 
+/** What a poll has found, or why it failed. */
+type PollResult =
+  | { readonly listed: number; readonly discovered: number; readonly fault?: undefined }
+  | { readonly fault: Fault };
+
 /** How the last polls of a mailbox went. */
 export class PollHealth {
+  /** Another object after each poll. */
+  last: PollResult | undefined;
   #failure: PollFailure | undefined;
   #unusable = 0;
   /** The unusable entries that were reported last, in short. */

@@ -1,7 +1,7 @@
 /** The API: each route with its parameters, body, answer and role. The server and the OpenAPI document follow this table. */
 import * as v from "valibot";
 import type { Role } from "./access.ts";
-import { TRANSFER_ACTS } from "./order.ts";
+import { MAILBOX_ACTS, TRANSFER_ACTS } from "./order.ts";
 import { HistoryQueryShape, ListQueryShape } from "./queries.ts";
 import { OpenListShape, OpenTransferShape, StatusShape } from "./status.ts";
 import {
@@ -9,6 +9,7 @@ import {
   ActResultShape,
   HistoryEntryShape,
   JournalPageShape,
+  MailboxResultShape,
   ObjectionShape,
   StoryShape,
   TransferListShape,
@@ -23,6 +24,16 @@ const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
 
 const Key = { mailbox: v.string(), trackingId: v.string() };
 
+const Wait = v.optional(
+  v.pipe(
+    v.number(),
+    v.minValue(0),
+    v.maxValue(MAX_WAIT_SECONDS),
+    v.description("Seconds to wait for the outcome."),
+  ),
+  0,
+);
+
 const ActRequestShape = v.object({
   action: v.picklist(TRANSFER_ACTS),
   mailbox: v.optional(v.string()),
@@ -34,15 +45,13 @@ const ActRequestShape = v.object({
     ),
   ),
   password: v.optional(v.pipe(v.string(), v.description("For the action password."))),
-  wait: v.optional(
-    v.pipe(
-      v.number(),
-      v.minValue(0),
-      v.maxValue(MAX_WAIT_SECONDS),
-      v.description("Seconds to wait for the outcome."),
-    ),
-    0,
-  ),
+  wait: Wait,
+});
+
+const MailboxRequestShape = v.object({
+  action: v.picklist(MAILBOX_ACTS),
+  mailbox: v.optional(v.pipe(v.string(), v.description("Missing: all mailboxes."))),
+  wait: Wait,
 });
 
 const ResultsShape = v.object({ results: v.array(ActResultShape) });
@@ -71,6 +80,8 @@ export const API_SHAPES = {
   OpenApi: v.record(v.string(), v.unknown()),
   ActRequest: ActRequestShape,
   ActResults: ResultsShape,
+  MailboxRequest: MailboxRequestShape,
+  MailboxResults: v.object({ results: v.array(MailboxResultShape) }),
   Problem: ProblemShape,
   // Parts of them.
   Transfer: TransferShape,
@@ -108,6 +119,11 @@ export const API = {
   },
   "/api/openapi.json": get("This API as an OpenAPI 3.1 document.", NoParameters, "OpenApi"),
   "/api/actions": post("Acts on one transfer or several.", "ActRequest", "ActResults"),
+  "/api/mailboxes/actions": post(
+    "Polls, pauses or resumes a mailbox, or all.",
+    "MailboxRequest",
+    "MailboxResults",
+  ),
 } as const satisfies Readonly<Record<string, ApiRoute>>;
 
 export type ApiPath = keyof typeof API;

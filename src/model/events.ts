@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Delivered, HandoffStep, HandoffSummary } from "./handoff.ts";
 import type { Expectation, Mailbox } from "./mailbox.ts";
-import type { Act, Actor, Order, PasswordNotice } from "./order.ts";
+import type { Act, Actor, MailboxOrder, Order, PasswordNotice } from "./order.ts";
 import type { Broken } from "./promise.ts";
 import type { TransferRecord } from "./record.ts";
 import type { TokenFacts } from "./token.ts";
@@ -188,15 +188,21 @@ type ProcessEvent =
   /** The new settings are invalid or cannot be applied. The old ones stay in force. */
   | { readonly type: "settings-refused"; readonly fault: Fault }
   /** An order cannot be carried out now, and is retried. Emitted once for each order. */
-  | { readonly type: "order-failed"; readonly order: Order | PasswordNotice; readonly fault: Fault }
+  | {
+      readonly type: "order-failed";
+      readonly order: Order | PasswordNotice | MailboxOrder;
+      readonly fault: Fault;
+    }
   /** An order or a password of an operator was taken up, and is in the journal. */
   | {
       readonly type: "operator-acted";
       readonly act: Act;
       readonly by: Actor;
       readonly mailbox: string;
-      readonly trackingId: string;
+      readonly trackingId: string | undefined;
     }
+  /** Operators have paused or resumed mailboxes. `mailboxes`: all of them. */
+  | { readonly type: "pauses-changed"; readonly mailboxes: readonly ShownMailbox[] }
   /** The system cannot watch a folder: it is checked every few seconds instead. Emitted once for each folder. */
   | { readonly type: "folder-unwatchable"; readonly fault: Fault }
   | { readonly type: "console-opened"; readonly address: string }
@@ -215,7 +221,7 @@ type ProcessEvent =
   | { readonly type: "work-stuck"; readonly work: string };
 
 /** The settings of a mailbox that the status shows. */
-export type ShownMailbox = Pick<Mailbox, "name" | "email" | "pollMs" | "paused" | "quiet"> & {
+export type ShownMailbox = Pick<Mailbox, "name" | "email" | "pollMs" | "paused" | "pause" | "quiet"> & {
   readonly service: { readonly baseUrl: URL };
 };
 

@@ -3,7 +3,13 @@
 import type { Secret, SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
+import type { Actor } from "./order.ts";
 import { mailboxIdOf } from "./transfer.ts";
+
+/** An operator's pause of a mailbox. */
+export interface Pause extends Actor {
+  readonly at: string;
+}
 
 /** One verified email address whose received transfers are mirrored. */
 export interface Mailbox {
@@ -22,6 +28,8 @@ export interface Mailbox {
   /** How many wrong passwords may be tried for one transfer. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
+  /** Missing unless an operator has paused it. */
+  readonly pause?: Pause | undefined;
   /** An absolute path. Missing: the common inbox. */
   readonly inbox?: string | undefined;
   /** Transfers that were first listed before this time, or at the first poll (`now`), are left out. Missing: all count. */

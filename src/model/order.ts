@@ -46,8 +46,13 @@ export const TRANSFER_ACTS = [...ACTIONS, "password", "grant"] as const;
 
 export type TransferAct = (typeof TRANSFER_ACTS)[number];
 
+/** `poll`: poll now. `pause`, `resume`: stop and continue the intake. */
+export const MAILBOX_ACTS = ["poll", "pause", "resume"] as const;
+
+export type MailboxAct = (typeof MAILBOX_ACTS)[number];
+
 /** Everything that the journal records of operators. */
-export const ACTS = [...TRANSFER_ACTS, "reload", "reload-refused"] as const;
+export const ACTS = [...TRANSFER_ACTS, ...MAILBOX_ACTS, "reload", "reload-refused"] as const;
 
 export type Act = (typeof ACTS)[number];
 
@@ -64,8 +69,12 @@ export interface RecordedAct extends Actor {
   readonly round?: number | undefined;
   /** Changed keys of the configuration. */
   readonly keys?: readonly string[] | undefined;
-  /** Why new settings were refused: a fault's code. */
+  /** Why new settings were refused, or a poll failed: a fault's code. */
   readonly reason?: string | undefined;
+  /** Of a poll. */
+  readonly message?: string | undefined;
+  readonly listed?: number | undefined;
+  readonly discovered?: number | undefined;
 }
 
 export interface Order extends TransferKey {
@@ -82,6 +91,13 @@ export interface PasswordNotice extends Pick<Order, "mailbox" | "trackingId" | "
   readonly action: "password";
 }
 
+/** An act on a mailbox. For `pause` and `resume` it only says who acted: the pause itself is elsewhere. */
+export interface MailboxOrder extends Pick<Order, "mailbox" | "by"> {
+  readonly action: MailboxAct;
+  readonly trackingId?: undefined;
+  readonly round?: undefined;
+}
+
 /** Options of a command that acts on a transfer. */
 export interface CommandOptions {
   readonly config?: string | undefined;
@@ -92,9 +108,9 @@ export interface CommandOptions {
 
 /** A command to type in a shell, quoted where necessary. */
 export function commandFor(
-  action: Action | "password" | "show" | "verify-address",
-  /** A tracking-id, or the mailbox to verify. */
-  subject: string,
+  action: Action | "password" | "show" | "verify-address" | "resume",
+  /** A tracking-id or a mailbox. `undefined`: all mailboxes. */
+  subject: string | undefined,
   { config, mailbox, onceMore }: CommandOptions = {},
 ): string {
   const options = [
@@ -102,8 +118,8 @@ export function commandFor(
     ...(mailbox === undefined ? [] : ["--mailbox", quote(mailbox)]),
     ...(onceMore ? ["--once-more"] : []),
   ];
-  const word = quote(subject);
-  return ["inlet", action, ...options, ...(isPlain(subject) ? [word] : ["--", word])].join(" ");
+  const words = subject === undefined ? [] : [...(isPlain(subject) ? [] : ["--"]), quote(subject)];
+  return ["inlet", action, ...options, ...words].join(" ");
 }
 
 function isPlain(text: string): boolean {

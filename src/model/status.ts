@@ -36,7 +36,7 @@ export type DaemonFacts = Readonly<v.InferOutput<typeof DaemonFactsShape>>;
 const TroubleShape = v.object({
   /**
    * `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, `service ADDRESS` if several of its mailboxes
-   * are affected, or what is overdue, such as `orders`.
+   * are affected, `mailboxes` that were paused together, or what is overdue, such as `orders`.
    */
   what: v.string(),
   /** The names of the mailboxes that it affects. */
@@ -57,6 +57,9 @@ const MailboxShape = v.object({
   /** The address of its service. */
   service: v.string(),
   paused: v.boolean(),
+  /** The operator who paused it. Missing for a pause in the configuration. */
+  pausedBy: Text,
+  pausedSince: MaybeTime,
   pollSeconds: v.number(),
   lastPoll: MaybeTime,
   lastSuccess: MaybeTime,

@@ -4,6 +4,7 @@
  * A sender's *transfer* is identified by its tracking-id. Each recipient has a *transfer-id* of its own, and opens the
  * transfer with that id and the transfer's password. Ids are opaque text.
  */
+import { hash } from "node:crypto";
 import { Secret } from "../base/secret.ts";
 
 export const TRANSFER_STATES = [
@@ -73,6 +74,11 @@ export type MailboxId = string & { readonly [folded]: true };
 
 export function mailboxIdOf(name: string): MailboxId {
   return canonicalAddress(name) as MailboxId;
+}
+
+/** Names the files of a mailbox. */
+export function digestOfMailbox(name: string): string {
+  return hash("sha256", mailboxIdOf(name), "hex").slice(0, 32);
 }
 
 /** One spelling for all spellings of an address: case and Unicode form do not matter. */

@@ -94,6 +94,10 @@ export const ActEntryShape = v.object({
   /** Changed keys of the configuration. */
   keys: v.optional(Texts),
   reason: Text,
+  /** Of a poll. */
+  message: Text,
+  listed: Count,
+  discovered: Count,
 });
 
 /** An operator's act, or a change of the configuration, in the journal. */
@@ -231,6 +235,9 @@ export const StoryShape = v.object({
 /** Everything known about one transfer, as `inlet show --json` prints it. */
 export type Story = Readonly<v.InferOutput<typeof StoryShape>>;
 
+/** `given`: the order is kept, and its outcome was not awaited. */
+const ResultShape = v.picklist(["fine", "attention", "pending", "refused", "given"]);
+
 export const ActResultShape = v.object({
   mailbox: v.string(),
   trackingId: v.string(),
@@ -240,12 +247,26 @@ export const ActResultShape = v.object({
   text: v.string(),
   state: Text,
   reason: Text,
-  /** `given`: the order is kept, and its outcome was not awaited. */
-  result: v.picklist(["fine", "attention", "pending", "refused", "given"]),
+  result: ResultShape,
 });
 
 /** `objection`: why an act is not possible, for people; null if nothing is known against it. */
 export const ObjectionShape = v.object({ objection: TextOrNull });
+
+export const MailboxResultShape = v.object({
+  mailbox: v.string(),
+  /** 200: done, or the order was given; 404: no such mailbox; 409: not possible now. */
+  status: v.number(),
+  result: ResultShape,
+  /** A sentence for people. */
+  text: v.string(),
+  /** By the poll: active transfers, and new ones among them. */
+  listed: Count,
+  discovered: Count,
+});
+
+/** What an act on one mailbox has led to. */
+export type MailboxResult = Readonly<v.InferOutput<typeof MailboxResultShape>>;
 
 export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;
 

@@ -128,6 +128,7 @@ export class Board {
         ...this.#troubles.values(),
         ...this.#overdue.map(describeOverdue),
         ...this.#mailboxes.troubles().filter((trouble) => !this.#isOfDisk(trouble)),
+        ...this.#mailboxes.pauses(this.#facts),
         ...unusable,
         ...this.#broken
           .filter(({ kind, isExplained }) => kind !== "poll" && !isExplained)
@@ -190,6 +191,7 @@ export class Board {
       },
       "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
       "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
+      "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
       "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {
         this.#mailboxes.set(mailboxes);
         this.#facts = { ...this.#facts, timezone };

@@ -4,8 +4,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { DaemonEvent, ShownMailbox } from "../model/events.ts";
+import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
-import type { MailboxStatus, Trouble } from "../model/status.ts";
+import type { DaemonFacts, MailboxStatus, Trouble } from "../model/status.ts";
 import { findRenewal, type Renewal, type TokenFacts } from "../model/token.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
@@ -105,6 +106,27 @@ export class MailboxBoard {
     });
   }
 
+  /** Operators' pauses. Mailboxes that were paused together share one. */
+  pauses({ config }: Pick<DaemonFacts, "config">): Trouble[] {
+    const paused = [...this.#known.values()].filter(({ facts }) => facts.pause !== undefined);
+    const groups = Map.groupBy(paused, ({ facts }) => JSON.stringify(facts.pause));
+    return [...groups.values()].flatMap((group) => {
+      const mailboxes = group.map(({ facts }) => facts.name);
+      const [name = "", ...others] = mailboxes;
+      const { who, at } = group[0]?.facts.pause ?? { who: "", at: "" };
+      const one = commandFor("resume", others.length === 0 ? name : "NAME", { config });
+      const all = commandFor("resume", undefined, { config });
+      return {
+        what: others.length === 0 ? `mailbox ${name}` : "mailboxes",
+        mailboxes,
+        since: at,
+        code: "MAILBOX_PAUSED",
+        message: `Paused by ${who} since ${at}.`,
+        advice: others.length === 0 ? `Resume it: ${one}` : `Resume all: ${all}\nResume one: ${one}`,
+      };
+    });
+  }
+
   failed({ mailbox, fault, waitMs, token }: EventOf<"poll-failed">): void {
     const { code, message, advice } = fault;
     const known = this.#known.get(mailboxIdOf(mailbox));
@@ -138,7 +160,7 @@ export class MailboxBoard {
   read(): MailboxStatus[] {
     const nowMs = this.#clock.now();
     return [...this.#known.values()].map((known) => {
-      const { name, email, pollMs, paused, quiet, service } = known.facts;
+      const { name, email, pollMs, paused, pause, quiet, service } = known.facts;
       const { lastPollMs, waitMs = 0 } = known;
       const nextMs = (lastPollMs ?? 0) + Math.max(pollMs, waitMs);
       return {
@@ -146,6 +168,8 @@ export class MailboxBoard {
         email,
         service: service.baseUrl.origin,
         paused,
+        pausedBy: pause?.who,
+        pausedSince: pause?.at,
         pollSeconds: pollMs / 1000,
         lastPoll: isoOf(lastPollMs),
         lastSuccess: isoOf(known.lastSuccessMs),

@@ -116,12 +116,15 @@ export class Metrics {
     "outbox-scanned": ({ summary }) => {
       this.#summary = summary;
     },
-    "settings-reloaded": ({ mailboxes }) => {
-      this.#labels = labelsOf(mailboxes);
-      for (const gauge of this.#perMailbox) gauge.reset();
-      this.#beginSeries();
-    },
+    "settings-reloaded": ({ mailboxes }) => this.#setMailboxes(mailboxes),
+    "pauses-changed": ({ mailboxes }) => this.#setMailboxes(mailboxes),
   });
+
+  #setMailboxes(mailboxes: readonly ShownMailbox[]): void {
+    this.#labels = labelsOf(mailboxes);
+    for (const gauge of this.#perMailbox) gauge.reset();
+    this.#beginSeries();
+  }
 
   #polled(mailbox: string, result: "ok" | "failed", tookMs: number): void {
     this.#polls.inc({ mailbox: this.#labelOf(mailbox), result });

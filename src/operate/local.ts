@@ -4,15 +4,24 @@ import { type Disk, systemDisk } from "../base/disk.ts";
 import type { Settings } from "../config/settings.ts";
 import { findDaemonState } from "../inbox/members.ts";
 import { type OnDamagedLines, readActs, readHistory } from "../ledger/history.ts";
+import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import type { Actor, CommandOptions, TransferAct } from "../model/order.ts";
 import type { JournalKind, ListQuery } from "../model/queries.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
-import type { ActResult, HistoryQuery, Story, TransferList, TransferView } from "../model/views.ts";
+import type {
+  ActResult,
+  HistoryQuery,
+  MailboxResult,
+  Story,
+  TransferList,
+  TransferView,
+} from "../model/views.ts";
 import { type ActTools, objectionToAct, selectActable } from "./act.ts";
 import { type ActRequest, type RunningAct, startAct } from "./acting.ts";
 import { listTransfers, makeFormatter, selectTransfers } from "./list.ts";
+import { actOnMailboxes, type MailboxRequest } from "./mailboxes.ts";
 import type { Choice, JournalEntries, Operate } from "./port.ts";
 import { readStory } from "./story.ts";
 
@@ -22,7 +31,7 @@ const AT_ONCE = 50;
 export type LocalSettings = Pick<Settings, "work" | "inbox" | "state" | "mailboxes" | "isStateNamed">;
 
 export interface LocalTools extends Pick<ActTools, "asOwner" | "isRunning" | "runOrders"> {
-  /** As they are now. */
+  /** As they are now. Operators' pauses are read from the work folder. */
   settings(): LocalSettings;
   readonly stop: AbortSignal;
   readonly disk?: Disk;
@@ -97,6 +106,18 @@ export class Local implements Operate {
     return running.results();
   }
 
+  actOnMailboxes(
+    request: MailboxRequest,
+    by: Actor,
+    waitMs: number,
+    signal = this.#tools.stop,
+  ): Promise<MailboxResult[]> {
+    const { settings, stop, ...tools } = this.#tools;
+    const { work, mailboxes: configured } = settings();
+    const ended = AbortSignal.any([stop, signal, AbortSignal.timeout(waitMs)]);
+    return actOnMailboxes({ ...tools, work, configured }, request, by, ended);
+  }
+
   /** The same, for a caller that shows results as they come. */
   async start(
     request: ActRequest,
@@ -118,7 +139,8 @@ export class Local implements Operate {
 
   async #acting(): Promise<ActTools> {
     const { settings, asOwner, isRunning, runOrders } = this.#tools;
-    const { work, inbox, state, mailboxes } = await withDaemonsState(settings());
+    const { work, inbox, state, mailboxes: configured } = await withDaemonsState(settings());
+    const mailboxes = withPauses(configured, await readPauses(work));
     const run = runOrders === undefined ? {} : { runOrders };
     return { work, inbox, state, mailboxes, asOwner, isRunning, ...run };
   }

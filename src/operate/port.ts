@@ -8,11 +8,13 @@ import type {
   ActResult,
   HistoryEntry,
   HistoryQuery,
+  MailboxResult,
   Story,
   TransferList,
   TransferView,
 } from "../model/views.ts";
 import type { ActRequest } from "./acting.ts";
+import type { MailboxRequest } from "./mailboxes.ts";
 
 /** `act`: only transfers for which it is possible, as far as that is known. */
 export type Choice = TransferFilter & { readonly act?: TransferAct | undefined };
@@ -45,4 +47,6 @@ export interface Operate {
     waitMs: number,
     onLook: (trackingId: string, state: string) => void,
   ): Promise<ActResult[]>;
+  /** In the order of the configuration. `waitMs`: for the outcomes of polls. */
+  actOnMailboxes(request: MailboxRequest, by: Actor, waitMs: number): Promise<MailboxResult[]>;
 }

@@ -12,6 +12,7 @@ import {
   type HistoryEntry,
   type HistoryQuery,
   JournalPageShape,
+  type MailboxResult,
   ObjectionShape,
   type Story,
   StoryShape,
@@ -22,6 +23,7 @@ import {
 import { describeGiven } from "./act.ts";
 import { type ActRequest, isOpenedBy, UNTRIED } from "./acting.ts";
 import type { DaemonClient, Parameters } from "./client.ts";
+import type { MailboxRequest } from "./mailboxes.ts";
 import type { Choice, JournalEntries, Operate } from "./port.ts";
 
 /** The daemon bounds the size of a request. */
@@ -115,6 +117,17 @@ export class Remote implements Operate {
     return results.map((it) =>
       it.status === 200 ? { ...it, result: "given", text: describeGiven(act, it.trackingId) } : it,
     );
+  }
+
+  async actOnMailboxes(
+    { act, mailbox, isAwaited = true }: MailboxRequest,
+    _by: Actor,
+    waitMs: number,
+  ): Promise<MailboxResult[]> {
+    const wait = isAwaited ? Math.ceil(waitMs / 1000) : 0;
+    const body = { action: act, mailbox, wait };
+    const route = "/api/mailboxes/actions";
+    return (await this.#daemon.post(route, body, API_SHAPES.MailboxResults, wait * 1000)).results;
   }
 
   /**

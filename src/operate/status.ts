@@ -7,6 +7,7 @@ import { type HttpSettings, handoffOf, type Settings } from "../config/settings.
 import { peekHandoffs } from "../handoff/summary.ts";
 import { isPermissionFault } from "../host/permission.ts";
 import { listOrders } from "../ledger/orders.ts";
+import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { type Status, StatusShape, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
@@ -94,7 +95,8 @@ export async function askDaemon(http: HttpSettings | undefined, path: string, si
 
 /** The status without a daemon, from the work folder. */
 export async function peekStatus(settings: Settings): Promise<Status> {
-  const { work, mailboxes } = settings;
+  const { work } = settings;
+  const mailboxes = withPauses(settings.mailboxes, await readPauses(work));
   const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
   const ledger = peekLedger(settings);
   const open = await Array.fromAsync(ledger.open());
@@ -115,7 +117,9 @@ async function describeOrders(work: string): Promise<Trouble[]> {
   const given = await listOrders(work);
   const since = given.map(({ order }) => order.at).toSorted()[0];
   if (since === undefined) return [];
-  const texts = given.map(({ order: { action, trackingId, by } }) => `${action} ${trackingId}, by ${by.who}`);
+  const texts = given.map(
+    ({ order: { action, trackingId, mailbox, by } }) => `${action} ${trackingId ?? mailbox}, by ${by.who}`,
+  );
   const message = `${formatCount(given.length, "order waits", "orders wait")} for the daemon: ${texts.slice(0, 5).join("; ")}.`;
   const advice = "Start the daemon: it carries them out.";
   return [{ what: "orders", since, code: "ORDER_OVERDUE", message, advice }];

@@ -44,7 +44,7 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
 async function ordersFor(work: string, record: TransferRecord): Promise<Story["orders"]> {
   const given = await listOrders(work);
   return given.flatMap(({ order }) => {
-    if (nameOf(order) !== nameOf(record)) return [];
+    if (order.trackingId === undefined || nameOf(order) !== nameOf(record)) return [];
     const act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
     return [{ act, ...order.by, at: order.at }];
   });

@@ -9,6 +9,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { checkDaemon } from "../../src/cli/doctor/daemon.ts";
 import { Findings } from "../../src/cli/doctor/findings.ts";
 import type { Settings } from "../../src/config/settings.ts";
+import type { Status } from "../../src/model/status.ts";
 import { askStatus, readStatus } from "../../src/operate/status.ts";
 import { checkAnswer } from "../support/api.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
@@ -445,6 +446,53 @@ describe("acting", () => {
     expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(401);
     expect(daemon.stateOf("t1")).toBe("waiting");
     expect((await submit(`${url}actions`, { ...form, proof }, { cookie })).status).toBe(303);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("poll, pause and resume a mailbox, from its page and from a program", async () => {
+    const { url, daemon, simulator } = await start(
+      {},
+      {
+        http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }),
+      },
+    );
+    const program = (body: object, headers = { authorization: `Bearer ${TOKEN}` }) =>
+      post(`${url}api/mailboxes/actions`, body, headers);
+    const page = `${url}mailbox?name=${MAILBOX}`;
+    expect((await read(page)).body).not.toContain("Poll now");
+    expect((await program({ action: "pause" }, { authorization: "Bearer wrong" })).status).toBe(403);
+    expect((await program({ action: "stop" })).status).toBe(400);
+    expect((await program({ action: "poll", wait: 60 })).json).toMatchObject({
+      results: [{ mailbox: MAILBOX, result: "fine", listed: 0 }],
+    });
+    expect((await program({ action: "poll", mailbox: "nobody" })).json).toMatchObject({
+      results: [{ mailbox: "nobody", status: 404, result: "refused" }],
+    });
+    const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    const click = async (action: string) => {
+      const { body } = await read(page, { cookie });
+      const proof = /name="proof" value="([^"]+)"/.exec(body)?.[1] ?? "";
+      const fields = { action, mailbox: MAILBOX, page: "yes", back: `mailbox?name=${MAILBOX}` };
+      expect((await submit(`${url}mailbox-actions`, fields, { cookie })).status).toBe(403);
+      const answer = await submit(`${url}mailbox-actions`, { ...fields, proof }, { cookie });
+      expect([answer.status, answer.headers["location"]]).toEqual([303, `mailbox?name=${MAILBOX}`]);
+      return (await read(page, { cookie })).body;
+    };
+    expect(await click("poll")).toContain(`${MAILBOX}: 0 active transfers, 0 new.`);
+    const paused = await click("pause");
+    expect(paused).toContain(">paused by anna<");
+    expect(paused).toMatch(/Paused by anna since .*inlet resume/s);
+    expect([paused.includes("Poll now"), paused.includes("<button>Resume")]).toEqual([false, true]);
+    expect((await read(`${url}mailboxes`)).body).toContain(">paused by anna<");
+    expect((await read(`${url}readyz`)).status).toBe(200);
+    const status = (await read(`${url}api/status`)).json as Status;
+    expect(status.troubles).toMatchObject([{ what: `mailbox ${MAILBOX}`, code: "MAILBOX_PAUSED" }]);
+    expect((await read(`${url}metrics`)).body).not.toMatch(/inlet_mailbox_up\{/);
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    expect((await program({ action: "resume", mailbox: MAILBOX })).json).toMatchObject({
+      results: [{ result: "fine", text: `${MAILBOX} is resumed.` }],
+    });
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 

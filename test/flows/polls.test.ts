@@ -3,12 +3,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { giveOrder } from "../../src/ledger/orders.ts";
+import { giveOrder, listOrders } from "../../src/ledger/orders.ts";
 import { POLLS_AT_ONCE } from "../../src/model/job.ts";
+import type { MailboxAct } from "../../src/model/order.ts";
 import type { Status } from "../../src/model/status.ts";
+import { Local } from "../../src/operate/local.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
@@ -206,4 +208,33 @@ test("many transfers that vanish at once take one request of the whole list", as
   expect(changes.map(({ state }) => state)).toEqual(SOON.map(() => "gone"));
   // One empty page of the active list; one page and an empty one of the whole list.
   expect(simulator.totals().received - before).toBe(3);
+});
+
+test("an operator polls at once, whatever the interval, and a mailbox that is resumed is polled at once", async () => {
+  const simulator = await openTestSimulator({});
+  const settings = await daemonSettings([mailboxSettings(simulator, { pollMs: 3_600_000 })]);
+  const daemon = startDaemon(settings);
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+  const operate = new Local({
+    settings: () => settings,
+    stop: SIGNAL,
+    asOwner: (_folder, write) => write(),
+    isRunning: async () => true,
+  });
+  const act = (wanted: MailboxAct) => operate.actOnMailboxes({ act: wanted }, OPERATOR, 120_000);
+  const allDone = () => expect.poll(() => listOrders(settings.work)).toEqual([]);
+  expect(await act("poll")).toMatchObject([{ result: "fine", listed: 0, discovered: 0 }]);
+  simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+  expect(await act("poll")).toMatchObject([{ result: "fine", listed: 1, discovered: 1 }]);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  expect(await act("pause")).toMatchObject([{ result: "fine" }]);
+  await expect.poll(() => daemon.reports).toContain(`paused: ${MAILBOX}`);
+  expect(await act("poll")).toMatchObject([{ result: "refused", status: 409 }]);
+  await allDone();
+  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
+  expect(await act("resume")).toMatchObject([{ result: "fine" }]);
+  await expect.poll(() => daemon.stateOf("t2")).toBe("delivered");
+  await allDone();
+  const acts = await operate.history("acts", { limit: 10 }, () => {});
+  expect(acts.map((it) => it.act)).toEqual(["resume", "pause", "poll", "poll"]);
 });

@@ -66,6 +66,15 @@ test("the same commands have the same answers through the folders and through th
   await same(`history --sender ${SENDER.toUpperCase()} --since 1d`, 0);
   await same("history --sender anna", 0);
   await same("history --state quarantined --until 1d", 0);
+  await same("poll", 0);
+  await same(`poll ${MAILBOX} --json`, 0);
+  await same("poll --no-wait", 0);
+  await same("pause nobody@example.com", 2);
+  await same("resume", 0);
+  expect(await inlet(["pause"], "", OTHER_USER)).toMatchObject({ exitCode: 0 });
+  await same("pause", 0);
+  await same("poll", 2);
+  expect(await inlet(["resume", MAILBOX], "", OTHER_USER)).toMatchObject({ exitCode: 0 });
   await same("release t2 --yes", 2);
   await same("release --all --sender *nobody --yes", 0);
   await same("release --all --state waiting --yes", 0);

@@ -32,6 +32,7 @@ export const NOTHING_KNOWN = {
     story: async () => undefined,
     objectionTo: async () => undefined,
     start: () => Promise.reject(new Error("nothing can be done")),
+    actOnMailboxes: async () => [],
   },
   tally: async () => [],
 } satisfies Partial<ConsolePort>;

@@ -92,6 +92,9 @@ export function startDaemon(
       ),
     "transfer-expiring": ({ record }) => void reports.push(`${record.trackingId}: expires soon`),
     "client-id-created": ({ origin }) => void reports.push(`${origin}: client id made`),
+    "pauses-changed": ({ mailboxes }) => {
+      for (const { name, pause } of mailboxes) if (pause !== undefined) reports.push(`paused: ${name}`);
+    },
     "disk-failed": () => void reports.push("disk full"),
     "disk-recovered": () => void reports.push("room again"),
     "transfer-stuck": ({ record, fault }) => void reports.push(`${record.trackingId}: stuck: ${fault.code}`),

@@ -1,0 +1,96 @@
+/**
+ * Operators' pauses, as files `pauses/NAME.json` below the work folder, one for each paused mailbox. Every process that
+ * shares the folder honours them. Removing the file ends the pause.
+ */
+import { join } from "node:path";
+import * as v from "valibot";
+import { systemDisk } from "../base/disk.ts";
+import { createTextDurably, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
+import { Fault, tolerate } from "../base/faults.ts";
+import { lookAtLink, readdir, tryReadFile, unlink } from "../base/files.ts";
+import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
+import type { Mailbox, Pause } from "../model/mailbox.ts";
+import { type Actor, ActorShape, actorOf } from "../model/order.ts";
+import { digestOfMailbox } from "../model/transfer.ts";
+import { parseJson } from "./format.ts";
+import { LedgerPaths } from "./paths.ts";
+
+const Shape = v.object({ ...ActorShape.entries, at: v.pipe(v.string(), v.isoTimestamp()) });
+
+const ENTRY = /^([0-9a-f]{32})\.json$/;
+const UNKNOWN = actorOf("unknown", "a damaged file");
+
+/** By the digest of the mailbox. */
+export type Pauses = ReadonlyMap<string, Pause>;
+
+/** A damaged file still pauses its mailbox. Other files are ignored. Throws the errors of the folder. */
+export async function readPauses(work: string): Promise<Pauses> {
+  const folder = folderOf(work);
+  const pauses = new Map<string, Pause>();
+  for (const name of ((await readdir(folder).catch(tolerate("ENOENT"))) ?? []).toSorted()) {
+    const digest = ENTRY.exec(name)?.[1];
+    const pause = digest && (await readPause(join(folder, name)));
+    if (digest && pause) pauses.set(digest, pause);
+  }
+  return pauses;
+}
+
+/** The mailboxes as they are treated: those that an operator has paused are paused. */
+export function withPauses<Given extends Pick<Mailbox, "name" | "paused" | "pause">>(
+  mailboxes: readonly Given[],
+  pauses: Pauses,
+): readonly Given[] {
+  if (pauses.size === 0) return mailboxes;
+  return mailboxes.map((mailbox) => {
+    const pause = pauses.get(digestOfMailbox(mailbox.name));
+    return pause === undefined ? mailbox : { ...mailbox, paused: true, pause };
+  });
+}
+
+/** On the disk when it resolves. An earlier pause stays as it is. */
+export async function createPause(work: string, mailbox: string, by: Actor, at: string): Promise<void> {
+  const { temporary } = new LedgerPaths(work);
+  for (const folder of [folderOf(work), temporary]) await makeFolderDurably(folder, 0o700);
+  const text = `${JSON.stringify({ mailbox, ...by, at })}\n`;
+  await createTextDurably(pathOf(work, mailbox), text, temporary).catch((error: unknown) => {
+    if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
+  });
+}
+
+/** Gone from the disk when it resolves. May be called twice. */
+export async function removePause(work: string, mailbox: string): Promise<void> {
+  const path = pathOf(work, mailbox);
+  try {
+    await unlink(path).catch(tolerate("ENOENT"));
+    await systemDisk.syncFolder(folderOf(work));
+  } catch (error) {
+    throw faultOfDisk(error, path);
+  }
+}
+
+/** `onChange` is called when a pause may have begun or ended. */
+export async function watchPauses(
+  work: string,
+  onChange: () => void,
+  unwatchable: (fault: Fault) => void,
+): Promise<FolderWatch> {
+  await makeFolderDurably(folderOf(work), 0o700);
+  return watchFolder(folderOf(work), { ignoreInitial: true }, { changed: onChange, unwatchable });
+}
+
+async function readPause(path: string): Promise<Pause | undefined> {
+  // A file that cannot be read is damaged.
+  const text = await tryReadFile(path).catch(() => "");
+  if (text === undefined) return undefined;
+  const parsed = v.safeParse(Shape, parseJson(text));
+  if (parsed.success) return parsed.output;
+  return { ...UNKNOWN, at: new Date((await lookAtLink(path))?.mtimeMs ?? 0).toISOString() };
+}
+
+function pathOf(work: string, mailbox: string): string {
+  return join(folderOf(work), `${digestOfMailbox(mailbox)}.json`);
+}
+
+function folderOf(work: string): string {
+  return join(work, "pauses");
+}

@@ -1,0 +1,164 @@
+/** Acts of operators on mailboxes: poll now, pause, resume. The same for commands, the console and the API. */
+import { systemClock } from "../base/clock.ts";
+import { exists } from "../base/durable.ts";
+import { actorOf } from "../base/fault-codes.ts";
+import { Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
+import { pauseOrAbort } from "../base/timers.ts";
+import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
+import type { MailboxSettings } from "../config/settings.ts";
+import { readActs } from "../ledger/history.ts";
+import { giveOrder, idOfOrder } from "../ledger/orders.ts";
+import { createPause, readPauses, removePause, withPauses } from "../ledger/pauses.ts";
+import { type Actor, type CommandOptions, commandFor, type MailboxAct } from "../model/order.ts";
+import type { ActEntry, MailboxResult } from "../model/views.ts";
+import { type ActTools, LOOK_EVERY_MS } from "./act.ts";
+
+export interface MailboxRequest {
+  readonly act: MailboxAct;
+  /** A name or an address. Missing: every mailbox to which the act applies. */
+  readonly mailbox?: string | undefined;
+  /** False: the outcome of a poll is not awaited. */
+  readonly isAwaited?: boolean;
+}
+
+interface MailboxTools extends Pick<ActTools, "work" | "asOwner" | "isRunning" | "runOrders"> {
+  /** Without operators' pauses. */
+  readonly configured: readonly MailboxSettings[];
+  readonly options?: CommandOptions | undefined;
+}
+
+type Result = Omit<MailboxResult, "mailbox">;
+
+/** Outcomes are looked for this far back: the clocks of a fleet may differ. */
+const SPAN_MS = 24 * 60 * 60_000;
+const MAX_ACTS = 10_000;
+
+/** Waits for the outcomes of polls until `signal` aborts. Throws `DAEMON_UNREACHABLE` if no daemon can poll. */
+export async function actOnMailboxes(
+  tools: MailboxTools,
+  request: MailboxRequest,
+  by: Actor,
+  signal: AbortSignal,
+): Promise<MailboxResult[]> {
+  const { configured, work } = tools;
+  const { act, mailbox } = request;
+  const at = mailbox === undefined ? undefined : findMailbox(configured, mailbox);
+  if (mailbox !== undefined && at === -1) {
+    const text = `Nothing was done: ${describeUnknownMailbox(configured, mailbox)}.`;
+    return [{ mailbox, status: 404, result: "refused", text }];
+  }
+  const pauses = await readPauses(work);
+  const named = at === undefined ? configured : configured.slice(at, at + 1);
+  if (act === "poll") return poll(tools, withPauses(named, pauses), request, by, signal);
+  const results: MailboxResult[] = [];
+  const now = new Date(systemClock.now()).toISOString();
+  for (const [index, given] of withPauses(named, pauses).entries()) {
+    // Without a name, only operators' pauses are meant.
+    if (act === "resume" && at === undefined && given.pause === undefined) continue;
+    const isConfigured = named[index]?.paused === true;
+    const change = act === "pause" ? pause(tools, given, by, now) : resume(tools, given, by, isConfigured);
+    results.push({ mailbox: given.name, ...(await change) });
+  }
+  await tools.runOrders?.();
+  return results;
+}
+
+/** The order comes first: the journal lists every pause. */
+async function pause(tools: MailboxTools, given: MailboxSettings, by: Actor, now: string): Promise<Result> {
+  const { name: mailbox } = given;
+  const { work, asOwner } = tools;
+  if (given.pause !== undefined) return fine(`${mailbox} is already ${describePause(given)}.`);
+  await asOwner(work, async () => {
+    await giveOrder(work, { action: "pause", mailbox, by });
+    await createPause(work, mailbox, by, now);
+  });
+  return fine(`${mailbox} is paused. To resume it: ${commandFor("resume", mailbox, tools.options)}`);
+}
+
+async function resume(
+  { work, asOwner }: MailboxTools,
+  given: MailboxSettings,
+  by: Actor,
+  isConfigured: boolean,
+): Promise<Result> {
+  const { name: mailbox } = given;
+  if (given.pause !== undefined) {
+    await asOwner(work, async () => {
+      await giveOrder(work, { action: "resume", mailbox, by });
+      await removePause(work, mailbox);
+    });
+  }
+  if (isConfigured) {
+    const text = `${mailbox} is paused in the configuration: set paused to false there.`;
+    return { status: 409, result: "attention", text };
+  }
+  return fine(given.pause === undefined ? `${mailbox} is not paused.` : `${mailbox} is resumed.`);
+}
+
+/** Paused mailboxes are left out, unless nothing else is meant. */
+async function poll(
+  tools: MailboxTools,
+  given: readonly MailboxSettings[],
+  { isAwaited = true }: MailboxRequest,
+  by: Actor,
+  signal: AbortSignal,
+): Promise<MailboxResult[]> {
+  const active = given.filter(({ paused }) => !paused);
+  if (active.length === 0) return given.map((mailbox) => refusePaused(mailbox, tools.options));
+  if (!(await tools.isRunning())) throw new Fault("DAEMON_UNREACHABLE", { detail: "no daemon is running" });
+  const { work, asOwner } = tools;
+  const orders: { readonly mailbox: string; readonly path: string }[] = [];
+  for (const { name: mailbox } of active) {
+    const path = await asOwner(work, () => giveOrder(work, { action: "poll", mailbox, by }));
+    orders.push({ mailbox, path });
+  }
+  await tools.runOrders?.();
+  if (!isAwaited) {
+    return active.map(({ name: mailbox }) => {
+      return { mailbox, status: 200, result: "given", text: `${mailbox} will be polled now.` };
+    });
+  }
+  for (const { path } of orders) {
+    while (!signal.aborted && (await exists(path))) await pauseOrAbort(LOOK_EVERY_MS, signal);
+  }
+  const acts = new Map<string, ActEntry>();
+  const query = { sinceMs: systemClock.now() - SPAN_MS, limit: MAX_ACTS };
+  // Damaged lines, which the history names.
+  for await (const entry of readActs(work, query, () => {})) acts.set(entry.id, entry);
+  return orders.map(({ mailbox, path }) => ({
+    mailbox,
+    status: 200,
+    ...outcomeOf(mailbox, acts.get(idOfOrder(path) ?? "")),
+  }));
+}
+
+function outcomeOf(mailbox: string, entry: ActEntry | undefined): Omit<Result, "status"> {
+  if (entry === undefined)
+    return { result: "pending", text: `The poll of ${mailbox} is not over yet: see inlet status.` };
+  const { reason, message, listed = 0, discovered = 0 } = entry;
+  if (reason === undefined) {
+    const text = `${mailbox}: ${formatCount(listed, "active transfer", "active transfers")}, ${discovered} new.`;
+    return { result: "fine", text, listed, discovered };
+  }
+  const result = actorOf(reason) === "nobody" ? "pending" : "attention";
+  return { result, text: `${mailbox} could not be polled: ${message ?? reason}` };
+}
+
+function refusePaused(mailbox: MailboxSettings, options: CommandOptions | undefined): MailboxResult {
+  const { name } = mailbox;
+  const advice =
+    mailbox.pause === undefined
+      ? "set paused to false there"
+      : `resume it first: ${commandFor("resume", name, options)}`;
+  const text = `${name} is not polled, because it is ${describePause(mailbox)}: ${advice}`;
+  return { mailbox: name, status: 409, result: "refused", text };
+}
+
+function describePause({ pause: by }: MailboxSettings): string {
+  return by === undefined ? "paused in the configuration" : `paused by ${by.who} since ${by.at}`;
+}
+
+function fine(text: string): Result {
+  return { status: 200, result: "fine", text };
+}
