@@ -120,12 +120,12 @@ export async function exists(path: string): Promise<boolean> {
   }
 }
 
-/** The name of a file that `clearTemporaries` clears. */
+/** The name of a file or folder that `clearTemporaries` clears. */
 export function temporaryName(): string {
   return `.${randomHex(6)}.part`;
 }
 
-/** Removes temporary files that a crash left behind. After an hour no process is still writing them. */
+/** Removes temporary files and folders that a crash left behind. After an hour no process is still writing them. */
 export async function clearTemporaries(
   folder: string,
   nowMs: number,
@@ -135,7 +135,7 @@ export async function clearTemporaries(
     if (!pattern.test(name)) continue;
     // Its writer may just have used it.
     const { mtimeMs = nowMs } = (await lookAtLink(join(folder, name))) ?? {};
-    if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true });
+    if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true, recursive: true });
   }
 }
 

@@ -1,19 +1,21 @@
 /**
  * Claims of names in the inbox. A rename replaces a file that has the target's name, so before a delivery is placed file
- * by file, or with files beside its folder, each of its names is claimed: `names/DIGEST` is a file that must not exist
- * yet, and holds `NAME~R`. All attempts at one round share their claims, because only one of them is placed.
+ * by file, or with files beside its folder, each of its names is claimed: `names/DIGEST` is a folder with one empty file,
+ * `NAME~R`. A rename creates it, and fails if another claim is there. All attempts at one round share their claims, because
+ * only one of them is placed.
  *
- * Claims are not synced: a placing claims its names once more, and recovery removes the claims that a power cut has emptied.
+ * The path of a claim names its owner. So a process that was paused cannot remove the claim that another delivery has made
+ * meanwhile: `unlink` finds no file of its own, and `rmdir` refuses a folder that is not empty.
+ *
+ * Claims are not synced: a placing claims its names once more. A power cut may leave an empty folder, which claims nothing.
  */
 import { hash } from "node:crypto";
 import { join } from "node:path";
-import { type Disk, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { type Disk, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/faults.ts";
+import { systemCode, tolerate } from "../base/faults.ts";
+import { TAKEN } from "../base/inbox-door.ts";
 import type { LedgerPaths } from "./paths.ts";
-
-/** The name of a transfer ends with a digest. */
-const OWNER = /^.*\.[0-9a-f]{32}~\d+$/;
 
 export class Claims {
   readonly #disk: Disk;
@@ -42,43 +44,44 @@ export class Claims {
 
   /** Gives back the names that this delivery has claimed. */
   async release(owner: string, names: readonly string[]): Promise<void> {
-    for (const name of names) {
-      const path = this.#pathOf(name);
-      if ((await tryRead(this.#disk, path)) === owner) await tryUnlink(this.#disk, path);
-    }
+    for (const name of names) await this.#remove(this.#pathOf(name), owner);
   }
 
-  /** Removes the claims of deliveries that are over, and those that a power cut has emptied or torn. */
+  /** Removes the claims of deliveries that are over, and folders that claim nothing. */
   async clear(isOver: (owner: string) => Promise<boolean>): Promise<void> {
     for (const entry of await this.#disk.list(this.#paths.names)) {
       const path = join(this.#paths.names, entry);
-      const owner = await tryRead(this.#disk, path);
-      const isTorn = owner !== undefined && !OWNER.test(owner);
-      if (isTorn || (owner !== undefined && (await isOver(owner)))) await tryUnlink(this.#disk, path);
+      const owner = await this.#ownerOf(path);
+      if (owner === undefined || (await isOver(owner))) await this.#remove(path, owner);
     }
   }
 
   async #takeOne(owner: string, name: string): Promise<"new" | "own" | "taken"> {
     const path = this.#pathOf(name);
-    const known = await tryRead(this.#disk, path);
+    const known = await this.#ownerOf(path);
     if (known !== undefined) return known === owner ? "own" : "taken";
     const temporary = join(this.#paths.temporary, temporaryName());
-    const file = await this.#disk.create(temporary, 0o600);
+    await this.#disk.makeFolder(temporary, 0o700);
     try {
-      await file.write(owner).finally(() => file.close());
-      await this.#disk.link(temporary, path);
-      return "new";
-    } catch (error) {
-      if (systemCode(error) === "EEXIST") {
-        return (await tryRead(this.#disk, path)) === owner ? "own" : "taken";
-      }
-      if (!meansNoLinks(error)) throw error;
-      // Without hard links only one process works here.
+      const file = await this.#disk.create(join(temporary, owner), 0o600);
+      await file.close();
       await this.#disk.rename(temporary, path);
       return "new";
-    } finally {
-      await tryUnlink(this.#disk, temporary);
+    } catch (error) {
+      await this.#disk.removeTree(temporary);
+      if (!TAKEN.includes(systemCode(error))) throw error;
+      return (await this.#ownerOf(path)) === owner ? "own" : "taken";
     }
+  }
+
+  async #ownerOf(path: string): Promise<string | undefined> {
+    const owners = await this.#disk.list(path).catch(tolerate("ENOENT", "ENOTDIR"));
+    return owners?.[0];
+  }
+
+  async #remove(path: string, owner: string | undefined): Promise<void> {
+    if (owner !== undefined) await tryUnlink(this.#disk, join(path, owner));
+    await this.#disk.removeFolder(path).catch(tolerate("ENOENT", ...TAKEN));
   }
 
   #pathOf(name: string): string {

@@ -202,7 +202,7 @@ function checkLeftOvers(
   const isFresh = (path: string) => (disk.tryGet(path)?.modifiedMs ?? 0) > nowMs - 1_000;
   const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
     staging: isOpen,
-    names: (entry) => isOpen(disk.text(`${WORK}/names/${entry}`) ?? ""),
+    names: (entry) => disk.names(`${WORK}/names/${entry}`).some(isOpen),
     // A start clears temporary files. Beside other processes, only those that are older than an hour. The daemon may make one
     // right now, to see whether it can.
     new: (entry) => site.isShared || !isRestarted || isFresh(`${WORK}/new/${entry}`),

@@ -1,4 +1,5 @@
 /** Watches a world from outside, remembers what happened, and reports at once what may never happen. */
+import { type Machine, machine } from "../../src/base/machine.ts";
 import { nameOf } from "../../src/ledger/paths.ts";
 import type { DaemonEvent } from "../../src/model/events.ts";
 import { deliveryId } from "../../src/model/manifest.ts";
@@ -36,6 +37,7 @@ const MINUTE_MS = 60_000;
 const INBOXES = [INBOX, OTHER_INBOX];
 const OURS = [...INBOXES, STATE];
 const STAGED = new RegExp(`^${WORK}/staging/(.+)~(\\d+)~([0-9a-f]{16})(\\.beside)?(/|$)`);
+const CLAIM = new RegExp(`^${WORK}/names/[^/]+/((.+\\.(.)[0-9a-f]{31})~(\\d+))$`);
 const END = new RegExp(`^${WORK}/ledger/./(.+)\\.end-(\\d+)\\.json$`);
 
 export class Observer {
@@ -58,6 +60,8 @@ export class Observer {
   /** Transfers whose archives were delivered as they are. */
   readonly #packed = new Set<string>();
   readonly #transfers = new Map<string, { mailbox: string; transfer: SentTransfer }>();
+  /** The process that made a claim. */
+  readonly #claimants = new WeakMap<AnyEntry, Machine>();
   #isOutsider = false;
   /** Paths that somebody else created. */
   readonly foreign = new Set<string>();
@@ -121,6 +125,10 @@ export class Observer {
     if (end !== null && entry?.kind === "file") this.#decided(end[1] ?? "", Number(end[2]), entry.bytes);
     if (type === "rename" && from !== undefined) this.#moved(from, path, entry, replaced);
     if (type === "remove" && isInInbox(path)) this.#removed(path);
+    if (type === "rename" && path.startsWith(`${WORK}/names/`) && entry?.kind === "folder") {
+      for (const claim of entry.entries.values()) this.#claimants.set(claim, machine());
+    }
+    if (type === "remove" && entry !== undefined) this.#released(path, entry);
   };
 
   entered(record: TransferRecord): void {
@@ -313,6 +321,18 @@ export class Observer {
     const text = sums.toSorted().join();
     const isWhole = [packed, unpacked].some((wanted) => wanted.toSorted().join() === text);
     if (!isWhole) this.violate(`I1: ${trackingId} appears with other content`);
+  }
+
+  /** A claim is removed: by its process, or because its round has ended and no part of it is left in its stage. */
+  #released(path: string, entry: AnyEntry): void {
+    const [, owner, name, shard, round] = CLAIM.exec(path) ?? [];
+    if (owner === undefined || this.#claimants.get(entry) === machine()) return;
+    const { disk } = this.#world;
+    const text = disk.text(`${WORK}/ledger/${shard}/${name}.end-${round}.json`);
+    const { token } = JSON.parse(text ?? "{}") as { token?: string };
+    const staged = `${WORK}/staging/${owner}~${token}`;
+    const isLeft = [staged, `${staged}.beside`].some((each) => disk.tryGet(each) !== undefined);
+    if (text === undefined || isLeft) this.violate(`the claim of ${owner} is removed, and it is not placed`);
   }
 
   /** Something of the inbox is gone: only a rule may say so. */

@@ -55,6 +55,8 @@ export interface Site {
   readonly hasCheck: boolean;
   readonly isShared: boolean;
   readonly knowsPassword: boolean;
+  /** Of all mailboxes; missing: the default. */
+  readonly layout?: string;
 }
 
 /** One mailbox, folders, and a command that follows each delivery. */
@@ -84,7 +86,17 @@ export type Happening =
       readonly inSite?: Site;
     }
   | { readonly kind: "stop"; readonly downMs: number; readonly inSite?: Site }
-  | { readonly kind: "freeze"; readonly ms: number; readonly afterSteps: number }
+  /**
+   * `afterSteps`: of the disk, or changes in one folder of ours. The latter pause ends sooner if another process adds a name
+   * below `until`, or else the name that the paused process was about to change.
+   */
+  | {
+      readonly kind: "freeze";
+      readonly ms: number;
+      readonly afterSteps: number;
+      readonly inFolder?: string;
+      readonly until?: string;
+    }
   | { readonly kind: "second"; readonly ms: number }
   /** `inFolder`: it begins there. */
   | {
@@ -130,6 +142,7 @@ export interface Plan {
 
 export function makePlan(seed: number): Plan {
   const random = new Random(seed);
+  if (COLLISIONS.includes(seed % 22)) return planCollisions(seed, random);
   const taste = makeTaste(random);
   const site = makeSite(random, taste);
   const transfers = Array.from({ length: 1 + random.int(3) }, (_, at) =>
@@ -147,6 +160,40 @@ export function makePlan(seed: number): Plan {
     if (next !== undefined) current = next;
     happenings.push({ atMs: isEarly(what, atMs) ? Math.floor(atMs / 8) : atMs, what });
   }
+  return { seed, site, transfers, happenings: happenings.toSorted((a, b) => a.atMs - b.atMs) };
+}
+
+/** Remainders of seeds by 22. */
+const COLLISIONS = [2, 4];
+
+/** Deliveries of two daemons want the same names: of two mailboxes, and of several rounds. One of the daemons pauses. */
+function planCollisions(seed: number, random: Random): Plan {
+  const done = random.chance(0.5) ? { done: true } : {};
+  const files = { deliver: "files", manifest: "beside", ...done } as const;
+  const handoff = random.chance(0.7) ? files : ({ manifest: "beside", ...done } as const);
+  const isShared = random.chance(0.6);
+  const site = { ...PLAIN, hasSecondBox: true, handoff, isShared, layout: "all/{trackingId}" };
+  const transfers = Array.from({ length: 1 + random.int(2) }, (_, at) => ({
+    ...makeTransfer(random, at, site, { archives: 0 }),
+    recipients: [BOX, SECOND_BOX],
+    password: "Secret-common",
+  }));
+  const happenings: PlannedHappening[] = [{ atMs: 0, what: { kind: "second", ms: UNREST_MS } }];
+  const add = (times: number, withinMs: number, make: () => Happening) => {
+    for (; times > 0; times--) happenings.push({ atMs: random.int(withinMs), what: make() });
+  };
+  const transfer = () => random.int(transfers.length);
+  for (const at of transfers.keys()) add(1, 3 * MINUTE_MS, () => ({ kind: "arrive", transfer: at }));
+  add(3, UNREST_MS / 2, () => ({
+    kind: "freeze",
+    ms: (2 + random.int(10)) * MINUTE_MS,
+    afterSteps: 1 + random.int(12),
+    inFolder: random.pick(["names", "names", "placements"]),
+    ...(random.chance(0.5) ? { until: `${INBOX}/all` } : {}),
+  }));
+  add(4, UNREST_MS, () => ({ kind: "consume", transfer: transfer(), how: "take" }));
+  const again = { kind: "order", action: "redeliver", withPassword: false } as const;
+  add(3, UNREST_MS, () => ({ ...again, transfer: transfer() }));
   return { seed, site, transfers, happenings: happenings.toSorted((a, b) => a.atMs - b.atMs) };
 }
 
@@ -431,7 +478,11 @@ export function formatSite(site: Site): string {
     inbox: INBOX,
     state: STATE,
     ...(site.isShared ? { queue: "redis://127.0.0.1:6379" } : {}),
-    defaults: { poll: "60s", fetch: site.fetch },
+    defaults: {
+      poll: "60s",
+      fetch: site.fetch,
+      ...(site.layout === undefined ? {} : { layout: site.layout }),
+    },
     mailboxes: boxes,
     handoff: site.handoff,
     http: { listen: false },

@@ -52,9 +52,13 @@ export class Process implements Owner, Machine {
   /** Counts also steps that change nothing. */
   killsAtReads = true;
   onKilled: () => void = () => {};
-  /** It is frozen for `freezeMs` after this many more steps. */
+  /** It is frozen for `freezeMs` after this many more steps, counted where `freezesIn` says. */
   stepsToFreeze = Number.POSITIVE_INFINITY;
   freezeMs = 0;
+  /** Counts only changes in this folder of ours. */
+  freezesIn: string | undefined;
+  /** The pause ends sooner if another process adds a name here. In `freezesIn`, it is the name that this process changes next. */
+  thawsAt: string | undefined;
   steps = 0;
   readonly name: string;
   readonly files: Files;
@@ -173,7 +177,11 @@ export class Process implements Owner, Machine {
       this.#ground.schedule.after(0, () => this.kill());
       return new Promise(() => {});
     }
-    if (--this.stepsToFreeze === 0) this.frozenUntilMs = this.#ground.schedule.nowMs + this.freezeMs;
+    const mayFreeze = step.type !== "read" && step.path.includes(`/${this.freezesIn}/`);
+    if ((this.freezesIn === undefined || mayFreeze) && --this.stepsToFreeze === 0) {
+      this.frozenUntilMs = this.#ground.schedule.nowMs + this.freezeMs;
+      if (mayFreeze) this.thawsAt ??= step.path;
+    }
     if (this.frozenUntilMs > this.#ground.schedule.nowMs || this.#random.chance(0.25)) {
       await this.#wait(this.#random.next() * STEP_MS);
     }

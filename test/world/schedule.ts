@@ -11,6 +11,8 @@ export interface Planned {
   readonly atMs: number;
   readonly number: number;
   readonly owner: Owner | undefined;
+  /** It waits for the end of its owner's pause. */
+  readonly isLate?: boolean;
   run: (() => void) | undefined;
 }
 
@@ -35,6 +37,16 @@ export class Schedule {
     if (planned !== undefined) planned.run = undefined;
   }
 
+  /** Ends a pause before its time. */
+  thaw(owner: Owner): void {
+    owner.frozenUntilMs = this.nowMs;
+    const late = this.#heap.filter((planned) => planned.owner === owner && planned.isLate);
+    for (const planned of late.toSorted((a, b) => a.number - b.number)) {
+      this.#push({ ...planned, atMs: this.nowMs, number: this.#number++ });
+      planned.run = undefined;
+    }
+  }
+
   /** Runs everything that is due before `untilMs`, or until `isOver`. */
   async run(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
     for (;;) {
@@ -46,7 +58,7 @@ export class Schedule {
       const { owner, run } = next;
       if (run === undefined || owner?.isDead === true) continue;
       if (owner !== undefined && owner.frozenUntilMs > next.atMs) {
-        this.#push({ ...next, atMs: owner.frozenUntilMs, number: this.#number++ });
+        this.#push({ ...next, atMs: owner.frozenUntilMs, number: this.#number++, isLate: true });
         continue;
       }
       this.nowMs = Math.max(this.nowMs, next.atMs);

@@ -3,6 +3,7 @@
  * seed. `checks.ts` says what must hold.
  */
 import { hash } from "node:crypto";
+import { machine } from "../../src/base/machine.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { ProgramEnd, ProgramStart } from "../../src/base/system-program.ts";
 import { loadSettings } from "../../src/config/load.ts";
@@ -16,7 +17,7 @@ import type { TransferAct } from "../../src/model/order.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
-import { failure, SimulatedDisk } from "./disk.ts";
+import { failure, type OnChange, SimulatedDisk } from "./disk.ts";
 import { Observer } from "./observer.ts";
 import {
   formatSite,
@@ -104,7 +105,10 @@ export class World implements Ground {
     this.observer = new Observer(this);
     this.#operator = new Process("operator", this);
     for (const folder of ["/data", STATE, OUTSIDE, "/taken"]) this.disk.prepare(folder, 0o755, 0);
-    this.disk.onChange = (change) => this.observer.changed(change);
+    this.disk.onChange = (change) => {
+      this.observer.changed(change);
+      this.#endPause(change);
+    };
   }
 
   /** Runs until nothing is left to do. */
@@ -385,6 +389,8 @@ export class World implements Ground {
       case "freeze":
         process.stepsToFreeze = what.afterSteps;
         process.freezeMs = what.ms;
+        process.freezesIn = what.inFolder;
+        process.thawsAt = what.until;
         break;
       case "second":
         if (!this.site.isShared) this.#startSecond(what.ms);
@@ -511,6 +517,16 @@ export class World implements Ground {
         }
       });
     };
+  }
+
+  /** A pause ends when that does most harm. */
+  #endPause({ type, path }: Parameters<OnChange>[0]): void {
+    const { process } = this.daemon ?? {};
+    if (process?.thawsAt === undefined || process.frozenUntilMs <= this.schedule.nowMs) return;
+    const isAdded = type === "create" || type === "rename";
+    const [one, other] = [`${path}/`, `${process.thawsAt}/`];
+    const isThere = one.startsWith(other) || other.startsWith(one);
+    if (isAdded && isThere && machine() !== process) this.schedule.thaw(process);
   }
 
   #startSecond(ms: number): void {

@@ -1,0 +1,89 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { Claims } from "../../../src/ledger/claims.ts";
+import { LedgerPaths } from "../../../src/ledger/paths.ts";
+
+const A = `t1.${"a".repeat(32)}~1`;
+const B = `t2.${"b".repeat(32)}~1`;
+const NAMES = ["x", "y"];
+
+describe("a claim", () => {
+  test("belongs to one delivery until it is released", async () => {
+    const { claims, paths } = await openClaims();
+    expect(await claims.take(A, NAMES)).toEqual(NAMES);
+    expect(await claims.take(A, NAMES)).toEqual([]);
+    expect(await claims.take(B, ["z", "y"])).toBeUndefined();
+    await claims.release(A, NAMES);
+    expect(await claims.take(B, ["z", "y"])).toEqual(["z", "y"]);
+    expect(await systemDisk.list(paths.temporary)).toEqual([]);
+  });
+
+  test("is cleared once its delivery is over, and so is a folder that a power cut has emptied", async () => {
+    const { claims, paths } = await openClaims();
+    await claims.take(A, ["x"]);
+    await claims.take(B, ["y"]);
+    await mkdir(join(paths.names, "0"));
+    await claims.clear(async (owner) => owner === A);
+    expect(await claims.take(B, NAMES)).toEqual(["x"]);
+    expect(await systemDisk.list(paths.names)).toHaveLength(2);
+  });
+
+  test("can replace a folder that a power cut has emptied", async () => {
+    const { claims, paths } = await openClaims();
+    await claims.take(A, ["x"]);
+    const [digest = ""] = await systemDisk.list(paths.names);
+    await rm(join(paths.names, digest, A));
+    expect(await claims.take(B, ["x"])).toEqual(["x"]);
+  });
+
+  const removals = {
+    releases: (claims: Claims) => claims.release(A, NAMES),
+    clears: (claims: Claims) => claims.clear(async (owner) => owner === A),
+  };
+  test.each(Object.entries(removals))(
+    "stays if it was made while another process, which %s earlier claims, paused at any step",
+    async (_, remove) => {
+      let steps = 0;
+      for (let hasPaused = true; hasPaused; ) {
+        const { claims, paths } = await openClaims();
+        await claims.take(A, NAMES);
+        hasPaused = false;
+        const paused = pausedAt(++steps, async () => {
+          hasPaused = true;
+          await claims.clear(async (owner) => owner === A);
+          expect(await claims.take(B, NAMES)).toEqual(NAMES);
+        });
+        await remove(new Claims(paused, paths));
+        expect(await claims.take(B, NAMES)).toEqual(hasPaused ? [] : NAMES);
+      }
+      expect(steps).toBeGreaterThan(4);
+    },
+  );
+});
+
+async function openClaims(): Promise<{ claims: Claims; paths: LedgerPaths }> {
+  const folder = await mkdtemp(join(tmpdir(), "inlet-claims-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const paths = new LedgerPaths(folder);
+  for (const path of [paths.names, paths.temporary]) await mkdir(path);
+  return { claims: new Claims(systemDisk, paths), paths };
+}
+
+/** The disk of a process that pauses before a step, while others work. */
+function pausedAt(step: number, work: () => Promise<void>): Disk {
+  let left = step;
+  const during = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+    if (--left === 0) await work();
+    return act();
+  };
+  return {
+    ...systemDisk,
+    read: (path) => during(() => systemDisk.read(path)),
+    list: (path) => during(() => systemDisk.list(path)),
+    unlink: (path) => during(() => systemDisk.unlink(path)),
+    removeFolder: (path) => during(() => systemDisk.removeFolder(path)),
+  };
+}
