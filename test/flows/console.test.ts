@@ -460,7 +460,7 @@ describe("acting", () => {
       post(`${url}api/mailboxes/actions`, body, headers);
     const page = `${url}mailbox?name=${MAILBOX}`;
     expect((await read(page)).body).not.toContain("Poll now");
-    expect((await program({ action: "pause" }, { authorization: "Bearer wrong" })).status).toBe(403);
+    expect((await program({ action: "pause" }, { authorization: "Bearer wrong" })).status).toBe(401);
     expect((await program({ action: "stop" })).status).toBe(400);
     expect((await program({ action: "poll", wait: 60 })).json).toMatchObject({
       results: [{ mailbox: MAILBOX, result: "fine", listed: 0 }],
@@ -474,7 +474,7 @@ describe("acting", () => {
       const { body } = await read(page, { cookie });
       const proof = /name="proof" value="([^"]+)"/.exec(body)?.[1] ?? "";
       const fields = { action, mailbox: MAILBOX, page: "yes", back: `mailbox?name=${MAILBOX}` };
-      expect((await submit(`${url}mailbox-actions`, fields, { cookie })).status).toBe(403);
+      expect((await submit(`${url}mailbox-actions`, fields, { cookie })).status).toBe(401);
       const answer = await submit(`${url}mailbox-actions`, { ...fields, proof }, { cookie });
       expect([answer.status, answer.headers["location"]]).toEqual([303, `mailbox?name=${MAILBOX}`]);
       return (await read(page, { cookie })).body;

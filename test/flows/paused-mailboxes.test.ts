@@ -27,7 +27,7 @@ describe("a paused mailbox", () => {
     await addAndAwaitOther("w1");
     const { exitCode, stdout } = await inlet("status");
     expect(exitCode).toBe(3);
-    expect(stdout).toMatch(/mailbox orders@example\.com, since .*: Paused by \S+.* since 20\S+\.\n/);
+    expect(stdout).toMatch(/mailbox orders@example\.com, since .*: Paused by \S+.* since 20\S+( \S+)?\.\n/);
     expect(stdout).toMatch(/Resume it: inlet resume --config \S+ orders@example\.com/);
     expect(stdout).toMatch(/– orders@example\.com: paused by \S+/);
     expect(await delivered(MAILBOX)).toEqual([]);
