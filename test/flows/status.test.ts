@@ -203,9 +203,16 @@ describe("another program at http.listen", () => {
         recent: [],
         causes: [],
       };
-      const queued = [{ ...transfer, state: "waiting" }];
+      const queued = [{ ...transfer, state: "waiting", group: "queued" }];
       response.end(
-        JSON.stringify({ version: 1, at, daemon: { ...daemon, startedAt: at }, ...lists, queued }),
+        JSON.stringify({
+          version: 1,
+          at,
+          live: true,
+          daemon: { ...daemon, startedAt: at },
+          ...lists,
+          queued,
+        }),
       );
     });
     const { exitCode, stdout } = await runProgram(["status", "--config", config]);
