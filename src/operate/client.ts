@@ -104,7 +104,8 @@ export class DaemonClient {
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
       throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });
     }
-    throw new Fault(code as FaultCode, { detail: `${where} says: ${detail}` });
+    const isMore = detail !== FAULT_CODES[code as FaultCode].advice;
+    throw new Fault(code as FaultCode, { detail: `${where} refuses${isMore ? `: ${detail}` : ""}` });
   }
 }
 

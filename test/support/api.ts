@@ -22,11 +22,15 @@ interface Answer {
 
 /** The JSON at this address of the API. */
 export async function readApi(url: string | URL): Promise<unknown> {
-  const response = await fetch(url);
-  const { status, headers } = response;
+  return jsonOf(await fetch(url));
+}
+
+/** The JSON of an answer to `GET`, after the check. */
+export async function jsonOf(response: Response): Promise<unknown> {
+  const { url, status, headers } = response;
   const body = await response.text();
-  const version = headers.get("inlet-api");
-  checkAnswer({ method: "GET", url: String(url), status, type: headers.get("content-type"), version, body });
+  const [type, version] = [headers.get("content-type"), headers.get("inlet-api")];
+  checkAnswer({ method: "GET", url, status, type, version, body });
   return JSON.parse(body);
 }
 

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { Status } from "../../src/model/status.ts";
+import { jsonOf } from "./api.ts";
 
 interface Line {
   readonly level: string;
@@ -65,7 +66,7 @@ export function watchDaemon(child: ChildProcess): WatchedDaemon {
     const answers = await Promise.all(["/api/status", "/readyz", "/metrics"].map(get));
     const [status, ready, metrics] = answers;
     if (status === undefined || ready === undefined || metrics === undefined) return undefined;
-    const facts = healthOf((await status.json()) as Status);
+    const facts = healthOf((await jsonOf(status)) as Status);
     await ready.body?.cancel();
     return { ...facts, ready: ready.status === 200, ...metricsOf(await metrics.text()) };
   };

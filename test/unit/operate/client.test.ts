@@ -31,10 +31,12 @@ test("a problem becomes the fault that it names, with its detail", async () => {
   const client = connect(url);
   await expect(client.get("/api/history", { limit: 0 }, v.unknown())).rejects.toMatchObject({
     code: "REQUEST_INVALID",
-    message: expect.stringContaining("says: limit must be a number from 1 to 5000."),
+    message: expect.stringContaining("refuses: limit must be a number from 1 to 5000."),
   });
   await expect(client.post("/api/actions", {}, v.unknown(), 0)).rejects.toMatchObject({
     code: "NOT_ALLOWED",
+    // The advice follows once.
+    message: expect.stringMatching(/refuses$/),
   });
   const key = { mailbox: "m", trackingId: "t" };
   expect(await client.tryGet("/api/transfers/story", key, v.unknown())).toBeUndefined();
