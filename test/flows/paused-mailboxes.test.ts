@@ -77,9 +77,13 @@ describe("a paused mailbox", () => {
     await inlet("pause", MAILBOX);
     await expect.poll(async () => (await status()).troubles).toHaveLength(1);
     await rewrite({ ...keys, mailboxes: [...keys.mailboxes, mailboxKeys("third@example.com")] });
-    await expect
-      .poll(async () => (await status()).mailboxes.map(({ paused }) => paused))
-      .toEqual([true, false, false]);
+    let reloaded: Status | undefined;
+    const readNext = async () => {
+      reloaded = await status();
+      return reloaded.mailboxes.length;
+    };
+    await expect.poll(readNext).toBe(3);
+    expect(reloaded?.mailboxes.map(({ paused }) => paused)).toEqual([true, false, false]);
     const acts: ActEntry[] = JSON.parse((await inlet("history", "--actions", "--json")).stdout);
     expect(acts.map(({ act }) => act).toSorted()).toEqual(["pause", "reload"]);
   });
