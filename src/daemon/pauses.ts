@@ -1,6 +1,7 @@
 /** Puts operators' pauses in force while the daemon runs. */
 import { isDeepStrictEqual } from "node:util";
 import { Coalesced } from "../base/concurrency.ts";
+import type { Fault } from "../base/faults.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { type Pauses, readPauses, watchPauses } from "../ledger/pauses.ts";
@@ -31,8 +32,8 @@ export async function followPauses(
   });
   // Repeated, and a failing disk is a trouble of its own.
   const look = () => looks.run().catch(() => {});
-  const unwatchable = (fault: Parameters<Parameters<typeof watchPauses>[2]>[0]) =>
-    emit({ type: "folder-unwatchable", fault });
+  scope.use(looks, (it) => it.idle());
+  const unwatchable = (fault: Fault) => emit({ type: "folder-unwatchable", fault });
   scope.use(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
   scope.use(
     setInterval(() => void look(), LOOK_EVERY_MS),

@@ -27,7 +27,7 @@ export type Pauses = ReadonlyMap<string, Pause>;
 export async function readPauses(work: string): Promise<Pauses> {
   const folder = folderOf(work);
   const pauses = new Map<string, Pause>();
-  for (const name of ((await readdir(folder).catch(tolerate("ENOENT"))) ?? []).toSorted()) {
+  for (const name of ((await readdir(folder).catch(tolerate("ENOENT", "ENOTDIR"))) ?? []).toSorted()) {
     const digest = ENTRY.exec(name)?.[1];
     const pause = digest && (await readPause(join(folder, name)));
     if (digest && pause) pauses.set(digest, pause);

@@ -51,6 +51,8 @@ export async function actOnMailboxes(
   const pauses = await readPauses(work);
   const named = at === undefined ? configured : configured.slice(at, at + 1);
   if (act === "poll") return poll(tools, withPauses(named, pauses), request, by, signal);
+  // Not made here: the first start of a daemon gives the inbox its mode.
+  if (!(await exists(work))) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${work} does not exist yet` });
   const results: MailboxResult[] = [];
   const now = new Date(systemClock.now()).toISOString();
   for (const [index, given] of withPauses(named, pauses).entries()) {

@@ -480,6 +480,7 @@ describe("acting", () => {
       return (await read(page, { cookie })).body;
     };
     expect(await click("poll")).toContain(`${MAILBOX}: 0 active transfers, 0 new.`);
+    expect((await read(`${url}metrics`)).body).toMatch(/inlet_mailbox_up\{.*\} 1/);
     const paused = await click("pause");
     expect(paused).toContain(">paused by anna<");
     expect(paused).toMatch(/Paused by anna since .*inlet resume/s);

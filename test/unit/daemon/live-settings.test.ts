@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import type { MailboxSettings } from "../../../src/config/settings.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
 import { type ChannelSettings, NOTICE_KINDS } from "../../../src/model/notify.ts";
-import { namedToken, pageSettings, plainSecret, settingsIn } from "../../support/settings.ts";
+import { digestOfMailbox } from "../../../src/model/transfer.ts";
+import { namedToken, OPERATOR, pageSettings, plainSecret, settingsIn } from "../../support/settings.ts";
 
 const fileSecret = (path: string) => ({ ...plainSecret("0123456789abcdef"), described: `file ${path}` });
 const http = (path: string) => pageSettings({ actions: true, tokens: namedToken(fileSecret(path)) });
@@ -65,4 +67,22 @@ test("changed limits are in force at once, and need no restart", () => {
   };
   expect(live.replace(next)).toEqual({ changed: ["limits"], needsRestart: [] });
   expect(live.now.limits).toEqual(next.limits);
+});
+
+test("operators' pauses stay over a reload, and are no change of the configuration", () => {
+  const mailbox = {
+    name: "m",
+    email: "m",
+    paused: false,
+    service: { baseUrl: new URL("https://x.example") },
+  };
+  const before = settingsIn("/x", [mailbox as unknown as MailboxSettings]);
+  const live = new LiveSettings(before);
+  const pauses = new Map([[digestOfMailbox("M"), { ...OPERATOR, at: "2026-03-01T08:00:00.000Z" }]]);
+  expect(live.replace(live.configured, pauses)).toEqual({ changed: [], needsRestart: [] });
+  expect(live.replace({ ...before })).toEqual({ changed: [], needsRestart: [] });
+  expect(live.now.mailboxes).toMatchObject([{ paused: true, pause: OPERATOR }]);
+  expect([live.configured.mailboxes, live.services()]).toEqual([before.mailboxes, new Map()]);
+  live.replace(live.configured, new Map());
+  expect(live.now.mailboxes).toEqual(before.mailboxes);
 });

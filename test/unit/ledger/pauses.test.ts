@@ -58,3 +58,9 @@ test("names that could hide text are replaced, and foreign files are ignored", a
   await mkdir(join(folder, "two.json"));
   expect([...(await readPauses(work)).values()]).toEqual([{ who: "a?b?", from: "", at: AT }]);
 });
+
+test("a file in the place of the folder is no pause", async () => {
+  const work = await makeFolder();
+  await writeFile(join(work, "pauses"), "x");
+  expect(await readPauses(work)).toEqual(new Map());
+});
