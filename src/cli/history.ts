@@ -1,8 +1,8 @@
 /** `history`: past transfers, and what operators did, from the journal. */
 import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
-import type { OnDamagedLines } from "../ledger/history.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
+import type { OnDamagedLines } from "../operate/history.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openJournal } from "./open-access.ts";

@@ -3,13 +3,13 @@ import { hostname } from "node:os";
 import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
 import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
-import { readHistory } from "../ledger/history.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
 import type { HistoryEntry, HistoryQuery } from "../model/views.ts";
+import { readHistory } from "./history.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_GONE = 1_000;

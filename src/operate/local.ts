@@ -3,7 +3,6 @@ import { mapLimit } from "../base/concurrency.ts";
 import { type Disk, systemDisk } from "../base/disk.ts";
 import type { Settings } from "../config/settings.ts";
 import { findDaemonState } from "../inbox/members.ts";
-import { type OnDamagedLines, readActs, readHistory } from "../ledger/history.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
@@ -20,6 +19,7 @@ import type {
 } from "../model/views.ts";
 import { type ActTools, objectionToAct, selectActable } from "./act.ts";
 import { type ActRequest, type RunningAct, startAct } from "./acting.ts";
+import { type OnDamagedLines, readActs, readHistory } from "./history.ts";
 import { listTransfers, makeFormatter, selectTransfers } from "./list.ts";
 import { actOnMailboxes, type MailboxRequest } from "./mailboxes.ts";
 import type { Choice, JournalEntries, Operate } from "./port.ts";

@@ -7,12 +7,12 @@ import { formatCount } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { readActs } from "../ledger/history.ts";
 import { giveOrder, idOfOrder } from "../ledger/orders.ts";
 import { createPause, readPauses, removePause, withPauses } from "../ledger/pauses.ts";
 import { type Actor, type CommandOptions, commandFor, type MailboxAct } from "../model/order.ts";
 import type { ActEntry, MailboxResult } from "../model/views.ts";
 import { type ActTools, LOOK_EVERY_MS } from "./act.ts";
+import { readActs } from "./history.ts";
 
 export interface MailboxRequest {
   readonly act: MailboxAct;

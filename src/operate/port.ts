@@ -1,5 +1,5 @@
 /** What operators ask and do, with or without a daemon. Commands, the console and the API know no other way. */
-import type { OnDamagedLines } from "../ledger/history.ts";
+
 import type { Actor, TransferAct } from "../model/order.ts";
 import type { JournalKind, ListQuery, TransferFilter } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
@@ -14,6 +14,7 @@ import type {
   TransferView,
 } from "../model/views.ts";
 import type { ActRequest } from "./acting.ts";
+import type { OnDamagedLines } from "./history.ts";
 import type { MailboxRequest } from "./mailboxes.ts";
 
 /** `act`: only transfers for which it is possible, as far as that is known. */

@@ -1,6 +1,5 @@
 /** Asks the daemon through its Unix socket. Its users need no access to the folders. */
 import type { Settings } from "../config/settings.ts";
-import type { OnDamagedLines } from "../ledger/history.ts";
 import { API_SHAPES } from "../model/api.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import { type JournalKind, type ListQuery, MAX_PAGE_SIZE } from "../model/queries.ts";
@@ -23,6 +22,7 @@ import {
 import { describeGiven } from "./act.ts";
 import { type ActRequest, isOpenedBy, UNTRIED } from "./acting.ts";
 import type { DaemonClient, Parameters } from "./client.ts";
+import type { OnDamagedLines } from "./history.ts";
 import type { MailboxRequest } from "./mailboxes.ts";
 import type { Choice, JournalEntries, Operate } from "./port.ts";
 

@@ -1,5 +1,5 @@
 /** The story of one transfer from the work folder: all that `inlet show` and its page in the console say. */
-import { readActs } from "../ledger/history.ts";
+
 import { listOrders } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type PeekedFolders, peekLedger, type TransferDescription } from "../ledger/peek.ts";
@@ -8,6 +8,7 @@ import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { CommandOptions } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { ActEntry, Story } from "../model/views.ts";
+import { readActs } from "./history.ts";
 import { formatTransfer, type MailboxFacts } from "./list.ts";
 
 /** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */

@@ -3,8 +3,8 @@ import { appendFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/pro
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Descriptor } from "../../../src/base/system-files.ts";
-import { readActs, readHistory } from "../../../src/ledger/history.ts";
 import { Journal } from "../../../src/ledger/journal.ts";
+import { readActs, readHistory } from "../../../src/operate/history.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 

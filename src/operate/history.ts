@@ -10,12 +10,12 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import { systemCode, unreadable } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
+import { JOURNAL_FILE } from "../ledger/journal.ts";
+import { JournalFile } from "../ledger/lines.ts";
+import { LedgerPaths, nameOf } from "../ledger/paths.ts";
 import { makeFilter } from "../model/queries.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
-import { JOURNAL_FILE } from "./journal.ts";
-import { JournalFile } from "./lines.ts";
-import { LedgerPaths, nameOf } from "./paths.ts";
 
 /** Ends that a tally remembers, to find repeated ones: always those of the last half of this number. */
 const MAX_COUNTED_ENDS = 50_000;

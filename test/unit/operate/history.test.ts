@@ -3,12 +3,12 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Descriptor } from "../../../src/base/system-files.ts";
-import { readActs, readHistory, tallyHistory } from "../../../src/ledger/history.ts";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readLinesBackward } from "../../../src/ledger/lines.ts";
 import type { RecordedAct } from "../../../src/model/order.ts";
 import { RECORD_VERSION, type State } from "../../../src/model/record.ts";
 import type { ActQuery, HistoryQuery } from "../../../src/model/views.ts";
+import { readActs, readHistory, tallyHistory } from "../../../src/operate/history.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const STATES = ["discovered", "downloading", "delivering", "delivered"] as const;
