@@ -31,6 +31,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "sudo inlet doctor --unit inlet": "it needs systemd: test/systemd/service.test.ts does it",
     "sudo inlet verify-address orders@example.com --unit inlet":
       "it needs systemd: test/systemd/package.test.ts does it",
+    "inlet poll orders@example.com": "it needs a daemon: test/flows/paused-mailboxes.test.ts polls with one",
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
   },
   "docs/configuring.md": {

@@ -329,9 +329,11 @@ export class Observer {
     if (owner === undefined || this.#claimants.get(entry) === machine()) return;
     const { disk } = this.#world;
     const text = disk.text(`${WORK}/ledger/${shard}/${name}.end-${round}.json`);
-    const { token } = JSON.parse(text ?? "{}") as { token?: string };
+    const { token, placement } = JSON.parse(text ?? "{}") as { token?: string; placement?: unknown };
     const staged = `${WORK}/staging/${owner}~${token}`;
-    const isLeft = [staged, `${staged}.beside`].some((each) => disk.tryGet(each) !== undefined);
+    // Without a placement, a power cut may have brought back files beside the stage that are of no use.
+    const folders = placement === undefined ? [staged] : [staged, `${staged}.beside`];
+    const isLeft = folders.some((each) => disk.tryGet(each) !== undefined);
     if (text === undefined || isLeft) this.violate(`the claim of ${owner} is removed, and it is not placed`);
   }
 
