@@ -6,7 +6,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
 import { createTextDurably, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
-import { Fault, tolerate } from "../base/faults.ts";
+import { Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { lookAtLink, readdir, tryReadFile, unlink } from "../base/files.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import type { Mailbox, Pause } from "../model/mailbox.ts";
@@ -23,11 +23,15 @@ const UNKNOWN = actorOf("unknown", "a damaged file");
 /** By the digest of the mailbox. */
 export type Pauses = ReadonlyMap<string, Pause>;
 
-/** A damaged file still pauses its mailbox. Other files are ignored. Throws the errors of the folder. */
+/** A damaged file still pauses its mailbox. Other files are ignored. Throws `DISK_UNREADABLE`. */
 export async function readPauses(work: string): Promise<Pauses> {
   const folder = folderOf(work);
   const pauses = new Map<string, Pause>();
-  for (const name of ((await readdir(folder).catch(tolerate("ENOENT", "ENOTDIR"))) ?? []).toSorted()) {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return [];
+    throw unreadable(folder, error);
+  });
+  for (const name of names.toSorted()) {
     const digest = ENTRY.exec(name)?.[1];
     const pause = digest && (await readPause(join(folder, name)));
     if (digest && pause) pauses.set(digest, pause);
