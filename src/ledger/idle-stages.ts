@@ -13,6 +13,8 @@ const IDLE_MS = 10 * 60_000;
 /** After this time, a stage of a transfer without a note is left over. */
 const ORPHANED_MS = 60 * 60_000;
 
+const OUTBOX_ENTRY = /^(.+)~(\d+)\.(?:wait|json)$/;
+
 export class IdleStages {
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
@@ -48,6 +50,26 @@ export class IdleStages {
     for (const id of orphans) {
       if ((await this.#rounds.readEnd(id.name, id.round)) !== undefined) continue;
       if (nowMs - (await this.#lastChange(id)) > ORPHANED_MS) await this.#rounds.revoke(id);
+    }
+  }
+
+  /**
+   * Removes outbox entries of open rounds that have neither a note nor a stage, for the same reason. An attempt makes its
+   * stage before its entry.
+   */
+  async dropOrphanedEntries(hasNote: (name: string) => Promise<boolean>): Promise<void> {
+    const { outbox } = this.#paths;
+    const entries = ((await this.#disk.list(outbox).catch(tolerate("ENOENT"))) ?? []).flatMap((file) => {
+      const [, name = "", round = ""] = OUTBOX_ENTRY.exec(file) ?? [];
+      return name === "" ? [] : [{ path: join(outbox, file), name, round: Number(round) }];
+    });
+    for (const { path, name, round } of entries) {
+      if (await hasNote(name)) continue;
+      if ((await this.#rounds.readEnd(name, round)) !== undefined) continue;
+      const changedMs = (await tryLstat(path))?.mtimeMs;
+      if (changedMs === undefined || (await this.#readDiskClock()) - changedMs <= ORPHANED_MS) continue;
+      if ((await this.#rounds.otherStages({ name, round, token: "" })).length > 0) continue;
+      await tryUnlink(this.#disk, path);
     }
   }
 

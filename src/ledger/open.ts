@@ -315,8 +315,10 @@ class FileLedger implements Ledger {
     const found = await this.#rounds.recover((entry, error, end) =>
       onFailed(this.#paths.inStaging(entry), error, end),
     );
+    const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
     await this.#idle
-      .revokeOrphans(async (name) => (await this.#notes.read(name)) !== undefined)
+      .revokeOrphans(hasNote)
+      .then(() => this.#idle.dropOrphanedEntries(hasNote))
       .catch((error: unknown) => onFailed(this.#paths.staging, error));
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {

@@ -89,7 +89,7 @@ test("installs, configures, delivers, updates, removes and purges; deliveries al
   expect(await machine.run("stat", "-c", "%A %U:%G", "/etc/inlet", "/srv/inbox")).toBe(
     "drwxr-x--- root:inlet\ndrwxr-x--- inlet:inlet\n",
   );
-  expect(await machine.sh(COMPLETE_RE)).toBe("redeliver release retry\n");
+  expect(await machine.sh(COMPLETE_RE)).toBe("redeliver release resume retry\n");
   expect(
     await machine.sh("zcat /usr/share/man/man1/inlet-init.1.gz /usr/share/man/man5/inlet.yaml.5.gz"),
   ).toMatch(/\\-\\-client\\-id\\-file[\s\S]*service\.baseUrl/);
