@@ -2,7 +2,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { Coalesced } from "../base/concurrency.ts";
 import type { Fault } from "../base/faults.ts";
-import { readdir } from "../base/files.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { type Pauses, readPauses, watchPauses } from "../ledger/pauses.ts";
@@ -28,8 +27,6 @@ export async function followPauses(
 ): Promise<() => Promise<void>> {
   const { work } = live.now;
   const looks = new Coalesced(async () => {
-    // Without the work folder, its disk is gone, and no pause has ended.
-    await readdir(work);
     const pauses = await readPauses(work);
     if (!isDeepStrictEqual(pauses, live.pauses)) await apply(pauses);
   });
