@@ -293,7 +293,8 @@ async function work(
   }
 
   await announce(placed, handoffs, emit);
-  diskTrouble.clear(settings.work);
+  // The trouble of an earlier attempt ends if there is room enough.
+  if (mode === "run") await watch.demand();
   await queue.start(handlers);
   scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
   await orders.run();

@@ -95,7 +95,7 @@ export class FolderWatch {
   async #findLoss(): Promise<Fault | undefined> {
     const find = () =>
       demandSame(this.#known)
-        .then(() => demandWritable(this.#known))
+        .then(() => demandWritable(this.#known, this.#trouble.keys().length > 0))
         .then(() => undefined, asFault);
     const fault = await find();
     if (fault === undefined || !["DISK_REFUSED", "DISK_UNREADABLE"].includes(fault.code)) return fault;

@@ -8,7 +8,7 @@
 import { dirname, join } from "node:path";
 import { faultOfDisk, temporaryName } from "../base/durable.ts";
 import { asFault, Fault, tolerate } from "../base/faults.ts";
-import { rm, stat, writeFile } from "../base/files.ts";
+import { rm, stat, statfs, writeFile } from "../base/files.ts";
 import { type Folders, idOf, memoryOf, readWord } from "./work-folder.ts";
 
 /** The folders as they were opened. */
@@ -48,18 +48,34 @@ async function demandId(path: string, { id }: KnownFolders, explain: () => Promi
 /** Room for the records of a delivery. A disk with less is full: some of them would be written, and others not. */
 export const NEEDED_BYTES = 32 * 1024;
 
+/** A disk that was full needs more room, or files that come and go would begin and end the trouble again and again. */
+const NEEDED_AFTER_TROUBLE = { bytes: 4 * NEEDED_BYTES, files: 32 };
+
 /** Throws if no file of a few blocks can be written in the work folder or the state folder. */
-export async function demandWritable({ temporary, state }: KnownFolders): Promise<void> {
+export async function demandWritable(
+  { temporary, state }: KnownFolders,
+  wasInTrouble = false,
+): Promise<void> {
+  const bytes = wasInTrouble ? NEEDED_AFTER_TROUBLE.bytes : NEEDED_BYTES;
   for (const folder of [temporary, state]) {
     const path = join(folder, temporaryName());
     try {
-      await writeFile(path, Buffer.alloc(NEEDED_BYTES), { flag: "wx", mode: 0o600 });
+      await writeFile(path, Buffer.alloc(bytes), { flag: "wx", mode: 0o600 });
+      if (wasInTrouble) await demandFiles(folder);
       await rm(path, { force: true });
     } catch (error) {
       // A full disk leaves a part of the file. If the disk refuses the removal too, the next start removes it.
       await rm(path, { force: true }).catch(() => {});
       throw faultOfDisk(error, folder);
     }
+  }
+}
+
+async function demandFiles(folder: string): Promise<void> {
+  const { files, ffree } = await statfs(folder);
+  // Some file systems have no fixed number of files and report zero.
+  if (files > 0 && ffree < NEEDED_AFTER_TROUBLE.files) {
+    throw new Fault("DISK_FULL", { detail: `${folder}: only ${ffree} more files fit (inodes)` });
   }
 }
 

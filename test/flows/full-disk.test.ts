@@ -1,7 +1,7 @@
 // @module-tag system
 /** I6 no contagion: a full disk, of bytes or of inodes, pauses intake with one message, and loses nothing. */
 import type { ChildProcess } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFailed, test } from "vitest";
@@ -28,8 +28,7 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     await someTries();
     disk.free();
     await expect.poll(() => disk.delivered()).toEqual(["t1", "t2", "t3"]);
-    await daemon.stop();
-    daemon.expectOneAlarm();
+    await daemon.stopAfterOneAlarm();
   });
 
   test("during a download: it resumes when there is space", async () => {
@@ -48,8 +47,7 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     expect(disk.delivered()).toEqual([]);
     disk.free();
     await expect.poll(() => disk.delivered()).toEqual(["t1"]);
-    await daemon.stop();
-    daemon.expectOneAlarm();
+    await daemon.stopAfterOneAlarm();
     if (kind === "bytes") expect(simulator.requests().some(({ status }) => status === 206)).toBe(true);
   });
 
@@ -67,11 +65,13 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     await first.stop();
     const second = await disk.startDaemon(simulator);
     await expect.poll(() => second.alarms()).toHaveLength(1);
+    // Enough for a start, but not for a transfer.
+    disk.freeLittle(kind);
+    await expect.poll(() => second.logged("ready")).toHaveLength(1);
     await someTries();
     disk.free();
     await expect.poll(() => disk.delivered()).toEqual(["t1", "t2", "t3"]);
-    await second.stop();
-    second.expectOneAlarm();
+    await second.stopAfterOneAlarm();
     expect(second.logged("delivered")).toEqual(["t2", "t3"]);
   });
 });
@@ -116,7 +116,7 @@ interface WatchedDaemon {
   /** The transfers with this log message, sorted by id. */
   logged(message: string): (string | undefined)[];
   /** One warning when it began, one message when it was over, and no other warnings. */
-  expectOneAlarm(): void;
+  stopAfterOneAlarm(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -148,6 +148,11 @@ async function openSmallDisk() {
           return;
         }
       }
+    },
+    freeLittle(kind: "bytes" | "inodes"): void {
+      const bytes = join(ballast, "bytes");
+      if (kind === "bytes") truncateSync(bytes, lengthOf(bytes) - 64 * 1024);
+      else for (const name of namesIn(ballast).slice(0, 8)) rmSync(join(ballast, name));
     },
     free: () => rmSync(ballast, { recursive: true }),
     tickets: () => readdirSync(join(inbox, ".inlet", "staging")),
@@ -183,22 +188,26 @@ function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): Watch
   onTestFailed(() => void process.stderr.write(`${lines.slice(-LAST_LINES).join("\n")}\n`));
   const parsed = () => lines.map((line) => JSON.parse(line) as Line);
   const alarms = () => parsed().filter(({ level }) => ["warn", "error", "fatal"].includes(level));
+  const over = () => parsed().filter(({ msg }) => msg === "the disk can be used again");
+  const stop = async () => {
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.kill("SIGTERM");
+    expect(await ended).toBe(0);
+    await onStopped();
+  };
   return {
     alarms,
+    stop,
     logged: (message) =>
       parsed()
         .filter(({ msg }) => msg === message)
         .map(({ trackingId }) => trackingId)
         .toSorted(),
-    expectOneAlarm() {
+    async stopAfterOneAlarm() {
+      await expect.poll(over).not.toEqual([]);
+      await stop();
       expect(alarms().map(({ msg }) => msg)).toEqual(["a disk cannot be used: work that needs it pauses"]);
-      expect(parsed().filter(({ msg }) => msg === "the disk can be used again")).toHaveLength(1);
-    },
-    async stop() {
-      const ended = new Promise((resolve) => child.once("close", resolve));
-      child.kill("SIGTERM");
-      expect(await ended).toBe(0);
-      await onStopped();
+      expect(over()).toHaveLength(1);
     },
   };
 }

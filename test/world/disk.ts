@@ -512,5 +512,5 @@ export function failure(code: string, path: string): NodeJS.ErrnoException {
 const PROBE = Buffer.alloc(NEEDED_BYTES);
 
 function isProbe(content: Uint8Array): boolean {
-  return content.byteLength === NEEDED_BYTES && PROBE.equals(content);
+  return content.byteLength >= NEEDED_BYTES && content.every((byte) => byte === 0);
 }
