@@ -66,6 +66,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
       return pulse.during(`the poll of ${name}`, () => pollByName(name, either(signal)));
     },
     async download(key, signal, freeSlot) {
+      if (!(await isUsable())) return DONE;
       const state = mailboxes.get(mailboxIdOf(key.mailbox));
       if (state === undefined) {
         clearDiskWait(transfer, transfer.ledger.nameOf(key));
@@ -81,7 +82,6 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
         check,
         freeSlot,
       };
-      if (!(await isUsable())) return DONE;
       return pulse.during(downloadOf(key), () =>
         downloadTransfer(jobTools, sourceOf(state), key, either(signal)),
       );

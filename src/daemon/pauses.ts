@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { Coalesced } from "../base/concurrency.ts";
 import type { Fault } from "../base/faults.ts";
+import { stat } from "../base/files.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { type Pauses, readPauses, watchPauses } from "../ledger/pauses.ts";
@@ -28,7 +29,10 @@ export async function followPauses(
   const { work } = live.now;
   const looks = new Coalesced(async () => {
     const pauses = await readPauses(work);
-    if (!isDeepStrictEqual(pauses, live.pauses)) await apply(pauses);
+    if (isDeepStrictEqual(pauses, live.pauses)) return;
+    // Without the work folder, its disk is gone, and no pause has ended.
+    await stat(work);
+    await apply(pauses);
   });
   // Repeated, and a failing disk is a trouble of its own.
   const look = () => looks.run().catch(() => {});

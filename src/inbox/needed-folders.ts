@@ -49,7 +49,7 @@ async function demandId(path: string, { id }: KnownFolders, explain: () => Promi
 export const NEEDED_BYTES = 32 * 1024;
 
 /** A disk that was full needs more room, or files that come and go would begin and end the trouble again and again. */
-const NEEDED_AFTER_TROUBLE = { bytes: 4 * NEEDED_BYTES, files: 32 };
+export const NEEDED_AFTER_TROUBLE = { bytes: 4 * NEEDED_BYTES, files: 32 };
 
 /** Throws if no file of a few blocks can be written in the work folder or the state folder. */
 export async function demandWritable(

@@ -9,7 +9,7 @@
 
 import { constants } from "node:fs";
 import { basename, dirname } from "node:path";
-import { NEEDED_BYTES } from "../../src/inbox/needed-folders.ts";
+import { NEEDED_AFTER_TROUBLE, NEEDED_BYTES } from "../../src/inbox/needed-folders.ts";
 import type { Random } from "./random.ts";
 
 const { O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_WRONLY, O_RDWR, O_RDONLY, O_NOFOLLOW, O_DIRECTORY } = constants;
@@ -510,7 +510,8 @@ export function failure(code: string, path: string): NodeJS.ErrnoException {
 
 /** What daemons write again and again, to see whether they can. All of it together would fill the memory. */
 const PROBE = Buffer.alloc(NEEDED_BYTES);
+const LARGE_PROBE = Buffer.alloc(NEEDED_AFTER_TROUBLE.bytes);
 
 function isProbe(content: Uint8Array): boolean {
-  return content.byteLength >= NEEDED_BYTES && content.every((byte) => byte === 0);
+  return PROBE.equals(content) || LARGE_PROBE.equals(content);
 }

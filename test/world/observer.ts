@@ -3,10 +3,10 @@ import { type Machine, machine } from "../../src/base/machine.ts";
 import { nameOf } from "../../src/ledger/paths.ts";
 import type { DaemonEvent } from "../../src/model/events.ts";
 import { deliveryId } from "../../src/model/manifest.ts";
-import type { TransferRecord } from "../../src/model/record.ts";
+import type { TransferKey, TransferRecord } from "../../src/model/record.ts";
 import type { AnyEntry, FolderEntry, OnChange } from "./disk.ts";
 import { BOX, INBOX, OTHER_INBOX, SECOND_BOX, type Site, STATE, sha256, WORK } from "./plan.ts";
-import { START_MS } from "./process.ts";
+import type { Process } from "./process.ts";
 import { decide, handoffFor, identityOf } from "./routing.ts";
 import type { SentTransfer } from "./service.ts";
 import type { World } from "./world.ts";
@@ -49,11 +49,8 @@ export class Observer {
   readonly traps: { trackingId: string; number: number }[] = [];
   /** Every configuration, and since when it is in force. */
   readonly timeline: { atMs: number; site: Site }[] = [];
-  /** The last state of each transfer, and when the last attempt at it began, by ledger name. */
-  readonly #last = new Map<string, string>();
-  readonly #begunMs = new Map<string, number>();
-  /** The configurations that daemons had applied when the last attempt at a transfer began. */
-  readonly #begunWith = new Map<string, readonly Site[]>();
+  /** Jobs that run: when they began, and what daemons had applied then. */
+  readonly #jobs = new Set<{ name: string; process: Process; atMs: number; sites: readonly Site[] }>();
   /** Everything that was said. */
   readonly #texts: string[] = [];
   readonly #world: World;
@@ -131,13 +128,11 @@ export class Observer {
     if (type === "remove" && entry !== undefined) this.#released(path, entry);
   };
 
-  entered(record: TransferRecord): void {
-    const isSame = record.state === "checking" && this.#last.get(nameOf(record)) === "downloading";
-    this.#last.set(nameOf(record), record.state);
-    if (["downloading", "checking"].includes(record.state) && !isSame) {
-      this.#begunMs.set(nameOf(record), this.#nowMs);
-      this.#begunWith.set(nameOf(record), this.#world.appliedSites);
-    }
+  /** An attempt may use the configurations that are in force when its job begins, and later ones. Returns how it ends. */
+  jobBegan(process: Process, key: TransferKey): () => void {
+    const job = { name: nameOf(key), process, atMs: this.#nowMs, sites: this.#world.appliedSites };
+    this.#jobs.add(job);
+    return () => this.#jobs.delete(job);
   }
 
   emitted(event: DaemonEvent): void {
@@ -212,8 +207,9 @@ export class Observer {
     const { mailbox, transfer } = known;
     const { trackingId } = transfer;
     this.#world.note(`${trackingId} of ${mailbox}: round ${round} ended as ${record.state}`);
-    const begunMs = this.#begunMs.get(name) ?? START_MS;
-    const sites = [...this.sitesSince(begunMs), ...(this.#begunWith.get(name) ?? [])];
+    const jobs = [...this.#jobs].filter((job) => job.name === name && !job.process.isDead);
+    const begunMs = Math.min(this.#nowMs, ...jobs.map(({ atMs }) => atMs));
+    const sites = [...this.sitesSince(begunMs), ...jobs.flatMap((job) => job.sites)];
     if (record.state === "gone" && record.reason === "ignored") {
       const isIgnored = sites.some((site) => decide(site, mailbox, transfer).action === "ignore");
       if (!isIgnored) this.violate(`${trackingId} is ignored, and no rule says so`);

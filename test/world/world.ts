@@ -17,6 +17,7 @@ import type { TransferAct } from "../../src/model/order.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
+import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { failure, type OnChange, SimulatedDisk } from "./disk.ts";
 import { Observer } from "./observer.ts";
 import {
@@ -261,7 +262,7 @@ export class World implements Ground {
         onEvent: (event) => this.#noteEvent(process, event),
         openService: ({ baseUrl }) => this.service.open(process, serviceIdOf(baseUrl)),
         openQueue: async (_queue, { slots, services }) =>
-          createEmbeddedQueue({ slots, services, random: process.random }),
+          this.#watchJobs(process, createEmbeddedQueue({ slots, services, random: process.random })),
         host: {
           startReporting: (vitals) => {
             daemon.vitals = vitals;
@@ -281,6 +282,19 @@ export class World implements Ground {
       (error: unknown) => this.#ended(daemon, error),
     );
     return daemon;
+  }
+
+  #watchJobs(process: Process, queue: JobQueue): JobQueue {
+    const begin = queue.start.bind(queue);
+    const start = (handlers: Handlers) =>
+      begin({
+        ...handlers,
+        download: (key, ...rest) => {
+          const ended = this.observer.jobBegan(process, key);
+          return handlers.download(key, ...rest).finally(ended);
+        },
+      });
+    return Object.assign(queue, { start });
   }
 
   #ended(daemon: Daemon, error: unknown): void {
@@ -344,7 +358,6 @@ export class World implements Ground {
     if (event.type === "transfer-changed" || event.type === "transfer-discovered") {
       const { trackingId, state, reason, mailbox, round } = event.record;
       this.note(`${process.name}: ${trackingId} of ${mailbox} is ${state} ${reason ?? ""} (round ${round})`);
-      this.observer.entered(event.record);
     } else if (
       event.type === "transfer-stuck" ||
       event.type === "poll-failed" ||
