@@ -20,7 +20,7 @@ import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
-const FORMAT = 3;
+const FORMAT = 4;
 
 export interface Folders {
   readonly inbox: string;

@@ -241,7 +241,7 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       const record = new LedgerPaths(settings.work).end("t0.0123", 1);
       await mkdir(dirname(record), { recursive: true, mode: 0o700 });
       await writeFile(record, text);
-      await writeFile(join(settings.work, "format"), "3 test\n");
+      await writeFile(join(settings.work, "format"), "4 test\n");
       const daemon = startDaemon({ ...settings, http: pageSettings() });
       await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
       expect(daemon.reports).toEqual([`${kept}: damaged`]);
