@@ -15,7 +15,7 @@ import {
   parseUntil,
   wholeNumber,
 } from "./options.ts";
-import { type Column, printRows, say, timeColumn } from "./printing.ts";
+import { type Column, printJson, printTable, say, timeColumn } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends FilterOptions {
@@ -24,8 +24,10 @@ interface HistoryOptions extends FilterOptions {
   readonly until?: number;
   readonly changes?: boolean;
   readonly actions?: boolean;
-  readonly limit: number;
+  readonly limit?: number;
 }
+
+const DEFAULT_LIMIT = 50;
 
 /** Entries are kept in memory until they are printed. */
 const MAX_ENTRIES = 100_000;
@@ -38,57 +40,56 @@ With --actions, it lists what operators did: each retry, release, discard, redel
 attempt, each poll, pause and resume of a mailbox, with who, when and from where, and each change of the configuration
 with its keys. Passwords and values are never recorded.
 
+With --json, all entries are printed unless --limit is given. With --changes and --actions as well, the list is an audit:
+every change of state and everything that operators did.
+
 It reads the journal in the work folder, with or without a running daemon, and changes nothing. If this user may not
 read the folder, it asks the daemon through its Unix socket.
 
   inlet history --since 7d --state quarantined
   inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
   inlet history --text 20260301-080300 --changes      one transfer from start to end
-  inlet history --actions --since 7d`;
+  inlet history --actions --since 7d
+  inlet history --json --changes --actions --since 2026-03-01 >audit.json`;
 
 export function define(command: Command, run: Run): void {
   addFilter(addConfig(command).option("--mailbox <pattern>", "only for this mailbox; * stands for any text"))
     .option("--until <when>", "only until then; a date includes the whole day", parseUntil)
     .option("--changes", "list every change of state, not only the last of each transfer")
     .option("--actions", "list what operators did, and changes of the configuration")
-    .option("--limit <number>", "at most this many, the newest first", wholeNumber(1, MAX_ENTRIES), 50)
+    .option(
+      "--limit <number>",
+      `at most this many, the newest first (default: ${DEFAULT_LIMIT}, with --json all)`,
+      wholeNumber(1, MAX_ENTRIES),
+    )
     .option("--json", "print the entries as JSON")
     .addHelpText("after", HELP)
     .action((options: HistoryOptions) => run((context) => showHistory(context, options)));
 }
 
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
-  const { actions } = options;
-  if (actions && (options.state !== undefined || options.changes)) {
-    throw invalid("--actions goes with neither --state nor --changes");
-  }
+  const { actions, changes, json, limit = json ? MAX_ENTRIES : DEFAULT_LIMIT } = options;
+  if (actions && options.state !== undefined) throw invalid("--actions does not go with --state");
+  if (actions && changes && !json) throw invalid("--actions goes with --changes only if --json is given");
   const { operate: journal, timezone } = await openJournal(context, options.config);
-  const damaged: string[] = [];
-  const onDamaged: OnDamagedLines = (file, lines) =>
-    damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`);
+  const damaged = new Map<string, number>();
+  const onDamaged: OnDamagedLines = (file, lines) => damaged.set(file, lines);
   // One more than asked for shows whether there are more.
-  const query = { ...filterOf(options), untilMs: options.until, limit: options.limit + 1 };
-  if (actions) {
-    print(context, options, actColumns(context, timezone), await journal.history("acts", query, onDamaged));
-  } else {
-    const columns = transferColumns(context, timezone, ({ at }: HistoryEntry) => at);
-    const kind = options.changes ? "changes" : "transfers";
-    print(context, options, columns, await journal.history(kind, query, onDamaged));
-  }
-  for (const lines of damaged) say(context, `Skipped as damaged: ${lines}.`);
-  return "fine";
-}
-
-function print<Entry>(
-  context: Context,
-  { json, limit, actions }: HistoryOptions,
-  columns: readonly Column<Entry>[],
-  found: readonly Entry[],
-): void {
-  const entries = found.slice(0, limit);
-  printRows(context, json === undefined ? {} : { json }, columns, entries);
-  if (entries.length === 0) say(context, actions ? "No action matches." : "No transfer matches.");
+  const query = { ...filterOf(options), untilMs: options.until, limit: limit + 1 };
+  const acts = actions ? await journal.history("acts", query, onDamaged) : [];
+  const kind = changes ? "changes" : "transfers";
+  const transfers = changes || !actions ? await journal.history(kind, query, onDamaged) : [];
+  const found = [...acts, ...transfers].toSorted((a, b) => (b.at < a.at ? -1 : Number(b.at > a.at)));
+  const columns = transferColumns(context, timezone, ({ at }: HistoryEntry) => at);
+  if (json) printJson(context, found.slice(0, limit));
+  else if (actions) printTable(context, actColumns(context, timezone), acts.slice(0, limit));
+  else printTable(context, columns, transfers.slice(0, limit));
+  if (found.length === 0) say(context, actions ? "No action matches." : "No transfer matches.");
   if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
+  for (const [file, lines] of damaged) {
+    say(context, `Skipped as damaged: ${formatCount(lines, "line", "lines")} of ${file}.`);
+  }
+  return "fine";
 }
 
 function actColumns(context: Context, zone: string | undefined): Column<ActEntry>[] {

@@ -33,7 +33,11 @@ export function printRows<Row>(
 }
 
 /** A terminal gets titles and aligned columns. A pipe gets one line per row, cells separated by tabs. */
-function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], rows: readonly Row[]): void {
+export function printTable<Row>(
+  { stdout }: Context,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+): void {
   const cells = rows.map((row) => columns.map((column) => printable(column.value(row))));
   if (!stdout.isTTY) {
     for (const line of cells) stdout.write(`${line.join("\t")}\n`);

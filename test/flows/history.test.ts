@@ -27,6 +27,28 @@ test("lists delivered and quarantined transfers, for programs and for people", a
   );
 });
 
+test("exports an audit: every change of state, and who did what, in the order of time", async () => {
+  const { config } = await delivered();
+  await callCommand(["discard", "--config", config, "t2", "--yes"]);
+  await callCommand(["once", "--config", config]);
+  const audit = ["history", "--config", config, "--changes", "--actions", "--since", "1d"];
+  const { stdout } = await callCommand([...audit, "--json"]);
+  const entries = JSON.parse(stdout) as { at: string; act?: string; who?: string; state?: string }[];
+  expect(entries.map(({ at }) => at)).toEqual(
+    entries
+      .map(({ at }) => at)
+      .toSorted()
+      .toReversed(),
+  );
+  expect(entries.filter(({ act }) => act === "discard")).toMatchObject([
+    { trackingId: "t2", who: expect.any(String), from: expect.any(String) },
+  ]);
+  for (const state of ["discovered", "downloading", "delivered", "quarantined"]) {
+    expect(entries.map((entry) => entry.state)).toContain(state);
+  }
+  await expect(callCommand(audit)).rejects.toThrow("only if --json is given");
+});
+
 test("reports damaged lines, a limit that was reached, and an empty result", async () => {
   const { config, inbox } = await delivered();
   const journal = join(inbox, ".inlet/journal");
