@@ -24,8 +24,8 @@ interface SimulateOptions {
 
 const HELP = `
 The first line on standard output is JSON: url, clientId, pid (to stop it), and for
-each transfer and recipient: mailbox, trackingId, transferId and password. Each request
-is logged on standard error, without secrets.
+each transfer and recipient: mailbox, sender, trackingId, transferId and password. Each
+request is logged on standard error, without secrets.
 
 Call it with curl (URL-encode the password) or with inlet api:
   curl URL/api/status
@@ -115,8 +115,8 @@ async function readText(path: string | undefined): Promise<string | undefined> {
 function describe(simulator: Simulator) {
   const transfers = simulator
     .transfers()
-    .flatMap(({ trackingId, password, recipients }) =>
-      recipients.map(({ mailbox, transferId }) => ({ mailbox, trackingId, transferId, password })),
+    .flatMap(({ sender, trackingId, password, recipients }) =>
+      recipients.map(({ mailbox, transferId }) => ({ mailbox, sender, trackingId, transferId, password })),
     );
   return { url: simulator.url, clientId: simulator.clientId, pid: process.pid, transfers };
 }
