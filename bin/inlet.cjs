@@ -10,7 +10,11 @@ var oldest = 24;
 
 if (Number(process.versions.node.split(".")[0]) < oldest) {
   console.error(
-    "inlet: Inlet needs Node " + oldest + " or newer, and this is Node " + process.versions.node + ".",
+    "inlet: Inlet needs Node " +
+      oldest +
+      " or newer, and this is Node " +
+      process.versions.node +
+      ". Get it: https://nodejs.org/en/download",
   );
   process.exitCode = 2;
 } else {

@@ -22,7 +22,8 @@ describe("in a checkout", () => {
     expect(result).toEqual({
       exitCode: 2,
       stdout: "",
-      stderr: "inlet: Inlet needs Node 24 or newer, and this is Node 20.1.2.\n",
+      stderr:
+        "inlet: Inlet needs Node 24 or newer, and this is Node 20.1.2. Get it: https://nodejs.org/en/download\n",
     });
   });
 

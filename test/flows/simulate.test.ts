@@ -23,6 +23,7 @@ describe("the simulated service", () => {
     expect(Object.keys(first)).toEqual(["url", "clientId", "pid", "transfers"]);
     expect(Object.keys(first.transfers[0] ?? {})).toEqual([
       "mailbox",
+      "sender",
       "trackingId",
       "transferId",
       "password",
