@@ -7,6 +7,7 @@ import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
 import { faultOfDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
+import { lstat } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
 import { STEPS } from "../model/handoff.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
@@ -24,7 +25,7 @@ import type { Run } from "./run.ts";
 import { clearDiskWait } from "./settle.ts";
 import type { Outcome } from "./step.ts";
 
-const OWNER_BITS = 0o700;
+const PERMISSIONS = 0o777;
 
 /** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`. */
 export async function prepareDelivery(run: Run, contents: Contents): Promise<Prepared> {
@@ -136,7 +137,7 @@ async function afterPlacing(
 /** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */
 async function finishStage(
   run: Run,
-  { folder, isNew }: Stage,
+  { folder }: Stage,
   contents: Contents,
 ): Promise<ReadonlyMap<string, string>> {
   const { record, handoff } = run;
@@ -150,8 +151,7 @@ async function finishStage(
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
   if (handoff.gid !== undefined) await setGroup(folder, handoff.gid);
-  // A new folder has its mode already, unless that mode keeps its owner from writing, or the route was not known then.
-  const hasMode = isNew && record.route === undefined && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
+  const hasMode = ((await lstat(folder)).mode & PERMISSIONS) === handoff.folderMode;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
   return texts;
 }

@@ -76,7 +76,7 @@ async function expectDelivery(settings: Settings, mode: number, count = 1): Prom
   expect(await readdir(join(settings.work, "staging"))).toEqual([]);
   for (const entry of await readdir(sender, { recursive: true, withFileTypes: true })) {
     const { mode: found } = await stat(join(entry.parentPath, entry.name));
-    if (entry.isFile()) expect([entry.name, found & 0o777]).toEqual([entry.name, mode]);
+    expect([entry.name, found & 0o777]).toEqual([entry.name, entry.isFile() ? mode : 0o750]);
   }
 }
 
