@@ -40,6 +40,9 @@ const STAGED = new RegExp(`^${WORK}/staging/(.+)~(\\d+)~([0-9a-f]{16})(\\.beside
 const CLAIM = new RegExp(`^${WORK}/names/[^/]+/((.+\\.(.)[0-9a-f]{31})~(\\d+))$`);
 const END = new RegExp(`^${WORK}/ledger/./(.+)\\.end-(\\d+)\\.json$`);
 
+/** Of deliveries: no site configures others. */
+const MODES: Readonly<Record<string, number>> = { folder: 0o750, file: 0o640 };
+
 export class Observer {
   readonly violations: string[] = [];
   readonly deliveries: Delivered[] = [];
@@ -280,6 +283,10 @@ export class Observer {
     if (delivery === undefined) return;
     if (delivery.paths.includes(to)) this.violate(`I2: ${to} appears a second time`);
     if (entry.kind === "file" && !isSynced(entry)) this.violate(`I1: ${to} appears, and is not synced`);
+    const permissions = entry.mode & 0o777;
+    if (permissions !== MODES[entry.kind]) {
+      this.violate(`${to} appears, and consumers cannot use it: its mode is ${permissions.toString(8)}`);
+    }
     delivery.paths.push(to);
     delivery.hasAppeared = true;
     if (!this.#isRecordDurable(name, Number(round)))
