@@ -2,7 +2,7 @@
 import { Argument, type Command, type Option } from "commander";
 import type { Run } from "./context.ts";
 
-const FORMATS: Readonly<Record<string, (table: Table) => string>> = {
+const FORMATS: Readonly<Record<string, (all: readonly Described[]) => string>> = {
   bash: formatBash,
   zsh: formatZsh,
   fish: formatFish,
@@ -22,268 +22,146 @@ export function define(command: Command, run: Run, whole: () => Promise<Command>
     .addHelpText("after", HELP)
     .action((shell: string) =>
       run(async ({ stdout }) => {
-        stdout.write(FORMATS[shell]?.(tabulate(await whole())) ?? "");
+        stdout.write(FORMATS[shell]?.(describe(await whole(), [])) ?? "");
         return "fine";
       }),
     );
 }
 
-/** The value of an option or argument. */
-type Value =
-  | { readonly kind: "choices"; readonly choices: readonly string[] }
-  | { readonly kind: "file" | "folder" | "other" };
+/** A command, with everything that can follow it. */
+interface Described {
+  /** Such as `api received`; empty for the program. */
+  readonly path: string;
+  readonly commands: readonly Word[];
+  /** Its own and its parents' options. */
+  readonly options: readonly Option[];
+  readonly argument: Argument | undefined;
+}
 
 interface Word {
   readonly name: string;
   readonly summary: string;
 }
 
-type Rows<Content> = readonly (readonly [key: string, content: Content])[];
-
-/** The words that may follow each command. Keys are command paths, such as `api received`; empty for the program. */
-interface Table {
-  /** By command: its subcommands. */
-  readonly commands: Rows<readonly Word[]>;
-  /** By command: every spelling of its options and its parents' options. */
-  readonly options: Rows<readonly Word[]>;
-  /** By command and option: the option's value, where it takes one. */
-  readonly values: Rows<Value>;
-  /** By command: its first argument, where it takes one. */
-  readonly arguments: Rows<Value>;
-}
-
-function tabulate(program: Command): Table {
-  const all = flatten(program, []);
-  return {
-    commands: all.map(({ path, below }) => [path, below] as const).filter(([, words]) => words.length > 0),
-    options: all.map(({ path, options }) => [path, options.flatMap(spellingsOf)] as const),
-    values: all.flatMap(({ path, options }) =>
-      options.flatMap((option) => {
-        const value = valueOfOption(option);
-        return value === undefined
-          ? []
-          : spellingsOf(option).map(({ name }) => [`${path} ${name}`, value] as const);
-      }),
-    ),
-    arguments: all.flatMap(({ path, argument }) =>
-      argument === undefined ? [] : [[path, valueOfArgument(argument)] as const],
-    ),
-  };
-}
-
-interface Flat {
-  readonly path: string;
-  readonly below: readonly Word[];
-  readonly options: readonly Option[];
-  readonly argument: Argument | undefined;
-}
-
-function flatten(command: Command, above: readonly Command[]): Flat[] {
+function describe(command: Command, above: readonly Command[]): Described[] {
   const help = command.createHelp();
   const commands = help.visibleCommands(command).filter((it) => it.name() !== "help");
-  const seen = new Set<string>();
-  const options = [command, ...above.toReversed()]
-    .flatMap((it) => help.visibleOptions(it))
-    .filter((option) => !seen.has(option.flags) && seen.add(option.flags));
+  const options = [command, ...above.toReversed()].flatMap((it) => help.visibleOptions(it));
+  const path = [...above, command].slice(1).map((it) => it.name());
   return [
     {
-      path: [...above, command]
-        .slice(1)
-        .map((it) => it.name())
-        .join(" "),
-      below: commands.map((it) => ({ name: it.name(), summary: oneLine(it.description()) })),
-      options,
+      path: path.join(" "),
+      commands: commands.map((it) => ({ name: it.name(), summary: it.description() })),
+      options: [...new Map(options.toReversed().map((it) => [it.flags, it])).values()].toReversed(),
       argument: command.registeredArguments[0],
     },
-    ...commands.flatMap((it) => flatten(it, [...above, command])),
+    ...commands.flatMap((it) => describe(it, [...above, command])),
   ];
 }
 
-function spellingsOf({ short, long, description }: Option): Word[] {
-  return [short, long]
-    .filter((spelling) => spelling !== undefined)
-    .map((name) => ({ name, summary: oneLine(description) }));
-}
-
-/** Reads the kind from `--config <file>`; `undefined` for an option without a value. */
-function valueOfOption({ argChoices, flags, required, optional }: Option): Value | undefined {
-  if (!required && !optional) return undefined;
-  if (argChoices !== undefined) return { kind: "choices", choices: argChoices };
-  const [, name = ""] = /[<[](.+?)(?:\.\.\.)?[>\]]$/.exec(flags) ?? [];
-  if (name === "file" || name === "path") return { kind: "file" };
-  return { kind: name === "folder" ? "folder" : "other" };
-}
-
-/** An argument `file` is a file of a transfer, but a `folder` is local. */
-function valueOfArgument(argument: Argument): Value {
-  if (argument.argChoices !== undefined) return { kind: "choices", choices: argument.argChoices };
-  return { kind: argument.name() === "folder" ? "folder" : "other" };
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, " ").trim();
-}
-
-/** The syntax of a shell for the result of a function. */
-interface Dialect {
-  formatWords(words: readonly Word[]): string;
-  formatValue(value: Value): string;
-  /** The statement that returns the content. */
-  answer(content: string): string;
-}
-
-function formatFunctions(table: Table, { formatWords, formatValue, answer }: Dialect): string {
-  const formatCase = <Content>(
-    subject: string,
-    rows: readonly (readonly [key: string, content: Content])[],
-    format: (content: Content) => string,
-  ) => {
-    const lines = rows.map(([key, content]) => `    ${quote(key)}) ${answer(format(content))} ;;`);
-    return `  case "${subject}" in\n${lines.join("\n")}\n  esac`;
-  };
-  return `_inlet_commands() {
-${formatCase("$1", table.commands, formatWords)}
-}
-
-_inlet_options() {
-${formatCase("$1", table.options, formatWords)}
-}
-
-# The kind of an option's value: choices and the list, file, folder, or other. Empty for an option without a value.
-_inlet_value() {
-${formatCase("$1 $2", table.values, formatValue)}
-}
-
-_inlet_argument() {
-${formatCase("$1", table.arguments, formatValue)}
-}`;
+/** The choices of a value, or its kind: `:file`, `:folder` or `:other`. Nothing for an option without a value. */
+function valuesOf(it: Option | Argument): readonly string[] {
+  if ("flags" in it && !it.required && !it.optional) return [];
+  if (it.argChoices !== undefined) return it.argChoices;
+  const [, name = ""] = "flags" in it ? (/[<[](.+?)(?:\.\.\.)?[>\]]$/.exec(it.flags) ?? []) : ["", it.name()];
+  if (name === "folder") return [":folder"];
+  // An argument `file` is a file of a transfer.
+  return "flags" in it && ["file", "path"].includes(name) ? [":file"] : [":other"];
 }
 
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-const BASH: Dialect = {
-  formatWords: (words) => words.map(({ name }) => name).join(" "),
-  formatValue: (value) => (value.kind === "choices" ? `choices ${value.choices.join(" ")}` : value.kind),
-  answer: (content) => `echo ${quote(content)}`,
-};
+/** The functions that bash and zsh share. */
+function formatFunctions(all: readonly Described[]): string {
+  const rows = all.flatMap(({ path, commands, options, argument }) => {
+    const spellings = options.flatMap((option) =>
+      [option.short, option.long].filter((it) => it !== undefined).map((name) => ({ name, option })),
+    );
+    const words = commands.map(({ name, summary }) => `${name}:${summary}`);
+    return [
+      { key: `${path} `, lines: argument === undefined ? words : valuesOf(argument) },
+      { key: `${path} -`, lines: spellings.map(({ name, option }) => `${name}:${option.description}`) },
+      ...spellings.map(({ name, option }) => ({ key: `${path} ${name}`, lines: valuesOf(option) })),
+    ].filter(({ lines }) => lines.length > 0);
+  });
+  const cases = rows.map(
+    ({ key, lines }) => `    ${quote(key)}) printf '%s\\n' ${lines.map(quote).join(" ")} ;;`,
+  );
+  return `# By a command and a space: its commands, or the values of its argument. With a dash, its options. With an option, its values.
+_inlet_words() {
+  case "$1" in
+${cases.join("\n")}
+    *) return 1 ;;
+  esac
+}
 
-function formatBash(table: Table): string {
+# The words that can follow, with their descriptions, or the kind of value. Takes the current word, and those before it.
+_inlet_after() {
+  local current="$1" previous="$2" at='' word
+  shift 2
+  for word in "$@"; do
+    case "\${at:+$at }$word" in
+      ${all
+        .slice(1)
+        .map(({ path }) => quote(path))
+        .join(" | ")}) at="\${at:+$at }$word" ;;
+    esac
+  done
+  case "$previous" in -*) _inlet_words "$at $previous" && return ;; esac
+  case "$current" in -*) _inlet_words "$at -" ;; *) _inlet_words "$at " ;; esac
+}`;
+}
+
+function formatBash(all: readonly Described[]): string {
   return `# Completion of inlet for bash. For all users:
 #   inlet completion bash > /etc/bash_completion.d/inlet
 # For one user, in ~/.bashrc:
 #   source <(inlet completion bash)
 
-${formatFunctions(table, BASH)}
+${formatFunctions(all)}
 
 _inlet() {
-  local path='' expected='' word at
-  local current=\${COMP_WORDS[COMP_CWORD]}
-  for ((at = 1; at < COMP_CWORD; at++)); do
-    word=\${COMP_WORDS[at]}
-    if [[ -n $expected ]]; then
-      # Bash splits --option=value into three words.
-      [[ $word == '=' ]] || expected=''
-    elif [[ $word == -* ]]; then
-      expected=$(_inlet_value "$path" "$word")
-    elif [[ " $(_inlet_commands "$path") " == *" $word "* ]]; then
-      path=\${path:+$path }$word
-    fi
-  done
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
+  # Bash splits --option=value into three words.
   [[ $current == '=' ]] && current=''
-  if [[ -z $expected && $current == -* ]]; then
-    expected="choices $(_inlet_options "$path")"
-  elif [[ -z $expected ]]; then
-    expected=$(_inlet_commands "$path")
-    if [[ -n $expected ]]; then expected="choices $expected"; else expected=$(_inlet_argument "$path"); fi
-  fi
-  local IFS=$' \\t\\n'
-  case $expected in
-    choices*) COMPREPLY=($(compgen -W "\${expected#choices }" -- "$current")) ;;
-    file)
-      IFS=$'\\n'
-      COMPREPLY=($(compgen -f -- "$current"))
-      compopt -o filenames 2>/dev/null
-      ;;
-    folder)
-      IFS=$'\\n'
-      COMPREPLY=($(compgen -d -- "$current"))
-      compopt -o filenames 2>/dev/null
-      ;;
-    *) COMPREPLY=() ;;
+  [[ $previous == '=' ]] && previous=\${COMP_WORDS[COMP_CWORD - 2]}
+  local found=$(_inlet_after "$current" "$previous" "\${COMP_WORDS[@]:1:COMP_CWORD-1}")
+  local IFS=$'\\n'
+  case $found in
+    :file) COMPREPLY=($(compgen -f -- "$current")) ;;
+    :folder) COMPREPLY=($(compgen -d -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W "$(cut -d : -f 1 <<<"$found")" -- "$current")) ;;
   esac
+  [[ $found == :* ]] && compopt -o filenames 2>/dev/null
 }
 
 complete -F _inlet inlet
 `;
 }
 
-const ZSH: Dialect = {
-  /** A colon separates a word from its description, so a colon in the word is escaped. */
-  formatWords: (words) =>
-    words.map(({ name, summary }) => quote(`${name.replaceAll(":", "\\:")}:${summary}`)).join(" "),
-  formatValue: (value) =>
-    value.kind === "choices" ? ["choices", ...value.choices].map(quote).join(" ") : value.kind,
-  answer: (content) => `found=(${content})`,
-};
-
-function formatZsh(table: Table): string {
+function formatZsh(all: readonly Described[]): string {
   return `#compdef inlet
 # Completion of inlet for zsh. For all users, in a folder of $fpath:
 #   inlet completion zsh > /usr/local/share/zsh/site-functions/_inlet
 # For one user, in ~/.zshrc, after compinit:
 #   source <(inlet completion zsh)
 
-${formatFunctions(table, ZSH)}
+${formatFunctions(all)}
 
 _inlet() {
-  # The functions above return their result here.
-  local -a found expected
-  local below='' word
-  local -i at
-  for ((at = 2; at < CURRENT; at++)); do
-    word=$words[at]
-    if (( $#expected )); then
-      expected=()
-    elif [[ $word == -*=* ]]; then
-      :
-    elif [[ $word == -* ]]; then
-      found=()
-      _inlet_value "$below" "$word"
-      expected=($found)
-    else
-      found=()
-      _inlet_commands "$below"
-      (( \${found[(I)$word:*]} )) && below=\${below:+$below }$word
-    fi
-  done
-  if (( ! $#expected )) && [[ $words[CURRENT] == --*=* ]]; then
-    found=()
-    _inlet_value "$below" "\${words[CURRENT]%%=*}"
-    expected=($found)
+  local current=$words[CURRENT] previous=$words[CURRENT-1]
+  if [[ $current == --*=* ]]; then
+    previous=\${current%%=*} current=\${current#*=}
     compset -P '*='
   fi
-  if (( ! $#expected )) && [[ $words[CURRENT] == -* ]]; then
-    found=()
-    _inlet_options "$below"
-    _describe -o option found
-    return
-  fi
-  if (( ! $#expected )); then
-    found=()
-    _inlet_commands "$below"
-    if (( $#found )); then
-      _describe command found
-      return
-    fi
-    _inlet_argument "$below"
-    expected=($found)
-  fi
-  case \${expected[1]:-} in
-    choices) compadd -- \${expected[2,-1]} ;;
-    file) _files ;;
-    folder) _files -/ ;;
+  local -a found=("\${(@f)$(_inlet_after "$current" "$previous" "\${(@)words[2,CURRENT-1]}")}")
+  case $found[1] in
+    :file) _files ;;
+    :folder) _files -/ ;;
+    -*) _describe -o option found ;;
+    [^:]*) _describe value found ;;
   esac
 }
 
@@ -291,98 +169,44 @@ if [[ \${funcstack[1]:-} == _inlet ]]; then _inlet "$@"; else compdef _inlet inl
 `;
 }
 
-function formatFish({ commands, options, values, arguments: args }: Table): string {
+function formatFish(all: readonly Described[]): string {
+  const lines = all.flatMap(({ path, commands, options, argument }) => {
+    const rule = `complete -c inlet -n ${quote(`test (__inlet_at) = ${JSON.stringify(path)}`)}`;
+    return [
+      ...commands.map(({ name, summary }) => `${rule} -a ${name} -d ${quote(summary)}`),
+      ...options.map((option) => {
+        const names = [option.short?.replace("-", "-s "), option.long?.replace("--", "-l ")];
+        return [rule, ...names, formatFishValues(option), `-d ${quote(option.description)}`].join(" ");
+      }),
+      ...(argument === undefined ? [] : [`${rule} ${formatFishValues(argument)}`]),
+    ];
+  });
   return `# Completion of inlet for fish:
 #   inlet completion fish > ~/.config/fish/completions/inlet.fish
 
-function __inlet_commands
-${formatSwitch('"$argv[1]"', commands, formatFishWords)}
-end
-
-function __inlet_options
-${formatSwitch('"$argv[1]"', options, formatFishWords)}
-end
-
-# The kind of an option's value: choices and the list, file, folder, or other. Empty for an option without a value.
-function __inlet_value
-${formatSwitch('"$argv[1] $argv[2]"', values, formatFishValue)}
-end
-
-function __inlet_argument
-${formatSwitch('"$argv[1]"', args, formatFishValue)}
-end
-
-function __inlet_complete
-    set -l below ''
-    set -l expected
-    set -l current (commandline -ct)
+# The command that is typed, such as "api received".
+function __inlet_at
+    set -l at ''
     for word in (commandline -opc)[2..-1]
-        if test (count $expected) -gt 0
-            set expected
-        else if string match -q -- '-*=*' $word
-            continue
-        else if string match -q -- '-*' $word
-            set expected (__inlet_value "$below" $word)
-        else if string match -q -- "$word"\\t'*' (__inlet_commands "$below")
-            set below (string trim -- "$below $word")
+        if contains -- (string trim -- "$at $word") ${all
+          .slice(1)
+          .map(({ path }) => quote(path))
+          .join(" ")}
+            set at (string trim -- "$at $word")
         end
     end
-    if test (count $expected) -eq 0; and string match -q -- '--*=*' $current
-        set -l option (string split -m 1 = -- $current)
-        set expected (__inlet_value "$below" $option[1])
-        switch "$expected[1]"
-            case choices
-                printf "$option[1]=%s\\n" $expected[2..-1]
-            case file folder
-                __fish_complete_path $option[2] | string replace -r -- '^' "$option[1]="
-        end
-        return
-    end
-    if test (count $expected) -eq 0; and string match -q -- '-*' $current
-        __inlet_options "$below"
-        return
-    end
-    if test (count $expected) -eq 0
-        set -l commands (__inlet_commands "$below")
-        if test (count $commands) -gt 0
-            printf '%s\\n' $commands
-            return
-        end
-        set expected (__inlet_argument "$below")
-    end
-    switch "$expected[1]"
-        case choices
-            printf '%s\\n' $expected[2..-1]
-        case file
-            __fish_complete_path $current
-        case folder
-            __fish_complete_directories $current
-    end
+    echo $at
 end
 
-complete -c inlet -f -a '(__inlet_complete)'
+complete -c inlet -f
+${lines.join("\n")}
 `;
 }
 
-function formatFishWords(words: readonly Word[]): string {
-  return words.map(({ name, summary }) => `${quoteForFish(name)}\\t${quoteForFish(summary)}`).join(" ");
-}
-
-function formatFishValue(value: Value): string {
-  return value.kind === "choices" ? ["choices", ...value.choices].map(quoteForFish).join(" ") : value.kind;
-}
-
-function formatSwitch<Content>(
-  subject: string,
-  rows: readonly (readonly [key: string, content: Content])[],
-  format: (content: Content) => string,
-): string {
-  const lines = rows.map(
-    ([key, content]) => `        case ${quoteForFish(key)}\n            printf '%s\\n' ${format(content)}`,
-  );
-  return `    switch ${subject}\n${lines.join("\n")}\n    end`;
-}
-
-function quoteForFish(text: string): string {
-  return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+function formatFishValues(it: Option | Argument): string {
+  const values = valuesOf(it);
+  if (values.length === 0) return "";
+  if (values[0] === ":file") return "-r -F";
+  if (values[0] === ":folder") return "-x -a '(__fish_complete_directories (commandline -ct))'";
+  return values[0] === ":other" ? "-x" : `-x -a ${quote(values.join(" "))}`;
 }
