@@ -3,7 +3,7 @@ import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
@@ -15,12 +15,10 @@ import { withDaemonsState } from "../operate/local.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
-import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
-import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
+import { AllFindings, AREAS, type Area, type Finding, type Findings } from "./doctor/findings.ts";
+import { checkDropped, checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
-import { checkQueue, checkServices } from "./doctor/network.ts";
-import { checkNotify } from "./doctor/notify.ts";
-import { checkDropped } from "./doctor/passwords.ts";
+import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
@@ -64,7 +62,7 @@ async function examine(context: Context, options: DoctorOptions): Promise<Outcom
     return runInUnit(context, options.unit, ["doctor", ...config, ...(options.json ? ["--json"] : [])]);
   }
   const print = printerFor(context);
-  const findings = new Findings((finding) => (options.json ? undefined : print(finding)));
+  const findings = new AllFindings((finding) => (options.json ? undefined : print(finding)));
   await checkAll(findings, context, options.config);
   if (context.stop.aborted) throw new Fault("STOPPED");
   if (options.json) printJson(context, { outcome: findings.outcome, findings: findings.all });
@@ -72,32 +70,32 @@ async function examine(context: Context, options: DoctorOptions): Promise<Outcom
   return findings.outcome;
 }
 
-async function checkAll(findings: Findings, context: Context, path: string | undefined): Promise<void> {
-  const configured = await checkConfiguration(findings, context, path);
+async function checkAll(findings: AllFindings, context: Context, path: string | undefined): Promise<void> {
+  const configured = await checkConfiguration(findings.in("configuration"), context, path);
   if (configured === undefined) {
-    const unchecked = AREAS.filter((area) => area !== CONFIGURATION);
-    for (const area of unchecked) findings.skip(area, "all", "the configuration could not be loaded");
+    for (const area of AREAS.slice(1)) findings.in(area).skip("all", "the configuration could not be loaded");
     return;
   }
+  const { stop } = context;
   const settings = await withDaemonsState(configured);
-  if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
-  const folders = await checkFolders(findings, settings);
-  if (folders === undefined) findings.skip("file system", "all", "a folder is not usable");
+  const [inFolders, inFileSystem] = [findings.in("folders"), findings.in("file system")];
+  if (settings.state !== configured.state) warnOfOtherState(inFolders, settings.state, configured.state);
+  const folders = await checkFolders(inFolders, settings);
+  if (folders === undefined) inFileSystem.skip("all", "a folder is not usable");
   else {
-    await checkDropped(findings, settings);
-    await checkGroups(findings, settings, folders.work, context.stop);
-    await checkFileSystem(findings, settings, folders, context.stop);
+    await checkDropped(inFolders, settings);
+    await checkGroups(inFolders, settings, folders.work, stop);
+    await checkFileSystem(inFileSystem, settings, folders, stop);
   }
-  await checkQueue(findings, settings, context.stop);
-  await checkServices(findings, settings, context.stop);
-  await checkNotify(findings, settings, context.stop);
-  await checkDaemon(findings, settings, context.stop);
+  await checkQueue(findings.in("queue"), settings, stop);
+  await checkServices(findings.in("service"), settings, stop);
+  await checkNotify(findings.in("notifications"), settings, stop);
+  await checkDaemon(findings.in("daemon"), settings, stop);
 }
 
 /** A service manager may set the state folder for the daemon only. */
 function warnOfOtherState(findings: Findings, daemonState: string, ownState: string): void {
   findings.warn(
-    "folders",
     "state",
     `the daemon keeps its state in ${daemonState}, which is checked here; this user and environment would use ${ownState}`,
     `Set state: ${daemonState} in the configuration, so that it is the same for all users.`,
@@ -123,7 +121,7 @@ function printerFor({ stdout }: Context): (finding: Finding) => void {
   };
 }
 
-function summaryOf(findings: Findings): string {
+function summaryOf(findings: AllFindings): string {
   const [failed, warnings] = [findings.count("failed"), findings.count("warning")];
   const warned = formatCount(warnings, "warning", "warnings");
   const others = warnings === 0 ? "" : `, ${warned}`;
@@ -131,7 +129,6 @@ function summaryOf(findings: Findings): string {
   return warnings === 0 ? "All is well." : `Inlet can run, with ${warned}.`;
 }
 
-const CONFIGURATION = "configuration";
 const DAY_MS = 24 * 60 * 60_000;
 
 /** `undefined` if the configuration could not be loaded. */
@@ -142,17 +139,17 @@ async function checkConfiguration(
 ): Promise<Settings | undefined> {
   try {
     const settings = await loadSettings({ env: context.env, path });
-    findings.ok(CONFIGURATION, "file", describeSettings(settings));
-    for (const warning of settings.warnings) findings.warn(CONFIGURATION, "file", warning);
+    findings.ok("file", describeSettings(settings));
+    for (const warning of settings.warnings) findings.warn("file", warning);
     await checkSecrets(findings, settings, context.stop);
     await checkCommands(findings, settings, context.env);
-    findings.ok(CONFIGURATION, "keep", describeKeep(settings));
+    findings.ok("keep", describeKeep(settings));
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
     const fault = await explainPermission(error);
-    if (fault !== error) findings.failWith(CONFIGURATION, "file", fault);
-    else for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
+    if (fault !== error) findings.failWith("file", fault);
+    else for (const problem of problemsOf(error)) findings.fail("file", "usage", problem);
     return undefined;
   }
 }
@@ -169,16 +166,15 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
   const secrets = new Map(secretsOf(settings).map((source) => [source.described, source]));
   let readable = 0;
   for (const source of secrets.values()) {
-    try {
-      await source.read(signal);
+    await findings.attempt("secrets", async () => {
+      await source.read(signal).catch(async (error) => {
+        throw await explainPermission(asFault(error));
+      });
       readable++;
-    } catch (error) {
-      if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-      findings.failWith(CONFIGURATION, "secrets", await explainPermission(error));
-    }
+    });
   }
   if (readable === secrets.size) {
-    findings.ok(CONFIGURATION, "secrets", readable === 0 ? "none needed" : `${readable} can be read`);
+    findings.ok("secrets", readable === 0 ? "none needed" : `${readable} can be read`);
   }
 }
 
@@ -188,24 +184,29 @@ async function checkCommands(
   { handoff, mailboxes }: Settings,
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
-  const handoffs = handoffsOf({ handoff, mailboxes }).flatMap(({ command }) => command ?? []);
-  for (const command of new Map(handoffs.map((it) => [JSON.stringify(it.argv), it])).values())
-    await checkProgram(findings, "handoff.command", command);
   const rules = mailboxes.flatMap(({ passwords }) => passwords);
-  const vaults = new Set(rules.flatMap(({ password }) => ("ask" in password ? [password.program] : [])));
-  for (const program of vaults)
-    await checkProgram(findings, "passwords.command", { argv: [program], env: { PATH: env["PATH"] ?? "" } });
-  const checks = mailboxes.map(({ check }) => check).filter((check) => check !== undefined);
-  const commands = new Map(checks.map((check) => [JSON.stringify(check.argv), check]));
-  for (const check of commands.values()) await checkProgram(findings, "check.command", check);
+  const checks = mailboxes.flatMap(({ check }) => check ?? []);
   const limited = checks.find(({ memoryBytes }) => memoryBytes !== undefined);
-  if (limited !== undefined) await checkProgram(findings, "check.memory", { ...limited, argv: [LIMITER] });
+  const programs: Readonly<Record<string, readonly Program[]>> = {
+    "handoff.command": handoffsOf({ handoff, mailboxes }).flatMap(({ command }) => command ?? []),
+    "passwords.command": rules.flatMap(({ password }) =>
+      "ask" in password ? [{ argv: [password.program], env: { PATH: env["PATH"] ?? "" } }] : [],
+    ),
+    "check.command": checks,
+    "check.memory": limited === undefined ? [] : [{ ...limited, argv: [LIMITER] }],
+  };
+  for (const [key, all] of Object.entries(programs)) {
+    for (const each of new Map(all.map((it) => [JSON.stringify(it.argv), it])).values())
+      await checkProgram(findings, key, each);
+  }
 }
+
+type Program = Pick<HandoffCommand, "argv" | "env">;
 
 async function checkProgram(
   findings: Findings,
   key: string,
-  { argv: [program], env }: Pick<HandoffCommand, "argv" | "env">,
+  { argv: [program], env }: Program,
 ): Promise<void> {
   const folders = program.includes("/") ? [""] : (env["PATH"] ?? "").split(delimiter);
   for (const folder of folders) {
@@ -214,10 +215,10 @@ async function checkProgram(
       async () => (await stat(path)).isFile(),
       () => false,
     );
-    if (isProgram) return findings.ok(CONFIGURATION, key, `${path} is executable`);
+    if (isProgram) return findings.ok(key, `${path} is executable`);
   }
   const where = program.includes("/") ? "is not an executable program" : "is not in PATH";
-  findings.fail(CONFIGURATION, key, "usage", `${program} ${where}`);
+  findings.fail(key, "usage", `${program} ${where}`);
 }
 
 function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): SecretSource[] {

@@ -13,7 +13,7 @@ import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
 import { canPoll, formatVersions, openClient, throwawayClientId } from "./client.ts";
 import type { Context } from "./context.ts";
-import { Findings } from "./doctor/findings.ts";
+import { AllFindings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
 import { outcomeOfFault } from "./exit-codes.ts";
 import { invalid } from "./options.ts";
@@ -231,10 +231,10 @@ async function askInbox(context: Context): Promise<string> {
       say(context, `  ${wrong}.`);
       continue;
     }
-    const findings = new Findings(({ detail, advice }) =>
+    const findings = new AllFindings(({ detail, advice }) =>
       say(context, `  ${[detail, advice].filter(Boolean).join(". ")}`),
     );
-    const isUsable = (await checkFolder(findings, "inbox", resolve(inbox))) !== undefined;
+    const isUsable = (await checkFolder(findings.in("folders"), "inbox", resolve(inbox))) !== undefined;
     if (isUsable || (await askYesNo(context, "Use it anyway?", false))) return resolve(inbox);
   }
 }

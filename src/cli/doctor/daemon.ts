@@ -10,11 +10,9 @@ import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { HttpSettings, MailboxSettings, Settings } from "../../config/settings.ts";
 import { explainPermission } from "../../host/permission.ts";
-import type { MailboxStatus, Status } from "../../model/status.ts";
+import type { Status } from "../../model/status.ts";
 import { askDaemon, statusIn } from "../../operate/status.ts";
 import type { Findings } from "./findings.ts";
-
-const DAEMON = "daemon";
 
 export async function checkDaemon(
   findings: Findings,
@@ -23,22 +21,21 @@ export async function checkDaemon(
 ): Promise<void> {
   const { http, inbox, mailboxes } = settings;
   if (http === undefined) {
-    findings.ok(DAEMON, "console", "http.listen is false: there is no console, and no health check");
-    return;
+    return findings.ok("console", "http.listen is false: there is no console, and no health check");
   }
   const answer = await askDaemon(http, "/api/status", signal).catch((error: unknown) =>
     explainPermission(asFault(error)),
   );
-  if (answer instanceof Fault) return findings.failWith(DAEMON, "console", answer);
+  if (answer instanceof Fault) return findings.failWith("console", answer);
   if (answer?.status === 401) {
     const detail = `the daemon at ${describe(http)} needs a token, and this user can read none`;
-    findings.warn(DAEMON, "console", detail, "Run doctor as a user who can read a token of http.tokens.");
+    findings.warn("console", detail, "Run doctor as a user who can read a token of http.tokens.");
     return;
   }
   const status = statusIn(answer);
   const isOurs = status?.daemon.inbox === inbox;
   if (isOurs) {
-    findings.ok(DAEMON, "console", `the daemon (process ${status.daemon.pid}) answers at ${describe(http)}`);
+    findings.ok("console", `the daemon (process ${status.daemon.pid}) answers at ${describe(http)}`);
   } else await checkAddress(findings, http, answer !== undefined, status);
   checkAccess(findings, http);
   if (isOurs) for (const mailbox of mailboxes) checkPolls(findings, mailbox, status);
@@ -53,49 +50,29 @@ async function checkAddress(
 ): Promise<void> {
   const where = describe(http);
   if (other !== undefined) {
-    const who = `the daemon of ${other.daemon.inbox} (process ${other.daemon.pid})`;
-    findings.fail(
-      DAEMON,
-      "console",
-      "usage",
-      `${where} is taken by ${who}`,
-      "Give each daemon its own http.listen.",
-    );
-    return;
+    const taken = `${where} is taken by the daemon of ${other.daemon.inbox} (process ${other.daemon.pid})`;
+    return findings.fail("console", "usage", taken, "Give each daemon its own http.listen.");
   }
   const code = isAnswered ? "EADDRINUSE" : await tryListening(http);
-  if (code === undefined)
-    findings.ok(DAEMON, "console", `${where} is free, and no daemon of this inbox answers`);
-  else findings.fail(DAEMON, "console", "usage", ...describeFailure(http, code));
+  if (code === undefined) findings.ok("console", `${where} is free, and no daemon of this inbox answers`);
+  else findings.fail("console", "usage", ...describeFailure(http, code));
 }
 
 function describeFailure({ listen }: HttpSettings, code: string): [detail: string, advice: string] {
   const where = describe({ listen });
+  const taken = `another program listens at ${where}`;
   if ("path" in listen) {
-    if (code === "EADDRINUSE") {
-      return [
-        `another program listens at ${where}`,
-        `Stop it, or change http.listen. It is: ss -lxp src ${listen.path}`,
-      ];
-    }
+    if (code === "EADDRINUSE")
+      return [taken, `Stop it, or change http.listen. It is: ss -lxp src ${listen.path}`];
     const why = code === "ENOENT" ? "its folder does not exist" : `it cannot be made (${code})`;
-    return [
-      `${where}: ${why}`,
-      "Create the folder for the daemon's user; under systemd, set RuntimeDirectory=.",
-    ];
+    const advice = "Create the folder for the daemon's user; under systemd, set RuntimeDirectory=.";
+    return [`${where}: ${why}`, advice];
   }
-  const { port } = listen;
-  if (code === "EADDRINUSE") {
-    return [
-      `another program listens at ${where}`,
-      `Stop it, or change http.listen. To see it: ss -ltnp 'sport = :${port}'`,
-    ];
-  }
+  if (code === "EADDRINUSE")
+    return [taken, `Stop it, or change http.listen. To see it: ss -ltnp 'sport = :${listen.port}'`];
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
-    return [
-      `this machine does not have the address of ${where}`,
-      "Change http.listen, such as to 127.0.0.1:8460.",
-    ];
+    const detail = `this machine does not have the address of ${where}`;
+    return [detail, "Change http.listen, such as to 127.0.0.1:8460."];
   }
   if (code === "EACCES") return [`this user may not listen at ${where}`, "Choose a port above 1023."];
   return [`nothing can listen at ${where} (${code})`, "Change http.listen."];
@@ -125,7 +102,6 @@ function checkAccess(findings: Findings, http: HttpSettings): void {
   const { listen, read = "open" } = http;
   if ("path" in listen || isLoopback(listen.host) || read !== "open") return;
   findings.warn(
-    DAEMON,
     "access",
     `${describe(http)} is open to the network: everyone who can reach it sees senders, names and states, without a token`,
     "Set http.read: token, listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or let a firewall decide who can connect.",
@@ -142,38 +118,23 @@ const GRACE_SECONDS = 60;
 function checkPolls(findings: Findings, { name, paused }: MailboxSettings, status: Status): void {
   const known = status.mailboxes.find((mailbox) => mailbox.name === name);
   if (known === undefined) {
-    findings.warn(
-      DAEMON,
-      name,
-      "the running daemon does not know this mailbox: it has an older configuration",
-      "Reload it: systemctl reload inlet, or send it SIGHUP.",
-    );
+    const detail = "the running daemon does not know this mailbox: it has an older configuration";
+    findings.warn(name, detail, "Reload it: systemctl reload inlet, or send it SIGHUP.");
     return;
   }
-  if (paused || known.paused || known.lastSuccess !== undefined) {
-    findings.ok(DAEMON, name, describePolls(known, Date.parse(status.at)));
-    return;
-  }
-  const runsForSeconds = (Date.parse(status.at) - Date.parse(status.daemon.startedAt ?? status.at)) / 1000;
-  const since = `since the daemon's start ${formatSeconds(runsForSeconds)} ago`;
-  if (known.trouble !== undefined) {
-    findings.warn(DAEMON, name, `never polled ${since}: ${known.trouble.message}`, known.trouble.advice);
-  } else if (runsForSeconds < known.pollSeconds + GRACE_SECONDS) {
-    findings.ok(DAEMON, name, "not polled yet: the daemon has just started");
-  } else {
-    findings.warn(
-      DAEMON,
-      name,
-      `never polled ${since}`,
-      "Look for this mailbox in the log, and restart the daemon.",
-    );
-  }
-}
-
-function describePolls({ paused, lastSuccess }: MailboxStatus, nowMs: number): string {
-  if (lastSuccess === undefined) return "paused";
-  const ago = `last polled ${formatSeconds((nowMs - Date.parse(lastSuccess)) / 1000)} ago`;
-  return paused ? `paused, ${ago}` : ago;
+  const { lastSuccess, trouble } = known;
+  const ago = (iso: string) => formatSeconds((Date.parse(status.at) - Date.parse(iso)) / 1000);
+  const polled = lastSuccess === undefined ? [] : [`last polled ${ago(lastSuccess)} ago`];
+  const isPaused = known.paused || (paused && lastSuccess === undefined);
+  const started = status.daemon.startedAt ?? status.at;
+  const never = `never polled since the daemon's start ${ago(started)} ago`;
+  const graceMs = (known.pollSeconds + GRACE_SECONDS) * 1000;
+  if (isPaused || polled.length > 0)
+    findings.ok(name, [...(isPaused ? ["paused"] : []), ...polled].join(", "));
+  else if (trouble !== undefined) findings.warn(name, `${never}: ${trouble.message}`, trouble.advice);
+  else if (Date.parse(status.at) - Date.parse(started) < graceMs)
+    findings.ok(name, "not polled yet: the daemon has just started");
+  else findings.warn(name, never, "Look for this mailbox in the log, and restart the daemon.");
 }
 
 function describe({ listen }: Pick<HttpSettings, "listen">): string {

@@ -1,5 +1,5 @@
 /** The doctor's findings, and the outcome that follows from them. */
-import type { Fault } from "../../base/faults.ts";
+import { asFault, type Fault } from "../../base/faults.ts";
 import { type Outcome, outcomeOfFault } from "../exit-codes.ts";
 
 /** In the order of the checks. */
@@ -23,13 +23,15 @@ export interface Finding {
   readonly advice?: string | undefined;
 }
 
-/** The remedy of a failure: other rights, another configuration or set-up, a connection, or a person. */
-type Failure = "denied" | "usage" | "unreachable" | "attention";
+/**
+ * The remedy of a failure: other rights, another configuration or set-up, a connection, or a person. An earlier kind may
+ * hide a later one, so it decides the outcome.
+ */
+const WORST_FIRST = ["denied", "usage", "unreachable", "attention"] as const;
 
-/** An earlier kind may hide a later one, so it decides the outcome. */
-const WORST_FIRST: readonly Failure[] = ["denied", "usage", "unreachable", "attention"];
+type Failure = (typeof WORST_FIRST)[number];
 
-export class Findings {
+export class AllFindings {
   readonly all: Finding[] = [];
   readonly #failures = new Set<Failure>();
   readonly #onFinding: (finding: Finding) => void;
@@ -39,31 +41,12 @@ export class Findings {
     this.#onFinding = onFinding;
   }
 
-  ok(area: Area, check: string, detail: string): void {
-    this.#add({ area, check, status: "ok", detail });
-  }
-
-  warn(area: Area, check: string, detail: string, advice?: string): void {
-    this.#add({ area, check, status: "warning", detail, advice });
-  }
-
-  skip(area: Area, check: string, why: string): void {
-    this.#add({ area, check, status: "skipped", detail: why });
-  }
-
-  fail(area: Area, check: string, failure: Failure, detail: string, advice?: string): void {
-    this.#failures.add(failure);
-    this.#add({ area, check, status: "failed", detail, advice });
-  }
-
-  /** Adds the fault's message, and its advice unless a better one is given. */
-  failWith(area: Area, check: string, fault: Fault, advice: string = fault.advice): void {
-    this.fail(area, check, failureOf(fault), fault.message, advice);
-  }
-
-  addAll(other: Findings): void {
-    for (const failure of other.#failures) this.#failures.add(failure);
-    for (const finding of other.all) this.#add(finding);
+  in(area: Area): Findings {
+    return new Findings(area, (finding, failure) => {
+      if (failure !== undefined) this.#failures.add(failure);
+      this.all.push(finding);
+      this.#onFinding(finding);
+    });
   }
 
   count(status: Finding["status"]): number {
@@ -73,14 +56,49 @@ export class Findings {
   get outcome(): Outcome {
     return WORST_FIRST.find((failure) => this.#failures.has(failure)) ?? "fine";
   }
-
-  #add(finding: Finding): void {
-    this.all.push(finding);
-    this.#onFinding(finding);
-  }
 }
 
-function failureOf(fault: Fault): Failure {
-  const outcome = outcomeOfFault(fault);
-  return WORST_FIRST.find((failure) => failure === outcome) ?? "attention";
+export class Findings {
+  readonly #area: Area;
+  readonly #add: (finding: Finding, failure?: Failure) => void;
+
+  constructor(area: Area, add: (finding: Finding, failure?: Failure) => void) {
+    this.#area = area;
+    this.#add = add;
+  }
+
+  ok(check: string, detail: string): void {
+    this.#add({ area: this.#area, check, status: "ok", detail });
+  }
+
+  warn(check: string, detail: string, advice?: string): void {
+    this.#add({ area: this.#area, check, status: "warning", detail, advice });
+  }
+
+  skip(check: string, why: string): void {
+    this.#add({ area: this.#area, check, status: "skipped", detail: why });
+  }
+
+  fail(check: string, failure: Failure, detail: string, advice?: string): void {
+    this.#add({ area: this.#area, check, status: "failed", detail, advice }, failure);
+  }
+
+  /** Adds the fault's message, and its advice unless a better one is given. */
+  failWith(check: string, fault: Fault, advice: string = fault.advice): void {
+    const outcome = outcomeOfFault(fault);
+    const failure = WORST_FIRST.find((it) => it === outcome) ?? "attention";
+    this.fail(check, failure, fault.message, advice);
+  }
+
+  /** Adds the fault that the work throws, and then returns `undefined`. Throws `STOPPED`. */
+  async attempt<T>(check: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      const fault = asFault(error);
+      if (fault.code === "STOPPED") throw fault;
+      this.failWith(check, fault);
+      return undefined;
+    }
+  }
 }

@@ -8,6 +8,7 @@ import { asFault, systemCode } from "../../base/faults.ts";
 import { lookAt } from "../../base/files.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
+import { describeOuterBlanks } from "../../base/secret.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import { type Settings, targetsOf } from "../../config/settings.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
@@ -21,9 +22,9 @@ import {
   isWrittenByAll,
   TRUSTED_FOLDERS,
 } from "../../inbox/work-folder.ts";
+import { DropFolder, readPassword } from "../../passwords/dropped.ts";
 import type { Findings } from "./findings.ts";
 
-const FOLDERS = "folders";
 const INBOX = "inbox";
 
 /** Each folder, or its nearest existing parent. */
@@ -54,10 +55,8 @@ export async function checkFolders(
   const state = await checkFolder(findings, "state", settings.state);
   if (state === settings.state) await checkPrivate(findings, state);
   const isSound = await checkWork(findings, settings);
-  if (!isSound || !isUsable || inbox === undefined || work === undefined || state === undefined) {
-    return undefined;
-  }
-  return { inbox, work, state, own };
+  if (inbox === undefined || work === undefined || state === undefined) return undefined;
+  return isSound && isUsable ? { inbox, work, state, own } : undefined;
 }
 
 /** Each inbox other than the common one, with the first mailbox that has it. */
@@ -72,57 +71,60 @@ async function checkPrivate(findings: Findings, state: string): Promise<void> {
   const parent = dirname(state);
   if (await isExposed(parent)) {
     const detail = `other users may write to ${parent}: they can replace the state folder`;
-    findings.warn(FOLDERS, "state", detail, `Choose another state folder, or: chmod +t ${parent}`);
+    findings.warn("state", detail, `Choose another state folder, or: chmod +t ${parent}`);
   }
-  for (const name of TRUSTED_FOLDERS) await checkPrivateFolder(findings, name, state, owner);
-}
-
-async function checkPrivateFolder(
-  findings: Findings,
-  name: string,
-  state: string,
-  owner: number,
-): Promise<void> {
-  const folder = join(state, name);
-  const check = name || "state";
-  const facts = await lookAt(folder);
-  if (facts === undefined) return;
-  const writers = describeWriters(facts.mode);
-  if (facts.uid !== owner) {
-    const detail = `${folder} belongs to user ${facts.uid}, and the state folder to user ${owner}`;
-    findings.fail(FOLDERS, check, "usage", detail, `Give it to the daemon: chown -R ${owner} ${folder}`);
-  } else if (writers !== undefined) {
-    const detail = `${folder} can be changed by ${writers}, who could replace tokens and passwords in it`;
-    findings.fail(FOLDERS, check, "usage", detail, `Restrict it to its owner: chmod go= ${folder}`);
-  } else if (name === "") {
-    const readers = await describeReaders(folder);
-    if (readers !== undefined) findings.warn(FOLDERS, check, readers);
+  for (const name of TRUSTED_FOLDERS) {
+    const folder = join(state, name);
+    const check = name || "state";
+    const facts = await lookAt(folder);
+    if (facts === undefined) continue;
+    const writers = isWrittenByAll(facts.mode) ? "every user of this machine" : "its group";
+    if (facts.uid !== owner) {
+      const detail = `${folder} belongs to user ${facts.uid}, and the state folder to user ${owner}`;
+      findings.fail(check, "usage", detail, `Give it to the daemon: chown -R ${owner} ${folder}`);
+    } else if (isWrittenByAll(facts.mode) || (facts.mode & 0o020) !== 0) {
+      const detail = `${folder} can be changed by ${writers}, who could replace tokens and passwords in it`;
+      findings.fail(check, "usage", detail, `Restrict it to its owner: chmod go= ${folder}`);
+    } else if (name === "") {
+      const readers = await describeReaders(folder);
+      if (readers !== undefined) findings.warn(check, readers);
+    }
   }
 }
 
-function describeWriters(mode: number): string | undefined {
-  if (isWrittenByAll(mode)) return "every user of this machine";
-  return (mode & 0o020) === 0 ? undefined : "its group";
+const UNUSED = "is not one line with a password, so it is not used: write only the password into it";
+
+/** A wrong password in the drop folder costs an attempt, or leaves its transfer waiting. */
+export async function checkDropped(findings: Findings, { state }: Settings): Promise<void> {
+  try {
+    await asOwnerOf(state, async () => {
+      for (const { path } of await new DropFolder(state).list()) {
+        const password = await readPassword(path);
+        const wrong = password === undefined ? UNUSED : describeOuterBlanks(password);
+        if (wrong !== undefined) findings.warn("passwords", `${path} ${wrong}`);
+      }
+    });
+  } catch (error) {
+    // The first start creates the folder.
+    if (systemCode(error) !== "ENOENT") findings.skip("passwords", asFault(error).message);
+  }
 }
 
 /** Whether the daemon would start with this work folder. Exposure is a warning. */
 async function checkWork(findings: Findings, settings: Settings): Promise<boolean> {
   const { work } = settings;
-  try {
+  const isSound = await findings.attempt("work", async () => {
     await asOwnerOf(work, () => demandWork(settings));
     for (const folder of await findExposed(work)) {
       findings.warn(
-        FOLDERS,
         "work",
         `other users may write to ${folder}: they can replace the work folder or its content`,
         `Choose another work folder on the same file system, or let users rename only their own entries: chmod +t ${folder}`,
       );
     }
     return true;
-  } catch (error) {
-    findings.failWith(FOLDERS, "work", asFault(error));
-    return false;
-  }
+  });
+  return isSound === true;
 }
 
 /** Root may write everywhere: that proves little about a daemon of another user. */
@@ -131,7 +133,6 @@ async function checkOwner(findings: Findings, { state, work }: Settings): Promis
   const owner = ((await lookAt(state)) ?? (await lookAt(work)))?.uid;
   if (uid === undefined || owner === undefined || owner === uid) return;
   findings.warn(
-    FOLDERS,
     "user",
     `this runs as user ${uid}, but user ${owner} owns the daemon's folders and may have other permissions`,
     `Run the doctor as that user: sudo -u '#${owner}' inlet doctor`,
@@ -148,40 +149,23 @@ export async function checkFolder(
   const isThere = existing === folder;
   try {
     if (!(await stat(existing)).isDirectory()) {
-      findings.fail(
-        FOLDERS,
-        check,
-        "usage",
-        `${existing} is not a folder`,
-        "Choose another path, or move it away.",
-      );
+      findings.fail(check, "usage", `${existing} is not a folder`, "Choose another path, or move it away.");
       return undefined;
     }
     await access(existing, constants.R_OK | constants.W_OK | constants.X_OK);
     // Consumers watch the inbox, so nothing is created in it.
     if (!isThere || !check.startsWith(INBOX)) await asOwnerOf(existing, () => tryMaking(existing));
-    findings.ok(
-      FOLDERS,
-      check,
-      isThere
-        ? `${folder} exists and is writable`
-        : `${folder} does not exist yet: the first start creates it in ${existing}`,
-    );
+    const absent = `${folder} does not exist yet: the first start creates it in ${existing}`;
+    findings.ok(check, isThere ? `${folder} exists and is writable` : absent);
     return existing;
   } catch (error) {
-    const why = isThere
-      ? `${folder} is not writable`
-      : `${folder} does not exist, and cannot be created in ${existing}`;
-    const user = process.getuid?.() ?? "of the daemon";
-    findings.fail(
-      FOLDERS,
-      check,
-      "usage",
-      `${why} (${systemCode(error)})`,
+    const absent = `${folder} does not exist, and cannot be created in ${existing}`;
+    const why = isThere ? `${folder} is not writable` : absent;
+    const advice =
       systemCode(error) === "EROFS"
         ? "Mount its file system writable; under systemd, add the folder to ReadWritePaths=."
-        : `Let user ${user} write there (chown), or choose another path.`,
-    );
+        : `Let user ${process.getuid?.()} write there (chown), or choose another path.`;
+    findings.fail(check, "usage", `${why} (${systemCode(error)})`, advice);
     return undefined;
   }
 }
@@ -194,13 +178,13 @@ export async function nearestExisting(folder: string): Promise<string> {
   }
 }
 
-const FILE_SYSTEM = "file system";
-
 /** A single transfer may have this many files. */
 const FEW_FILES = 10_000;
 
 const ANOTHER =
   "Choose another file system for inbox and work: a local one such as ext4 or xfs, or NFS version 4.";
+const SAME_MOUNT =
+  "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.";
 
 export async function checkFileSystem(
   findings: Findings,
@@ -213,37 +197,30 @@ export async function checkFileSystem(
   if (work.point !== state.point) await checkKind(findings, "kind of state", folders.state);
   await checkRoom(findings, folders.work, settings.limits.minFreeBytes);
   if (await isExposed(folders.work)) {
-    findings.skip(
-      FILE_SYSTEM,
-      "trial",
-      `other users may write to ${folders.work}: no trial among their files`,
-    );
+    findings.skip("trial", `other users may write to ${folders.work}: no trial among their files`);
     return;
   }
-  try {
+  await findings.attempt("trial", async () => {
     // As the daemon's user: root passes checks that the daemon fails, and must not follow links of other users.
     const facts = await asOwnerOf(folders.work, () =>
       probeFolder(folders.work, folders.inbox, Date.now(), signal),
     );
+    reportReach(findings, "same mount", facts.reachesInbox, SAME_MOUNT);
     reportBehaviour(findings, facts);
     reportNames(findings, facts);
     for (const [check, inbox] of folders.own) {
       const isNear = await asOwnerOf(folders.work, () => canReach(folders.work, inbox, Date.now()));
-      reportReach(findings, `same mount, ${check}`, isNear);
+      reportReach(findings, `same mount, ${check}`, isNear, FAULT_CODES.INBOX_APART.advice);
     }
-  } catch (error) {
-    const fault = asFault(error);
-    if (fault.code === "STOPPED") throw fault;
-    findings.failWith(FILE_SYSTEM, "trial", fault);
-  }
+  });
 }
 
 async function checkKind(findings: Findings, check: string, folder: string): Promise<void> {
   const mount = await findMountOf(folder);
   const described = mount.point === undefined ? mount.kind : `${mount.kind}, mounted at ${mount.point}`;
   const weakness = describeWeakness(mount);
-  if (weakness === undefined) findings.ok(FILE_SYSTEM, check, described);
-  else findings.warn(FILE_SYSTEM, check, `${described}: ${weakness}`);
+  if (weakness === undefined) findings.ok(check, described);
+  else findings.warn(check, `${described}: ${weakness}`);
 }
 
 async function checkRoom(findings: Findings, folder: string, minFreeBytes: number): Promise<void> {
@@ -252,78 +229,44 @@ async function checkRoom(findings: Findings, folder: string, minFreeBytes: numbe
   const reserved = `limits.minFreeSpace reserves ${formatBytes(minFreeBytes)}`;
   if (free <= minFreeBytes) {
     findings.fail(
-      FILE_SYSTEM,
       "space",
       "attention",
       `only ${formatBytes(free)} free, and ${reserved}: nothing is downloaded`,
       "Free some space, or lower limits.minFreeSpace.",
     );
-  } else findings.ok(FILE_SYSTEM, "space", `${formatBytes(free)} free; ${reserved}`);
+  } else findings.ok("space", `${formatBytes(free)} free; ${reserved}`);
   // File systems without a fixed number of files report zero.
   if (files === 0) return;
   if (ffree < FEW_FILES) {
-    findings.warn(
-      FILE_SYSTEM,
-      "inodes",
-      `room for only ${ffree} more files`,
-      "Use a file system with more inodes.",
-    );
-  } else findings.ok(FILE_SYSTEM, "inodes", `room for ${ffree} more files`);
+    findings.warn("inodes", `room for only ${ffree} more files`, "Use a file system with more inodes.");
+  } else findings.ok("inodes", `room for ${ffree} more files`);
+}
+
+function reportReach(findings: Findings, check: string, isNear: boolean, advice: string): void {
+  const apart =
+    "inbox and work are on different file systems or mounts: a finished folder cannot be renamed into the inbox";
+  if (isNear) findings.ok(check, "a finished folder can be renamed into the inbox");
+  else findings.fail(check, "usage", apart, advice);
 }
 
 function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
-  reportReach(
-    findings,
-    "same mount",
-    facts.reachesInbox,
-    "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.",
-  );
   const empty = facts.replacesEmpty ? "it replaces an empty one" : "nor an empty one";
-  reportTrial(
-    findings,
-    "rename",
-    facts.rename ?? facts.keepsFull,
-    `a folder is renamed atomically, and never replaces a folder with content (${empty})`,
-  );
-  reportTrial(
-    findings,
-    "fsync",
-    facts.fileSync ?? facts.folderSync,
-    "files and folders can be synced to disk",
-  );
-  reportTrial(findings, "new names", facts.exclusiveCreate, "a name can be created only once");
+  const renamed = `a folder is renamed atomically, and never replaces a folder with content (${empty})`;
+  const report = (check: string, trial: Trial, fine: string) => {
+    if (trial === undefined) findings.ok(check, fine);
+    else findings.fail(check, "usage", `unsafe for deliveries: ${trial}`, ANOTHER);
+  };
+  report("rename", facts.rename ?? facts.keepsFull, renamed);
+  report("fsync", facts.fileSync ?? facts.folderSync, "files and folders can be synced to disk");
+  report("new names", facts.exclusiveCreate, "a name can be created only once");
   if (facts.hardLink !== undefined) {
     findings.warn(
-      FILE_SYSTEM,
       "hard links",
       `not supported (${facts.hardLink}): only one daemon may use this inbox, with queue: embedded`,
       "Choose another file system to share the inbox between several daemons.",
     );
   }
-  reportTrial(findings, "locks", facts.lock, "kernel locks exclude a second process");
-}
-
-function reportReach(
-  findings: Findings,
-  check: string,
-  isNear: boolean,
-  advice: string = FAULT_CODES.INBOX_APART.advice,
-): void {
-  if (isNear) findings.ok(FILE_SYSTEM, check, "a finished folder can be renamed into the inbox");
-  else {
-    findings.fail(
-      FILE_SYSTEM,
-      check,
-      "usage",
-      "inbox and work are on different file systems or mounts: a finished folder cannot be renamed into the inbox",
-      advice,
-    );
-  }
-}
-
-function reportTrial(findings: Findings, check: string, trial: Trial, fine: string): void {
-  if (trial === undefined) findings.ok(FILE_SYSTEM, check, fine);
-  else findings.fail(FILE_SYSTEM, check, "usage", `unsafe for deliveries: ${trial}`, ANOTHER);
+  report("locks", facts.lock, "kernel locks exclude a second process");
 }
 
 /** Inlet's names suit every file system; these facts help consumers. */
@@ -335,13 +278,7 @@ function reportNames(findings: Findings, { caseSensitive, unicode, longestName }
     changed: "é is stored in another encoding",
   }[unicode];
   const detail = `up to ${longestName} bytes; ${cases}; ${encodings}`;
-  if (longestName >= MAX_NAME_BYTES) findings.ok(FILE_SYSTEM, "names", detail);
-  else {
-    findings.warn(
-      FILE_SYSTEM,
-      "names",
-      `${detail}: Inlet uses names of up to ${MAX_NAME_BYTES} bytes, and cannot deliver a transfer with a name that does not fit`,
-      ANOTHER,
-    );
-  }
+  const tooShort = `Inlet uses names of up to ${MAX_NAME_BYTES} bytes, and cannot deliver a transfer with a name that does not fit`;
+  if (longestName >= MAX_NAME_BYTES) findings.ok("names", detail);
+  else findings.warn("names", `${detail}: ${tooShort}`, ANOTHER);
 }

@@ -1,4 +1,4 @@
-/** Checks that the queue and the services can be reached, and that each mailbox may use its service. */
+/** Checks that the queue, the services and the mail servers answer, and that each mailbox may use its service. */
 import { systemClock } from "../../base/clock.ts";
 import { mapLimit } from "../../base/concurrency.ts";
 import { asFault, Fault } from "../../base/faults.ts";
@@ -6,7 +6,7 @@ import { formatCount, formatSeconds } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
-import { findClientId, loadTokenStores, type TokenStore } from "../../config/memory.ts";
+import { findClientId, loadTokenStores } from "../../config/memory.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type {
   MailboxSettings,
@@ -16,13 +16,14 @@ import type {
 } from "../../config/settings.ts";
 import { countMembers, describeHolder } from "../../inbox/members.ts";
 import { Tokens } from "../../mailbox/tokens.ts";
+import { describeChannel } from "../../model/notify.ts";
+import { checkMailServer } from "../../notify/send.ts";
 import { readRedisSecrets } from "../../queue/open.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
-import type { ServicePort } from "../../service/port.ts";
+import type { ApiVersion, ServicePort } from "../../service/port.ts";
 import { canPoll, formatVersions, openClient, openTokensFolder, throwawayClientId } from "../client.ts";
-import { Findings } from "./findings.ts";
+import type { Findings } from "./findings.ts";
 
-const QUEUE = "queue";
 const TIMEOUT_MS = 10_000;
 
 export async function checkQueue(
@@ -31,7 +32,7 @@ export async function checkQueue(
   signal: AbortSignal,
 ): Promise<void> {
   await reportMembers(findings, work);
-  if (queue === "embedded") findings.ok(QUEUE, "engine", "embedded: one daemon does all the work");
+  if (queue === "embedded") findings.ok("engine", "embedded: one daemon does all the work");
   else await checkRedis(findings, queue, signal);
 }
 
@@ -41,35 +42,32 @@ async function reportMembers(findings: Findings, work: string): Promise<void> {
     const count = await countMembers(work);
     const processes = formatCount(count, "process uses", "processes use");
     const users = count === 0 ? "no process uses it now" : `${processes} it: ${await describeHolder(work)}`;
-    findings.ok(QUEUE, "inbox", users);
+    findings.ok("inbox", users);
   } catch (error) {
-    findings.skip(QUEUE, "inbox", `the processes that use it cannot be listed: ${asFault(error).message}`);
+    findings.skip("inbox", `the processes that use it cannot be listed: ${asFault(error).message}`);
   }
 }
 
 async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal: AbortSignal): Promise<void> {
-  try {
+  const facts = await findings.attempt("Redis", async () => {
     const { inspectQueue } = await import("../../queue/bullmq-connection.ts");
-    const redis = await readRedisSecrets(queue, signal);
-    const { address, version, evictionPolicy, persistence } = await inspectQueue(redis, TIMEOUT_MS, signal);
-    findings.ok(QUEUE, "Redis", `${address} answers, version ${version}`);
-    if (evictionPolicy === "noeviction")
-      findings.ok(QUEUE, "memory", "it evicts no keys when memory is short");
-    else {
-      findings.warn(
-        QUEUE,
-        "memory",
-        `its maxmemory-policy is ${evictionPolicy || "unknown"}: it may evict jobs when memory is short`,
-        `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and set it in the configuration of Redis`,
-      );
-    }
-    findings.ok(QUEUE, "persistence", persistence);
-  } catch (error) {
-    const fault = asFault(error);
-    if (fault.code === "STOPPED") throw fault;
-    findings.failWith(QUEUE, "Redis", fault);
-    for (const check of ["memory", "persistence"]) findings.skip(QUEUE, check, "Redis cannot be reached");
+    return inspectQueue(await readRedisSecrets(queue, signal), TIMEOUT_MS, signal);
+  });
+  if (facts === undefined) {
+    for (const check of ["memory", "persistence"]) findings.skip(check, "Redis cannot be reached");
+    return;
   }
+  const { address, version, evictionPolicy, persistence } = facts;
+  findings.ok("Redis", `${address} answers, version ${version}`);
+  if (evictionPolicy === "noeviction") findings.ok("memory", "it evicts no keys when memory is short");
+  else {
+    findings.warn(
+      "memory",
+      `its maxmemory-policy is ${evictionPolicy || "unknown"}: it may evict jobs when memory is short`,
+      `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and set it in the configuration of Redis`,
+    );
+  }
+  findings.ok("persistence", persistence);
 }
 
 /** The start of a `redis-cli` command. With several servers, each needs the setting. */
@@ -79,7 +77,6 @@ function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
   return `redis-cli -h ${url.hostname} -p ${url.port || 6379}${tls}`;
 }
 
-const SERVICE = "service";
 const AT_ONCE = 4;
 
 /** Beyond this, tokens are renewed too late, and times in the ledger mislead. */
@@ -109,37 +106,20 @@ async function checkService(
   const isReached = await checkReach(findings, service, serviceSettings, signal);
   const why = isReached ? "there is no client id" : "the service cannot be reached";
   if (!isReached || clientId === undefined) {
-    for (const { name } of mailboxes) findings.skip(SERVICE, name, why);
+    for (const { name } of mailboxes) findings.skip(name, why);
     return;
   }
   const openTokens = await loadTokenStores();
-  const check = async () => {
-    await using tokens = new Scope();
-    const folder = await openTokensFolder(tokens, settings.state).catch((error: unknown) => asFault(error));
-    if (!(folder instanceof Fault)) {
-      return checkMailboxes(findings, openTokens(folder), mailboxes, service, signal);
-    }
-    for (const { name } of mailboxes) findings.failWith(SERVICE, name, folder);
-  };
-  await asOwnerOf(settings.state, check);
-}
-
-async function checkMailboxes(
-  findings: Findings,
-  tokenStore: TokenStore,
-  mailboxes: readonly MailboxSettings[],
-  service: ServicePort,
-  signal: AbortSignal,
-): Promise<void> {
-  // Reported in the order of the configuration, not of the answers.
-  const found = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
-    // Added to the others below.
-    const own = new Findings(() => {});
-    const tokens = new Tokens(mailbox, service, mailbox.service.token, tokenStore, systemClock);
-    await checkMailbox(own, mailbox, service, tokens, signal);
-    return own;
+  await asOwnerOf(settings.state, async () => {
+    const folder = await openTokensFolder(scope, settings.state).catch(asFault);
+    // Reported in the order of the configuration, not of the answers.
+    const reports = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
+      if (folder instanceof Fault) return () => findings.failWith(mailbox.name, folder);
+      const tokens = new Tokens(mailbox, service, mailbox.service.token, openTokens(folder), systemClock);
+      return checkMailbox(findings, mailbox, service, tokens, signal);
+    });
+    for (const report of reports) report();
   });
-  for (const each of found) findings.addAll(each);
 }
 
 /** Creates no client id: `init` or the first start of the daemon does, and reports its file. */
@@ -152,17 +132,16 @@ async function readClientId(
   if (serviceSettings.clientId !== undefined) {
     // The check of the secrets has reported the reason.
     const read = await serviceSettings.clientId.read(signal).catch(() => undefined);
-    if (read === undefined) findings.skip(SERVICE, "client id", "it cannot be read");
+    if (read === undefined) findings.skip("client id", "it cannot be read");
     return read;
   }
   const clientId = await findClientId(state).catch(asFault);
   if (clientId instanceof Fault) {
-    findings.failWith(SERVICE, "client id", clientId);
+    findings.failWith("client id", clientId);
     return undefined;
   }
   if (clientId === undefined) {
     findings.fail(
-      SERVICE,
       "client id",
       "attention",
       "none is configured, and none was created yet",
@@ -178,33 +157,23 @@ async function checkReach(
   { baseUrl }: ServiceSettings,
   signal: AbortSignal,
 ): Promise<boolean> {
-  try {
-    const versions = await service.apiVersions(signal);
-    const isPlain = baseUrl.protocol === "http:" && !LOOPBACK.test(baseUrl.hostname);
-    const isTrusted = baseUrl.protocol === "https:";
-    findings.ok(
-      SERVICE,
-      "reach",
-      `${baseUrl.href} answers${isTrusted ? ", and its certificate is trusted" : ""}`,
-    );
-    if (isPlain)
-      findings.warn(SERVICE, "reach", "it uses plain http: secrets travel unencrypted", "Use https.");
-    reportVersion(findings, versions);
-    await checkClock(findings, service, signal);
-    return true;
-  } catch (error) {
-    const fault = asFault(error);
-    if (fault.code === "STOPPED") throw fault;
-    findings.failWith(SERVICE, "reach", fault);
-    return false;
-  }
+  const versions = await findings.attempt("reach", async () => ({
+    offered: await service.apiVersions(signal),
+  }));
+  if (versions === undefined) return false;
+  const trusted = baseUrl.protocol === "https:" ? ", and its certificate is trusted" : "";
+  findings.ok("reach", `${baseUrl.href} answers${trusted}`);
+  if (baseUrl.protocol === "http:" && !LOOPBACK.test(baseUrl.hostname))
+    findings.warn("reach", "it uses plain http: secrets travel unencrypted", "Use https.");
+  reportVersion(findings, versions.offered);
+  await checkClock(findings, service, signal);
+  return true;
 }
 
-function reportVersion(findings: Findings, versions: Awaited<ReturnType<ServicePort["apiVersions"]>>): void {
+function reportVersion(findings: Findings, versions: readonly ApiVersion[] | undefined): void {
   const needed = `1.${POLLING_MINOR_VERSION}`;
   if (versions === undefined) {
     findings.warn(
-      SERVICE,
       "version",
       "it does not report its version: it is older than 1.13, or the base URL is not quite right",
       `Inlet needs ${needed} or newer; the mailbox checks show whether it has that.`,
@@ -212,8 +181,8 @@ function reportVersion(findings: Findings, versions: Awaited<ReturnType<ServiceP
     return;
   }
   const offered = `it offers ${formatVersions(versions)}`;
-  if (canPoll(versions)) findings.ok(SERVICE, "version", `${offered}; Inlet needs ${needed}`);
-  else findings.failWith(SERVICE, "version", new Fault("API_VERSION", { detail: offered }));
+  if (canPoll(versions)) findings.ok("version", `${offered}; Inlet needs ${needed}`);
+  else findings.failWith("version", new Fault("API_VERSION", { detail: offered }));
 }
 
 /** Skipped if the service does not report its time. */
@@ -222,53 +191,40 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
   // The other checks report a service that does not answer.
   const time = await service.serverTime(signal).catch(() => undefined);
   const nowMs = (askedMs + Date.now()) / 2;
-  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not report its time");
+  if (time === undefined) return findings.skip("clock", "the service does not report its time");
   const aheadMs = nowMs - time.getTime();
   const difference = formatSeconds(Math.abs(aheadMs) / 1000);
+  const detail = `this machine's clock is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`;
   // The service reports whole seconds.
-  if (Math.abs(aheadMs) < 2_000)
-    findings.ok(SERVICE, "clock", "this machine's clock agrees with the service's");
-  else if (Math.abs(aheadMs) < MAX_CLOCK_DIFFERENCE_MS) {
-    findings.ok(
-      SERVICE,
-      "clock",
-      `this machine's clock is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
-    );
-  } else {
-    findings.warn(
-      SERVICE,
-      "clock",
-      `this machine's clock is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
-      "Set the clock, and keep it synchronised: timedatectl set-ntp true",
-    );
-  }
+  if (Math.abs(aheadMs) < 2_000) findings.ok("clock", "this machine's clock agrees with the service's");
+  else if (Math.abs(aheadMs) < MAX_CLOCK_DIFFERENCE_MS) findings.ok("clock", detail);
+  else findings.warn("clock", detail, "Set the clock, and keep it synchronised: timedatectl set-ntp true");
 }
 
+/** Returns how to report it. Throws `STOPPED`. */
 async function checkMailbox(
   findings: Findings,
   mailbox: MailboxSettings,
   service: ServicePort,
   tokens: Tokens,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<() => void> {
   const { name, email } = mailbox;
   try {
     const query = { page: 1, pageSize: 1, active: true, fields: { trackingId: true } } as const;
     const page = await tokens.use((address) => service.pollReceived(address, query, signal), signal);
-    const until = tokens.facts?.validUntilMs;
+    const validUntilMs = tokens.facts?.validUntilMs;
     const who = name === email ? "" : `${email} is `;
-    findings.ok(
-      SERVICE,
-      name,
-      `${who}verified${until === undefined ? "" : ` until ${new Date(until).toISOString()}`}, and its list can be read`,
-    );
-    for (const { fault } of page.rejected.slice(0, 1))
-      findings.warn(SERVICE, name, fault.message, fault.advice);
+    const until = validUntilMs === undefined ? "" : ` until ${new Date(validUntilMs).toISOString()}`;
+    return () => {
+      findings.ok(name, `${who}verified${until}, and its list can be read`);
+      for (const { fault } of page.rejected.slice(0, 1)) findings.warn(name, fault.message, fault.advice);
+    };
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;
     const isUnverified = fault.code === "TOKEN_REFUSED" || fault.code === "POLICY_REFUSED";
-    findings.failWith(SERVICE, name, fault, isUnverified ? adviceFor(mailbox) : undefined);
+    return () => findings.failWith(name, fault, isUnverified ? adviceFor(mailbox) : undefined);
   }
 }
 
@@ -278,4 +234,23 @@ function adviceFor({ name, service: { clientId, token } }: MailboxSettings): str
   }
   const where = clientId?.described ?? "the state folder's client-id";
   return `Ask the service's administrator to register the client id (${where}) for it, or run: inlet verify-address ${name}`;
+}
+
+/** Sends no mail, and does not call webhooks: a receiver could take a call for a notification. */
+export async function checkNotify(
+  findings: Findings,
+  { notify = [] }: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [at, { channel }] of notify.entries()) {
+    const check = `notify[${at}]`;
+    const described = describeChannel(channel);
+    if (channel.kind === "webhook") findings.skip(check, `${described}: inlet notify test calls it`);
+    else {
+      await findings.attempt(check, async () => {
+        await checkMailServer({ ...channel, timeoutMs: Math.min(channel.timeoutMs, TIMEOUT_MS) }, signal);
+        findings.ok(check, `${described}: the server answers`);
+      });
+    }
+  }
 }
