@@ -6,14 +6,14 @@ import type { Secret } from "../base/secret.ts";
 import type { ApiVersion, LanguagePack, PasswordPolicyRule, VerificationStatus } from "../service/port.ts";
 import { addDownloads } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
-import { addOperation, type Call, type PasswordOptions } from "./api/operation.ts";
+import { type Call, Operations, type PasswordOptions } from "./api/operation.ts";
 import { ownName, saveDownload } from "./api/saving.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll } from "./client.ts";
 import type { Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { invalid, wholeNumber } from "./options.ts";
-import { type Column, printJson, printRows, say } from "./printing.ts";
+import { type Column, printJson, say } from "./printing.ts";
 
 const ENVIRONMENT = `
 Settings come from the configuration file, if there is one, and from these variables, which take precedence:
@@ -39,46 +39,41 @@ export function define(api: Command, run: Run): void {
     .option("--mailbox <name>", "use the service that the configuration names for this mailbox")
     .option("--json", "print data as JSON")
     .addHelpText("after", ENVIRONMENT);
-  addListing(api, run);
-  addDownloads(api, run);
-  addPasswords(api, run);
-  addLanguages(api, run);
-  addIdentity(api, run);
+  const operations = new Operations(api, run);
+  addListing(operations);
+  addDownloads(operations);
+  addPasswords(operations.group("password", "generate and check transfer passwords, and list their rules"));
+  addLanguages(operations.group("languages", "list and download language packs"));
+  addIdentity(operations);
 }
 
-function addPasswords(api: Command, run: Run): void {
-  const password = api
-    .command("password")
-    .description("generate and check transfer passwords, and list their rules");
-  addOperation(
-    password,
-    run,
-    "generate",
-    "let the service generate a password, and print it",
-    async (call) => {
-      printSecret(call, "password", await call.service.generatePassword(call.context.stop));
-      return "fine";
-    },
+function addPasswords(password: Operations): void {
+  password.add("generate", "let the service generate a password, and print it", async (call) =>
+    printSecret(call, "password", await call.service.generatePassword(call.stop)),
   );
-  addOperation(password, run, "check", "list the rules that a password breaks", checkPassword).option(
-    "--password-file <file>",
-    "read the password from a file, or from standard input for -",
-  );
+  password
+    .add("check", "list the rules that a password breaks", checkPassword)
+    .option("--password-file <file>", "read the password from a file, or from standard input for -");
   const rules = "list the rules that a transfer password must fulfil";
-  addOperation(password, run, "rules", rules, async ({ context, options, service }) => {
-    printRows(context, options, RULE_COLUMNS, await service.passwordRules(context.stop));
-    return "fine";
-  });
+  password.add("rules", rules, async ({ print, service, stop }) =>
+    print(RULE_COLUMNS, await service.passwordRules(stop)),
+  );
 }
 
-async function checkPassword({ context, options, service }: Call<PasswordOptions>): Promise<Outcome> {
+async function checkPassword({
+  context,
+  options,
+  service,
+  stop,
+  print,
+}: Call<PasswordOptions>): Promise<Outcome> {
   const password =
     (await readPassword(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
   if (password === undefined) {
     throw invalid("no password: add --password-file (- for standard input)");
   }
-  const check = await service.checkPassword(password, context.stop);
-  printRows(context, options, RULE_COLUMNS, check.broken, check);
+  const check = await service.checkPassword(password, stop);
+  print(RULE_COLUMNS, check.broken, check);
   if (check.valid) say(context, "The password fulfils all rules.");
   return check.valid ? "fine" : "attention";
 }
@@ -94,45 +89,34 @@ const RULE_COLUMNS: readonly Column<PasswordPolicyRule>[] = [
   },
 ];
 
-function addLanguages(api: Command, run: Run): void {
-  const languages = api.command("languages").description("list and download language packs");
-  addOperation(languages, run, "list", "list the installed language packs", showPacks).option(
-    "--major-version <number>",
-    "only packs of this major version",
-    wholeNumber(1, 1_000_000),
-  );
-  addOperation(languages, run, "show", "show one language pack", showPack).argument(
-    "<id>",
-    "the id of the pack, such as en-US_2",
-  );
-  addOperation(languages, run, "get", "download a file of a language pack", getLanguageFile)
+function addLanguages(languages: Operations): void {
+  const list = async ({ print, options, service, stop }: Call<{ readonly majorVersion?: number }>) =>
+    print(PACK_COLUMNS, await service.languagePacks(options.majorVersion, stop));
+  languages
+    .add("list", "list the installed language packs", list)
+    .option("--major-version <number>", "only packs of this major version", wholeNumber(1, 1_000_000));
+  languages
+    .add("show", "show one language pack", async ({ print, service, stop }, id = "") =>
+      print(PACK_COLUMNS, await service.languagePack(id, stop)),
+    )
+    .argument("<id>", "the id of the pack, such as en-US_2");
+  languages
+    .add("get", "download a file of a language pack", getLanguageFile)
     .argument("<id>", "the id of the pack, such as en-US_2")
     .argument("<path>", "the file's name without its language, such as messages.properties")
     .option("-o, --output <file>", "where to save it (default: its own name, in the current folder)");
 }
 
-async function showPacks(call: Call<{ readonly majorVersion?: number }>): Promise<Outcome> {
-  const { context, options, service } = call;
-  printRows(context, options, PACK_COLUMNS, await service.languagePacks(options.majorVersion, context.stop));
-  return "fine";
-}
-
-async function showPack({ context, options, service }: Call<unknown>, id: string): Promise<Outcome> {
-  const pack = await service.languagePack(id, context.stop);
-  printRows(context, options, PACK_COLUMNS, [pack], pack);
-  return "fine";
-}
-
 async function getLanguageFile(
-  { context, options, service }: Call<{ readonly output?: string }>,
+  { context, options, service, stop }: Call<{ readonly output?: string }>,
   id: string,
-  path: string,
+  file: string,
 ): Promise<Outcome> {
-  const target = options.output ?? ownName(basename(path));
-  const download = await service.openLanguageFile(id, path, context.stop);
-  const saved = await saveDownload(context, download, target, { checksums: [] });
-  if (options.json) printJson(context, { path: saved.path, bytes: saved.bytes });
-  else context.stdout.write(`${saved.path}\n`);
+  const target = options.output ?? ownName(basename(file));
+  const download = await service.openLanguageFile(id, file, stop);
+  const { path, bytes } = await saveDownload(context, download, target);
+  if (options.json) printJson(context, { path, bytes });
+  else context.stdout.write(`${path}\n`);
   return "fine";
 }
 
@@ -145,27 +129,24 @@ const PACK_COLUMNS: readonly Column<LanguagePack>[] = [
   { title: "HREF", value: (pack) => pack.href ?? "" },
 ];
 
-function addIdentity(api: Command, run: Run): void {
-  addOperation(api, run, "status", "show the interface versions that the service offers", showStatus);
-  addOperation(api, run, "client-id", "let the service create a client id, and print it", async (call) => {
-    printSecret(call, "clientId", await call.service.requestClientId(call.context.stop));
-    return "fine";
-  });
-  const verification = api.command("verification").description("verify an address");
-  const show = "show whether an address is verified";
-  addOperation(verification, run, "status", show, showVerification).argument("<email>");
-  const mail = "let the service mail a code to an address";
-  addOperation(verification, run, "mail-code", mail, mailCode).argument("<email>");
-  const token = "obtain a token with the client id or a mailed code, and print it";
-  addOperation(verification, run, "token", token, obtainToken)
+function addIdentity(api: Operations): void {
+  api.add("status", "show the interface versions that the service offers", showStatus);
+  api.add("client-id", "let the service create a client id, and print it", async (call) =>
+    printSecret(call, "clientId", await call.service.requestClientId(call.stop)),
+  );
+  const verification = api.group("verification", "verify an address");
+  verification.add("status", "show whether an address is verified", showVerification).argument("<email>");
+  verification.add("mail-code", "let the service mail a code to an address", mailCode).argument("<email>");
+  verification
+    .add("token", "obtain a token with the client id or a mailed code, and print it", obtainToken)
     .argument("<email>")
     .addOption(new Option("--code", "ask for the mailed code on the terminal").conflicts("codeFile"))
     .option("--code-file <file>", "read the mailed code from a file, or from standard input for -");
 }
 
-async function showStatus({ context, options, service }: Call<unknown>): Promise<Outcome> {
-  const versions = await service.apiVersions(context.stop);
-  printRows(context, options, VERSION_COLUMNS, versions ?? [], { apiVersions: versions ?? null });
+async function showStatus({ context, service, stop, print }: Call): Promise<Outcome> {
+  const versions = await service.apiVersions(stop);
+  print(VERSION_COLUMNS, versions ?? [], { apiVersions: versions ?? null });
   if (versions === undefined) {
     say(
       context,
@@ -181,12 +162,9 @@ const VERSION_COLUMNS: readonly Column<ApiVersion>[] = [
   { title: "VERSION", value: ({ major, minor }) => `${major}.${minor}` },
 ];
 
-async function showVerification(
-  { context, options, service, token }: Call<unknown>,
-  email: string,
-): Promise<Outcome> {
-  const status = await service.verification(email, token, context.stop);
-  printRows(context, options, STATUS_COLUMNS, [status], status);
+async function showVerification({ service, token, stop, print }: Call, email: string): Promise<Outcome> {
+  const status = await service.verification(email, token, stop);
+  print(STATUS_COLUMNS, status);
   return status.verified ? "fine" : "attention";
 }
 
@@ -196,8 +174,8 @@ const STATUS_COLUMNS: readonly Column<VerificationStatus>[] = [
   { title: "BY", value: (row) => row.methods.join(", ") },
 ];
 
-async function mailCode({ context, service }: Call<unknown>, email: string): Promise<Outcome> {
-  await service.mailVerificationCode(email, context.stop);
+async function mailCode({ context, service, stop }: Call, email: string): Promise<Outcome> {
+  await service.mailVerificationCode(email, stop);
   say(context, `The service mails a code to ${email}. Exchange it for a token:`);
   say(context, `  inlet api verification token ${email} --code`);
   return "fine";
@@ -207,25 +185,20 @@ async function obtainToken(
   call: Call<{ readonly code?: boolean; readonly codeFile?: string }>,
   email: string,
 ): Promise<Outcome> {
-  const { context, options, service } = call;
+  const { context, options, service, stop } = call;
   const code =
     (await readSecret(context, options.codeFile)) ??
     (options.code ? await askHidden(context, `Code mailed to ${email}: `) : undefined);
   if (options.code && code === undefined) {
     throw invalid("no code, and no terminal to ask on: add --code-file");
   }
-  const { token, validUntil } = await service.obtainToken(email, code, context.stop);
-  printSecret(call, "token", token, { validUntil });
-  return "fine";
+  const { token, validUntil } = await service.obtainToken(email, code, stop);
+  return printSecret(call, "token", token, { validUntil });
 }
 
 /** `more`: facts for JSON only. */
-function printSecret(
-  { context, options }: Call<unknown>,
-  key: string,
-  secret: Secret,
-  more: Readonly<Record<string, unknown>> = {},
-): void {
+function printSecret({ context, options }: Call, key: string, secret: Secret, more: object = {}): "fine" {
   if (options.json) printJson(context, { [key]: secret.reveal(), ...more });
   else context.stdout.write(`${secret.reveal()}\n`);
+  return "fine";
 }

@@ -5,6 +5,12 @@ import { parseMoment } from "../base/phrases.ts";
 import type { TransferFilter } from "../model/queries.ts";
 import { STATES, type State } from "../model/record.ts";
 
+/** Options of most commands. */
+export interface CommonOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
 export function addConfig(command: Command): Command {
   return command.option(
     "--config <file>",

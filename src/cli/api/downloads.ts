@@ -1,44 +1,39 @@
 /** `api get`, `zip` and `eml`: the files of a transfer, each verified before it gets its name. */
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { exists } from "../../base/durable.ts";
 import { describeFault, Fault } from "../../base/faults.ts";
-import { lookAt, type OpenFile } from "../../base/files.ts";
+import { lookAt } from "../../base/files.ts";
 import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
 import type { ChecksumReport } from "../../service/checksums.ts";
-import type { IdListForm, TransferAccess } from "../../service/port.ts";
+import type { IdListForm, TransferAccess, ZipOptions } from "../../service/port.ts";
 import { verifyZip } from "../../transfer/unpack.ts";
-import type { Run } from "../context.ts";
 import type { Outcome } from "../exit-codes.ts";
 import { invalid, megabytes } from "../options.ts";
 import { say } from "../printing.ts";
-import { addTransferOperation, type Call } from "./operation.ts";
-import { algorithmsOf, type Expectation, ownName, reportSaved, type Saved, saveDownload } from "./saving.ts";
+import type { Call, Operations } from "./operation.ts";
+import { algorithmsOf, ownName, SAVED_COLUMNS, type Saved, saveDownload } from "./saving.ts";
 
-interface DownloadOptions {
-  readonly output?: string;
-}
+type Output = { readonly output?: string };
 
-interface ZipOptions extends DownloadOptions {
-  readonly includeChecksumFile?: boolean;
-  readonly only?: readonly string[];
-  readonly except?: readonly string[];
-  readonly idList?: IdListForm;
-}
+/** A file with all its checksums, from the file list and the checksums file. */
+type OpenedFile = TransferFile & { readonly checksums: readonly Checksum[] };
 
 /** Room in a ZIP for headers and names, beyond its files. */
 const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 
-export function addDownloads(api: Command, run: Run): void {
-  addTransferOperation(api, run, "get", "download one file of a transfer, or all of them", getFiles)
+export function addDownloads(api: Operations): void {
+  api
+    .addForTransfer("get", "download one file of a transfer, or all of them", getFiles)
     .argument("[file]", "the file's id or name (default: every file)")
     .option(
       "-o, --output <path>",
       "a file name for one file, or a folder (default: its own name, in the current folder)",
     );
-  addTransferOperation(api, run, "zip", "download the files of a transfer as one ZIP", getZip)
+  api
+    .addForTransfer("zip", "download the files of a transfer as one ZIP", getZip)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.zip)")
     .option("--include-checksum-file", "let the service add a list of checksums to the ZIP")
     .addOption(new Option("--only <ids...>", "only the files with these ids").conflicts("except"))
@@ -49,7 +44,8 @@ export function addDownloads(api: Command, run: Run): void {
         "comma",
       ] satisfies IdListForm[]),
     );
-  addTransferOperation(api, run, "eml", "download the confidential message with its attachments", getEml)
+  api
+    .addForTransfer("eml", "download the confidential message with its attachments", getEml)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.eml)")
     .option(
       "--threshold <megabytes>",
@@ -58,21 +54,16 @@ export function addDownloads(api: Command, run: Run): void {
     );
 }
 
-async function getFiles(
-  call: Call<DownloadOptions>,
-  access: TransferAccess,
-  wanted?: string,
-): Promise<Outcome> {
+async function getFiles(call: Call<Output>, access: TransferAccess, wanted?: string): Promise<Outcome> {
   const { context, options } = call;
-  const transfer = await openTransfer(call, access);
-  const files = choose(transfer.files, wanted);
+  const files = choose(await openTransfer(call, access), wanted);
   const targetOf = await chooseTargets(options.output, files.length);
   const saved: Saved[] = [];
   let failures = 0;
   try {
     for (const file of files) {
       try {
-        saved.push(await getFile(call, access, transfer, file, targetOf(file)));
+        saved.push(await getFile(call, access, file, targetOf(file)));
       } catch (error) {
         // A fault of one file does not stop the others.
         if (!(error instanceof Fault && files.length > 1 && concernsFile(error))) throw error;
@@ -81,46 +72,43 @@ async function getFiles(
       }
     }
   } finally {
-    if (saved.length > 0 || failures > 0) reportSaved(context, options, saved);
+    if (saved.length > 0 || failures > 0) call.print(SAVED_COLUMNS, saved);
   }
   if (files.length === 0) say(context, "The transfer has no files.");
   return failures === 0 ? "fine" : "attention";
 }
 
 async function getFile(
-  { context, service }: Call<unknown>,
+  { context, service, stop }: Call,
   access: TransferAccess,
-  transfer: OpenedTransfer,
-  file: TransferFile,
+  file: OpenedFile,
   target: string,
 ): Promise<Saved> {
-  const expected = { bytes: file.bytes, checksums: transfer.checksumsOf(file) };
-  if (await exists(target)) return recognise(target, expected);
-  const download = await service.openFile(access, file, { maxBytes: file.bytes }, context.stop);
-  return saveDownload(context, download, target, expected);
+  const { bytes, checksums } = file;
+  if (!(await exists(target))) {
+    const download = await service.openFile(access, file, { maxBytes: bytes }, stop);
+    return saveDownload(context, download, target, file);
+  }
+  if (!(await isSaved(target, file))) throw new Fault("TARGET_EXISTS", { detail: target });
+  return { path: target, bytes, verifiedBy: algorithmsOf(checksums), already: true };
 }
 
-/** A file that an earlier call saved is not downloaded again. Throws `TARGET_EXISTS` for any other file. */
-async function recognise(path: string, expected: Required<Expectation>): Promise<Saved> {
-  const conflict = new Fault("TARGET_EXISTS", { detail: path });
-  const { bytes, checksums } = expected;
+/** Whether an earlier call saved the file. */
+async function isSaved(path: string, { bytes, checksums }: OpenedFile): Promise<boolean> {
   const verification = startVerification(checksums);
-  // A file that cannot be read is not one that an earlier call saved.
-  const file = await open(path, "r").catch(() => undefined);
-  if (file === undefined) throw conflict;
   try {
-    if (checksums.length === 0 || (await file.stat()).size !== bytes) throw conflict;
+    await using file = await open(path, "r");
+    if (checksums.length === 0 || (await file.stat()).size !== bytes) return false;
     for await (const chunk of file.createReadStream({ autoClose: false })) verification.update(chunk);
     verification.finish(path);
+    return true;
   } catch {
-    throw conflict;
-  } finally {
-    await file.close();
+    // It has other content, or cannot be read.
+    return false;
   }
-  return { path, bytes, verifiedBy: algorithmsOf(checksums), already: true };
 }
 
-function choose(files: readonly TransferFile[], wanted: string | undefined): readonly TransferFile[] {
+function choose(files: readonly OpenedFile[], wanted: string | undefined): readonly OpenedFile[] {
   if (wanted === undefined) return files;
   const byId = files.filter((file) => file.id === wanted);
   const found = byId.length > 0 ? byId : files.filter((file) => file.name === wanted);
@@ -148,92 +136,61 @@ function concernsFile(fault: Fault): boolean {
   return fault.verdict === "quarantine" || fault.code === "TARGET_EXISTS" || fault.code === "NAME_UNUSABLE";
 }
 
-async function getZip(call: Call<ZipOptions>, access: TransferAccess): Promise<Outcome> {
-  const { context, options, service } = call;
+async function getZip(
+  call: Call<Output & ZipOptions & { readonly idList?: IdListForm }>,
+  access: TransferAccess,
+): Promise<Outcome> {
+  const { context, options, service, stop } = call;
+  const { only, except = [], idList, includeChecksumFile: allowExtra = false } = options;
   const target = options.output ?? ownName(`${access.transferId}.zip`);
-  const transfer = await openTransfer(call, access);
-  const files = transfer.files.filter(
-    (file) => (options.only?.includes(file.id) ?? true) && !options.except?.includes(file.id),
-  );
+  const all = await openTransfer(call, access);
+  const files = all.filter(({ id }) => (only?.includes(id) ?? true) && !except.includes(id));
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const maxBytes = bytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
-  const { includeChecksumFile, only, except, idList } = options;
-  const download = await service.openZip(
-    access,
-    {
-      maxBytes,
-      ...(includeChecksumFile === undefined ? {} : { includeChecksumFile }),
-      ...(only === undefined ? {} : { only }),
-      ...(except === undefined ? {} : { except }),
-      ...(idList === undefined ? {} : { idListForm: idList }),
-    },
-    context.stop,
+  const form = idList === undefined ? {} : { idListForm: idList };
+  const download = await service.openZip(access, { ...options, ...form, maxBytes }, stop);
+  const wanted = files.map((file) => ({ ...file, originalName: file.name }));
+  const limits = { maxEntries: files.length + (allowExtra ? 1 : 0), allowExtra };
+  // Every file once, with its size and checksums. The service's list of checksums may be there too.
+  const saved = await saveDownload(context, download, target, undefined, (temporary) =>
+    verifyZip(temporary, wanted, limits, stop),
   );
-  const saved = await saveDownload(context, download, target, { checksums: [] }, (temporary) =>
-    verify(temporary, files, transfer, includeChecksumFile === true, context.stop),
-  );
-  const proven = files.every((file) => transfer.checksumsOf(file).length > 0);
-  const verifiedBy = proven ? algorithmsOf(files.flatMap(transfer.checksumsOf)) : [];
-  reportSaved(context, options, [{ ...saved, verifiedBy }]);
-  return "fine";
+  const isProven = files.every(({ checksums }) => checksums.length > 0);
+  const verifiedBy = isProven ? algorithmsOf(files.flatMap(({ checksums }) => checksums)) : [];
+  return call.print(SAVED_COLUMNS, [{ ...saved, verifiedBy }]);
 }
 
 async function getEml(
-  { context, options, service }: Call<DownloadOptions & { readonly threshold?: number }>,
+  { context, options, service, stop, print }: Call<Output & { readonly threshold?: number }>,
   access: TransferAccess,
 ): Promise<Outcome> {
   const target = options.output ?? ownName(`${access.transferId}.eml`);
   const query = options.threshold === undefined ? {} : { thresholdMegabytes: options.threshold };
-  const download = await service.openEml(access, query, context.stop);
-  reportSaved(context, options, [await saveDownload(context, download, target, { checksums: [] })]);
-  return "fine";
-}
-
-/** Requires every file once, with its size and checksums. `allowExtra`: the service's list of checksums may be there too. */
-function verify(
-  zip: OpenFile,
-  files: readonly TransferFile[],
-  { checksumsOf }: OpenedTransfer,
-  allowExtra: boolean,
-  stop: AbortSignal,
-): Promise<void> {
-  const wanted = files.map((file) => ({
-    originalName: file.name,
-    bytes: file.bytes,
-    checksums: checksumsOf(file),
-  }));
-  return verifyZip(zip, wanted, { maxEntries: files.length + (allowExtra ? 1 : 0), allowExtra }, stop);
-}
-
-interface OpenedTransfer {
-  readonly files: readonly TransferFile[];
-  /** All checksums of a file, from the file list and the checksums file. */
-  checksumsOf(file: TransferFile): readonly Checksum[];
+  const download = await service.openEml(access, query, stop);
+  return print(SAVED_COLUMNS, [await saveDownload(context, download, target)]);
 }
 
 /** Sends one request at a time, so that a wrong password is sent once. */
-async function openTransfer(call: Call<unknown>, access: TransferAccess): Promise<OpenedTransfer> {
-  const { context, service } = call;
-  const { algorithm } = await service.information(access, context.stop);
-  const files = await service.files(access, context.stop);
+async function openTransfer(call: Call, access: TransferAccess): Promise<OpenedFile[]> {
+  const { service, stop } = call;
+  const { algorithm } = await service.information(access, stop);
+  const files = await service.files(access, stop);
   const csv = await checksumsOrNone(call, access, files);
-  return {
-    files,
-    checksumsOf(file) {
-      const listed = file.checksum === undefined ? undefined : checksumOf(file.checksum, algorithm);
-      return [listed, csv?.byFileId.get(file.id)?.checksum].filter((checksum) => checksum !== undefined);
-    },
-  };
+  return files.map((file) => {
+    const listed = file.checksum === undefined ? undefined : checksumOf(file.checksum, algorithm);
+    const both = [listed, csv?.byFileId.get(file.id)?.checksum];
+    return { ...file, checksums: both.filter((checksum) => checksum !== undefined) };
+  });
 }
 
 /** Without a checksums file, the checksums of the file list remain. */
 async function checksumsOrNone(
-  { context, service }: Call<unknown>,
+  { context, service, stop }: Call,
   access: TransferAccess,
   files: readonly TransferFile[],
 ): Promise<ChecksumReport | undefined> {
   try {
-    return await service.checksums(access, files, context.stop);
+    return await service.checksums(access, files, stop);
   } catch (error) {
     const absent = ["NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"];
     if (!(error instanceof Fault && absent.includes(error.code))) throw error;

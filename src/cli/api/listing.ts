@@ -16,14 +16,15 @@ import type {
   Page,
   PageQuery,
   PollQuery,
+  Rejected,
   TransferAccess,
   VerifiedAddress,
 } from "../../service/port.ts";
-import type { Context, Run } from "../context.ts";
+import type { Context } from "../context.ts";
 import type { Outcome } from "../exit-codes.ts";
 import { wholeNumber } from "../options.ts";
-import { type Column, printable, printRows, say, writeOut } from "../printing.ts";
-import { type ApiOptions, addOperation, addTransferOperation, type Call } from "./operation.ts";
+import { type Column, printable, say, writeOut } from "../printing.ts";
+import type { Call, Operations } from "./operation.ts";
 
 interface ListOptions extends PageQuery {
   readonly active?: boolean;
@@ -31,11 +32,6 @@ interface ListOptions extends PageQuery {
   readonly fields?: FieldTree | typeof SERVICE_DEFAULT;
 }
 
-/** Unusable entries. */
-interface Rejected {
-  readonly count: number;
-  readonly first: readonly Fault[];
-}
 const MAX_REASONS = 10;
 
 /** The service chooses the fields. */
@@ -50,14 +46,10 @@ const SHOWN_FIELDS = {
   transfer: { expirationDate: true, securityMode: { config: { passwordMode: true } } },
 } as const satisfies FieldSelection;
 
-export function addListing(api: Command, run: Run): void {
-  const directions = [
-    ["received", "list the transfers that an address has received"],
-    ["sent", "list the transfers that an address has sent"],
-  ] as const;
-  for (const [direction, summary] of directions) {
+export function addListing(api: Operations): void {
+  for (const direction of ["received", "sent"] as const) {
     const list = (call: Call<ListOptions>, email: string) => listTransfers(call, direction, email);
-    addPaging(addOperation(api, run, direction, summary, list))
+    addPaging(api.add(direction, `list the transfers that an address has ${direction}`, list))
       .addOption(new Option("--active", "only transfers that can be downloaded").conflicts("inactive"))
       .option("--inactive", "only transfers that can no longer be downloaded")
       .option(
@@ -67,23 +59,22 @@ export function addListing(api: Command, run: Run): void {
       );
   }
   const legacy = "list sent transfers with the deprecated operation of versions 1.x";
-  addPaging(addOperation(api, run, "sent-legacy", legacy, listLegacy));
-
-  addTransferOperation(
-    api,
-    run,
-    "info",
-    "show the size of a transfer and the algorithm of its checksums",
-    showInformation,
+  addPaging(
+    api.add("sent-legacy", legacy, (call: Call<ListOptions>, email) =>
+      list(call, email, [TRACKING_ID, STATE, RECIPIENTS, HREF], call.service.pollSentLegacy),
+    ),
   );
-  addTransferOperation(api, run, "files", "list the files of a transfer", showFiles);
-  addTransferOperation(
-    api,
-    run,
-    "checksums",
-    "show the checksums file of a transfer, matched with its file list",
-    showChecksums,
-  ).option("--raw", "print the file itself, byte for byte");
+  const information = "show the size of a transfer and the algorithm of its checksums";
+  api.addForTransfer("info", information, async ({ print, service, stop }, access) =>
+    print(INFORMATION_COLUMNS, await service.information(access, stop)),
+  );
+  api.addForTransfer("files", "list the files of a transfer", async ({ print, service, stop }, access) =>
+    print(FILE_COLUMNS, await service.files(access, stop)),
+  );
+  const checksums = "show the checksums file of a transfer, matched with its file list";
+  api
+    .addForTransfer("checksums", checksums, showChecksums)
+    .option("--raw", "print the file itself, byte for byte");
 }
 
 function addPaging(command: Command): Command {
@@ -97,76 +88,50 @@ function addPaging(command: Command): Command {
     );
 }
 
-async function listTransfers(
+function listTransfers(
   call: Call<ListOptions>,
   direction: "received" | "sent",
   email: string,
 ): Promise<Outcome> {
-  const { context, options, service } = call;
-  const query = {
-    ...fieldsOf(options),
-    ...(options.active ? { active: true } : options.inactive ? { active: false } : {}),
+  const { fields, json: keepMore = false, active, inactive } = call.options;
+  const query: PollQuery = {
+    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { keepMore }),
+    ...(fields === undefined || fields === SERVICE_DEFAULT ? {} : { fields }),
+    ...(active || inactive ? { active: active === true } : {}),
   };
-  const poll = direction === "received" ? service.pollReceived : service.pollSent;
-  const { entries, rejected } = await readPages(call, email, (address, page) =>
-    poll(address, { ...query, ...page }, context.stop),
-  );
+  const poll = direction === "received" ? call.service.pollReceived : call.service.pollSent;
   const columns = columnsFor(direction === "received" ? email : undefined);
-  printRows(context, options, columns, entries, entries.map(withoutLinks));
-  return reportRejected(context, rejected);
+  return list(call, email, columns, (address, page, stop) => poll(address, { ...query, ...page }, stop));
 }
 
-function fieldsOf({ fields, json }: ListOptions & ApiOptions): Pick<PollQuery, "fields" | "keepMore"> {
-  if (fields === undefined) return { fields: SHOWN_FIELDS };
-  const keepMore = json === true;
-  return fields === SERVICE_DEFAULT ? { keepMore } : { fields, keepMore };
-}
-
-async function listLegacy(call: Call<ListOptions>, email: string): Promise<Outcome> {
-  const { context, options, service } = call;
-  const { entries, rejected } = await readPages(call, email, (address, page) =>
-    service.pollSentLegacy(address, page, context.stop),
-  );
-  printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS, HREF], entries, entries.map(withoutLinks));
-  return reportRejected(context, rejected);
-}
-
-/** The requested page, else all pages. */
-async function readPages<Entry extends { readonly trackingId: string }>(
-  { options, verified }: Call<PageQuery>,
+/** Prints the requested page, else all pages, and names entries that cannot be used. */
+async function list<Entry extends LegacyTransfer | ListedTransfer>(
+  { context, options, verified, print, stop }: Call<PageQuery>,
   email: string,
-  poll: (address: VerifiedAddress, page: PageQuery) => Promise<Page<Entry>>,
-): Promise<{ entries: Entry[]; rejected: Rejected }> {
+  columns: readonly Column<Entry>[],
+  poll: (address: VerifiedAddress, page: PageQuery, stop: AbortSignal) => Promise<Page<Entry>>,
+): Promise<Outcome> {
   const address = await verified(email);
-  const pageSize = options.pageSize ?? LARGEST_PAGE_SIZE;
-  if (options.page !== undefined) {
-    const { entries, rejected } = await poll(address, { page: options.page, pageSize });
-    return {
-      entries: [...entries],
-      rejected: { count: rejected.length, first: rejected.map(({ fault }) => fault) },
-    };
-  }
-  const first: Fault[] = [];
-  let count = 0;
-  const pages = allPages(
-    (page) => poll(address, { page, pageSize }),
-    ({ fault }) => {
-      count++;
-      if (first.length < MAX_REASONS) first.push(fault);
-    },
-    pageSize,
-  );
-  return { entries: (await Array.fromAsync(pages)).flat(), rejected: { count, first } };
+  const { page: only, pageSize = LARGEST_PAGE_SIZE } = options;
+  const unusable: Fault[] = [];
+  const reject = ({ fault }: Rejected) => void unusable.push(fault);
+  const read = (page: number) => poll(address, { page, pageSize }, stop);
+  const single = only === undefined ? undefined : await read(only);
+  single?.rejected.forEach(reject);
+  const entries = single?.entries ?? (await Array.fromAsync(allPages(read, reject, pageSize))).flat();
+  // Without the download links, which may carry a password.
+  const document = entries.map((entry) => ({
+    ...entry,
+    recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })),
+  }));
+  print(columns, entries, document);
+  for (const fault of unusable.slice(0, MAX_REASONS)) say(context, `inlet: ${describeFault(fault)}`);
+  if (unusable.length > MAX_REASONS)
+    say(context, `inlet: ${unusable.length} entries in total cannot be used.`);
+  return unusable.length === 0 ? "fine" : "failed";
 }
 
-function reportRejected(context: Context, { count, first }: Rejected): Outcome {
-  const shown = first.slice(0, MAX_REASONS);
-  for (const fault of shown) say(context, `inlet: ${describeFault(fault)}`);
-  if (count > shown.length) say(context, `inlet: ${count} entries in total cannot be used.`);
-  return count === 0 ? "fine" : "failed";
-}
-
-const TRACKING_ID: Column<{ readonly trackingId: string }> = {
+const TRACKING_ID: Column<LegacyTransfer | ListedTransfer> = {
   title: "TRACKING ID",
   value: (row) => row.trackingId,
 };
@@ -195,29 +160,6 @@ function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
   ];
 }
 
-/** Leaves out the download link, which may carry a password. */
-function withoutLinks<Entry extends LegacyTransfer | ListedTransfer>(entry: Entry) {
-  return { ...entry, recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })) };
-}
-
-async function showInformation(
-  { context, options, service }: Call<unknown>,
-  access: TransferAccess,
-): Promise<Outcome> {
-  const information = await service.information(access, context.stop);
-  printRows(context, options, INFORMATION_COLUMNS, [information], information);
-  return "fine";
-}
-
-async function showFiles(
-  { context, options, service }: Call<unknown>,
-  access: TransferAccess,
-): Promise<Outcome> {
-  const files = await service.files(access, context.stop);
-  printRows(context, options, FILE_COLUMNS, files);
-  return "fine";
-}
-
 const INFORMATION_COLUMNS: readonly Column<TransferInformation>[] = [
   { title: "SIZE", right: true, value: (row) => formatBytes(row.totalBytes) },
   { title: "BYTES", right: true, value: (row) => String(row.totalBytes) },
@@ -232,18 +174,18 @@ const FILE_COLUMNS: readonly Column<TransferFile>[] = [
 ];
 
 async function showChecksums(
-  { context, options, service }: Call<{ readonly raw?: boolean }>,
+  { context, options, service, stop, print }: Call<{ readonly raw?: boolean }>,
   access: TransferAccess,
 ): Promise<Outcome> {
   if (options.raw) {
-    const { body } = await service.openChecksums(access, context.stop);
+    const { body } = await service.openChecksums(access, stop);
     await printRaw(context, body);
     return "fine";
   }
-  const files = await service.files(access, context.stop);
-  const report = await service.checksums(access, files, context.stop);
+  const files = await service.files(access, stop);
+  const report = await service.checksums(access, files, stop);
   const rows = files.flatMap((file) => report.byFileId.get(file.id) ?? []);
-  printRows(context, options, CHECKSUM_COLUMNS, rows, formatReport(files, report));
+  print(CHECKSUM_COLUMNS, rows, formatReport(files, report));
   if (!options.json) sayLeftovers(context, report);
   return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
 }

@@ -7,18 +7,17 @@ import { askHidden, readPassword } from "../asking.ts";
 import { openClient, throwawayClientId } from "../client.ts";
 import type { Context, Run } from "../context.ts";
 import type { Outcome } from "../exit-codes.ts";
-import { invalid } from "../options.ts";
+import { type CommonOptions, invalid } from "../options.ts";
+import { type Column, printRows } from "../printing.ts";
 
 const NO_CLIENT_ID =
   "a verified address needs its registered client id: set service.clientId or INLET_SERVICE__CLIENTID";
 const NO_PASSWORD =
   "no password: add --password-file (- for standard input), set INLET_PASSWORD, or use --no-password";
 
-export interface ApiOptions {
+interface ApiOptions extends CommonOptions {
   readonly baseUrl?: string;
-  readonly config?: string;
   readonly mailbox?: string;
-  readonly json?: boolean;
 }
 
 export interface PasswordOptions {
@@ -27,51 +26,69 @@ export interface PasswordOptions {
   readonly password?: boolean;
 }
 
-export interface Call<Options> {
+export interface Call<Options = unknown> {
   readonly context: Context;
+  readonly stop: AbortSignal;
   readonly options: ApiOptions & Options;
   readonly service: ServicePort;
   /** The token from the configuration. */
   readonly token: Secret | undefined;
   /** The address with the configured token, else with one that the client id obtains. */
   verified(email: string): Promise<VerifiedAddress>;
+  /** Prints the rows, or one row; with `--json` the document. */
+  print<Row extends object>(
+    columns: readonly Column<Row>[],
+    rows: Row | readonly Row[],
+    document?: unknown,
+  ): "fine";
 }
 
-/** Adds a command whose operation gets the command's arguments. The caller adds arguments and options. */
-export function addOperation<Options>(
-  parent: Command,
-  run: Run,
-  name: string,
-  summary: string,
-  operation: (call: Call<Options>, ...args: string[]) => Promise<Outcome>,
-): Command {
-  const command = parent.command(name).description(summary);
-  return command.action(() =>
-    run((context) =>
-      withService<Options>(context, command.optsWithGlobals(), (call) => operation(call, ...command.args)),
-    ),
-  );
-}
+type Operation<Options, Args extends unknown[]> = (call: Call<Options>, ...args: Args) => Promise<Outcome>;
 
-/** Adds a command that opens a transfer. Its first argument is the transfer-id. */
-export function addTransferOperation<Options>(
-  parent: Command,
-  run: Run,
-  name: string,
-  summary: string,
-  operation: (call: Call<Options>, access: TransferAccess, ...args: string[]) => Promise<Outcome>,
-): Command {
-  const opening = async (call: Call<Options & PasswordOptions>, transferId = "", ...args: string[]) =>
-    operation(call, await accessTo(call.context, transferId, call.options), ...args);
-  return addOperation(parent, run, name, summary, opening)
-    .argument(
-      "<transfer-id>",
-      "the transfer-id, which differs for each recipient; inlet api received lists it",
-    )
-    .option("--password-file <file>", "read the password from a file, or from standard input for -")
-    .addOption(
-      new Option("--no-password", "send no password, for transfers that need none").conflicts("passwordFile"),
+/** Adds commands to one command. */
+export class Operations {
+  readonly #parent: Command;
+  readonly #run: Run;
+
+  constructor(parent: Command, run: Run) {
+    this.#parent = parent;
+    this.#run = run;
+  }
+
+  group(name: string, summary: string): Operations {
+    return new Operations(this.#parent.command(name).description(summary), this.#run);
+  }
+
+  /** The operation gets the command's arguments. The caller adds arguments and options. */
+  add<Options>(name: string, summary: string, operation: Operation<Options, string[]>): Command {
+    const command = this.#parent.command(name).description(summary);
+    return command.action(() =>
+      this.#run((context) =>
+        withService<Options>(context, command.optsWithGlobals(), (call) => operation(call, ...command.args)),
+      ),
     );
+  }
+
+  /** Adds a command that opens a transfer. Its first argument is the transfer-id. */
+  addForTransfer<Options>(
+    name: string,
+    summary: string,
+    operation: Operation<Options, [access: TransferAccess, ...args: string[]]>,
+  ): Command {
+    const opening = async (call: Call<Options & PasswordOptions>, transferId = "", ...args: string[]) =>
+      operation(call, await accessTo(call.context, transferId, call.options), ...args);
+    return this.add(name, summary, opening)
+      .argument(
+        "<transfer-id>",
+        "the transfer-id, which differs for each recipient; inlet api received lists it",
+      )
+      .option("--password-file <file>", "read the password from a file, or from standard input for -")
+      .addOption(
+        new Option("--no-password", "send no password, for transfers that need none").conflicts(
+          "passwordFile",
+        ),
+      );
+  }
 }
 
 async function withService<Options>(
@@ -80,17 +97,27 @@ async function withService<Options>(
   work: (call: Call<Options>) => Promise<Outcome>,
 ): Promise<Outcome> {
   const { config: path, baseUrl, mailbox } = options;
+  const { stop } = context;
   const settings = await loadService({ path, baseUrl, mailbox, env: context.env });
-  const clientId = await settings.clientId?.read(context.stop);
-  const token = await settings.token?.read(context.stop);
+  const clientId = await settings.clientId?.read(stop);
+  const token = await settings.token?.read(stop);
   const service = openClient(settings, clientId ?? throwawayClientId());
   const verified = async (email: string): Promise<VerifiedAddress> => {
     if (token !== undefined) return { email, token };
     if (clientId === undefined) throw invalid(NO_CLIENT_ID);
-    return { email, token: (await service.obtainToken(email, undefined, context.stop)).token };
+    return { email, token: (await service.obtainToken(email, undefined, stop)).token };
+  };
+  const print = <Row extends object>(
+    columns: readonly Column<Row>[],
+    found: Row | readonly Row[],
+    document: unknown = found,
+  ) => {
+    const rows = (Array.isArray(found) ? found : [found]) as readonly Row[];
+    printRows(context, options, columns, rows, document);
+    return "fine" as const;
   };
   try {
-    return await work({ context, options, service, token, verified });
+    return await work({ context, stop, options, service, token, verified, print });
   } finally {
     await service.close();
   }

@@ -7,7 +7,7 @@ import type { OpenFile } from "../../base/files.ts";
 import { type Checksum, startVerification } from "../../model/checksum.ts";
 import type { Download } from "../../service/port.ts";
 import type { Context } from "../context.ts";
-import { printRows, startProgress } from "../printing.ts";
+import { type Column, startProgress } from "../printing.ts";
 
 /** Facts about a download that are known before it arrives. */
 export interface Expectation {
@@ -30,17 +30,30 @@ export async function saveDownload(
   context: Context,
   download: Download,
   target: string,
-  expected: Expectation,
+  expected: Expectation = { checksums: [] },
   inspect: (temporary: OpenFile) => Promise<void> = async () => {},
 ): Promise<Saved> {
+  const progress = startProgress(context, target, expected.bytes ?? download.totalBytes);
   let bytes = 0;
   try {
     if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
+    const verification = startVerification(expected.checksums);
     await createDurably(target, async (file) => {
-      bytes = await receive(context, download, file, target, expected);
+      for await (const chunk of download.body) {
+        verification.update(chunk);
+        await file.write(chunk);
+        bytes += chunk.byteLength;
+        progress.advance(chunk.byteLength);
+      }
+      if (bytes !== (expected.bytes ?? bytes)) {
+        const detail = `${target}: ${bytes} bytes instead of ${expected.bytes}`;
+        throw new Fault("SIZE_MISMATCH", { detail });
+      }
+      verification.finish(target);
       await inspect(file);
     });
   } finally {
+    progress.end();
     download.cancel();
   }
   return { path: target, bytes, verifiedBy: algorithmsOf(expected.checksums) };
@@ -61,48 +74,12 @@ export function algorithmsOf(checksums: readonly Checksum[]): string[] {
   return [...new Set(checksums.map((checksum) => checksum.algorithm))];
 }
 
-export function reportSaved(
-  context: Context,
-  options: { readonly json?: boolean },
-  saved: readonly Saved[],
-): void {
-  const unverified = "nothing: there is no checksum";
-  printRows(
-    context,
-    options,
-    [
-      { title: "SAVED", value: (file) => file.path },
-      { title: "BYTES", right: true, value: (file) => String(file.bytes) },
-      { title: "VERIFIED BY", value: (file) => file.verifiedBy.join(", ") || unverified },
-      { title: "", value: (file) => (file.already ? "already here" : "") },
-    ],
-    saved,
-  );
-}
-
-async function receive(
-  context: Context,
-  download: Download,
-  file: OpenFile,
-  label: string,
-  expected: Expectation,
-): Promise<number> {
-  const verification = startVerification(expected.checksums);
-  const progress = startProgress(context, label, expected.bytes ?? download.totalBytes);
-  let bytes = 0;
-  try {
-    for await (const chunk of download.body) {
-      verification.update(chunk);
-      await file.write(chunk);
-      bytes += chunk.byteLength;
-      progress.advance(chunk.byteLength);
-    }
-  } finally {
-    progress.end();
-  }
-  if (expected.bytes !== undefined && bytes !== expected.bytes) {
-    throw new Fault("SIZE_MISMATCH", { detail: `${label}: ${bytes} bytes instead of ${expected.bytes}` });
-  }
-  verification.finish(label);
-  return bytes;
-}
+export const SAVED_COLUMNS: readonly Column<Saved>[] = [
+  { title: "SAVED", value: (file) => file.path },
+  { title: "BYTES", right: true, value: (file) => String(file.bytes) },
+  {
+    title: "VERIFIED BY",
+    value: (file) => file.verifiedBy.join(", ") || "nothing: there is no checksum",
+  },
+  { title: "", value: (file) => (file.already ? "already here" : "") },
+];
