@@ -17,10 +17,8 @@ import { addConfig, addFilter, duration, type FilterOptions, filterOf } from "./
 import { printable, printJson, say } from "./printing.ts";
 
 export interface ActOptions extends FilterOptions {
-  readonly config?: string;
   readonly all?: boolean;
   readonly yes?: boolean;
-  readonly json?: boolean;
   /** False with `--no-wait`. */
   readonly wait?: boolean;
   readonly timeout?: number;

@@ -20,8 +20,8 @@ export function define(command: Command, run: Run, whole: () => Promise<Command>
   command
     .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(FORMATS)))
     .addHelpText("after", HELP)
-    .action((shell: string) =>
-      run(async ({ stdout }) => {
+    .action(
+      run(async ({ stdout }, shell: string) => {
         stdout.write(FORMATS[shell]?.(describe(await whole(), [])) ?? "");
         return "fine";
       }),

@@ -11,12 +11,10 @@ import { explainPermission } from "../host/permission.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
-import { addConfig, invalid } from "./options.ts";
+import { addConfig, type CommonOptions, invalid } from "./options.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
-interface ConfigOptions {
-  readonly config?: string;
-  readonly json?: boolean;
+interface ConfigOptions extends CommonOptions {
   /** Commander's name for `--no-secrets`. */
   readonly secrets?: boolean;
   readonly unit?: string;
@@ -47,7 +45,7 @@ export function define(config: Command, run: Run): void {
     ),
   )
     .addHelpText("after", CHECK_HELP)
-    .action((options: ConfigOptions) => run((context) => check(context, options)));
+    .action(run(check));
   addExitCodes(checking, {
     fine: "the configuration is valid",
     usage: "it is not valid",
@@ -61,9 +59,7 @@ export function define(config: Command, run: Run): void {
   )
     .option("--json", "print the values as JSON")
     .addHelpText("after", SHOW_HELP)
-    .action((key: string | undefined, options: ConfigOptions) =>
-      run((context) => show(context, key, options)),
-    );
+    .action(run(show));
 }
 
 async function check(

@@ -18,8 +18,10 @@ export interface Context {
   onFault(report: (fault: Fault) => void): void;
 }
 
-/** Runs the work of a command. Its outcome becomes the program's exit code. */
-export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;
+/** Makes the action of a command: its work gets the context, and then what commander passes. */
+export type Run = <Args extends unknown[]>(
+  work: (context: Context, ...args: Args) => Promise<Outcome>,
+) => (...args: Args) => Promise<void>;
 
 /** Keeps the process alive: a pending `AbortSignal` alone does not. */
 export async function untilStopped(stop: AbortSignal): Promise<void> {

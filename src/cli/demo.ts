@@ -28,12 +28,13 @@ import { formatProgress, printable } from "./printing.ts";
 export function define(demo: Command, run: Run): void {
   demo
     .option("--exit", "exit when all transfers are settled, instead of running until Ctrl-C")
-    .action((options: { readonly exit?: boolean }) =>
-      run((context) => runDemo(context, options.exit === true)),
-    );
+    .action(run(runDemo));
 }
 
-async function runDemo(context: Context, exits: boolean): Promise<Outcome> {
+async function runDemo(
+  context: Context,
+  { exit: exits = false }: { readonly exit?: boolean },
+): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-demo-"));
   const simulator = await openSimulator(demoScenario);
   const settings = demoSettings(folder, simulator);

@@ -21,12 +21,10 @@ import { checkGroups } from "./doctor/groups.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit } from "./in-unit.ts";
-import { addConfig } from "./options.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 
-interface DoctorOptions {
-  readonly config?: string;
-  readonly json?: boolean;
+interface DoctorOptions extends CommonOptions {
   readonly unit?: string;
 }
 
@@ -46,7 +44,7 @@ It sends no mail, opens no transfer and delivers nothing. It keeps a verificatio
 export function define(command: Command, run: Run): void {
   addUnit(addConfig(command).option("--json", "print the findings as JSON"))
     .addHelpText("after", HELP)
-    .action((options: DoctorOptions) => run((context) => examine(context, options)));
+    .action(run(examine));
   addExitCodes(command, {
     fine: "no check failed",
     usage: "correct the configuration or the set-up",

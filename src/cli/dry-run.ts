@@ -17,14 +17,10 @@ import type { ServicePort } from "../service/port.ts";
 import { openClient, openTokensFolder } from "./client.ts";
 import type { Context } from "./context.ts";
 import { type Outcome, outcomeOfFault } from "./exit-codes.ts";
+import type { CommonOptions } from "./options.ts";
 import { printRows, say, timeColumn } from "./printing.ts";
 
-interface DryRunOptions {
-  readonly config?: string;
-  readonly json?: boolean;
-}
-
-export async function dryRun(context: Context, options: DryRunOptions): Promise<Outcome> {
+export async function dryRun(context: Context, options: CommonOptions): Promise<Outcome> {
   const loaded = await loadSettings({ env: context.env, path: options.config });
   const settings = await withDaemonsState(loaded);
   const planned: PlannedTransfer[] = [];

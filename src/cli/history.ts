@@ -19,8 +19,6 @@ import { type Column, printJson, printTable, say, timeColumn } from "./printing.
 import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends FilterOptions {
-  readonly config?: string;
-  readonly json?: boolean;
   readonly until?: number;
   readonly changes?: boolean;
   readonly actions?: boolean;
@@ -64,7 +62,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--json", "print the entries as JSON")
     .addHelpText("after", HELP)
-    .action((options: HistoryOptions) => run((context) => showHistory(context, options)));
+    .action(run(showHistory));
 }
 
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {

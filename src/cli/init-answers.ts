@@ -16,7 +16,7 @@ import type { Context } from "./context.ts";
 import { AllFindings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
 import { outcomeOfFault } from "./exit-codes.ts";
-import { invalid } from "./options.ts";
+import { type CommonOptions, invalid } from "./options.ts";
 import { say } from "./printing.ts";
 
 /** A secret to store, unless a `file` holds it already. */
@@ -44,8 +44,7 @@ export interface Answers {
 /** Answers from options and environment; questions fill in the rest. */
 export type Given = { readonly [Key in keyof Answers]?: Answers[Key] | undefined };
 
-export interface InitOptions {
-  readonly config?: string;
+export interface InitOptions extends CommonOptions {
   readonly baseUrl?: string;
   readonly clientIdFile?: string;
   readonly mailbox?: readonly string[];
@@ -58,7 +57,6 @@ export interface InitOptions {
   readonly test?: boolean;
   readonly yes?: boolean;
   readonly force?: boolean;
-  readonly json?: boolean;
 }
 
 const EMAIL = new RegExp(SCHEMA.properties.mailboxes.items.properties.email.pattern, "u");

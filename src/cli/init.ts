@@ -79,7 +79,7 @@ export function define(command: Command, run: Run): void {
     .option("--yes", "ask no questions")
     .option("--json", "print the written files as JSON")
     .addHelpText("after", HELP)
-    .action((options: InitOptions) => run((context) => initialise(context, options)));
+    .action(run(initialise));
   addExitCodes(command, {
     fine: "the configuration was written",
     attention: "the configuration was written, and the client id still has to be registered",

@@ -11,8 +11,6 @@ import { printRows, say, writeOut } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
 interface ListOptions extends FilterOptions {
-  readonly config?: string;
-  readonly json?: boolean;
   readonly limit?: number;
 }
 
@@ -41,7 +39,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--json", "print one JSON object per line")
     .addHelpText("after", HELP)
-    .action((options: ListOptions) => run((context) => list(context, options)));
+    .action(run(list));
 }
 
 async function list(context: Context, options: ListOptions): Promise<Outcome> {

@@ -23,8 +23,10 @@ export function define(command: Command, run: Run): void {
   command
     .option("--json", "print the outcome as JSON: one object for one mailbox, otherwise an array")
     .addHelpText("after", `\n${HELP[act]}`)
-    .action((mailbox: string | undefined, options: ActOptions) =>
-      run((context) => actOn(context, act, mailbox, options)),
+    .action(
+      run((context, mailbox: string | undefined, options: ActOptions) =>
+        actOn(context, act, mailbox, options),
+      ),
     );
   addExitCodes(command, {
     fine: act === "poll" ? "every poll succeeded" : "done, or it was so already",

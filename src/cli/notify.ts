@@ -11,13 +11,11 @@ import { sendMessage } from "../notify/send.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { addConfig, invalid, wholeNumber } from "./options.ts";
+import { addConfig, type CommonOptions, invalid, wholeNumber } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
-interface TestOptions {
-  readonly config?: string;
+interface TestOptions extends CommonOptions {
   readonly to?: number;
-  readonly json?: boolean;
 }
 
 interface TestResult {
@@ -45,7 +43,7 @@ export function define(notify: Command, run: Run): void {
     .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_ENTRIES))
     .option("--json", "print the results as JSON")
     .addHelpText("after", HELP)
-    .action((options: TestOptions) => run((context) => testAll(context, options)));
+    .action(run(testAll));
   addExitCodes(test, {
     fine: "all messages were accepted",
     usage: "the configuration has to change: a login, certificate or address was refused",

@@ -18,7 +18,7 @@ export function addConfig(command: Command): Command {
   );
 }
 
-export interface FilterOptions {
+export interface FilterOptions extends CommonOptions {
   readonly mailbox?: string;
   readonly sender?: string;
   readonly state?: State;

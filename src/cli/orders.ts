@@ -51,7 +51,7 @@ export function define(command: Command, run: Run): void {
   const action = command.name() as Action;
   addActing(command, "[tracking-id...]")
     .addHelpText("after", `\n${MEANING[action].help}`)
-    .action((ids: string[], options: ActOptions) => run((context) => order(context, action, ids, options)));
+    .action(run((context, ids: string[], options: ActOptions) => order(context, action, ids, options)));
   addExitCodes(command, ACTING_CODES);
 }
 

@@ -43,8 +43,10 @@ export function define(command: Command, run: Run): void {
     .option("--password-file <file>", "read the password from a file, or from standard input for -")
     .option("--once-more", "supply no password, but allow one more attempt for a transfer that has none left")
     .addHelpText("after", HELP)
-    .action((ids: string[], options: PasswordOptions) =>
-      run((context) => (options.onceMore ? allowOnceMore : supply)(context, ids, options)),
+    .action(
+      run((context, ids: string[], options: PasswordOptions) =>
+        (options.onceMore ? allowOnceMore : supply)(context, ids, options),
+      ),
     );
   addExitCodes(command, {
     ...ACTING_CODES,

@@ -1,7 +1,8 @@
 /** The table of commands. A command's own file is loaded when it is called, so that each starts fast. */
 import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
-import type { Run } from "./context.ts";
+import type { Context, Run } from "./context.ts";
+import type { Outcome } from "./exit-codes.ts";
 
 /** A command's file: its options and its action. `whole`: the program with all commands defined. */
 interface Definition {
@@ -41,14 +42,21 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["api", "call single operations of the service", () => import("./api.ts")],
 ];
 
-export function createProgram(run: Run): Command {
-  return assemble(run).program;
+/** `perform` runs the work of a command. Its outcome becomes the program's exit code. */
+export function createProgram(
+  perform: (work: (context: Context) => Promise<Outcome>) => Promise<void>,
+): Command {
+  return assemble(
+    (work) =>
+      (...args) =>
+        perform((context) => work(context, ...args)),
+  ).program;
 }
 
 /** The program with all commands defined, to describe them. */
 export function describeProgram(): Promise<Command> {
   // Described, not run.
-  return assemble(async () => {}).whole();
+  return assemble(() => async () => {}).whole();
 }
 
 function assemble(run: Run): { readonly program: Command; readonly whole: () => Promise<Command> } {

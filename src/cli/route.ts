@@ -14,17 +14,15 @@ import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig, gather, invalid } from "./options.ts";
+import { addConfig, type CommonOptions, gather, invalid } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
-interface RouteOptions {
-  readonly config?: string;
+interface RouteOptions extends CommonOptions {
   readonly mailbox?: string;
   readonly sender?: string;
   readonly subject?: string;
   readonly file?: readonly string[];
   readonly size?: number;
-  readonly json?: boolean;
 }
 
 const HELP = `
@@ -44,9 +42,7 @@ export function define(command: Command, run: Run): void {
     .option("--size <size>", "compare with this size of all files together, such as 2MB", size)
     .option("--json", "print the comparison as JSON")
     .addHelpText("after", HELP)
-    .action((trackingId: string | undefined, options: RouteOptions) =>
-      run((context) => explain(context, trackingId, options)),
-    );
+    .action(run(explain));
 }
 
 function size(text: string): number {

@@ -15,13 +15,11 @@ import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Run } from "./context.ts";
 import { logEvents } from "./event-log.ts";
 import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { addConfig } from "./options.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
-interface RunOptions {
-  readonly config?: string;
+interface RunOptions extends CommonOptions {
   readonly logLevel?: string;
-  readonly json?: boolean;
   readonly dryRun?: boolean;
 }
 
@@ -47,13 +45,7 @@ export function define(command: Command, run: Run): void {
         "only read the lists, and print what would be downloaded, where to, and which passwords are missing",
       )
       .addHelpText("after", DRY_RUN)
-      .action((options: RunOptions) =>
-        run(async (context) => {
-          if (!options.dryRun) return runOnce(context, options);
-          const { dryRun } = await import("./dry-run.ts");
-          return dryRun(context, options);
-        }),
-      );
+      .action(run(runOnce));
     addExitCodes(command, {
       fine: "every mailbox was polled, and nothing needs attention",
       attention: "a transfer needs attention, or the service refuses a mailbox",
@@ -62,7 +54,7 @@ export function define(command: Command, run: Run): void {
   } else {
     command
       .addHelpText("after", "\nSIGTERM stops it. SIGHUP, or a change of the file, reloads the configuration.")
-      .action((options: RunOptions) => run((context) => serve(context, options)));
+      .action(run(serve));
   }
 }
 
@@ -98,6 +90,7 @@ ${Object.entries(PLANS)
   .join("\n")}`;
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
+  if (options.dryRun) return (await import("./dry-run.ts")).dryRun(context, options);
   // In systemd's journal, among lines of other programs, the reason of a failure needs a priority.
   if (isJournal(context.stderr, context.env["JOURNAL_STREAM"])) reportInLog(context, context.stderr);
   const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);

@@ -12,13 +12,11 @@ import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig } from "./options.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
 
-interface ShowOptions {
-  readonly config?: string;
+interface ShowOptions extends CommonOptions {
   readonly mailbox?: string;
-  readonly json?: boolean;
 }
 
 export function define(command: Command, run: Run): void {
@@ -30,9 +28,7 @@ export function define(command: Command, run: Run): void {
       "after",
       "\nIt reads the work folder, with or without a running daemon, and changes nothing. If this user may not read the\nfolder, it asks the daemon through its Unix socket.",
     )
-    .action((trackingId: string, options: ShowOptions) =>
-      run((context) => show(context, trackingId, options)),
-    );
+    .action(run(show));
 }
 
 async function show(context: Context, trackingId: string, options: ShowOptions): Promise<Outcome> {

@@ -56,8 +56,8 @@ export function define(simulate: Command, run: Run): void {
     .option("--tls-cert <file>", "serve https with this certificate (PEM)")
     .option("--tls-key <file>", "the certificate's private key (PEM)")
     .option("--quiet", "do not log each request")
-    .addHelpText("after", HELP);
-  simulate.action(() => run((context) => runSimulator(context, simulate.opts())));
+    .addHelpText("after", HELP)
+    .action(run(runSimulator));
 }
 
 async function runSimulator(context: Context, options: SimulateOptions): Promise<Outcome> {

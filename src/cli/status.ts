@@ -9,14 +9,12 @@ import type { Status } from "../model/status.ts";
 import { askHealth, askStatus, type Reading, readStatus } from "../operate/status.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { addConfig } from "./options.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { formatStatus } from "./status-text.ts";
 import { watchStatus } from "./status-watch.ts";
 
-interface StatusOptions {
-  readonly config?: string;
-  readonly json?: boolean;
+interface StatusOptions extends CommonOptions {
   readonly watch?: boolean;
   readonly health?: "ready" | "alive";
 }
@@ -38,7 +36,7 @@ export function define(command: Command, run: Run): void {
         .preset("ready"),
     )
     .addHelpText("after", HELP)
-    .action((options: StatusOptions) => run((context) => show(context, options)));
+    .action(run(show));
   addExitCodes(command, {
     fine: "a daemon answers, and nothing needs attention",
     attention: "a transfer, a mailbox, the disk or the configuration needs a person",

@@ -18,14 +18,12 @@ import { openClient } from "./client.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { runInUnit } from "./in-unit.ts";
-import { addConfig, invalid } from "./options.ts";
+import { addConfig, type CommonOptions, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
-interface VerifyAddressOptions {
-  readonly config?: string;
+interface VerifyAddressOptions extends CommonOptions {
   readonly codeFile?: string;
   readonly unit?: string;
-  readonly json?: boolean;
 }
 
 /** A service drops a code after some wrong tries. */
@@ -54,9 +52,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--json", "print the result as JSON")
     .addHelpText("after", HELP)
-    .action((mailbox: string, options: VerifyAddressOptions) =>
-      run((context) => verifyAddress(context, mailbox, options)),
-    );
+    .action(run(verifyAddress));
 }
 
 async function verifyAddress(

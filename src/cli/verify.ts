@@ -15,13 +15,11 @@ import {
   findWithoutManifest,
 } from "./delivered-folder.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
-import { gather, invalid } from "./options.ts";
+import { type CommonOptions, gather, invalid } from "./options.ts";
 import { formatJson, type Progress, printable, say, startProgress, writeOut } from "./printing.ts";
 
-interface VerifyOptions {
-  readonly config?: string;
+interface VerifyOptions extends CommonOptions {
   readonly allow?: readonly string[];
-  readonly json?: boolean;
 }
 
 const HELP = `
@@ -56,9 +54,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--json", "print every folder with its files as JSON")
     .addHelpText("after", HELP)
-    .action((folders: string[], options: VerifyOptions) =>
-      run((context) => verifyFolders(context, folders, options)),
-    );
+    .action(run(verifyFolders));
   addExitCodes(command, { fine: "everything is as it was delivered", attention: "something differs" });
 }
 

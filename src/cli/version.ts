@@ -3,11 +3,12 @@ import { release } from "node:os";
 import type { Command } from "commander";
 import { PACKAGE_FOLDER, readVersion } from "../base/version.ts";
 import type { Run } from "./context.ts";
+import type { CommonOptions } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
 export function define(command: Command, run: Run): void {
-  command.option("--json", "print it as JSON").action(({ json }: { readonly json?: boolean }) =>
-    run(async (context) => {
+  command.option("--json", "print it as JSON").action(
+    run(async (context, { json }: CommonOptions) => {
       const facts = {
         inlet: readVersion(),
         node: process.versions.node,

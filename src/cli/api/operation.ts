@@ -62,7 +62,7 @@ export class Operations {
   /** The operation gets the command's arguments. The caller adds arguments and options. */
   add<Options>(name: string, summary: string, operation: Operation<Options, string[]>): Command {
     const command = this.#parent.command(name).description(summary);
-    return command.action(() =>
+    return command.action(
       this.#run((context) =>
         withService<Options>(context, command.optsWithGlobals(), (call) => operation(call, ...command.args)),
       ),
