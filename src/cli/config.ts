@@ -1,8 +1,6 @@
 /** `config`: checks the configuration, and shows its effective values. Asks neither the service nor the daemon. */
-import { resolve } from "node:path";
 import type { Command } from "commander";
-import { FAULT_CODES } from "../base/fault-codes.ts";
-import { asFault, Fault } from "../base/faults.ts";
+import { asFault, detailOf, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
 import { loadSettings } from "../config/load.ts";
@@ -10,14 +8,13 @@ import type { Settings } from "../config/settings.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
-import { addUnit, runInUnit } from "./in-unit.ts";
-import { addConfig, type CommonOptions, invalid } from "./options.ts";
+import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig, invalid } from "./options.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
-interface ConfigOptions extends CommonOptions {
+interface ConfigOptions extends UnitOptions {
   /** Commander's name for `--no-secrets`. */
   readonly secrets?: boolean;
-  readonly unit?: string;
 }
 
 const CHECK_HELP = `
@@ -38,14 +35,11 @@ mailbox and each route, it lists all keys that apply there, wherever they are se
 
 export function define(config: Command, run: Run): void {
   const checking = config.command("check").description("check the configuration");
-  addUnit(
-    addConfig(checking.option("--no-secrets", "do not read secrets")).option(
-      "--json",
-      "print the result as JSON",
-    ),
-  )
-    .addHelpText("after", CHECK_HELP)
-    .action(run(check));
+  addConfig(checking.option("--no-secrets", "do not read secrets")).option(
+    "--json",
+    "print the result as JSON",
+  );
+  addUnit(checking, "check").addHelpText("after", CHECK_HELP).action(run(check));
   addExitCodes(checking, {
     fine: "the configuration is valid",
     usage: "it is not valid",
@@ -62,23 +56,17 @@ export function define(config: Command, run: Run): void {
     .action(run(show));
 }
 
-async function check(
-  context: Context,
-  { config: path, json, secrets, unit }: ConfigOptions,
-): Promise<Outcome> {
-  const ignoreSecrets = secrets === false;
-  if (unit !== undefined) {
-    const named = path === undefined ? [] : ["--config", resolve(path)];
-    const others = [...(json ? ["--json"] : []), ...(ignoreSecrets ? ["--no-secrets"] : [])];
-    return runInUnit(context, unit, ["config", "check", ...named, ...others]);
+async function check(context: Context, options: ConfigOptions): Promise<Outcome> {
+  const { config: path, json } = options;
+  const ignoreSecrets = options.secrets === false;
+  if (options.unit !== undefined) {
+    const others = ignoreSecrets ? ["--no-secrets"] : [];
+    return runInUnit(context, options.unit, ["config", "check"], options, others);
   }
-  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch(
-    async (error: unknown) => {
-      const fault = await explainPermission(asFault(error));
-      if (fault.code === "CONFIG_INVALID") return fault;
-      throw fault;
-    },
+  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch((error: unknown) =>
+    explainPermission(asFault(error)),
   );
+  if (result instanceof Fault && result.code !== "CONFIG_INVALID") throw result;
   if (result instanceof Fault) {
     const problems = problemsOf(result);
     if (json) printJson(context, { valid: false, problems, warnings: [] });
@@ -103,9 +91,9 @@ export function describeSettings({ source, mailboxes, queue }: Settings): string
 }
 
 /** The lines of a fault about the configuration: with several problems, the first line is their number. */
-export function problemsOf({ code, message }: Fault): string[] {
-  const [first = "", ...rest] = message.split("\n");
-  return rest.length > 0 ? rest : [first.slice(FAULT_CODES[code].happened.length).replace(/^: /, "")];
+export function problemsOf(fault: Fault): string[] {
+  const [, ...problems] = fault.message.split("\n");
+  return problems.length > 0 ? problems : [detailOf(fault)];
 }
 
 const COLUMNS: readonly Column<EffectiveValue>[] = [

@@ -1,6 +1,6 @@
 /** `doctor`: checks everything that the daemon depends on, and reports problems with advice. */
 import { access, constants, stat } from "node:fs/promises";
-import { delimiter, join, resolve } from "node:path";
+import { delimiter, join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { asFault, Fault } from "../base/faults.ts";
@@ -20,13 +20,9 @@ import { checkDropped, checkFileSystem, checkFolders } from "./doctor/folders.ts
 import { checkGroups } from "./doctor/groups.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
-import { addUnit, runInUnit } from "./in-unit.ts";
-import { addConfig, type CommonOptions } from "./options.ts";
+import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
-
-interface DoctorOptions extends CommonOptions {
-  readonly unit?: string;
-}
 
 const HELP = `
 It checks the configuration and its secrets, the folders, the behaviour of the file system (in a temporary folder below
@@ -42,7 +38,7 @@ Warnings do not change the exit code. After several failures, it says what to do
 It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
 
 export function define(command: Command, run: Run): void {
-  addUnit(addConfig(command).option("--json", "print the findings as JSON"))
+  addUnit(addConfig(command).option("--json", "print the findings as JSON"), "check")
     .addHelpText("after", HELP)
     .action(run(examine));
   addExitCodes(command, {
@@ -54,11 +50,8 @@ export function define(command: Command, run: Run): void {
   });
 }
 
-async function examine(context: Context, options: DoctorOptions): Promise<Outcome> {
-  if (options.unit !== undefined) {
-    const config = options.config === undefined ? [] : ["--config", resolve(options.config)];
-    return runInUnit(context, options.unit, ["doctor", ...config, ...(options.json ? ["--json"] : [])]);
-  }
+async function examine(context: Context, options: UnitOptions): Promise<Outcome> {
+  if (options.unit !== undefined) return runInUnit(context, options.unit, ["doctor"], options);
   const print = printerFor(context);
   const findings = new AllFindings((finding) => (options.json ? undefined : print(finding)));
   await checkAll(findings, context, options.config);

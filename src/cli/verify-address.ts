@@ -17,13 +17,12 @@ import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { runInUnit } from "./in-unit.ts";
-import { addConfig, type CommonOptions, invalid } from "./options.ts";
+import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
-interface VerifyAddressOptions extends CommonOptions {
+interface VerifyAddressOptions extends UnitOptions {
   readonly codeFile?: string;
-  readonly unit?: string;
 }
 
 /** A service drops a code after some wrong tries. */
@@ -45,11 +44,8 @@ export function define(command: Command, run: Run): void {
     .option(
       "--code-file <file>",
       "read a code that was already mailed, from a file, or from standard input for -; requests no mail",
-    )
-    .option(
-      "--unit <name>",
-      "verify with the user, credentials, configuration and folders of this systemd unit; needs root",
-    )
+    );
+  addUnit(command, "verify")
     .option("--json", "print the result as JSON")
     .addHelpText("after", HELP)
     .action(run(verifyAddress));
@@ -60,8 +56,12 @@ async function verifyAddress(
   wanted: string,
   options: VerifyAddressOptions,
 ): Promise<Outcome> {
-  if (options.unit !== undefined)
-    return runInUnit(context, options.unit, ["verify-address", wanted, ...wordsFor(options)]);
+  const { codeFile, unit } = options;
+  if (unit !== undefined) {
+    const file = codeFile === undefined || codeFile === "-" ? codeFile : resolve(codeFile);
+    const others = file === undefined ? [] : ["--code-file", file];
+    return runInUnit(context, unit, ["verify-address", wanted], options, others);
+  }
   const settings = await withDaemonsState(await loadSettings({ env: context.env, path: options.config }));
   const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, wanted)];
   if (mailbox === undefined) throw invalid(describeUnknownMailbox(settings.mailboxes, wanted));
@@ -97,15 +97,6 @@ async function verifyAddress(
   } finally {
     await service.close();
   }
-}
-
-/** The same options with absolute paths: the unit runs in another folder. */
-function wordsFor({ config, codeFile, json }: VerifyAddressOptions): string[] {
-  return [
-    ...(config === undefined ? [] : ["--config", resolve(config)]),
-    ...(codeFile === undefined ? [] : ["--code-file", codeFile === "-" ? codeFile : resolve(codeFile)]),
-    ...(json ? ["--json"] : []),
-  ];
 }
 
 async function clientIdOf(
