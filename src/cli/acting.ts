@@ -2,8 +2,6 @@
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
-import { loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
 import type { TransferAct } from "../model/order.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { ActRequest } from "../operate/acting.ts";
@@ -12,9 +10,8 @@ import { operatorOf } from "./actor.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { openAccess } from "./open-access.ts";
 import { addConfig, addFilter, duration, type FilterOptions, filterOf } from "./options.ts";
-import { printable, printJson, say } from "./printing.ts";
+import { printable, printJson, redrawLine, say } from "./printing.ts";
 
 export interface ActOptions extends FilterOptions {
   readonly all?: boolean;
@@ -81,13 +78,10 @@ export async function chooseTransfers(
   options: ActOptions,
   takesAll = false,
 ): Promise<TransferView[]> {
-  const { mailbox } = options;
   // The daemon reports damaged records, and so does doctor.
   if (options.all) return Array.fromAsync(access.all({ ...filterOf(options), act }, () => {}));
-  const chosen: TransferView[] = [];
-  for (const trackingId of new Set(ids))
-    chosen.push(...(await findOne(access, trackingId, mailbox, takesAll)));
-  return chosen;
+  const chosen = new Set(ids).values().map((id) => findOne(access, id, options.mailbox, takesAll));
+  return (await Array.fromAsync(chosen)).flat();
 }
 
 /** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if several mailboxes received it and none is named. */
@@ -109,51 +103,21 @@ export async function findOne(
   return found;
 }
 
-interface Choice {
-  /** In the question about several transfers. */
-  readonly verb: string;
-  /** Confirmation for one transfer. */
-  readonly question?: string | undefined;
-  /** As in `chooseTransfers`. */
-  readonly takesAll?: boolean;
-  /** Throws where the act is possible for none of the transfers. Called before a person is asked. */
-  check(transfers: readonly TransferView[]): Promise<void>;
-}
-
-/** The chosen transfers, confirmed; `undefined`, with a message, where nothing is to be done. */
-export async function confirmTransfers(
-  context: Context,
-  access: Operate,
-  act: TransferAct,
-  ids: readonly string[],
-  options: ActOptions,
-  { verb, question, takesAll = false, check }: Choice,
-): Promise<TransferView[] | undefined> {
-  const transfers = await chooseTransfers(access, act, ids, options, takesAll);
-  if (transfers.length > 0) {
-    await check(transfers);
-    if (await isConfirmed(context, verb, transfers, options, question)) return transfers;
-  }
-  say(context, transfers.length === 0 ? "No transfer matches." : "Nothing was changed.");
-  return undefined;
-}
-
-export async function openActing(
-  context: Context,
-  { config: path }: ActOptions,
-): Promise<{ readonly access: Operate; readonly settings: Settings }> {
-  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
-  return { settings, access: await openAccess(context, settings) };
-}
-
-/** Asks with `question` for one transfer, and with a number for several. Throws `ORDER_IMPOSSIBLE` without a terminal. */
-async function isConfirmed(
+/**
+ * Asks with `question` for one transfer, and with a number for several. Says so where nothing is to be done. Throws
+ * `ORDER_IMPOSSIBLE` without a terminal.
+ */
+export async function isConfirmed(
   context: Context,
   verb: string,
   transfers: readonly TransferView[],
   { yes, all }: ActOptions,
-  question: string | undefined,
+  question?: string,
 ): Promise<boolean> {
+  if (transfers.length === 0) {
+    say(context, "No transfer matches.");
+    return false;
+  }
   const isAsked = question !== undefined || all === true;
   // A transfer that is gone has no content to lose.
   if (!isAsked || yes || (!all && transfers.every(({ state }) => state === "gone"))) return true;
@@ -163,9 +127,10 @@ async function isConfirmed(
     say(context, `${trackingId} from ${sender} for ${mailbox}, ${state}${why}`);
   }
   if (transfers.length > MAX_SHOWN) say(context, `… and ${transfers.length - MAX_SHOWN} more`);
-  if (transfers.length === 1 && question !== undefined) return askYesNo(context, question, false);
-  const many = formatCount(transfers.length, "transfer", "transfers");
-  return askYesNo(context, `${verb} ${many}?`, false);
+  const ofMany = `${verb} ${formatCount(transfers.length, "transfer", "transfers")}?`;
+  const isYes = await askYesNo(context, (transfers.length === 1 && question) || ofMany, false);
+  if (!isYes) say(context, "Nothing was changed.");
+  return isYes;
 }
 
 /** Acts, and shows on a terminal how far it is. */
@@ -225,14 +190,12 @@ function startWaitLine({ stderr }: Context, count: number) {
   if (!stderr.isTTY) return { show() {}, end() {} };
   const startedMs = performance.now();
   const states = new Map<string, string>();
-  const draw = () => {
+  const timer = setInterval(() => {
     const seconds = Math.round((performance.now() - startedMs) / 1000);
     const [id, state] = [...states].at(-1) ?? [];
     const what = count === 1 ? (state ?? "the daemon") : `${count} transfers, ${id ?? ""} ${state ?? ""}`;
-    const line = printable(`Waiting for the outcome (${what.trim()}), ${seconds} s`);
-    stderr.write(`\r\u001b[K${line.slice(0, (stderr.columns || 80) - 1)}`);
-  };
-  const timer = setInterval(draw, REDRAW_MS);
+    redrawLine(stderr, printable(`Waiting for the outcome (${what.trim()}), ${seconds} s`));
+  }, REDRAW_MS);
   return {
     show(trackingId: string, state: string) {
       states.delete(trackingId);
@@ -240,7 +203,7 @@ function startWaitLine({ stderr }: Context, count: number) {
     },
     end() {
       clearInterval(timer);
-      stderr.write("\r\u001b[K");
+      redrawLine(stderr, "");
     },
   };
 }

@@ -15,15 +15,15 @@ import {
 import { openSimulator } from "../../simulator/open.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import type { Fault } from "../base/faults.ts";
-import { Secret } from "../base/secret.ts";
+import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { runDaemon } from "../daemon.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import { type Emit, listenTo } from "../model/events.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { hasEnded, type State, type TransferRecord } from "../model/record.ts";
 import { type Context, type Run, untilStopped } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { formatProgress, printable } from "./printing.ts";
+import { formatProgress, printable, redrawLine } from "./printing.ts";
 
 export function define(demo: Command, run: Run): void {
   demo
@@ -37,7 +37,7 @@ async function runDemo(
 ): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-demo-"));
   const simulator = await openSimulator(demoScenario);
-  const settings = demoSettings(folder, simulator);
+  const settings = await loadDemo(folder, simulator);
   const stop = new AbortController();
   context.stop.addEventListener("abort", () => stop.abort(), { once: true });
   const settled = new Set<string>();
@@ -62,53 +62,22 @@ async function runDemo(
   return "fine";
 }
 
-function demoSettings(folder: string, simulator: Simulator): Settings {
-  const secret = (text: string) => ({ described: "the demo", read: async () => new Secret(text) });
-  const service = {
-    baseUrl: new URL(simulator.url),
-    clientId: secret(simulator.clientId),
-    token: undefined,
-    acceptLanguage: "en",
-    idListForm: "repeat" as const,
-    ca: undefined,
-    cert: undefined,
-    key: undefined,
-    proxy: { http: "", https: "", except: "" },
-    timeoutMs: 10_000,
-  };
-  return {
-    source: "the demo",
+/** Variables of the environment do not apply to the demo. */
+async function loadDemo(folder: string, { url: baseUrl, clientId }: Simulator): Promise<Settings> {
+  const path = join(folder, "inlet.yaml");
+  const document = {
+    service: { baseUrl, clientId },
     inbox: join(folder, "inbox"),
-    work: join(folder, "inbox", ".inlet"),
     state: join(folder, "state"),
-    queue: "embedded",
-    mailboxes: [
-      {
-        name: DEMO_MAILBOX,
-        email: DEMO_MAILBOX,
-        pollMs: 500,
-        fetch: "auto",
-        verify: "require",
-        layout: "{mailbox}/{sender}/{trackingId}",
-        passwords: [{ sender: SUPPLIER.sender, trackingId: undefined, password: secret(SUPPLIER.password) }],
-        passwordAttempts: 2,
-        paused: false,
-        service,
-      },
-    ],
-    limits: {
-      transfers: 2,
-      filesPerTransfer: 4,
-      minFreeBytes: 0,
-      maxTransferBytes: 2 ** 40,
-      maxFiles: 10_000,
-    },
-    handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
-    keep: { ledgerMs: undefined, historyMs: undefined },
+    mailboxes: [{ email: DEMO_MAILBOX, passwords: [SUPPLIER] }],
+    limits: { transfers: 2, minFreeSpace: 0 },
     // Any free port: a daemon may run on this machine.
-    http: { listen: { host: "127.0.0.1", port: 0 }, actions: false, tokens: new Map(), hosts: [] },
-    warnings: [],
+    http: { listen: "127.0.0.1:0" },
   };
+  // JSON is YAML too.
+  await writeFile(path, JSON.stringify(document), { mode: 0o600 });
+  const { mailboxes, ...settings } = await loadSettings({ path, env: {} });
+  return { ...settings, mailboxes: mailboxes.map((mailbox) => ({ ...mailbox, pollMs: 500 })) };
 }
 
 /** Prints what happens, and plays the people: one supplies a password, one revokes a transfer. */
@@ -135,25 +104,26 @@ function narrate(
       if (totalBytes < 1024 ** 2 || nowMs - drawnMs < 100) return;
       drawnMs = nowMs;
       const line = formatProgress(record.trackingId, doneBytes, totalBytes, (nowMs - startedMs) / 1000);
-      if (context.stderr.isTTY)
-        context.stderr.write(`\r\u001b[K${line.slice(0, (context.stderr.columns || 80) - 1)}`);
+      if (context.stderr.isTTY) redrawLine(context.stderr, line);
     },
     "transfer-changed": ({ record }) => {
       const { trackingId, state, message, folder } = record;
       if (hasEnded(record)) onSettled(record);
-      if (state === "delivered")
-        print(context, `${mark(context, "green", "✓")} ${trackingId}: delivered to ${folder}`);
-      else if (state === "quarantined")
-        print(context, `${mark(context, "red", "✗")} ${trackingId}: quarantined. ${message}`);
-      else if (state === "gone")
-        print(context, `${mark(context, "yellow", "–")} ${trackingId}: gone. ${message}`);
-      else if (state === "waiting") {
-        print(context, `${mark(context, "yellow", "…")} ${trackingId}: waiting. ${message}`);
-        void playPeople(context, settings, simulator, trackingId);
-      }
+      const [colour, sign] = MARKS[state] ?? [];
+      if (colour === undefined) return;
+      const what = state === "delivered" ? `delivered to ${folder}` : `${state}. ${message}`;
+      print(context, `${styleText(colour, sign ?? "", { stream: context.stdout })} ${trackingId}: ${what}`);
+      if (state === "waiting") void playPeople(context, settings, simulator, trackingId);
     },
   });
 }
+
+const MARKS: Readonly<Partial<Record<State, readonly ["green" | "red" | "yellow", string]>>> = {
+  delivered: ["green", "✓"],
+  quarantined: ["red", "✗"],
+  gone: ["yellow", "–"],
+  waiting: ["yellow", "…"],
+};
 
 async function playPeople(
   context: Context,
@@ -195,13 +165,9 @@ async function showTree(context: Context, folder: string, indent: string): Promi
   if (entries.length > shown.length) print(context, `${indent}… and ${entries.length - shown.length} more`);
 }
 
-function mark({ stdout }: Context, colour: "green" | "red" | "yellow", sign: string): string {
-  return styleText(colour, sign, { stream: stdout });
-}
-
 /** Text from outside cannot start a new line. */
 function print({ stdout, stderr }: Context, text: string): void {
-  if (stderr.isTTY) stderr.write("\r\u001b[K");
+  if (stderr.isTTY) redrawLine(stderr, "");
   const safe = text.split("\n").map((line) => (line.includes("\u001b") ? line : printable(line)));
   stdout.write(`${safe.join("\n")}\n`);
 }

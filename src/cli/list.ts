@@ -1,11 +1,10 @@
 /** `list`: all known transfers with their states. */
 import type { Command } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
-import { loadSettings } from "../config/load.ts";
 import { type TransferView, timeOf } from "../model/views.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { openAccess } from "./open-access.ts";
+import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
 import { printRows, say, writeOut } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
@@ -44,8 +43,7 @@ export function define(command: Command, run: Run): void {
 
 async function list(context: Context, options: ListOptions): Promise<Outcome> {
   const { json, limit = json ? undefined : DEFAULT_LIMIT } = options;
-  const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
-  const access = await openAccess(context, settings);
+  const { settings, access } = await openConfigured(context, options);
   const filter = filterOf(options);
   const damaged = new Set<string>();
   const onDamaged = (path: string) => void damaged.add(path);

@@ -1,10 +1,11 @@
 /** `poll`, `pause` and `resume`: operators' acts on mailboxes. */
 import type { Command } from "commander";
 import type { MailboxAct } from "../model/order.ts";
-import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, openActing, outcomeOfResults } from "./acting.ts";
+import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, outcomeOfResults } from "./acting.ts";
 import { operatorOf } from "./actor.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { openConfigured } from "./open-access.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
@@ -49,7 +50,7 @@ async function actOn(
   mailbox: string | undefined,
   options: ActOptions,
 ): Promise<Outcome> {
-  const { access } = await openActing(context, options);
+  const { access } = await openConfigured(context, options);
   const { wait: isAwaited = true, timeout = DEFAULT_TIMEOUT_MS } = options;
   const results = await access.actOnMailboxes({ act, mailbox, isAwaited }, operatorOf(context), timeout);
   if (options.json) printJson(context, mailbox === undefined ? results : results[0]);

@@ -3,7 +3,7 @@ import { Mutex } from "../base/concurrency.ts";
 import { blockingDisk } from "../base/disk.ts";
 import { asFault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
-import { loadFolders, loadHttp } from "../config/load.ts";
+import { loadFolders, loadHttp, loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { isPermissionFault, mayRead, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
 import { countMembers } from "../inbox/members.ts";
@@ -13,12 +13,22 @@ import { describeDaemon } from "../operate/facts.ts";
 import type { LocalSettings } from "../operate/local.ts";
 import type { Operate } from "../operate/port.ts";
 import type { Context } from "./context.ts";
+import type { CommonOptions } from "./options.ts";
 
 /** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openAccess(context: Context, settings: Settings): Promise<Operate> {
   const { work } = settings;
   if (await mayUse(work)) return openFolders(context, settings, describeDaemon(settings));
   return (await openSocket(context, settings)) ?? Promise.reject(await permissionFault(work, USE));
+}
+
+/** For commands that need no secret. Throws `CONFIG_INVALID`, and as `openAccess` does. */
+export async function openConfigured(
+  context: Context,
+  { config: path }: CommonOptions,
+): Promise<{ readonly access: Operate; readonly settings: Settings }> {
+  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
+  return { settings, access: await openAccess(context, settings) };
 }
 
 /** For what only reads the journal. The configuration may be invalid elsewhere. */

@@ -2,20 +2,20 @@
 import type { Command } from "commander";
 import { ACT_TEXTS } from "../model/actions.ts";
 import type { Action } from "../model/order.ts";
-import type { TransferView } from "../model/views.ts";
 import {
   ACTING_CODES,
   type ActOptions,
   addActing,
-  confirmTransfers,
+  chooseTransfers,
   demandChoice,
   impossible,
-  openActing,
+  isConfirmed,
   perform,
   report,
 } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { openConfigured } from "./open-access.ts";
 import { filterOf } from "./options.ts";
 
 interface Meaning {
@@ -66,15 +66,13 @@ async function order(
   if (options.all && needsFilter && Object.values(filterOf(options)).every((it) => it === undefined)) {
     throw impossible("--all needs --sender, --reason, --state, --text, --since or --mailbox");
   }
-  const { access } = await openActing(context, options);
+  const { access } = await openConfigured(context, options);
+  const transfers = await chooseTransfers(access, action, ids, options);
   const isOne = ids.length === 1;
-  const check = async ([first]: readonly TransferView[]) => {
-    const objection = isOne && first ? await access.objectionTo(action, first) : undefined;
-    if (objection !== undefined) throw impossible(objection);
-  };
-  const choice = { verb: ACT_TEXTS[action].label, question, check };
-  const transfers = await confirmTransfers(context, access, action, ids, options, choice);
-  if (transfers === undefined) return "fine";
+  const objection = isOne && transfers[0] ? await access.objectionTo(action, transfers[0]) : undefined;
+  if (objection !== undefined) throw impossible(objection);
+  const { label } = ACT_TEXTS[action];
+  if (!(await isConfirmed(context, label, transfers, options, question))) return "fine";
   const results = await perform(context, access, { act: action, transfers }, options);
   return report(context, results, options, isOne);
 }

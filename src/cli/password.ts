@@ -10,16 +10,16 @@ import {
   type ActOptions,
   addActing,
   chooseTransfers,
-  confirmTransfers,
   demandChoice,
   impossible,
-  openActing,
+  isConfirmed,
   perform,
   report,
 } from "./acting.ts";
 import { askHidden, readPassword } from "./asking.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { openConfigured } from "./open-access.ts";
 import { say } from "./printing.ts";
 
 interface PasswordOptions extends ActOptions {
@@ -59,15 +59,11 @@ export function define(command: Command, run: Run): void {
 async function supply(context: Context, ids: readonly string[], options: PasswordOptions): Promise<Outcome> {
   demandChoice(ids, options);
   if (options.all && options.sender === undefined) throw impossible("--all needs --sender");
-  const { access } = await openActing(context, options);
-  const transfers = await confirmTransfers(context, access, "password", ids, options, {
-    verb: "Try one password for",
-    takesAll: true,
-    check: (chosen) => demandUse(access, chosen),
-  });
-  if (transfers === undefined) return "fine";
-  const many = formatCount(transfers.length, "transfer", "transfers");
-  const whose = ids.length === 1 ? ids[0] : many;
+  const { access } = await openConfigured(context, options);
+  const transfers = await chooseTransfers(access, "password", ids, options, true);
+  if (transfers.length > 0) await demandUse(access, transfers);
+  if (!(await isConfirmed(context, "Try one password for", transfers, options))) return "fine";
+  const whose = ids.length === 1 ? ids[0] : formatCount(transfers.length, "transfer", "transfers");
   const isTyped = options.passwordFile === undefined && context.stdin.isTTY;
   const password = isTyped
     ? await askHidden(context, `Password of ${whose}: `)
@@ -76,18 +72,12 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
     throw impossible(isTyped ? "no password was given" : NOTHING_READ);
   }
   const isForMailbox = options.mailbox !== undefined && !options.all;
-  const results = await perform(
-    context,
-    access,
-    { act: "password", transfers, password, isForMailbox },
-    options,
-  );
+  const request = { act: "password", transfers, password, isForMailbox } as const;
+  const results = await perform(context, access, request, options);
   const isOne = ids.length === 1;
-  const refused = results.filter(({ result }) => result === "refused");
+  const tried = results.filter(({ result }) => result !== "refused");
   // Of several mailboxes that received one transfer, some may not need the password.
-  const shown =
-    isOne && refused.length < results.length ? results.filter((it) => !refused.includes(it)) : results;
-  return report(context, shown, options, isOne);
+  return report(context, isOne && tried.length > 0 ? tried : results, options, isOne);
 }
 
 /** Called before the prompt. Throws `ORDER_IMPOSSIBLE` if the password would be tried for none of the transfers. */
@@ -110,7 +100,7 @@ async function allowOnceMore(
   if (options.passwordFile !== undefined)
     throw impossible("--once-more takes no password: supply one afterwards");
   if (ids.length > 0 === (options.all === true)) throw impossible("name transfers, or use --once-more --all");
-  const { access, settings } = await openActing(context, options);
+  const { access, settings } = await openConfigured(context, options);
   const isNamed = makeMatcher(options.all ? options.mailbox : undefined, textForm);
   if (!settings.mailboxes.some(({ name }) => isNamed(name))) {
     throw impossible(`no mailbox is called ${options.mailbox}`);
@@ -126,13 +116,10 @@ async function allowOnceMore(
     throw impossible("it has attempts left, or does not wait for a password");
   const results = await perform(context, access, { act: "grant", transfers: possible }, options);
   if (options.json) return report(context, results, options, ids.length === 1);
-  const granted = results.filter(({ result }) => result === "fine" || result === "given");
+  const { granted = [], others = [] } = Object.groupBy(results, ({ result }) =>
+    result === "fine" || result === "given" ? "granted" : "others",
+  );
   const many = formatCount(granted.length, "transfer", "transfers");
   say(context, `One more password attempt is allowed for ${many}.`);
-  return report(
-    context,
-    results.filter((it) => !granted.includes(it)),
-    options,
-    false,
-  );
+  return report(context, others, options, false);
 }

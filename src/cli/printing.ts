@@ -90,16 +90,13 @@ export function printableLines(text: string): string {
 export function widthOf(text: string): number {
   let columns = 0;
   for (const character of stripVTControlCharacters(text)) {
-    if (/\p{M}/u.test(character)) continue;
-    columns +=
-      /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u.test(
-        character,
-      )
-        ? 2
-        : 1;
+    if (!/\p{M}/u.test(character)) columns += WIDE.test(character) ? 2 : 1;
   }
   return columns;
 }
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 
 /** A terminal shows times in the configured zone, a pipe in UTC. */
 export function formatTime({ stdout }: Context, iso: string, zone: string | undefined): string {
@@ -122,28 +119,26 @@ export function timeColumn<Row>(
 const REDRAW_MS = 100;
 const BAR_WIDTH = 24;
 
-export interface Progress {
-  advance(bytes: number): void;
-  /** Erases the line. */
-  end(): void;
+/** Replaces the line at the cursor of a terminal. */
+export function redrawLine(stream: NodeJS.WriteStream, line: string): void {
+  stream.write(`\r\u001b[K${line.slice(0, (stream.columns || 80) - 1)}`);
 }
 
-export function startProgress({ stderr }: Context, label: string, totalBytes: number | undefined): Progress {
-  if (!stderr.isTTY) return { advance() {}, end() {} };
+/** `end` erases the line. */
+export function startProgress({ stderr }: Context, label: string, totalBytes: number | undefined) {
   const startedMs = performance.now();
   let bytes = 0;
   let drawnMs = Number.NEGATIVE_INFINITY;
   return {
-    advance(more) {
+    advance(more: number) {
       bytes += more;
       const nowMs = performance.now();
-      if (nowMs - drawnMs < REDRAW_MS) return;
+      if (!stderr.isTTY || nowMs - drawnMs < REDRAW_MS) return;
       drawnMs = nowMs;
-      const line = formatProgress(label, bytes, totalBytes, (nowMs - startedMs) / 1000);
-      stderr.write(`\r\u001b[K${line.slice(0, (stderr.columns || 80) - 1)}`);
+      redrawLine(stderr, formatProgress(label, bytes, totalBytes, (nowMs - startedMs) / 1000));
     },
     end() {
-      stderr.write("\r\u001b[K");
+      if (stderr.isTTY) redrawLine(stderr, "");
     },
   };
 }

@@ -3,7 +3,6 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatBytes, outputLines, zoneName } from "../base/phrases.ts";
-import { loadSettings } from "../config/load.ts";
 import { commandOf } from "../model/actions.ts";
 import { describeChecksum, describeVerdict, type FileView, type Story } from "../model/views.ts";
 import { describeDaemon } from "../operate/facts.ts";
@@ -11,7 +10,7 @@ import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/st
 import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
-import { openAccess } from "./open-access.ts";
+import { openConfigured } from "./open-access.ts";
 import { addConfig, type CommonOptions } from "./options.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
 
@@ -32,8 +31,7 @@ export function define(command: Command, run: Run): void {
 }
 
 async function show(context: Context, trackingId: string, options: ShowOptions): Promise<Outcome> {
-  const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
-  const access = await openAccess(context, settings);
+  const { settings, access } = await openConfigured(context, options);
   const { mailbox } = options;
   const [found] = await findOne(access, trackingId, mailbox);
   const known = found && (await access.story(found));

@@ -16,7 +16,7 @@ import {
 } from "./delivered-folder.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { type CommonOptions, gather, invalid } from "./options.ts";
-import { formatJson, type Progress, printable, say, startProgress, writeOut } from "./printing.ts";
+import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
 
 interface VerifyOptions extends CommonOptions {
   readonly allow?: readonly string[];
@@ -104,7 +104,7 @@ async function checkWithProgress(
   delivery: FoundDelivery,
   allowed: ReadonlySet<string>,
 ): Promise<CheckedFolder> {
-  const progress: Progress = startProgress(context, delivery.folder, undefined);
+  const progress = startProgress(context, delivery.folder, undefined);
   try {
     return await checkFolder(delivery, allowed, (bytes) => progress.advance(bytes), context.stop);
   } finally {
