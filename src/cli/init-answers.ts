@@ -67,8 +67,11 @@ export async function readGiven(context: Context, options: InitOptions): Promise
   const baseUrl = options.baseUrl ?? env["INLET_SERVICE__BASEURL"];
   const inbox = options.inbox ?? env["INLET_INBOX"];
   const { mailbox: mailboxes, state, ca } = options;
-  for (const email of mailboxes ?? []) demand(describeWrongEmail(email));
-  for (const path of [inbox, state, ca]) if (path !== undefined) demand(describeWrongPath(path));
+  const paths = [inbox, state, ca].filter((path) => path !== undefined);
+  const [wrong] = [...(mailboxes ?? []).map(describeWrongEmail), ...paths.map(describeWrongPath)].filter(
+    Boolean,
+  );
+  if (wrong !== undefined) throw invalid(wrong);
   const clientId = await readClientId(context, options);
   const passwords = await Promise.all(
     (options.passwordFile ?? []).map((rule) => readPassword(context, rule)),
@@ -137,10 +140,6 @@ async function readPassword(context: Context, rule: string): Promise<GivenPasswo
   return { sender, password: file === "-" ? { secret } : { secret, file: resolve(file) } };
 }
 
-function demand(wrong: string | undefined): void {
-  if (wrong !== undefined) throw invalid(wrong);
-}
-
 const IN_FILES = "Keep secrets in separate files, not in the configuration?";
 
 export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
@@ -178,7 +177,10 @@ async function askService(
       say(context, `  ${describeFault(shown)}`);
       if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
     } catch (error) {
-      sayWrongUrl(context, error);
+      const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
+      // Any other fault comes from an option.
+      if (wrong === undefined) throw error;
+      say(context, `  ${wrong}.`);
     }
   }
 }
@@ -259,62 +261,21 @@ async function askTwice(context: Context, question: string): Promise<Secret | un
   }
 }
 
-/** After a wrong address, the user tries again. Any other fault comes from an option, and ends the command. */
-function sayWrongUrl(context: Context, error: unknown): void {
-  const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
-  if (wrong === undefined) throw error;
-  say(context, `  ${wrong}.`);
-}
-
 const TRIAL_TIMEOUT_MS = 10_000;
 
-/** Tries answers on the service before anything is written. */
-export class Trial {
-  readonly #context: Context;
-  readonly #isOn: boolean;
+export type Trial = ReturnType<typeof startTrial>;
+
+/** Tries answers on the service before anything is written. `isOn: false` skips every request. */
+export function startTrial(context: Context, isOn: boolean) {
   /** Addresses whose client id is not registered yet. */
-  readonly unregistered: string[] = [];
-
-  /** `isOn: false` skips every request. */
-  constructor(context: Context, isOn: boolean) {
-    this.#context = context;
-    this.#isOn = isOn;
-  }
-
-  /** The fault that prevents use of the service, if any. Throws `STOPPED`. */
-  async service(settings: ServiceSettings): Promise<Fault | undefined> {
-    return this.#attempt(settings, throwawayClientId(), async (service) => {
-      const versions = await service.apiVersions(this.#context.stop);
-      const offered = versions && formatVersions(versions);
-      if (versions !== undefined && !canPoll(versions)) {
-        throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
-      }
-      const version =
-        offered === undefined
-          ? "but does not report its version"
-          : `with version ${offered} of the interface`;
-      say(this.#context, `  ${service.id} answers, ${version}.`);
-    });
-  }
-
-  /** The fault that prevents the verification of the address, if any. Sends no mail, keeps no token. */
-  async mailbox(settings: ServiceSettings, clientId: Secret, email: string): Promise<Fault | undefined> {
-    const fault = await this.#attempt(settings, clientId, async (service) => {
-      await service.obtainToken(email, undefined, this.#context.stop);
-      say(this.#context, `  ${email} is verified by the client id.`);
-    });
-    if (fault === undefined || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(fault.code)) return fault;
-    this.unregistered.push(email);
-    say(this.#context, `  ${email}: this client id is not registered for it yet.`);
-    return undefined;
-  }
-
-  async #attempt(
+  const unregistered: string[] = [];
+  /** Returns the fault that the work throws, if any. Throws `STOPPED`. */
+  const attempt = async (
     settings: ServiceSettings,
     clientId: Secret,
     work: (service: ServicePort) => Promise<void>,
-  ): Promise<Fault | undefined> {
-    if (!this.#isOn) return undefined;
+  ): Promise<Fault | undefined> => {
+    if (!isOn) return undefined;
     const service = openClient(settings, clientId, TRIAL_TIMEOUT_MS);
     try {
       await work(service);
@@ -325,5 +286,31 @@ export class Trial {
     } finally {
       await service.close();
     }
-  }
+  };
+  return {
+    unregistered,
+    /** The fault that prevents use of the service, if any. */
+    service: (settings: ServiceSettings) =>
+      attempt(settings, throwawayClientId(), async (service) => {
+        const versions = await service.apiVersions(context.stop);
+        const offered = versions && formatVersions(versions);
+        if (versions !== undefined && !canPoll(versions)) {
+          throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
+        }
+        const known = `with version ${offered} of the interface`;
+        const version = offered === undefined ? "but does not report its version" : known;
+        say(context, `  ${service.id} answers, ${version}.`);
+      }),
+    /** The fault that prevents the verification of the address, if any. Sends no mail, keeps no token. */
+    async mailbox(settings: ServiceSettings, clientId: Secret, email: string): Promise<Fault | undefined> {
+      const fault = await attempt(settings, clientId, async (service) => {
+        await service.obtainToken(email, undefined, context.stop);
+        say(context, `  ${email} is verified by the client id.`);
+      });
+      if (fault === undefined || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(fault.code)) return fault;
+      unregistered.push(email);
+      say(context, `  ${email}: this client id is not registered for it yet.`);
+      return undefined;
+    },
+  };
 }

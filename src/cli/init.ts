@@ -12,8 +12,7 @@ import {
   makeFolderDurably,
   replaceDurably,
 } from "../base/durable.ts";
-import { FAULT_CODES } from "../base/fault-codes.ts";
-import { Fault, withAdvice } from "../base/faults.ts";
+import { detailOf, Fault, withAdvice } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
@@ -34,7 +33,8 @@ import {
   type InitOptions,
   loadServiceAt,
   readGiven,
-  Trial,
+  startTrial,
+  type Trial,
   withoutOurs,
 } from "./init-answers.ts";
 import { gather, invalid } from "./options.ts";
@@ -94,7 +94,7 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   const storage = await chooseStorage(target);
   const given = await withKeptClientId(context, await readGiven(context, options), storage);
   if (!isAsking) demandAll(given, options);
-  const trial = new Trial(context, options.test !== false);
+  const trial = startTrial(context, options.test !== false);
   const answers = isAsking ? await askForAnswers(context, given, trial) : completed(given);
   if (!isAsking) await tryOut(context, trial, answers);
   const draft = await draftConfiguration(answers, storage);
@@ -105,11 +105,11 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
     say(context, "Nothing was written.");
     return "fine";
   }
-  const written = await writeConfiguration(context, draft, target, storage);
-  const { backup, secrets } = written;
+  const written = await writeConfiguration(context, draft, storage);
   const { unregistered } = trial;
-  if (options.json) printJson(context, { config: target, backup, secrets, unregistered });
-  else sayNext(context, target, storage, draft, written, unregistered);
+  const secrets = [...draft.secrets.keys()];
+  if (options.json) printJson(context, { config: target, backup: written.backup, secrets, unregistered });
+  else sayNext(context, storage, draft, written, unregistered);
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
@@ -121,8 +121,9 @@ function defaultTarget({ env }: Context): string {
 /** The units pass each file NAME of this folder to the daemon, as the credential `secret_NAME`. */
 const UNIT_SECRETS = join(dirname(DEFAULT_PATH), "secrets");
 
-/** Where secrets are stored. */
+/** Where the configuration and the secrets are stored. */
 interface Storage {
+  readonly target: string;
   readonly folder: string;
   /** The group of the daemon, where systemd runs it with the files of `UNIT_SECRETS`. */
   readonly unitGroup: number | undefined;
@@ -135,8 +136,8 @@ async function chooseStorage(target: string): Promise<Storage> {
     process.getuid?.() === 0 &&
     target === DEFAULT_PATH &&
     (await lookAt(UNIT_SECRETS))?.isDirectory() === true;
-  if (!isForUnit) return { folder, unitGroup: undefined };
-  return { folder: UNIT_SECRETS, unitGroup: (await stat(folder)).gid };
+  if (!isForUnit) return { target, folder, unitGroup: undefined };
+  return { target, folder: UNIT_SECRETS, unitGroup: (await stat(folder)).gid };
 }
 
 /** Called before the questions, so that no answer is wasted. */
@@ -165,12 +166,8 @@ async function withKeptClientId(context: Context, given: Given, { folder }: Stor
 }
 
 function demandAll({ baseUrl, mailboxes, inbox }: Given, { yes }: InitOptions): void {
-  const missing = [
-    ...(baseUrl === undefined ? ["--base-url"] : []),
-    ...(mailboxes === undefined ? ["--mailbox"] : []),
-    ...(inbox === undefined ? ["--inbox"] : []),
-    ...(yes ? [] : ["--yes"]),
-  ];
+  const needed = { "--base-url": baseUrl, "--mailbox": mailboxes, "--inbox": inbox, "--yes": yes };
+  const missing = Object.entries(needed).flatMap(([option, value]) => (value === undefined ? option : []));
   if (missing.length === 0) return;
   const why = yes ? "--yes asks no questions" : "no terminal to ask on";
   throw invalid(`${why}: add ${missing.join(", ")}`);
@@ -203,20 +200,20 @@ function adviceFor({ code, advice }: Fault): string {
 
 function sayNext(
   context: Context,
-  target: string,
-  { unitGroup }: Storage,
-  { clientIdFile }: Draft,
-  { settings, secrets, backup }: Written,
+  { target, unitGroup }: Storage,
+  { clientIdFile, secrets }: Draft,
+  { settings, backup }: Written,
   unregistered: readonly string[],
 ): void {
   const isForUnit = unitGroup !== undefined;
   const option = isForUnit ? " --unit inlet" : target === defaultTarget(context) ? "" : ` --config ${target}`;
-  const files = [target, ...secrets].join(", ");
-  say(context, `Written: ${files}. Only ${isForUnit ? "root and the daemon" : "this user"} can read them.`);
+  const files = [target, ...secrets.keys()];
+  const readers = isForUnit ? "root and the daemon" : "this user";
+  say(context, `Written: ${files.join(", ")}. Only ${readers} can read them.`);
   if (backup !== undefined) say(context, `The old file is kept as ${backup}.`);
   if (process.getuid?.() === 0 && !isForUnit) {
     say(context, "If the daemon runs as another user, give it the files:");
-    say(context, `  chown USER ${[target, ...secrets].join(" ")}`);
+    say(context, `  chown USER ${files.join(" ")}`);
   }
   for (const warning of settings.warnings) say(context, `Warning: ${warning}`);
   if (unregistered.length > 0) {
@@ -230,14 +227,6 @@ function sayNext(
   say(context, `  inlet doctor${option}`);
   const start = backup === undefined ? "enable --now" : "restart";
   say(context, isForUnit ? `  systemctl ${start} inlet` : `  inlet run${option}`);
-}
-
-interface Written {
-  readonly settings: Settings;
-  /** New files that hold secrets. */
-  readonly secrets: readonly string[];
-  /** The copy of the earlier configuration. */
-  readonly backup: string | undefined;
 }
 
 /** A configuration before it is written. */
@@ -274,27 +263,20 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
     return refer(path);
   };
   const clientId = await place(answers.clientId, CLIENT_ID);
-  const rules: { sender: string; password: Entry }[] = [];
+  const passwords: { sender: string; password: Entry }[] = [];
   for (const { sender, password } of answers.passwords) {
-    rules.push({ sender, password: await place(password, `password-${slugOf(sender)}`) });
+    passwords.push({ sender, password: await place(password, `password-${slugOf(sender)}`) });
   }
+  const { baseUrl, ca, inbox, state } = answers;
+  const document = {
+    service: { baseUrl, clientId, ca },
+    inbox,
+    state,
+    mailboxes: answers.mailboxes.map((email) => (passwords.length === 0 ? { email } : { email, passwords })),
+  };
   const format = (show: (secret: Secret) => string): string => {
-    const value = (it: Entry) => (it instanceof Secret ? show(it) : it);
-    const passwords = rules.map(({ sender, password }) => ({ sender, password: value(password) }));
-    const document = {
-      service: {
-        baseUrl: answers.baseUrl,
-        clientId: value(clientId),
-        ...(answers.ca === undefined ? {} : { ca: answers.ca }),
-      },
-      inbox: answers.inbox,
-      ...(answers.state === undefined ? {} : { state: answers.state }),
-      mailboxes: answers.mailboxes.map((email) => ({
-        email,
-        ...(passwords.length === 0 ? {} : { passwords }),
-      })),
-    };
-    return HEADER + stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+    const replace = (_key: unknown, value: unknown) => (value instanceof Secret ? show(value) : value);
+    return HEADER + stringify(document, replace, { lineWidth: 0, aliasDuplicateObjects: false });
   };
   return {
     text: format((secret) => secret.reveal()),
@@ -304,12 +286,17 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
   };
 }
 
+interface Written {
+  readonly settings: Settings;
+  /** The copy of the earlier configuration. */
+  readonly backup: string | undefined;
+}
+
 /** Writes all files or none. Throws `CONFIG_INVALID` if the loader does not accept the text. */
 async function writeConfiguration(
   { env }: Context,
   { text, secrets }: Draft,
-  target: string,
-  { unitGroup }: Storage,
+  { target, unitGroup }: Storage,
 ): Promise<Written> {
   await makeFolderDurably(dirname(target), 0o755);
   const made: string[] = [];
@@ -326,7 +313,7 @@ async function writeConfiguration(
       await chown(target, 0, unitGroup);
       await chmod(target, 0o640);
     }
-    return { settings, secrets: made, backup };
+    return { settings, backup };
   } catch (error) {
     for (const path of made) await rm(path, { force: true });
     throw error;
@@ -349,8 +336,7 @@ async function tryLoad(
     return await loadSettings({ path: draft, env, ignoreSecrets });
   } catch (error) {
     if (!(error instanceof Fault)) throw faultOfDisk(error, target);
-    const detail = error.message.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
-    throw error.code === "CONFIG_INVALID" ? invalid(detail.replaceAll(draft, target)) : error;
+    throw error.code === "CONFIG_INVALID" ? invalid(detailOf(error).replaceAll(draft, target)) : error;
   } finally {
     await rm(draft, { force: true });
   }
