@@ -1,20 +1,12 @@
 /** Deliveries: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
 import type { Dirent } from "node:fs";
-import { lstat, open, opendir, readdir } from "node:fs/promises";
+import { open, opendir, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { Fault, tolerate } from "../base/faults.ts";
 import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
 import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
-import {
-  DamagedFolder,
-  filesIn,
-  MANIFEST,
-  type Manifest,
-  readManifest,
-  readSums,
-  SUMS,
-} from "../model/manifest.ts";
+import { DamagedFolder, MANIFEST, type Manifest, readManifest, readSums, SUMS } from "../model/manifest.ts";
 import { contentOf, parsePlacement, pathOf } from "../model/placement.ts";
 
 interface CheckedFile {
@@ -135,9 +127,7 @@ async function findExtra(folder: string, known: ReadonlySet<string>): Promise<Ch
 async function describeExtra(path: string): Promise<string> {
   const facts = await lookAtLink(path);
   const isEmpty = facts?.isFile() === true && facts.size === 0;
-  return isEmpty
-    ? "is not in the manifest; it is empty, as a marker is (see --allow)"
-    : "is not in the manifest";
+  return `is not in the manifest${isEmpty ? "; it is empty, as a marker is (see --allow)" : ""}`;
 }
 
 /** The facts that a file of the folder must match. */
@@ -154,44 +144,39 @@ interface Expected {
 }
 
 /** Throws `DamagedFolder`. */
-async function readExpected(delivery: FoundDelivery): Promise<Expected[]> {
-  const manifest = await readManifest(delivery.manifest.folder, delivery.manifest.file);
-  const sums =
-    delivery.sums && (await readSums(delivery.sums.folder, delivery.sums.file, delivery.sums.within));
-  const senderChecksums = new Map(manifest.files.map((file) => [file.name, checksumsOf(file)]));
-  const names = namesIn(manifest);
-  const expected: Expected[] = filesIn(manifest).map(({ name, size, sha256 }) => {
-    const sum = sums?.get(name);
-    const conflict = sums === undefined || sum === sha256 ? undefined : describeConflict(sum);
-    const checksums = senderChecksums.get(name) ?? [];
-    return { name: names.get(name) ?? name, size, sha256, checksums, conflict };
-  });
+async function readExpected({ manifest: at, sums: beside }: FoundDelivery): Promise<Expected[]> {
+  const manifest = await readManifest(at.folder, at.file);
+  const sums = beside && (await readSums(beside.folder, beside.file, beside.within));
+  const expected: Expected[] = listedIn(manifest).map(
+    ({ name, deliveredAs = name, size, sha256, ...file }) => {
+      const sum = sums?.get(name);
+      const differs = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
+      const conflict = sums === undefined || sum === sha256 ? undefined : differs;
+      return { name: deliveredAs, size, sha256, checksums: checksumsOf(file), conflict };
+    },
+  );
   const named = new Set(expected.map(({ name }) => name));
   if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
-  const others = [...(sums ?? [])].filter(([name]) => !named.has(name));
-  return [...expected, ...others.map(([name, sha256]) => expectedByItsSum(name, sha256))];
+  const conflict = `${MANIFEST} lacks it`;
+  for (const [name, sha256] of sums ?? []) {
+    if (!named.has(name)) expected.push({ name, size: undefined, sha256, checksums: [], conflict });
+  }
+  return expected;
 }
 
-/** The names of files that were delivered by themselves, by their names in the manifest. */
-function namesIn({ files, messageFile }: Manifest): ReadonlyMap<string, string> {
-  const all = messageFile === undefined ? files : [...files, messageFile];
-  return new Map(
-    all.flatMap(({ name, deliveredAs }) => (deliveredAs === undefined ? [] : [[name, deliveredAs]])),
-  );
+type ListedFile = Pick<
+  Manifest["files"][number],
+  "name" | "deliveredAs" | "size" | "sha256" | "checksum" | "algorithm"
+>;
+
+function listedIn({ files, messageFile }: Manifest): readonly ListedFile[] {
+  return messageFile === undefined ? files : [...files, messageFile];
 }
 
 /** The sender's checksum, where it can be computed here. */
-function checksumsOf({ checksum, algorithm }: Manifest["files"][number]): Checksum[] {
+function checksumsOf({ checksum, algorithm }: Pick<ListedFile, "checksum" | "algorithm">): Checksum[] {
   if (checksum === undefined || algorithm === undefined || nodeAlgorithm(algorithm) === undefined) return [];
   return [{ value: checksum, algorithm }];
-}
-
-function describeConflict(sum: string | undefined): string {
-  return sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
-}
-
-function expectedByItsSum(name: string, sha256: string): Expected {
-  return { name, size: undefined, sha256, checksums: [], conflict: `${MANIFEST} lacks it` };
 }
 
 /**
@@ -205,8 +190,8 @@ export async function* findDelivered(
   signal: AbortSignal,
 ): AsyncGenerator<FoundDelivery, void, undefined> {
   if (signal.aborted) throw new Fault("STOPPED");
-  if (await isDelivered(folder)) yield manifestInside(folder);
   try {
+    if ((await lookAtLink(join(folder, MANIFEST))) !== undefined) yield manifestInside(folder);
     for await (const entry of await opendir(folder)) {
       if (entry.name.startsWith(".")) continue;
       if (entry.isFile()) yield* findBeside(folder, entry);
@@ -232,7 +217,7 @@ async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerat
   }
   // Any file may have such a name.
   const found = await readManifest(folder, file).catch(() => undefined);
-  if (found !== undefined && namesIn(found).size > 0)
+  if (found !== undefined && listedIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
     yield { folder, manifest, sums: undefined, isShared: true };
 }
 
@@ -268,11 +253,4 @@ export async function* findWithoutManifest(
     if (relative(root, place).startsWith("..")) continue;
     yield { folder: place, manifest: { folder, file: MANIFEST }, sums: undefined, isShared };
   }
-}
-
-async function isDelivered(folder: string): Promise<boolean> {
-  return lstat(join(folder, MANIFEST)).then(
-    () => true,
-    () => false,
-  );
 }

@@ -32,12 +32,18 @@ export function formatStatus(status: Status, instead: string | undefined, stream
 export function fitStatus(status: Status, instead: string | undefined, stream: Stream): string[] {
   const [rows, columns] = [stream.rows || 24, stream.columns || 80];
   const lines = formatHead(status, instead, stream).split("\n");
-  const sections = sectionsOf(status, stream);
-  const room = rows - lines.length - 1;
-  for (const [at, rowCount] of shareRows(sections, room).entries()) {
-    const section = sections[at];
-    if (section !== undefined && rowCount > 0) lines.push("", ...fitSection(section, rowCount - 1));
-  }
+  let room = rows - lines.length - 1;
+  const sections = sectionsOf(status, stream).slice(0, Math.max(0, Math.floor(room / MIN_ROWS)));
+  const weights = sections.map((_, at) => sections.length - at);
+  // The last first: rows that a section does not need are left for the more important ones above it.
+  const parts = [...sections.entries()].toReversed().map(([at, section]) => {
+    const total = weights.slice(0, at + 1).reduce((sum, weight) => sum + weight, 0);
+    const share = Math.max(MIN_ROWS, Math.floor((room * (weights[at] ?? 0)) / total));
+    const part = ["", ...fitSection(section, share - 1)];
+    room -= part.length;
+    return part;
+  });
+  lines.push(...parts.toReversed().flat());
   const shown = lines.slice(0, rows - 1).map((line) => cutToWidth(line, columns));
   return [...shown, styleText("dim", cutToWidth("q quits", columns), { stream })];
 }
@@ -60,19 +66,16 @@ function sectionsOf(status: Status, stream: Stream): Section[] {
   const recent = status.recent.slice(0, 5);
   const mailboxes = status.live ? status.mailboxes : [];
   return [
-    section(
-      "Problems",
-      status.troubles,
-      status.troubles.length,
-      ({ what, message, advice, since, mailboxes }) => {
-        const [first = "", ...others] = localizeTimes(message, status.daemon.timezone).split("\n");
-        const head = `${red(stream, "✗")} ${printable(what)}${affected(mailboxes)}`;
-        return [
-          `${head}, since ${formatWhen(since, nowMs)}: ${printable(first)}`,
-          ...[...others, advice].map((line) => `  ${printable(line)}`),
-        ];
-      },
-    ),
+    section("Problems", status.troubles, status.troubles.length, (trouble) => {
+      const { what, message, advice, since, mailboxes: all = [] } = trouble;
+      const [first = "", ...others] = localizeTimes(message, status.daemon.timezone).split("\n");
+      const affected = all.length > 1 ? ` (${all.length} mailboxes)` : "";
+      const head = `${red(stream, "✗")} ${printable(what)}${affected}`;
+      return [
+        `${head}, since ${formatWhen(since, nowMs)}: ${printable(first)}`,
+        ...[...others, advice].map((line) => `  ${printable(line)}`),
+      ];
+    }),
     section("Needs attention", status.attention, totals.attention, (transfer) =>
       formatAttention(transfer, whose(transfer), nowMs, stream),
     ),
@@ -114,26 +117,6 @@ function formatSection({ title, items, total }: Section, max: number): string[] 
 /** The empty line, the title, and one line. */
 const MIN_ROWS = 3;
 
-/**
- * The rows of each section, with the empty line before it. Each gets `MIN_ROWS` while there is room. Then each in turn
- * takes up to half of the rows that are left, and in a second pass up to all of them.
- */
-function shareRows(sections: readonly Section[], room: number): number[] {
-  const shown = sections.slice(0, Math.max(0, Math.floor(room / MIN_ROWS)));
-  const wanted = shown.map((it) => 1 + formatSection(it, it.items.length).length);
-  const rows = shown.map(() => MIN_ROWS);
-  let left = room - rows.length * MIN_ROWS;
-  for (const share of [0.5, 1]) {
-    for (const [at, wants] of wanted.entries()) {
-      const given = rows[at] ?? 0;
-      const extra = Math.max(0, Math.min(wants - given, Math.ceil(left * share)));
-      rows[at] = given + extra;
-      left -= extra;
-    }
-  }
-  return rows;
-}
-
 /** As many whole items as there are rows for, and the number of the others. */
 function fitSection(it: Section, rows: number): string[] {
   for (let max = it.items.length; max > 0; max--) {
@@ -161,10 +144,6 @@ function cutToWidth(line: string, columns: number): string {
     }
   }
   return cut;
-}
-
-function affected(mailboxes: readonly string[] = []): string {
-  return mailboxes.length > 1 ? ` (${mailboxes.length} mailboxes)` : "";
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {

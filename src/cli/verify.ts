@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import { systemCode } from "../base/faults.ts";
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
 import type { Context, Run } from "./context.ts";
@@ -64,8 +65,13 @@ async function verifyFolders(
   options: VerifyOptions,
 ): Promise<Outcome> {
   for (const folder of folders) await demandFolder(folder);
-  const allowed = new Set([...(options.allow ?? []), ...(await allowedByConfiguration(context, options))]);
-  const known = await foldersByConfiguration(context, options);
+  const { config: path } = options;
+  const load = { env: context.env, path };
+  // The configuration is optional, unless `--config` names it.
+  const isNeeded = path !== undefined;
+  const added = await loadAddedNames(load).catch((error) => (isNeeded ? Promise.reject(error) : []));
+  const known = await loadFolders(load).catch((error) => (isNeeded ? Promise.reject(error) : undefined));
+  const allowed = new Set([...(options.allow ?? []), ...added]);
   const print = options.json ? printerAsJson(context) : printerAsLines(context);
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {
@@ -76,10 +82,13 @@ async function verifyFolders(
     };
     const deliveriesIn = async function* (below: string) {
       yield* findItsManifest(resolve(below));
-      yield* findDelivered(below, onUnreadable, context.stop);
+      yield* findDelivered(
+        below,
+        (folder, code) => complain(folder, `cannot be read (${code})`),
+        context.stop,
+      );
       if (known !== undefined) yield* findWithoutManifest(resolve(below), known);
     };
-    const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
     for await (const delivery of deliveriesIn(root)) {
       const checked = await checkWithProgress(context, delivery, allowed);
       tally.folders++;
@@ -114,34 +123,10 @@ async function checkWithProgress(
 
 async function demandFolder(folder: string): Promise<void> {
   const facts = await stat(folder).catch((cause: unknown) => {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-    const detail = code === "ENOENT" ? `${folder} does not exist` : `${folder} cannot be read (${code})`;
-    throw invalid(detail, cause);
+    const code = systemCode(cause);
+    throw invalid(`${folder} ${code === "ENOENT" ? "does not exist" : `cannot be read (${code})`}`, cause);
   });
   if (!facts.isDirectory()) throw invalid(`${folder} is not a folder`);
-}
-
-/** The marker and the acknowledgement. The configuration is optional, unless `--config` names it. */
-async function allowedByConfiguration({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
-  try {
-    return await loadAddedNames({ env, path });
-  } catch (error) {
-    if (path !== undefined) throw error;
-    return [];
-  }
-}
-
-/** Inbox and work folder; `undefined` without a configuration. */
-async function foldersByConfiguration(
-  { env }: Context,
-  { config: path }: VerifyOptions,
-): Promise<{ readonly inbox: string; readonly work: string } | undefined> {
-  try {
-    return await loadFolders({ env, path });
-  } catch (error) {
-    if (path !== undefined) throw error;
-    return undefined;
-  }
 }
 
 interface Printer {
@@ -188,8 +173,10 @@ function printerAsLines(context: Context): Printer {
   };
 }
 
-function summaryOf({ folders, files, bytes, troubles }: Record<string, number>): string {
-  const what = `${formatCount(folders ?? 0, "folder", "folders")}, ${formatCount(files ?? 0, "file", "files")}, ${formatBytes(bytes ?? 0)}`;
+function summaryOf({ folders, files, bytes, troubles }: Tally): string {
+  const what = `${formatCount(folders, "folder", "folders")}, ${formatCount(files, "file", "files")}, ${formatBytes(bytes)}`;
   if (troubles === 0) return `${what}: all as they were delivered.`;
-  return `${what}: ${formatCount(troubles ?? 0, "folder differs", "folders differ")} from what was delivered.`;
+  return `${what}: ${formatCount(troubles, "folder differs", "folders differ")} from what was delivered.`;
 }
+
+type Tally = Readonly<Record<"folders" | "files" | "bytes" | "troubles", number>>;
