@@ -1,12 +1,13 @@
 /** Acts on transfers for commands: chooses them, asks for confirmation, waits for the outcome, prints it. */
+import { hostname } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
-import type { TransferAct } from "../model/order.ts";
+import { nameOfUser } from "../host/permission.ts";
+import { type Actor, actorOf, type TransferAct } from "../model/order.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { ActRequest } from "../operate/acting.ts";
 import type { Operate } from "../operate/port.ts";
-import { operatorOf } from "./actor.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
@@ -206,4 +207,13 @@ function startWaitLine({ stderr }: Context, count: number) {
       redrawLine(stderr, "");
     },
   };
+}
+
+/** The operator, for the journal. Root is named by the user who became root with sudo, where that is known. */
+export function operatorOf({ env }: Pick<Context, "env">): Actor {
+  const user = nameOfUser();
+  const { SUDO_USER: sudoer } = env;
+  const isRoot = process.getuid?.() === 0;
+  const who = isRoot && sudoer !== undefined && sudoer !== "" ? `${sudoer} (sudo)` : user;
+  return actorOf(who, hostname());
 }

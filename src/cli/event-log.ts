@@ -6,19 +6,11 @@ import { hasEnded, isUnwanted, QUIET, type TransferRecord } from "../model/recor
 import type { EventLines } from "../observe/log-limit.ts";
 
 export function logEvents(log: EventLines): Emit {
-  const all: AllListeners = {
-    ...logTransfers(log),
-    ...logMailboxes(log),
-    ...logHandoffs(log),
-    ...logNotifications(log),
-    ...logProcess(log),
-  };
-  return listenTo(all);
-}
-
-function logTransfers(log: EventLines) {
   const logged = new LoggedReasons();
-  return {
+  /** Hand-off steps that have failed since they last succeeded. */
+  const failing = new Set<HandoffStep>();
+  const all: AllListeners = {
+    // Transfers.
     "transfer-discovered": ({ record }) => log.info(factsOf(record), "discovered"),
     "transfer-changed": ({ record, fault }) => logState(log, logged, record, fault),
     // Too often for a log.
@@ -36,11 +28,8 @@ function logTransfers(log: EventLines) {
       log.warn({ ...factsOf(record), fault }, "delivering without the confidential message"),
     "archive-left": ({ record, archive, fault }) =>
       log.warn({ ...factsOf(record), archive, fault }, "delivering an archive that was not unpacked"),
-  } satisfies Partial<AllListeners>;
-}
 
-function logMailboxes(log: EventLines) {
-  return {
+    // Mailboxes.
     "poll-succeeded": ({ mailbox, listed, discovered }) =>
       log.debug({ mailbox, listed, discovered }, "polled"),
     "poll-failed": ({ mailbox, fault, isFirst }) => {
@@ -65,13 +54,8 @@ function logMailboxes(log: EventLines) {
       log.info({ mailbox, expected: expectation.described }, "an expected transfer arrived late"),
     // Each was logged when it became overdue.
     "overdue-listed": () => {},
-  } satisfies Partial<AllListeners>;
-}
 
-function logHandoffs(log: EventLines) {
-  /** Steps that have failed since they last succeeded. */
-  const failing = new Set<HandoffStep>();
-  return {
+    // Hand-offs.
     "handoff-succeeded": ({ delivered, step }) => {
       failing.delete(step);
       log.info({ ...deliveryFacts(delivered), step }, "handed over");
@@ -100,11 +84,8 @@ function logHandoffs(log: EventLines) {
       log.error({ fault }, "hand-offs cannot be read or written, and are retried"),
     "handoffs-resumed": ({ stuckForMs }) =>
       log.info({ stuckForSeconds: inSeconds(stuckForMs) }, "hand-offs work again"),
-  } satisfies Partial<AllListeners>;
-}
 
-function logNotifications(log: EventLines) {
-  return {
+    // Notifications.
     "notify-succeeded": ({ channel, notices }) => log.info({ channel, notices }, "notified"),
     "notify-settled": ({ channel }) =>
       log.info({ channel }, "what could not be notified of is no longer true"),
@@ -118,11 +99,8 @@ function logNotifications(log: EventLines) {
         { channel, notices, fault },
         "a notification could not be sent, and is retried",
       ),
-  } satisfies Partial<AllListeners>;
-}
 
-function logProcess(log: EventLines) {
-  return {
+    // The process.
     ready: () => log.info({}, "ready"),
     "client-id-created": ({ origin, path: file }) =>
       log.warn({ origin, file }, "a client id was created: have the service's administrator register it"),
@@ -179,7 +157,8 @@ function logProcess(log: EventLines) {
       log.error({ reason }, "systemd cannot be notified of the service's state"),
     "work-stuck": ({ work }) =>
       log.error({ work }, "work makes no progress: the watchdog of systemd is no longer fed"),
-  } satisfies Partial<AllListeners>;
+  };
+  return listenTo(all);
 }
 
 function logState(

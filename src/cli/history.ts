@@ -5,6 +5,7 @@ import type { ActEntry, HistoryEntry } from "../model/views.ts";
 import type { OnDamagedLines } from "../operate/history.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
+import { transferColumns } from "./list.ts";
 import { openJournal } from "./open-access.ts";
 import {
   addConfig,
@@ -16,7 +17,6 @@ import {
   wholeNumber,
 } from "./options.ts";
 import { type Column, printJson, printTable, say, timeColumn } from "./printing.ts";
-import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends FilterOptions {
   readonly until?: number;

@@ -1,13 +1,13 @@
 /** `list`: all known transfers with their states. */
 import type { Command } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
-import { type TransferView, timeOf } from "../model/views.ts";
+import { shownFolder } from "../model/record.ts";
+import { type HistoryEntry, type TransferView, timeOf } from "../model/views.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
-import { printRows, say, writeOut } from "./printing.ts";
-import { transferColumns } from "./transfers.ts";
+import { type Column, printRows, say, timeColumn, writeOut } from "./printing.ts";
 
 interface ListOptions extends FilterOptions {
   readonly limit?: number;
@@ -71,4 +71,21 @@ function sayDamaged(context: Context, paths: ReadonlySet<string>): void {
   if (paths.size === 0) return;
   say(context, `Skipped ${formatCount(paths.size, "unreadable record", "unreadable records")}:`);
   for (const path of [...paths].slice(0, MAX_DAMAGED_SHOWN)) say(context, `  ${path}`);
+}
+
+/** Columns of a table of transfers. `timeOf`: the time in the first column, shown in `zone`. */
+export function transferColumns<Row extends TransferView | HistoryEntry>(
+  context: Context,
+  zone: string | undefined,
+  timeOf: (row: Row) => string,
+): Column<Row>[] {
+  return [
+    timeColumn(context, "WHEN", zone, timeOf),
+    { title: "STATE", value: ({ state }) => state },
+    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
+    { title: "SENDER", value: ({ sender }) => sender },
+    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
+    { title: "REASON", value: ({ reason }) => reason ?? "" },
+    { title: "FOLDER", value: ({ folder, inbox }) => (folder ? shownFolder({ folder, inbox }) : "") },
+  ];
 }

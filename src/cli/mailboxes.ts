@@ -1,8 +1,7 @@
 /** `poll`, `pause` and `resume`: operators' acts on mailboxes. */
 import type { Command } from "commander";
 import type { MailboxAct } from "../model/order.ts";
-import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, outcomeOfResults } from "./acting.ts";
-import { operatorOf } from "./actor.ts";
+import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, operatorOf, outcomeOfResults } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { openConfigured } from "./open-access.ts";

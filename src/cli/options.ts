@@ -2,6 +2,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { parseMoment } from "../base/phrases.ts";
+import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
+import type { MailboxSettings } from "../config/settings.ts";
 import type { TransferFilter } from "../model/queries.ts";
 import { STATES, type State } from "../model/record.ts";
 
@@ -87,6 +89,13 @@ export function megabytes(text: string): number {
 /** The fault of an invalid argument or configuration. */
 export function invalid(detail: string, cause?: unknown): Fault {
   return new Fault("CONFIG_INVALID", { detail, cause });
+}
+
+/** The mailbox with this name or address. Throws `CONFIG_INVALID`. */
+export function demandMailbox(mailboxes: readonly MailboxSettings[], wanted: string): MailboxSettings {
+  const mailbox = mailboxes[findMailbox(mailboxes, wanted)];
+  if (mailbox === undefined) throw invalid(describeUnknownMailbox(mailboxes, wanted));
+  return mailbox;
 }
 
 /** `7d` (seven days ago), `2026-03-01` (the start of that day, local time), `2026-03-01T14:30`. */

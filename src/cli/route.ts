@@ -1,9 +1,7 @@
 /** `route`: which route a transfer takes, and why. */
-import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
-import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { parseSize } from "../config/units.ts";
 import { mailboxOf, type Routing } from "../model/mailbox.ts";
@@ -14,7 +12,7 @@ import { findOne } from "./acting.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig, type CommonOptions, gather, invalid } from "./options.ts";
+import { addConfig, type CommonOptions, demandMailbox, gather, invalid } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
 interface RouteOptions extends CommonOptions {
@@ -72,6 +70,7 @@ async function explain(
   const routing: Routing = mailbox.routing ?? { routes: [], otherwise: "deliver" };
   const compared = routing.routes.map((route) => compareWith(route, facts));
   const decision = decideRoute(routing, facts);
+  const by = decision?.route;
   if (options.json) {
     printJson(context, {
       mailbox: mailbox.name,
@@ -84,16 +83,13 @@ async function explain(
         match,
         conditions: conditions.map(({ text }) => text),
       })),
-      decision: decision && {
-        route: decision.route?.name ?? null,
-        action: decision.action,
-        because: decision.why,
-      },
+      decision: decision && { route: by?.name ?? null, action: decision.action, because: decision.why },
     });
     return "fine";
   }
+  const subject = facts.subject === undefined ? "" : `, subject ${JSON.stringify(facts.subject)}`;
   const lines = [
-    `Mailbox ${mailbox.name}, sender ${facts.sender || "unknown"}${facts.subject === undefined ? "" : `, subject ${JSON.stringify(facts.subject)}`}`,
+    `Mailbox ${mailbox.name}, sender ${facts.sender || "unknown"}${subject}`,
     ...(story === undefined ? [] : describeRecorded(story)),
     ...compared.map(({ route, match, conditions }) => {
       const texts = conditions.map(({ text }) => text).join("; ") || "it applies to every transfer";
@@ -136,11 +132,9 @@ async function describeKnown(
 function describeNew({ mailboxes }: Settings, options: RouteOptions): Explained {
   const { sender, subject, file, size: bytes } = options;
   if (sender === undefined) throw invalid("name a tracking-id, or a sender with --sender");
-  const [only] = mailboxes;
-  const at = options.mailbox === undefined ? 0 : findMailbox(mailboxes, options.mailbox);
-  const mailbox = options.mailbox === undefined && mailboxes.length === 1 ? only : mailboxes[at];
-  if (options.mailbox === undefined && mailboxes.length > 1) throw invalid("name a mailbox with --mailbox");
-  if (mailbox === undefined) throw invalid(describeUnknownMailbox(mailboxes, options.mailbox ?? ""));
+  const wanted = options.mailbox ?? (mailboxes.length === 1 ? mailboxes[0]?.name : undefined);
+  if (wanted === undefined) throw invalid("name a mailbox with --mailbox");
+  const mailbox = demandMailbox(mailboxes, wanted);
   return { mailbox, facts: { sender, subject, fileNames: file, bytes }, story: undefined };
 }
 
@@ -157,11 +151,8 @@ function describeDecision(
   }
   const { route, action } = decision;
   const today = isOver ? "by today's routes: " : "";
-  const by =
-    `${today}${route === undefined ? "no route matches" : `the route ${route.name} decides`}`.replace(
-      /^./,
-      (first) => first.toUpperCase(),
-    );
+  const who = route === undefined ? "no route matches" : `the route ${route.name} decides`;
+  const by = `${today}${who}`.replace(/^./, (first) => first.toUpperCase());
   if (action === "hold") return `${by}: it is held, until you release or discard it.`;
   if (action === "ignore") return `${by}: it is left out.`;
   return `${by}: it is delivered to ${route?.layout ?? layout}.`;

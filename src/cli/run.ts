@@ -89,6 +89,9 @@ ${Object.entries(PLANS)
   .map(([plan, meaning]) => `  ${plan.padEnd(10)}${meaning}`)
   .join("\n")}`;
 
+/** The keys of each transfer in the JSON of `once`. */
+const PRINTED = ["mailbox", "trackingId", "sender", "state", "reason", "folder", "inbox", "until"] as const;
+
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
   if (options.dryRun) return (await import("./dry-run.ts")).dryRun(context, options);
   // In systemd's journal, among lines of other programs, the reason of a failure needs a priority.
@@ -115,32 +118,17 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   const ignored = ended.filter(({ reason }) => reason === IGNORED).length;
   const gone = count("gone") - ignored;
   if (options.json) {
-    printJson(
-      context,
-      ended.map(({ mailbox, trackingId, sender, state, reason, folder, inbox, until }) => ({
-        mailbox,
-        trackingId,
-        sender,
-        state,
-        reason,
-        folder,
-        inbox,
-        until,
-      })),
-    );
+    const facts = ended.map((record) => Object.fromEntries(PRINTED.map((key) => [key, record[key]])));
+    printJson(context, facts);
   } else {
-    say(
-      context,
-      `${count("delivered")} delivered, ${count("waiting")} waiting, ${count("quarantined")} quarantined, ${gone} gone${ignored === 0 ? "" : `, ${ignored} left out`}.`,
-    );
+    const kept = `${count("delivered")} delivered, ${count("waiting")} waiting, ${count("quarantined")} quarantined`;
+    say(context, `${kept}, ${gone} gone${ignored === 0 ? "" : `, ${ignored} left out`}.`);
   }
   if (context.stop.aborted) throw new Fault("STOPPED");
   const others = unsettled - count("waiting") - count("quarantined");
   if (others > 0 && !options.json) {
-    say(
-      context,
-      `${formatCount(others, "more is", "more are")} not settled, from earlier runs or after delivery: see inlet status.`,
-    );
+    const more = formatCount(others, "more is", "more are");
+    say(context, `${more} not settled, from earlier runs or after delivery: see inlet status.`);
   }
   if (unreachable > 0) return "unreachable";
   return failedPolls + unsettled + gone > 0 ? "attention" : "fine";

@@ -8,7 +8,6 @@ import { formatMoment, zoneName } from "../base/phrases.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
-import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { Tokens } from "../mailbox/tokens.ts";
@@ -18,7 +17,7 @@ import { openClient } from "./client.ts";
 import type { Context, Run } from "./context.ts";
 import type { Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig, invalid } from "./options.ts";
+import { addConfig, demandMailbox, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 interface VerifyAddressOptions extends UnitOptions {
@@ -63,8 +62,7 @@ async function verifyAddress(
     return runInUnit(context, unit, ["verify-address", wanted], options, others);
   }
   const settings = await withDaemonsState(await loadSettings({ env: context.env, path: options.config }));
-  const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, wanted)];
-  if (mailbox === undefined) throw invalid(describeUnknownMailbox(settings.mailboxes, wanted));
+  const mailbox = demandMailbox(settings.mailboxes, wanted);
   const { name, email, service: serviceSettings } = mailbox;
   if (serviceSettings.token !== undefined) {
     throw invalid(
@@ -84,15 +82,12 @@ async function verifyAddress(
     await redeem(context, mailbox, options, (code) =>
       asOwnerOf(settings.state, () => tokens.redeem(code, context.stop)),
     );
-    const until = tokens.facts?.validUntilMs;
     const { timezone } = settings;
-    const validUntil = until === undefined ? undefined : new Date(until).toISOString();
+    const untilMs = tokens.facts?.validUntilMs;
+    const validUntil = untilMs === undefined ? undefined : new Date(untilMs).toISOString();
+    const until = validUntil && ` until ${formatMoment(validUntil, timezone)} (${zoneName(timezone)})`;
     if (options.json) printJson(context, { mailbox: name, email, verified: true, validUntil });
-    else
-      say(
-        context,
-        `${email} is verified${validUntil === undefined ? "" : ` until ${formatMoment(validUntil, timezone)} (${zoneName(timezone)})`}. The daemon uses the token from its next poll on.`,
-      );
+    else say(context, `${email} is verified${until ?? ""}. The daemon uses the token from its next poll on.`);
     return "fine";
   } finally {
     await service.close();
