@@ -1,11 +1,10 @@
 /** Opens the client of a service for one command. */
-import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
 import type { Scope } from "../base/scope.ts";
-import { Secret } from "../base/secret.ts";
+import type { Secret } from "../base/secret.ts";
 import type { ServiceSettings } from "../config/settings.ts";
 import { POLLING_MINOR_VERSION } from "../service/http.ts";
 import { openService } from "../service/open.ts";
@@ -13,29 +12,14 @@ import type { ApiVersion, ServicePort } from "../service/port.ts";
 
 const CONNECTIONS = 4;
 
-/** `timeoutMs`: a shorter timeout than the configured one. */
+/** Even anonymous operations need a well-formed client id. `maxTimeoutMs`: a shorter timeout than the configured one. */
 export function openClient(
-  { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, ...settings }: ServiceSettings,
+  settings: ServiceSettings,
   clientId: Secret,
-  timeoutMs: number = settings.timeoutMs,
+  maxTimeoutMs: number = settings.timeoutMs,
 ): ServicePort {
-  return openService({
-    baseUrl,
-    acceptLanguage,
-    idListForm,
-    ca,
-    cert,
-    key,
-    proxy,
-    timeoutMs: Math.min(timeoutMs, settings.timeoutMs),
-    connections: CONNECTIONS,
-    clientId,
-  });
-}
-
-/** Even anonymous operations require a well-formed client id. */
-export function throwawayClientId(): Secret {
-  return new Secret(randomBytes(32).toString("hex"));
+  const timeoutMs = Math.min(maxTimeoutMs, settings.timeoutMs);
+  return openService({ ...settings, timeoutMs, connections: CONNECTIONS, clientId });
 }
 
 /** Whether one of the versions can list received transfers. */

@@ -67,21 +67,21 @@ async function checkAll(findings: AllFindings, context: Context, path: string | 
     for (const area of AREAS.slice(1)) findings.in(area).skip("all", "the configuration could not be loaded");
     return;
   }
-  const { stop } = context;
   const settings = await withDaemonsState(configured);
-  const [inFolders, inFileSystem] = [findings.in("folders"), findings.in("file system")];
+  const of = (area: Area) => ({ findings: findings.in(area), settings, signal: context.stop });
+  const inFolders = findings.in("folders");
   if (settings.state !== configured.state) warnOfOtherState(inFolders, settings.state, configured.state);
   const folders = await checkFolders(inFolders, settings);
-  if (folders === undefined) inFileSystem.skip("all", "a folder is not usable");
+  if (folders === undefined) findings.in("file system").skip("all", "a folder is not usable");
   else {
     await checkDropped(inFolders, settings);
-    await checkGroups(inFolders, settings, folders.work, stop);
-    await checkFileSystem(inFileSystem, settings, folders, stop);
+    await checkGroups(of("folders"), folders.work);
+    await checkFileSystem(of("file system"), folders);
   }
-  await checkQueue(findings.in("queue"), settings, stop);
-  await checkServices(findings.in("service"), settings, stop);
-  await checkNotify(findings.in("notifications"), settings, stop);
-  await checkDaemon(findings.in("daemon"), settings, stop);
+  await checkQueue(of("queue"));
+  await checkServices(of("service"));
+  await checkNotify(of("notifications"));
+  await checkDaemon(of("daemon"));
 }
 
 /** A service manager may set the state folder for the daemon only. */

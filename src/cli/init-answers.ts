@@ -11,7 +11,7 @@ import { describeWrongClientId } from "../config/service.ts";
 import type { ServiceSettings } from "../config/settings.ts";
 import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
-import { canPoll, formatVersions, openClient, throwawayClientId } from "./client.ts";
+import { canPoll, formatVersions, openClient } from "./client.ts";
 import type { Context } from "./context.ts";
 import { AllFindings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
@@ -291,7 +291,7 @@ export function startTrial(context: Context, isOn: boolean) {
     unregistered,
     /** The fault that prevents use of the service, if any. */
     service: (settings: ServiceSettings) =>
-      attempt(settings, throwawayClientId(), async (service) => {
+      attempt(settings, makeClientId(), async (service) => {
         const versions = await service.apiVersions(context.stop);
         const offered = versions && formatVersions(versions);
         if (versions !== undefined && !canPoll(versions)) {

@@ -28,19 +28,22 @@ export function define(command: Command, run: Run): void {
         actOn(context, act, mailbox, options),
       ),
     );
-  addExitCodes(command, {
-    fine: act === "poll" ? "every poll succeeded" : "done, or it was so already",
-    usage: act === "poll" ? "there is no such mailbox, or it is paused" : "there is no such mailbox",
-    ...(act === "pause" ? {} : { attention: ATTENTION[act] }),
-    ...(act === "poll"
-      ? { unreachable: "no daemon is running, the service cannot be reached, or the poll is not over yet" }
-      : {}),
-  });
+  addExitCodes(command, CODES[act]);
 }
 
-const ATTENTION = {
-  poll: "a poll failed, and a person has to act",
-  resume: "the configuration pauses the mailbox",
+const CODES = {
+  poll: {
+    fine: "every poll succeeded",
+    usage: "there is no such mailbox, or it is paused",
+    attention: "a poll failed, and a person has to act",
+    unreachable: "no daemon is running, the service cannot be reached, or the poll is not over yet",
+  },
+  pause: { fine: "done, or it was so already", usage: "there is no such mailbox" },
+  resume: {
+    fine: "done, or it was so already",
+    usage: "there is no such mailbox",
+    attention: "the configuration pauses the mailbox",
+  },
 } as const;
 
 async function actOn(

@@ -42,24 +42,20 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["api", "call single operations of the service", () => import("./api.ts")],
 ];
 
-/** `perform` runs the work of a command. Its outcome becomes the program's exit code. */
-export function createProgram(
-  perform: (work: (context: Context) => Promise<Outcome>) => Promise<void>,
-): Command {
-  return assemble(
-    (work) =>
-      (...args) =>
-        perform((context) => work(context, ...args)),
-  ).program;
+/** Runs the work of a command. Its outcome becomes the program's exit code. */
+type Perform = (work: (context: Context) => Promise<Outcome>) => Promise<void>;
+
+export function createProgram(perform: Perform): Command {
+  return assemble(perform).program;
 }
 
 /** The program with all commands defined, to describe them. */
 export function describeProgram(): Promise<Command> {
   // Described, not run.
-  return assemble(() => async () => {}).whole();
+  return assemble(async () => {}).whole();
 }
 
-function assemble(run: Run): { readonly program: Command; readonly whole: () => Promise<Command> } {
+function assemble(perform: Perform): { readonly program: Command; readonly whole: () => Promise<Command> } {
   const program = new Command("inlet")
     .description("Receives transfers, verifies them, and delivers each as one finished folder.")
     .version(readVersion())
@@ -74,6 +70,10 @@ function assemble(run: Run): { readonly program: Command; readonly whole: () => 
     .action(async (words: string[]) => {
       await program.parseAsync([...words, "--help"], { from: "user" });
     });
+  const run: Run =
+    (work) =>
+    async (...args) =>
+      perform((context) => work(context, ...args));
   const defined = new Set<string>();
   const defineOnce = async (command: Command) => {
     const load = COMMANDS.find(([name]) => name === command.name())?.[2];

@@ -14,42 +14,36 @@ const END = "\u001b[?25h\u001b[?1049l";
 
 export async function watchStatus(context: Context, read: () => Promise<Reading>): Promise<Outcome> {
   const { stdin, stdout, stop } = context;
-  const ended = new AbortController();
+  const keys = new AbortController();
+  const ended = AbortSignal.any([stop, keys.signal]);
   let outcome: Outcome = "interrupted";
-  const end = (how: Outcome) => {
-    outcome = how;
-    ended.abort();
-  };
   const onKey = (key: Buffer) => {
     const typed = key.toString();
-    if (typed.includes(CTRL_C)) end("interrupted");
-    else if (/[qQ]/.test(typed) || typed.includes(CTRL_D)) end("fine");
+    const isQuit = /[qQ]/.test(typed) || typed.includes(CTRL_D);
+    if (isQuit && !typed.includes(CTRL_C)) outcome = "fine";
+    if (isQuit || typed.includes(CTRL_C)) keys.abort();
   };
-  const onStop = () => end("interrupted");
   const restore = () => void stdout.write(END);
   let last: Reading | undefined;
   const draw = () => {
-    if (last === undefined || ended.signal.aborted) return;
+    if (last === undefined || ended.aborted) return;
     const { status, instead } = last;
     const lines = fitStatus(status, instead, stdout);
     stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K`).join("\r\n")}\u001b[J`);
   };
-  stop.addEventListener("abort", onStop, { once: true });
   process.once("exit", restore);
   stdout.write(BEGIN);
   stdout.on("resize", draw);
   // Without a terminal to type on, a signal ends it.
   if (stdin.isTTY) stdin.setRawMode(true).on("data", onKey).resume();
   try {
-    if (stop.aborted) onStop();
-    while (!ended.signal.aborted) {
+    while (!ended.aborted) {
       last = await read();
       draw();
-      await pauseOrAbort(REDRAW_MS, ended.signal);
+      await pauseOrAbort(REDRAW_MS, ended);
     }
     return outcome;
   } finally {
-    stop.removeEventListener("abort", onStop);
     process.removeListener("exit", restore);
     stdout.off("resize", draw);
     if (stdin.isTTY) stdin.off("data", onKey).setRawMode(false).pause();

@@ -340,7 +340,7 @@ describe("acting", () => {
     const settings = { ...daemon.settings, http: { ...http, listen, tokens: namedToken(unreadable) } };
     expect((await readStatus(settings, signal)).instead).toContain("needs a token (http.read)");
     const findings = new AllFindings(() => {});
-    await checkDaemon(findings.in("daemon"), settings, signal);
+    await checkDaemon({ findings: findings.in("daemon"), settings, signal });
     expect(findings.all).toMatchObject([
       { check: "console", status: "warning", detail: expect.stringContaining("needs a token") },
     ]);

@@ -2,9 +2,10 @@
 import { type Command, Option } from "commander";
 import { Secret } from "../../base/secret.ts";
 import { loadService } from "../../config/load.ts";
+import { makeClientId } from "../../config/memory.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden, readPassword } from "../asking.ts";
-import { openClient, throwawayClientId } from "../client.ts";
+import { openClient } from "../client.ts";
 import type { Context, Run } from "../context.ts";
 import type { Outcome } from "../exit-codes.ts";
 import { type CommonOptions, invalid } from "../options.ts";
@@ -101,7 +102,7 @@ async function withService<Options>(
   const settings = await loadService({ path, baseUrl, mailbox, env: context.env });
   const clientId = await settings.clientId?.read(stop);
   const token = await settings.token?.read(stop);
-  const service = openClient(settings, clientId ?? throwawayClientId());
+  const service = openClient(settings, clientId ?? makeClientId());
   const verified = async (email: string): Promise<VerifiedAddress> => {
     if (token !== undefined) return { email, token };
     if (clientId === undefined) throw invalid(NO_CLIENT_ID);

@@ -8,17 +8,13 @@ import { asFault, Fault, systemCode } from "../../base/faults.ts";
 import { lookAtLink } from "../../base/files.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
-import type { HttpSettings, MailboxSettings, Settings } from "../../config/settings.ts";
+import type { HttpSettings, MailboxSettings } from "../../config/settings.ts";
 import { explainPermission } from "../../host/permission.ts";
 import type { Status } from "../../model/status.ts";
 import { askDaemon, statusIn } from "../../operate/status.ts";
-import type { Findings } from "./findings.ts";
+import type { Examination, Findings } from "./findings.ts";
 
-export async function checkDaemon(
-  findings: Findings,
-  settings: Settings,
-  signal: AbortSignal,
-): Promise<void> {
+export async function checkDaemon({ findings, settings, signal }: Examination): Promise<void> {
   const { http, inbox, mailboxes } = settings;
   if (http === undefined) {
     return findings.ok("console", "http.listen is false: there is no console, and no health check");

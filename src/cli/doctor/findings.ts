@@ -1,5 +1,6 @@
 /** The doctor's findings, and the outcome that follows from them. */
 import { asFault, type Fault } from "../../base/faults.ts";
+import type { Settings } from "../../config/settings.ts";
 import { type Outcome, outcomeOfFault } from "../exit-codes.ts";
 
 /** In the order of the checks. */
@@ -30,6 +31,13 @@ export interface Finding {
 const WORST_FIRST = ["denied", "usage", "unreachable", "attention"] as const;
 
 type Failure = (typeof WORST_FIRST)[number];
+
+/** What a check gets. */
+export interface Examination {
+  readonly findings: Findings;
+  readonly settings: Settings;
+  readonly signal: AbortSignal;
+}
 
 export class AllFindings {
   readonly all: Finding[] = [];

@@ -23,7 +23,7 @@ import {
   TRUSTED_FOLDERS,
 } from "../../inbox/work-folder.ts";
 import { DropFolder, readPassword } from "../../passwords/dropped.ts";
-import type { Findings } from "./findings.ts";
+import type { Examination, Findings } from "./findings.ts";
 
 const INBOX = "inbox";
 
@@ -187,10 +187,8 @@ const SAME_MOUNT =
   "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.";
 
 export async function checkFileSystem(
-  findings: Findings,
-  settings: Settings,
+  { findings, settings, signal }: Examination,
   folders: CheckedFolders,
-  signal: AbortSignal,
 ): Promise<void> {
   await checkKind(findings, "kind", folders.work);
   const [work, state] = await Promise.all([findMountOf(folders.work), findMountOf(folders.state)]);

@@ -10,15 +10,10 @@ import { safeSegment } from "../../inbox/names.ts";
 import { demandGroup } from "../../inbox/reach.ts";
 import { isExposed } from "../../inbox/work-folder.ts";
 import { quote } from "../../model/order.ts";
-import type { Findings } from "./findings.ts";
+import type { Examination, Findings } from "./findings.ts";
 
 /** `work`: the work folder, or its nearest existing parent. */
-export async function checkGroups(
-  findings: Findings,
-  settings: Settings,
-  work: string,
-  signal: AbortSignal,
-): Promise<void> {
+export async function checkGroups({ findings, settings, signal }: Examination, work: string): Promise<void> {
   const groups = handoffsOf(settings).flatMap(({ group }) => group ?? []);
   const gids = new Map<string, number>();
   for (const group of new Set(groups)) {

@@ -6,14 +6,9 @@ import { formatCount, formatSeconds } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
-import { findClientId, loadTokenStores } from "../../config/memory.ts";
+import { findClientId, loadTokenStores, makeClientId } from "../../config/memory.ts";
 import { LOOPBACK } from "../../config/service.ts";
-import type {
-  MailboxSettings,
-  RedisQueueSettings,
-  ServiceSettings,
-  Settings,
-} from "../../config/settings.ts";
+import type { MailboxSettings, RedisQueueSettings, ServiceSettings } from "../../config/settings.ts";
 import { countMembers, describeHolder } from "../../inbox/members.ts";
 import { Tokens } from "../../mailbox/tokens.ts";
 import { describeChannel } from "../../model/notify.ts";
@@ -21,16 +16,13 @@ import { checkMailServer } from "../../notify/send.ts";
 import { readRedisSecrets } from "../../queue/open.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ApiVersion, ServicePort } from "../../service/port.ts";
-import { canPoll, formatVersions, openClient, openTokensFolder, throwawayClientId } from "../client.ts";
-import type { Findings } from "./findings.ts";
+import { canPoll, formatVersions, openClient, openTokensFolder } from "../client.ts";
+import type { Examination, Findings } from "./findings.ts";
 
 const TIMEOUT_MS = 10_000;
 
-export async function checkQueue(
-  findings: Findings,
-  { queue, work }: Settings,
-  signal: AbortSignal,
-): Promise<void> {
+export async function checkQueue({ findings, settings, signal }: Examination): Promise<void> {
+  const { queue, work } = settings;
   await reportMembers(findings, work);
   if (queue === "embedded") findings.ok("engine", "embedded: one daemon does all the work");
   else await checkRedis(findings, queue, signal);
@@ -82,28 +74,22 @@ const AT_ONCE = 4;
 /** Beyond this, tokens are renewed too late, and times in the ledger mislead. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
-export async function checkServices(
-  findings: Findings,
-  settings: Settings,
-  signal: AbortSignal,
-): Promise<void> {
-  const mailboxes = Map.groupBy(settings.mailboxes, ({ service }) => service);
-  for (const [service, users] of mailboxes) await checkService(findings, settings, service, users, signal);
+export async function checkServices(examination: Examination): Promise<void> {
+  const mailboxes = Map.groupBy(examination.settings.mailboxes, ({ service }) => service);
+  for (const [service, users] of mailboxes) await checkService(examination, service, users);
 }
 
 async function checkService(
-  findings: Findings,
-  settings: Settings,
+  examination: Examination,
   serviceSettings: ServiceSettings,
   mailboxes: readonly MailboxSettings[],
-  signal: AbortSignal,
 ): Promise<void> {
+  const { findings, settings, signal } = examination;
   await using scope = new Scope();
-  const clientId = await readClientId(findings, serviceSettings, settings.state, signal);
-  const service = scope.use(openClient(serviceSettings, clientId ?? throwawayClientId(), TIMEOUT_MS), (it) =>
-    it.close(),
-  );
-  const isReached = await checkReach(findings, service, serviceSettings, signal);
+  const clientId = await readClientId(examination, serviceSettings);
+  const client = openClient(serviceSettings, clientId ?? makeClientId(), TIMEOUT_MS);
+  const service = scope.use(client, (it) => it.close());
+  const isReached = await checkReach(examination, service, serviceSettings);
   const why = isReached ? "there is no client id" : "the service cannot be reached";
   if (!isReached || clientId === undefined) {
     for (const { name } of mailboxes) findings.skip(name, why);
@@ -124,10 +110,8 @@ async function checkService(
 
 /** Creates no client id: `init` or the first start of the daemon does, and reports its file. */
 async function readClientId(
-  findings: Findings,
+  { findings, settings: { state }, signal }: Examination,
   serviceSettings: ServiceSettings,
-  state: string,
-  signal: AbortSignal,
 ): Promise<Secret | undefined> {
   if (serviceSettings.clientId !== undefined) {
     // The check of the secrets has reported the reason.
@@ -135,12 +119,8 @@ async function readClientId(
     if (read === undefined) findings.skip("client id", "it cannot be read");
     return read;
   }
-  const clientId = await findClientId(state).catch(asFault);
-  if (clientId instanceof Fault) {
-    findings.failWith("client id", clientId);
-    return undefined;
-  }
-  if (clientId === undefined) {
+  const found = await findings.attempt("client id", async () => ({ clientId: await findClientId(state) }));
+  if (found !== undefined && found.clientId === undefined) {
     findings.fail(
       "client id",
       "attention",
@@ -148,14 +128,13 @@ async function readClientId(
       "Start the daemon once: it creates one and logs its file. Then ask the service's administrator to register it.",
     );
   }
-  return clientId;
+  return found?.clientId;
 }
 
 async function checkReach(
-  findings: Findings,
+  { findings, signal }: Examination,
   service: ServicePort,
   { baseUrl }: ServiceSettings,
-  signal: AbortSignal,
 ): Promise<boolean> {
   const versions = await findings.attempt("reach", async () => ({
     offered: await service.apiVersions(signal),
@@ -237,11 +216,8 @@ function adviceFor({ name, service: { clientId, token } }: MailboxSettings): str
 }
 
 /** Sends no mail, and does not call webhooks: a receiver could take a call for a notification. */
-export async function checkNotify(
-  findings: Findings,
-  { notify = [] }: Settings,
-  signal: AbortSignal,
-): Promise<void> {
+export async function checkNotify({ findings, settings, signal }: Examination): Promise<void> {
+  const { notify = [] } = settings;
   for (const [at, { channel }] of notify.entries()) {
     const check = `notify[${at}]`;
     const described = describeChannel(channel);
