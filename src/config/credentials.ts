@@ -3,16 +3,22 @@
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
-import { Fault } from "../base/faults.ts";
+import { asFault, detailOf } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
 import { describeOuterBlanks, describeWrongPassword, Secret, type SecretSource } from "../base/secret.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
-import { codeOf, type Draft, formatPath, type Given, type KeyPath } from "./draft.ts";
-import { PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
-import { describeSecret, openPasswordCommand, openSecret, readSecret, type SecretForm } from "./secrets.ts";
+import { codeOf, type Draft, formatPath, type KeyPath } from "./draft.ts";
+import { PATH, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import {
+  describeSecret,
+  openPasswordCommand,
+  openSecret,
+  type SecretForm,
+  type SecretRule,
+} from "./secrets.ts";
 
 /** A secret in plain text, or its source. */
-export const SECRET = {
+const SECRET_FORM = {
   type: ["string", "object"],
   title: "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }",
   minLength: 1,
@@ -45,25 +51,31 @@ export const SECRET = {
   writeOnly: true,
 } as const satisfies SchemaNode;
 
-type RawSecret = Written<typeof SECRET>;
+export type RawSecret = Written<typeof SECRET_FORM>;
 
-/** Describes what is wrong with a secret without quoting it; `undefined` for a valid one. */
-type SecretRule = (secret: Secret) => string | undefined;
+export const SECRET = { ...SECRET_FORM, [READ]: secretWith() } as const satisfies SchemaNode;
 
-/** Problems and warnings go to the draft. Commands are not run: they may prompt, cost money, or be slow. */
-export async function readSecretKey(
-  raw: RawSecret,
-  path: KeyPath,
-  draft: Draft,
-  rule: SecretRule = () => undefined,
-): Promise<SecretSource> {
-  const form = parseForm(raw, path, draft);
-  if (form.kind === "text" && draft.variableOf(path) === undefined) draft.plainSecrets.push(path);
-  if (form.kind !== "command" && !draft.ignoreSecrets) await check(form, path, draft, rule);
-  return withRule(openSecret(form, draft.env), rule);
+/** Reads a secret that has to fit the rule. Commands are not run: they may prompt, cost money, or be slow. */
+export function secretWith(rule?: SecretRule) {
+  return async (raw: RawSecret, path: KeyPath, draft: Draft): Promise<SecretSource> => {
+    const form = parseForm(raw, path, draft);
+    const source = openSecret(form, draft.env, undefined, rule);
+    if (form.kind === "text" && draft.variableOf(path) === undefined) draft.plainSecrets.push(path);
+    if (form.kind === "command" || draft.ignoreSecrets) return source;
+    const key = form.kind === "text" ? path : [...path, form.kind];
+    await source.read(NEVER).catch((error: unknown) => {
+      const fault = asFault(error);
+      draft.problems.add(key, detailOf(fault), undefined, fault.cause);
+    });
+    if (form.kind === "file") await warnOfReaders(form.path, path, draft);
+    return source;
+  };
 }
 
-/** As `readSecretKey`, but a command is asked about each transfer. Wrong passwords would cost attempts. */
+const NEVER = new AbortController().signal;
+const readPassword = secretWith(describeWrongPassword);
+
+/** As any secret, but a command is asked about each transfer. Wrong passwords would cost attempts. */
 export async function readPasswordKey(
   raw: RawSecret,
   path: KeyPath,
@@ -71,10 +83,10 @@ export async function readPasswordKey(
 ): Promise<SecretSource | PasswordCommand> {
   const form = parseForm(raw, path, draft);
   if (form.kind === "command") return openPasswordCommand(form.argv, draft.env);
-  const source = await readSecretKey(raw, path, draft, describeWrongPassword);
+  const source = await readPassword(raw, path, draft);
   if (draft.ignoreSecrets) return source;
   // The problem of a password that cannot be read is in the draft.
-  const password = await source.read(new AbortController().signal).catch(() => undefined);
+  const password = await source.read(NEVER).catch(() => undefined);
   const blanks = password && describeOuterBlanks(password);
   if (blanks !== undefined) draft.warnings.push(`${formatPath(path)}: ${source.described} ${blanks}.`);
   return source;
@@ -108,77 +120,41 @@ export function resolveProgram(
   return [program.includes("/") ? draft.resolvePath(path, program) : program, ...args];
 }
 
-async function check(form: SecretForm, path: KeyPath, draft: Draft, rule: SecretRule): Promise<void> {
-  const reading = await readSecret(form, draft.env, new AbortController().signal);
-  const { why, cause } = "why" in reading ? reading : { why: rule(reading.secret) };
-  const key = form.kind === "text" ? path : [...path, form.kind];
-  if (why !== undefined) draft.problems.add(key, `${describeSecret(form)} ${why}`, undefined, cause);
-  if (form.kind === "file") await warnOfReaders(form.path, path, draft);
+/** A PEM file that holds certificates. Its text is read. */
+export const CERTIFICATES = { ...PATH, [READ]: readCertificates } as const satisfies SchemaNode;
+
+/** A PEM file that holds a private key. Its text is read. */
+export const PRIVATE_KEY = { ...PATH, [READ]: readPrivateKey } as const satisfies SchemaNode;
+
+async function readPrivateKey(text: string, path: KeyPath, draft: Draft): Promise<string | undefined> {
+  await warnOfReaders(draft.resolvePath(path, text), path, draft);
+  return readPem(text, path, draft);
 }
 
-function withRule(source: SecretSource, rule: SecretRule): SecretSource {
-  return {
-    described: source.described,
-    read: async (signal) => {
-      const secret = await source.read(signal);
-      const why = rule(secret);
-      if (why !== undefined) throw new Fault("SECRET_UNREADABLE", { detail: `${source.described} ${why}` });
-      return secret;
-    },
-  };
-}
-
-type PemKey = "ca" | "cert" | "key";
-
-/** PEM texts; problems and warnings go to the draft. */
-export async function readPemFiles(
-  given: Readonly<Record<PemKey, Given<string> | undefined>>,
-  draft: Draft,
-): Promise<Record<PemKey, string | undefined>> {
-  const { ca, cert, key } = given;
-  if (cert !== undefined && key === undefined) {
-    draft.problems.add(cert.path, "needs its private key too: set key");
-  }
-  if (key !== undefined && cert === undefined) {
-    draft.problems.add(key.path, "needs its certificate too: set cert");
-  }
-  if (key !== undefined) await warnOfReaders(draft.resolvePath(key.path, key.value), key.path, draft);
-  return {
-    ca: await readCertificates(ca, draft),
-    cert: await readCertificates(cert, draft),
-    key: await readPem(key, draft),
-  };
-}
-
-/** A PEM text that holds a certificate; problems go to the draft. */
-export async function readCertificates(
-  given: Given<string> | undefined,
-  draft: Draft,
-): Promise<string | undefined> {
-  const text = await readPem(given, draft);
-  if (given === undefined || text === undefined) return text;
+async function readCertificates(file: string, path: KeyPath, draft: Draft): Promise<string | undefined> {
+  const text = await readPem(file, path, draft);
+  if (text === undefined) return undefined;
   try {
     void new X509Certificate(text);
     return text;
   } catch {
     // The parser's message does not name the file.
-    draft.problems.add(given.path, `${draft.resolvePath(given.path, given.value)} holds no certificate`);
+    draft.problems.add(path, `${draft.resolvePath(path, file)} holds no certificate`);
     return undefined;
   }
 }
 
-async function readPem(given: Given<string> | undefined, draft: Draft): Promise<string | undefined> {
-  if (given === undefined) return undefined;
-  const file = draft.resolvePath(given.path, given.value);
+async function readPem(given: string, path: KeyPath, draft: Draft): Promise<string | undefined> {
+  const file = draft.resolvePath(path, given);
   try {
     const text = await readFile(file, "utf8");
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
-    draft.problems.add(given.path, `${file} is not a PEM file: it has no line -----BEGIN …-----`);
+    draft.problems.add(path, `${file} is not a PEM file: it has no line -----BEGIN …-----`);
   } catch (error) {
     const code = codeOf(error);
     // A private key is a secret.
     if (!draft.ignoreSecrets || code !== "EACCES")
-      draft.problems.add(given.path, `${file} cannot be read (${code})`, undefined, error);
+      draft.problems.add(path, `${file} cannot be read (${code})`, undefined, error);
   }
   return undefined;
 }

@@ -10,6 +10,8 @@ export interface Draft {
   readonly env: Environment;
   /** `undefined` if the environment sets everything. */
   readonly file: string | undefined;
+  /** The time zone of windows and dates. */
+  zone: string;
   readonly problems: Problems;
   /** Valid settings that should be changed; one sentence each. */
   readonly warnings: string[];

@@ -2,24 +2,21 @@
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { type Draft, type Environment, type KeyPath, showValue } from "./draft.ts";
-import { PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
+import { key, PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
 
 export const FOLDERS = {
-  inbox: {
-    ...PATH,
-    description:
-      "The folder in which finished transfers appear, for every mailbox without its own. Consumers watch this folder.",
-  },
-  work: {
-    ...PATH,
-    description:
-      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder. In that case, put the work folder into a folder that only Inlet or root may write to.",
-  },
-  state: {
-    ...PATH,
-    description:
-      "The folder for tokens and supplied passwords, readable only by Inlet. Default: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
-  },
+  inbox: key(
+    PATH,
+    "The folder in which finished transfers appear, for every mailbox without its own. Consumers watch this folder.",
+  ),
+  work: key(
+    PATH,
+    "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder. In that case, put the work folder into a folder that only Inlet or root may write to.",
+  ),
+  state: key(
+    PATH,
+    "The folder for tokens and supplied passwords, readable only by Inlet. Default: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
+  ),
 } as const satisfies SchemaKeys;
 
 export interface Folders {

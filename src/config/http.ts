@@ -1,11 +1,43 @@
 /** The `http` group: the address and names of the console, and whether visitors may act. */
 import type { Secret } from "../base/secret.ts";
 import { READ_ACCESS, ROLES } from "../model/access.ts";
-import { readSecretKey, SECRET } from "./credentials.ts";
+import { SECRET, secretWith } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
-import { group, HOST_PATTERN, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import {
+  group,
+  HOST_PATTERN,
+  key,
+  READ,
+  type SchemaNode,
+  SWITCH,
+  TEXT,
+  type Written,
+} from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import type { HttpSettings, TokenSettings } from "./settings.ts";
+
+const TOKEN = {
+  type: "object",
+  title: "a name and a token",
+  properties: {
+    name: {
+      ...TEXT,
+      pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
+      title: "a name of letters, digits and ._@-",
+      description: "The name under which the history records the actions of this token.",
+    },
+    token: key(
+      { ...SECRET, [READ]: secretWith(describeShortToken) },
+      "The token, of at least 16 characters.",
+    ),
+    role: key(
+      { type: "string", enum: ROLES, default: "operate" },
+      "What the token allows: `read` to see everything, `operate` also to act.",
+    ),
+  },
+  required: ["name", "token"],
+  additionalProperties: false,
+} as const satisfies SchemaNode;
 
 export const HTTP = group(
   {
@@ -17,56 +49,26 @@ export const HTTP = group(
       description:
         "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret, unless `read` asks for a token; actions always need one.",
     },
-    publicUrl: {
-      ...TEXT,
-      title: "an address such as https://inlet.example.com, without a slash at its end",
-      description:
-        "The address under which people open the console, such as that of a proxy, with http or https. Mails and webhooks of `notify` link to it. Its host name need not be in `hosts`. Default: the address in `listen`, unless that is one of this machine only, or stands for all addresses; then there are no links.",
-    },
-    actions: {
-      ...SWITCH,
-      default: false,
-      description:
-        "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`. A Unix socket requires neither, because its permissions decide who may act.",
-    },
-    read: {
-      type: "string",
-      enum: READ_ACCESS,
-      default: "open",
-      description:
-        "What needs a token to be read. `open`: nothing. `token`: the pages and the API, with a token of any role. `token-for-all`: also `/metrics` and `/readyz`; only `/healthz` stays open. Requires `token` or `tokens`. A Unix socket without tokens stays open to everyone who may use it.",
-    },
-    token: {
-      ...SECRET,
-      description:
-        "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. Its role is `operate`, and the history records its actions under the name `token`.",
-    },
-    tokens: {
-      type: "array",
-      title: "a list of tokens",
-      items: {
-        type: "object",
-        title: "a name and a token",
-        properties: {
-          name: {
-            ...TEXT,
-            pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
-            title: "a name of letters, digits and ._@-",
-            description: "The name under which the history records the actions of this token.",
-          },
-          token: { ...SECRET, description: "The token, of at least 16 characters." },
-          role: {
-            type: "string",
-            enum: ROLES,
-            default: "operate",
-            description: "What the token allows: `read` to see everything, `operate` also to act.",
-          },
-        },
-        required: ["name", "token"],
-        additionalProperties: false,
-      },
-      description: "More tokens, one for each person or program, so that the history says who did what.",
-    },
+    publicUrl: key(
+      { ...TEXT, title: "an address such as https://inlet.example.com, without a slash at its end" },
+      "The address under which people open the console, such as that of a proxy, with http or https. Mails and webhooks of `notify` link to it. Its host name need not be in `hosts`. Default: the address in `listen`, unless that is one of this machine only, or stands for all addresses; then there are no links.",
+    ),
+    actions: key(
+      { ...SWITCH, default: false },
+      "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`. A Unix socket requires neither, because its permissions decide who may act.",
+    ),
+    read: key(
+      { type: "string", enum: READ_ACCESS, default: "open" },
+      "What needs a token to be read. `open`: nothing. `token`: the pages and the API, with a token of any role. `token-for-all`: also `/metrics` and `/readyz`; only `/healthz` stays open. Requires `token` or `tokens`. A Unix socket without tokens stays open to everyone who may use it.",
+    ),
+    token: key(
+      TOKEN.properties.token,
+      "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. Its role is `operate`, and the history records its actions under the name `token`.",
+    ),
+    tokens: key(
+      { type: "array", title: "a list of tokens", items: TOKEN },
+      "More tokens, one for each person or program, so that the history says who did what.",
+    ),
     hosts: {
       type: "array",
       title: "a list of host names",
@@ -144,15 +146,15 @@ async function readTokens(
   draft: Draft,
 ): Promise<HttpSettings["tokens"]> {
   const read = new Map<string, TokenSettings>();
+  const readToken = TOKEN.properties.token[READ];
   if (token !== undefined) {
-    const source = await readSecretKey(token, ["http", "token"], draft, describeShortToken);
-    read.set("token", { source, role: "operate" });
+    read.set("token", { source: await readToken(token, ["http", "token"], draft), role: "operate" });
   }
   for (const [at, named] of tokens.entries()) {
     if (named?.name === undefined || named.token === undefined) continue;
     const path = ["http", "tokens", at];
     if (read.has(named.name)) draft.problems.add([...path, "name"], `${showValue(named.name)} is used twice`);
-    const source = await readSecretKey(named.token, [...path, "token"], draft, describeShortToken);
+    const source = await readToken(named.token, [...path, "token"], draft);
     read.set(named.name, { source, role: named.role ?? "operate" });
   }
   return read;

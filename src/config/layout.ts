@@ -1,7 +1,7 @@
-/** The `layout` of a mailbox or route: the folder of a transfer inside the inbox. */
+/** The `layout` of a mailbox or route: the folder of a transfer inside the inbox. Also placeholders such as `{sender}`. */
+import { nearestName } from "../base/nearest.ts";
 import { PLACEHOLDERS } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { describeWrongPlaceholders } from "./placeholders.ts";
 import { type SchemaNode, TEXT } from "./schema-nodes.ts";
 
 export const LAYOUT = {
@@ -34,4 +34,18 @@ function describeWrongLayout(layout: string, isShared: boolean): string | undefi
     return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
   }
   return undefined;
+}
+
+/** `undefined` if every placeholder is known and every brace has its pair. */
+export function describeWrongPlaceholders(text: string, known: readonly string[]): string | undefined {
+  const unknown = text.match(/\{[^{}]*\}/g)?.find((found) => !known.includes(found.slice(1, -1)));
+  if (unknown !== undefined) return describeUnknown(unknown, known);
+  if (/[{}]/.test(text.replace(/\{[^{}]*\}/g, ""))) return "contains an unmatched { or }";
+  return undefined;
+}
+
+function describeUnknown(found: string, names: readonly string[]): string {
+  const nearest = nearestName(found.slice(1, -1), names);
+  const known = names.map((name) => `{${name}}`).join(" ");
+  return `contains the unknown placeholder ${found}, ${nearest === undefined ? `known: ${known}` : `did you mean {${nearest}}?`}`;
 }

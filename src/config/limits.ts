@@ -1,11 +1,11 @@
 /** The groups `limits` and `keep`: concurrency, sizes, bandwidth, and how long records are kept. */
 import { coversWeek, makeTimetable } from "../base/timetable.ts";
 import type { BandwidthRule, Limits } from "../model/mailbox.ts";
-import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
-import type { KeepSettings } from "./settings.ts";
+import type { Draft, KeyPath } from "./draft.ts";
+import { readKeys } from "./layers.ts";
+import { group, key, READ, type SchemaNode, type Written } from "./schema-nodes.ts";
 import { readWindow, WINDOW } from "./times.ts";
-import { LONG_DURATION, parseRate, parseSize, RATE, readLongDuration, SIZE } from "./units.ts";
+import { bytesFrom, LONG_DURATION, RATE, SIZE } from "./units.ts";
 
 const BANDWIDTH = {
   type: ["string", "array"],
@@ -29,95 +29,57 @@ const BANDWIDTH = {
 
 export const LIMITS = group(
   {
-    transfers: {
-      type: "integer",
-      minimum: 1,
-      maximum: 1000,
-      default: 4,
-      description:
-        "How many transfers a process downloads at once. With several services, it downloads one more for each service after the first.",
-    },
-    filesPerTransfer: {
-      type: "integer",
-      minimum: 1,
-      maximum: 100,
-      default: 4,
-      description: "How many files of one transfer to download at once.",
-    },
-    minFreeSpace: {
-      ...SIZE,
-      default: "1GiB",
-      description:
-        "The space that must stay free on the inbox's disk. If a transfer would leave less, the transfer waits.",
-    },
-    maxTransferSize: {
-      ...SIZE,
-      minimum: 1,
-      default: "1TiB",
-      description: "The largest transfer to download. A larger transfer is quarantined, and not downloaded.",
-    },
-    maxFiles: {
-      type: "integer",
-      minimum: 1,
-      maximum: 10_000_000,
-      default: 100_000,
-      description:
-        "The most files in one transfer. A transfer with more files is quarantined, and not downloaded.",
-    },
-    bandwidth: BANDWIDTH,
+    transfers: key(
+      { type: "integer", minimum: 1, maximum: 1000, default: 4 },
+      "How many transfers a process downloads at once. With several services, it downloads one more for each service after the first.",
+    ),
+    filesPerTransfer: key(
+      { type: "integer", minimum: 1, maximum: 100, default: 4 },
+      "How many files of one transfer to download at once.",
+    ),
+    minFreeSpace: key(
+      { ...SIZE, default: "1GiB" },
+      "The space that must stay free on the inbox's disk. If a transfer would leave less, the transfer waits.",
+    ),
+    maxTransferSize: key(
+      { ...SIZE, minimum: 1, default: "1TiB", [READ]: bytesFrom(1, "too small for any transfer") },
+      "The largest transfer to download. A larger transfer is quarantined, and not downloaded.",
+    ),
+    maxFiles: key(
+      { type: "integer", minimum: 1, maximum: 10_000_000, default: 100_000 },
+      "The most files in one transfer. A transfer with more files is quarantined, and not downloaded.",
+    ),
+    bandwidth: { ...BANDWIDTH, [READ]: readBandwidth },
   },
   "Limits of concurrency, size, disk space and bandwidth.",
 );
 
 export const KEEP = group(
   {
-    ledger: {
-      ...LONG_DURATION,
-      default: "90d",
-      description:
-        "How long the records of a transfer are kept after it expires at the service. While the service lists the transfer, they are always kept.",
-    },
-    history: {
-      ...LONG_DURATION,
-      default: "730d",
-      description:
-        "How far `inlet history` goes back. Inlet removes the journal of a month when the whole month is older than this.",
-    },
+    ledger: key(
+      { ...LONG_DURATION, default: "90d" },
+      "How long the records of a transfer are kept after it expires at the service. While the service lists the transfer, they are always kept.",
+    ),
+    history: key(
+      { ...LONG_DURATION, default: "730d" },
+      "How far `inlet history` goes back. Inlet removes the journal of a month when the whole month is older than this.",
+    ),
   },
   "How long Inlet keeps its records.",
 );
 
-const MIN_BYTES_PER_SECOND = 1024;
-
 /** Problems go to the draft. */
-export function readLimits(raw: Written<typeof LIMITS> = {}, zone: string, draft: Draft): Limits {
-  const keys = LIMITS.properties;
-  const { transfers, filesPerTransfer, minFreeSpace, maxTransferSize, maxFiles, bandwidth } = raw;
-  return {
-    transfers: transfers ?? keys.transfers.default,
-    filesPerTransfer: filesPerTransfer ?? keys.filesPerTransfer.default,
-    minFreeBytes: readBytes(minFreeSpace ?? keys.minFreeSpace.default, 0, ["limits", "minFreeSpace"], draft),
-    maxTransferBytes: readBytes(
-      maxTransferSize ?? keys.maxTransferSize.default,
-      1,
-      ["limits", "maxTransferSize"],
-      draft,
-    ),
-    maxFiles: maxFiles ?? keys.maxFiles.default,
-    bandwidth: readBandwidth(bandwidth ?? keys.bandwidth.default, zone, draft),
-  };
+export async function readLimits(raw: Written<typeof LIMITS> = {}, draft: Draft): Promise<Limits> {
+  const { minFreeSpace, maxTransferSize, ...limits } = await readKeys(
+    LIMITS.properties,
+    [{ raw, path: ["limits"] }],
+    draft,
+  );
+  return { ...limits, minFreeBytes: minFreeSpace ?? 0, maxTransferBytes: maxTransferSize ?? 0 };
 }
 
-function readBytes(given: string | number, min: number, path: KeyPath, { problems }: Draft): number {
-  const bytes = parseSize(String(given));
-  if (bytes !== undefined && bytes >= min) return bytes;
-  const wrong = bytes === undefined ? "too large" : "too small for any transfer";
-  problems.add(path, `${showValue(given)} is ${wrong}`);
-  return 0;
-}
-
-function readBandwidth(given: Written<typeof BANDWIDTH>, zone: string, draft: Draft): BandwidthRule[] {
-  const path = ["limits", "bandwidth"];
+function readBandwidth(given: Written<typeof BANDWIDTH>, path: KeyPath, draft: Draft): BandwidthRule[] {
+  const readRate = RATE[READ];
   if (typeof given === "string") return [{ at: undefined, bytesPerSecond: readRate(given, path, draft) }];
   const rules: BandwidthRule[] = [];
   for (const [index, entry] of given.entries()) {
@@ -127,27 +89,21 @@ function readBandwidth(given: Written<typeof BANDWIDTH>, zone: string, draft: Dr
     }
     if (entry?.rate === undefined) continue;
     const spans = entry.at === undefined ? undefined : readWindow(entry.at, [...path, index, "at"], draft);
-    const at = spans === undefined ? undefined : makeTimetable(zone, spans);
+    const at = spans === undefined ? undefined : makeTimetable(draft.zone, spans);
     rules.push({ at, bytesPerSecond: readRate(entry.rate, [...path, index, "rate"], draft) });
   }
   return rules;
 }
 
-/** `undefined` for `none`. */
-function readRate(text: string, path: KeyPath, { problems }: Draft): number | undefined {
-  if (text === "none") return undefined;
-  const bytesPerSecond = parseRate(text);
-  if (bytesPerSecond !== undefined && bytesPerSecond >= MIN_BYTES_PER_SECOND) return bytesPerSecond;
-  const wrong = bytesPerSecond === undefined ? "too large" : "less than 1KiB/s";
-  problems.add(path, `${showValue(text)} is ${wrong}`);
-  return undefined;
+/** How long records are kept; `undefined`: forever. */
+export interface KeepSettings {
+  /** For the records of a transfer, after it expires. */
+  readonly ledgerMs: number | undefined;
+  readonly historyMs: number | undefined;
 }
 
 /** Problems go to the draft. */
-export function readKeep(raw: Written<typeof KEEP> = {}, draft: Draft): KeepSettings {
-  const { ledger, history } = KEEP.properties;
-  return {
-    ledgerMs: readLongDuration(raw.ledger ?? ledger.default, ["keep", "ledger"], draft),
-    historyMs: readLongDuration(raw.history ?? history.default, ["keep", "history"], draft),
-  };
+export async function readKeep(raw: Written<typeof KEEP> = {}, draft: Draft): Promise<KeepSettings> {
+  const { ledger, history } = await readKeys(KEEP.properties, [{ raw, path: ["keep"] }], draft);
+  return { ledgerMs: ledger, historyMs: history };
 }

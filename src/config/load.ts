@@ -30,7 +30,7 @@ export interface ServiceOptions extends SourceOptions {
 export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const { uid = process.getuid?.() } = options;
   const { raw, draft, digest } = await readSource(options, SCHEMA.required);
-  const zone = readTimezone(raw, draft);
+  draft.zone = readTimezone(raw, draft);
   const folders = readFolders(raw, draft, uid);
   checkInboxes(ownInboxes(raw, draft), folders, draft);
   const settings = {
@@ -39,11 +39,11 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     ...folders,
     timezone: raw.timezone,
     queue: await readQueue(raw, draft),
-    mailboxes: await readMailboxes(raw, zone, draft),
-    limits: readLimits(raw.limits, zone, draft),
+    mailboxes: await readMailboxes(raw, draft),
+    limits: await readLimits(raw.limits, draft),
     handoff: await readHandoff(layersWithin([{ raw, path: [] }], "handoff"), draft),
-    notify: await readNotify(raw.notify, zone, draft),
-    keep: readKeep(raw.keep, draft),
+    notify: await readNotify(raw.notify, draft),
+    keep: await readKeep(raw.keep, draft),
     http: await readHttp(raw.http, draft),
     logLevel: raw.log?.level,
   };

@@ -1,59 +1,55 @@
 /** The `mailboxes` list: the settings of each mailbox, its passwords, and the service it uses. */
 import { nearestName } from "../base/nearest.ts";
+import type { Mailbox } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { CHECK_KEYS, type RawCheck, readCheck } from "./check.ts";
 import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
-import { type Layer, layersWithin, pickFrom } from "./layers.ts";
+import { type Layer, layersWithin, pick, readKeys } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
 import { OTHERWISE, ROUTES, readRouting } from "./routes.ts";
-import { group, PATH, type SchemaKeys, type SchemaNode, SWITCH, type Written } from "./schema-nodes.ts";
+import { group, key, PATH, type SchemaKeys, type SchemaNode, SWITCH, type Written } from "./schema-nodes.ts";
 import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
-import { EXPECT, QUIET, readExpect, readQuiet, readSince, SINCE } from "./times.ts";
-import { DURATION, readDuration } from "./units.ts";
+import { EXPECT, QUIET, SINCE } from "./times.ts";
+import { DURATION } from "./units.ts";
 
 /** Keys that `defaults` may set for all mailboxes. */
 const SHARED_KEYS = {
-  poll: {
-    ...DURATION,
-    default: "60s",
-    description: "The time between two polls, at most 24h.",
-  },
-  fetch: {
-    type: "string",
-    enum: ["auto", "files", "zip"],
-    default: "auto",
-    description:
-      "How to download the files of a transfer. `files`: one by one. `zip`: all in one ZIP. `auto`: in one ZIP if there are many small files, otherwise one by one. The delivered folder is the same.",
-  },
-  verify: {
-    type: "string",
-    enum: ["require", "prefer"],
-    default: "require",
-    description:
-      "How to treat a transfer if the service gives no checksum for some of its files. `require`: quarantine it. `prefer`: deliver it, marked as not verified. A file with a wrong checksum is never delivered, unless an operator releases the transfer.",
-  },
-  layout: {
-    ...LAYOUT,
-    default: "{mailbox}/{sender}/{trackingId}",
-    description:
-      "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}`. The date is the day on which Inlet discovered the transfer, in UTC. The layout must contain `{trackingId}` or `{transferId}`. If `handoff.deliver` is `files`, it need not, because transfers may then share the folder.",
-  },
-  passwordAttempts: {
-    type: "integer",
-    minimum: 1,
-    maximum: 10,
-    default: 2,
-    description:
-      "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. With 3, rules stop after two refused passwords, so that one attempt is left for an operator; with 2, they stop after one. With 1, a rule may use the only attempt.",
-  },
+  poll: key({ ...DURATION, default: "60s" }, "The time between two polls, at most 24h."),
+  fetch: key(
+    { type: "string", enum: ["auto", "files", "zip"], default: "auto" },
+    "How to download the files of a transfer. `files`: one by one. `zip`: all in one ZIP. `auto`: in one ZIP if there are many small files, otherwise one by one. The delivered folder is the same.",
+  ),
+  verify: key(
+    { type: "string", enum: ["require", "prefer"], default: "require" },
+    "How to treat a transfer if the service gives no checksum for some of its files. `require`: quarantine it. `prefer`: deliver it, marked as not verified. A file with a wrong checksum is never delivered, unless an operator releases the transfer.",
+  ),
+  layout: key(
+    { ...LAYOUT, default: "{mailbox}/{sender}/{trackingId}" },
+    "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}`. The date is the day on which Inlet discovered the transfer, in UTC. The layout must contain `{trackingId}` or `{transferId}`. If `handoff.deliver` is `files`, it need not, because transfers may then share the folder.",
+  ),
+  passwordAttempts: key(
+    { type: "integer", minimum: 1, maximum: 10, default: 2 },
+    "How many wrong passwords Inlet may send for a transfer. A service may lock or destroy a transfer after a few. An attempt with an unknown verdict counts too. With 3, rules stop after two refused passwords, so that one attempt is left for an operator; with 2, they stop after one. With 1, a rule may use the only attempt.",
+  ),
   since: SINCE,
   quiet: QUIET,
 } as const satisfies SchemaKeys;
 
 export const DEFAULTS = group(SHARED_KEYS, "Settings for all mailboxes that do not set them themselves.");
+
+/** Keys that only a mailbox has. */
+const OWN_KEYS = {
+  passwords: PASSWORDS,
+  paused: key({ ...SWITCH, default: false }, "Whether to stop polling this mailbox for now."),
+  inbox: key(
+    PATH,
+    "The inbox of this mailbox, on the same file system and mount as `work`. Default: the common `inbox`. A change applies to later deliveries. Earlier deliveries stay in the old inbox, and Inlet still notices when they are picked up.",
+  ),
+  expect: EXPECT,
+} as const satisfies SchemaKeys;
 
 export const MAILBOX = {
   type: "object",
@@ -75,14 +71,7 @@ export const MAILBOX = {
         "The name of the mailbox in folders, records and messages. Default: the address. Do not change it later: a renamed mailbox downloads its transfers again.",
     },
     ...SHARED_KEYS,
-    passwords: PASSWORDS,
-    paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
-    inbox: {
-      ...PATH,
-      description:
-        "The inbox of this mailbox, on the same file system and mount as `work`. Default: the common `inbox`. A change applies to later deliveries. Earlier deliveries stay in the old inbox, and Inlet still notices when they are picked up.",
-    },
-    expect: EXPECT,
+    ...OWN_KEYS,
     routes: ROUTES,
     otherwise: OTHERWISE,
     handoff: group(
@@ -115,7 +104,7 @@ interface RawGroups {
 }
 
 /** Problems go to the draft; a mailbox with a problem may be missing from the result. */
-export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft): Promise<MailboxSettings[]> {
+export async function readMailboxes(raw: RawGroups, draft: Draft): Promise<MailboxSettings[]> {
   const { mailboxes = [], service: common = {} } = raw;
   let shared: Promise<ServiceSettings | undefined> | undefined;
   const readShared = () => {
@@ -131,19 +120,9 @@ export async function readMailboxes(raw: RawGroups, zone: string, draft: Draft):
     const service = own.service
       ? await requireService(serviceLayers(common, own.service, path), draft)
       : await readShared();
-    const layers: Layer<Pick<RawMailbox, "check" | "handoff">>[] = [
-      { raw: own, path },
-      { raw, path: [] },
-    ];
-    const handoffs = layersWithin(layers, "handoff");
-    const mailbox = await readMailbox(own, raw.defaults ?? {}, path, zone, deliversFiles(handoffs), draft);
-    const groups = {
-      check: readCheck(layersWithin(layers, "check"), draft),
-      ...(own.handoff && { handoff: await readHandoff(handoffs, draft) }),
-      routing: await readRouting(own, path, mailbox.layout, handoffs, draft),
-    };
+    const mailbox = await readMailbox(own, raw, path, draft);
     if (service === undefined) continue;
-    settings.push({ ...mailbox, passwords: [...mailbox.passwords, ...passwords], ...groups, service });
+    settings.push({ ...mailbox, passwords: [...mailbox.passwords, ...passwords], service });
   }
   checkUnique(mailboxes, draft);
   return settings;
@@ -169,38 +148,32 @@ async function requireService(
   return readService(layers, draft);
 }
 
-async function readMailbox(
-  own: RawMailbox,
-  defaults: Written<typeof DEFAULTS>,
-  path: KeyPath,
-  zone: string,
-  isShared: boolean,
-  draft: Draft,
-) {
-  const pick = pickFrom<Written<typeof DEFAULTS>>([
+async function readMailbox(own: RawMailbox, raw: RawGroups, path: KeyPath, draft: Draft): Promise<Mailbox> {
+  const layers: Layer<Pick<RawMailbox, "check" | "handoff">>[] = [
     { raw: own, path },
-    { raw: defaults, path: ["defaults"] },
-  ]);
-  const keys = SHARED_KEYS;
-  const layout = pick("layout") ?? { value: keys.layout.default, path: [] };
-  const poll = pick("poll") ?? { value: keys.poll.default, path: [] };
-  const quiet = pick("quiet");
-  const since = pick("since");
-  const email = own.email ?? "";
+    { raw, path: [] },
+  ];
+  const sharedLayers: Layer<Written<typeof DEFAULTS>>[] = [
+    { raw: own, path },
+    { raw: raw.defaults ?? {}, path: ["defaults"] },
+  ];
+  const handoffs = layersWithin(layers, "handoff");
+  const { poll, ...shared } = await readKeys(SHARED_KEYS, sharedLayers, draft);
+  const { layout } = shared;
+  readLayout(layout, pick(sharedLayers, "layout")?.path ?? [], deliversFiles(handoffs), draft);
+  const { passwords = [], expect = [], ...only } = await readKeys(OWN_KEYS, [{ raw: own, path }], draft);
+  const { email = "", name = email } = own;
   return {
-    name: own.name ?? email,
+    ...shared,
+    ...only,
+    name,
     email,
-    pollMs: readDuration(poll.value, poll.path, draft),
-    fetch: pick("fetch")?.value ?? keys.fetch.default,
-    verify: pick("verify")?.value ?? keys.verify.default,
-    layout: readLayout(layout.value, layout.path, isShared, draft),
-    passwords: await readPasswords(own.passwords ?? [], [...path, "passwords"], draft),
-    passwordAttempts: pick("passwordAttempts")?.value ?? keys.passwordAttempts.default,
-    paused: own.paused ?? MAILBOX.properties.paused.default,
-    since: readSince(since?.value ?? keys.since.default, since?.path ?? [], zone, draft),
-    inbox: own.inbox && draft.resolvePath([...path, "inbox"], own.inbox),
-    quiet: readQuiet(quiet?.value, quiet?.path ?? [], zone, draft),
-    expect: readExpect(own.expect ?? [], [...path, "expect"], zone, draft),
+    pollMs: poll,
+    passwords,
+    expect,
+    check: await readCheck(layersWithin(layers, "check"), draft),
+    ...(own.handoff && { handoff: await readHandoff(handoffs, draft) }),
+    routing: await readRouting(own, path, layout, handoffs, draft),
   };
 }
 

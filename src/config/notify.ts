@@ -7,15 +7,24 @@ import {
   type MailTls,
   NOTICE_KINDS,
   type NoticeKind,
-  type WebhookChannel,
 } from "../model/notify.ts";
-import { readCertificates, readSecretKey, SECRET } from "./credentials.ts";
+import { CERTIFICATES, SECRET } from "./credentials.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { readKeys } from "./layers.ts";
+import {
+  group,
+  HOST_PATTERN,
+  key,
+  READ,
+  type SchemaKeys,
+  type SchemaNode,
+  TEXT,
+  type Written,
+} from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
-import { QUIET, readQuiet } from "./times.ts";
-import { DURATION, readDuration } from "./units.ts";
-import { readWebhook, WEBHOOK } from "./webhook.ts";
+import { QUIET, quietReader } from "./times.ts";
+import { DURATION } from "./units.ts";
+import { WEBHOOK } from "./webhook.ts";
 
 /** ASCII without quotes, comments, control characters and separators, so that it cannot end a header or a command. */
 const ADDRESS = {
@@ -24,20 +33,21 @@ const ADDRESS = {
   pattern: "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,190}$",
 } as const satisfies SchemaNode;
 
-const KIND = { type: "string", enum: NOTICE_KINDS } as const satisfies SchemaNode;
+const KINDS = {
+  type: "array",
+  title: `a list of ${NOTICE_KINDS.join(", ")}`,
+  items: { type: "string", enum: NOTICE_KINDS },
+} as const satisfies SchemaNode;
 
 const MAIL = {
   type: "object",
   title: "a group of keys",
   properties: {
-    to: {
-      type: "array",
-      title: "a list of at least one mail address",
-      items: ADDRESS,
-      minItems: 1,
-      description: "The recipients of each mail.",
-    },
-    from: { ...ADDRESS, description: "The sender of each mail. Undeliverable mails return to it." },
+    to: key(
+      { type: "array", title: "a list of at least one mail address", items: ADDRESS, minItems: 1 },
+      "The recipients of each mail.",
+    ),
+    from: key(ADDRESS, "The sender of each mail. Undeliverable mails return to it."),
     server: {
       ...TEXT,
       title: "the address of a mail server such as smtp://mail.example.com:587",
@@ -46,94 +56,73 @@ const MAIL = {
       description:
         "The mail server: `smtp://HOST:PORT`, or `smtps://HOST:PORT` for TLS from the first byte. Default port: 587 for `smtp`, 25 for `smtp` on this machine, 465 for `smtps`.",
       writeOnly: true,
+      [READ]: readServer,
     },
-    tls: {
-      type: "string",
-      enum: MAIL_TLS,
-      description:
-        "`required`: STARTTLS, or no mail. `opportunistic`: STARTTLS if the server offers it. `implicit`: TLS from the first byte. `none`: no encryption. Certificates are always checked. Default: `implicit` for `smtps`, `none` on this machine, else `required`.",
-    },
-    ca: { ...PATH, description: "A PEM file with additional certificate authorities to trust." },
-    user: { ...SECRET, description: "The user to log in as. Requires `password`." },
-    password: {
-      ...SECRET,
-      description:
-        "The password to log in with. Requires `user`, and `tls: required` or `implicit` unless the server is on this machine.",
-    },
-    timeout: {
-      ...DURATION,
-      default: "60s",
-      description: "The longest time to send a mail, at most 24h.",
-    },
+    tls: key(
+      { type: "string", enum: MAIL_TLS },
+      "`required`: STARTTLS, or no mail. `opportunistic`: STARTTLS if the server offers it. `implicit`: TLS from the first byte. `none`: no encryption. Certificates are always checked. Default: `implicit` for `smtps`, `none` on this machine, else `required`.",
+    ),
+    ca: key(CERTIFICATES, "A PEM file with additional certificate authorities to trust."),
+    user: key(SECRET, "The user to log in as. Requires `password`."),
+    password: key(
+      SECRET,
+      "The password to log in with. Requires `user`, and `tls: required` or `implicit` unless the server is on this machine.",
+    ),
+    timeout: key({ ...DURATION, default: "60s" }, "The longest time to send a mail, at most 24h."),
   },
   required: ["to", "from"],
   additionalProperties: false,
   description: "Sends mails as plain text.",
 } as const satisfies SchemaNode;
 
+const KEYS = {
+  mail: { ...MAIL, [READ]: readMail },
+  webhook: key(
+    WEBHOOK,
+    "Receives a signed POST for each message, instead of a mail. See docs/operating.md#notifications.",
+  ),
+  on: key(
+    { ...KINDS, minItems: 1 },
+    `What to notify of: ${NOTICE_KINDS.map((kind) => `\`${kind}\``).join(", ")}. Default: all; with \`mailboxes\`, all but ${DAEMON_KINDS.map((kind) => `\`${kind}\``).join(", ")}.`,
+  ),
+  mailboxes: {
+    type: "array",
+    title: "a list of names or addresses of mailboxes such as *@example.com",
+    items: { ...TEXT, title: "a name or address of a mailbox", maxLength: 254 },
+    minItems: 1,
+    description:
+      "The mailboxes to notify of: names or addresses, in which `*` matches any characters and `?` matches one. Default: all.",
+  },
+  gather: key(
+    { ...DURATION, default: "30s" },
+    "How long a message waits for more notifications before it is sent, at most 24h.",
+  ),
+  every: key(
+    { ...DURATION, default: "15m" },
+    "The least time between two messages, at most 24h. Everything that happens in between goes into the next message.",
+  ),
+  quiet: key(
+    { ...QUIET, [READ]: quietReader("leaves no time to notify") },
+    "The quiet hours. Notifications wait until the quiet hours end. Two kinds of notifications are sent at once: those in `urgent`, and those about a transfer that expires before the quiet hours end.",
+  ),
+  urgent: key(
+    KINDS,
+    "What to notify of in quiet hours too. Between two messages with urgent notifications, `every` still applies. Other messages do not delay an urgent notification. Default: `[disk]`.",
+  ),
+} as const satisfies SchemaKeys;
+
 export const NOTIFY = {
   type: "array",
   title: "a list of notifications",
   items: {
-    ...group(
-      {
-        mail: MAIL,
-        webhook: {
-          ...WEBHOOK,
-          description:
-            "Receives a signed POST for each message, instead of a mail. See docs/operating.md#notifications.",
-        },
-        on: {
-          type: "array",
-          title: `a list of ${NOTICE_KINDS.join(", ")}`,
-          items: KIND,
-          minItems: 1,
-          description: `What to notify of: ${NOTICE_KINDS.map((kind) => `\`${kind}\``).join(", ")}. Default: all; with \`mailboxes\`, all but ${DAEMON_KINDS.map((kind) => `\`${kind}\``).join(", ")}.`,
-        },
-        mailboxes: {
-          type: "array",
-          title: "a list of names or addresses of mailboxes such as *@example.com",
-          items: { ...TEXT, title: "a name or address of a mailbox", maxLength: 254 },
-          minItems: 1,
-          description:
-            "The mailboxes to notify of: names or addresses, in which `*` matches any characters and `?` matches one. Default: all.",
-        },
-        gather: {
-          ...DURATION,
-          default: "30s",
-          description: "How long a message waits for more notifications before it is sent, at most 24h.",
-        },
-        every: {
-          ...DURATION,
-          default: "15m",
-          description:
-            "The least time between two messages, at most 24h. Everything that happens in between goes into the next message.",
-        },
-        quiet: {
-          ...QUIET,
-          description:
-            "The quiet hours. Notifications wait until the quiet hours end. Two kinds of notifications are sent at once: those in `urgent`, and those about a transfer that expires before the quiet hours end.",
-        },
-        urgent: {
-          type: "array",
-          title: `a list of ${NOTICE_KINDS.join(", ")}`,
-          items: KIND,
-          description:
-            "What to notify of in quiet hours too. Between two messages with urgent notifications, `every` still applies. Other messages do not delay an urgent notification. Default: `[disk]`.",
-        },
-      },
-      "One channel for notifications, with either `mail` or `webhook`.",
-    ),
+    ...group(KEYS, "One channel for notifications, with either `mail` or `webhook`."),
     title: "a notification",
   },
   description: "Who is notified when a person has to act. See docs/operating.md#notifications.",
 } as const satisfies SchemaNode;
 
-type RawNotify = Written<typeof NOTIFY>;
-type RawEntry = NonNullable<RawNotify[number]>;
 type RawMail = Written<typeof MAIL>;
 
-const KEYS = NOTIFY.items.properties;
 const MAILBOX_KINDS = NOTICE_KINDS.filter((kind) => !DAEMON_KINDS.includes(kind));
 const DEFAULT_URGENT: readonly NoticeKind[] = ["disk"];
 const SCHEME_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };
@@ -142,78 +131,32 @@ const HOST = new RegExp(`^${HOST_PATTERN}$`);
 
 /** Problems go to the draft; an entry with a problem may be missing from the result. */
 export async function readNotify(
-  entries: RawNotify = [],
-  zone: string,
+  entries: Written<typeof NOTIFY> = [],
   draft: Draft,
 ): Promise<readonly ChannelSettings[]> {
   const read: ChannelSettings[] = [];
-  for (const [at, entry] of entries.entries()) {
-    if (entry === undefined) continue;
-    const settings = await readEntry(entry, ["notify", at], zone, draft);
-    if (settings !== undefined) read.push(settings);
+  for (const [at, raw] of entries.entries()) {
+    if (raw === undefined) continue;
+    const path = ["notify", at];
+    const hasProblem = draft.problems.has([...path, "mail"]) || draft.problems.has([...path, "webhook"]);
+    if ((raw.mail === undefined) === (raw.webhook === undefined) && !hasProblem) {
+      draft.problems.add(path, "must have either mail or webhook");
+    }
+    const settings = await readKeys(KEYS, [{ raw, path }], draft);
+    const { mail, webhook, mailboxes, quiet, gather, every, urgent = DEFAULT_URGENT } = settings;
+    const { on = mailboxes === undefined ? NOTICE_KINDS : MAILBOX_KINDS } = settings;
+    const channel = mail ?? (webhook && ({ kind: "webhook", ...webhook } as const));
+    const times = { quiet, gatherMs: gather, everyMs: every };
+    if (channel !== undefined) read.push({ channel, on, urgent, mailboxes, ...times });
   }
   return read;
 }
 
-async function readEntry(
-  raw: RawEntry,
-  path: KeyPath,
-  zone: string,
-  draft: Draft,
-): Promise<ChannelSettings | undefined> {
-  const { mail, webhook, gather = KEYS.gather.default, every = KEYS.every.default } = raw;
-  const hasProblem = draft.problems.has([...path, "mail"]) || draft.problems.has([...path, "webhook"]);
-  if ((mail === undefined) === (webhook === undefined) && !hasProblem) {
-    draft.problems.add(path, "must have either mail or webhook");
-  }
-  const channel =
-    (await readMailChannel(mail, path, draft)) ?? (await readWebhookChannel(webhook, path, draft));
-  const mailboxes = raw.mailboxes?.filter((pattern) => pattern !== undefined);
-  const defaultKinds = mailboxes === undefined ? NOTICE_KINDS : MAILBOX_KINDS;
-  const gatherMs = readDuration(gather, [...path, "gather"], draft);
-  const everyMs = readDuration(every, [...path, "every"], draft);
-  const quiet = readQuiet(raw.quiet, [...path, "quiet"], zone, draft, "leaves no time to notify");
-  if (channel === undefined) return undefined;
-  return {
-    channel,
-    on: raw.on?.filter((kind) => kind !== undefined) ?? defaultKinds,
-    urgent: raw.urgent?.filter((kind) => kind !== undefined) ?? DEFAULT_URGENT,
-    mailboxes,
-    quiet,
-    gatherMs,
-    everyMs,
-  };
-}
-
-async function readWebhookChannel(
-  raw: RawEntry["webhook"],
-  path: KeyPath,
-  draft: Draft,
-): Promise<WebhookChannel | undefined> {
-  const receiver = await readWebhook(raw, [...path, "webhook"], draft);
-  return receiver && { kind: "webhook", ...receiver };
-}
-
-async function readMailChannel(
-  raw: RawMail | undefined,
-  entry: KeyPath,
-  draft: Draft,
-): Promise<MailChannel | undefined> {
-  if (raw === undefined) return undefined;
-  const path = [...entry, "mail"];
-  const { from, timeout = MAIL.properties.timeout.default } = raw;
-  const server = readServer(raw.server ?? MAIL.properties.server.default, [...path, "server"], draft);
-  const timeoutMs = readDuration(timeout, [...path, "timeout"], draft);
-  const secret = async (key: "user" | "password") => {
-    const given = raw[key];
-    return given === undefined ? undefined : readSecretKey(given, [...path, key], draft);
-  };
-  const [user, password] = [await secret("user"), await secret("password")];
-  const pem = raw.ca === undefined ? undefined : { value: raw.ca, path: [...path, "ca"] };
-  const ca = await readCertificates(pem, draft);
-  const to = raw.to?.filter((address) => address !== undefined) ?? [];
+async function readMail(raw: RawMail, path: KeyPath, draft: Draft): Promise<MailChannel | undefined> {
+  const read = await readKeys(MAIL.properties, [{ raw, path }], draft);
+  const { from, to = [], server, user, password, ca, timeout: timeoutMs } = read;
   if (server === undefined || from === undefined || to.length === 0) return undefined;
-  const tls = readTls(raw.tls, server, [...path, "tls"], draft);
+  const tls = readTls(read.tls, server, [...path, "tls"], draft);
   checkLogin(raw, tls, server, path, draft);
   return { kind: "mail", to, from, host: server.host, port: server.port, tls, user, password, ca, timeoutMs };
 }

@@ -3,24 +3,21 @@ import type { PasswordRule } from "../model/mailbox.ts";
 import { readPasswordKey, SECRET } from "./credentials.ts";
 import type { Draft, KeyPath } from "./draft.ts";
 import { warnOfExpression } from "./patterns.ts";
-import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { key, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 
 const PASSWORD_RULE = {
   type: "object",
   title: "a rule",
   properties: {
-    sender: {
-      ...TEXT,
-      maxLength: 254,
-      description:
-        "The sender whose transfers the password opens: an address, in which `*` matches any characters and `?` matches one.",
-    },
-    trackingId: { ...TEXT, description: "The tracking-id of the transfer that the password opens." },
-    password: {
-      ...SECRET,
-      description:
-        "The password. If it comes from a command, Inlet runs the command for each transfer, with `INLET_MAILBOX`, `INLET_SENDER`, `INLET_TRACKING_ID` and `INLET_SUBJECT` in its environment. If the command knows no password for the transfer, it must print nothing and end with exit code 0. Inlet then runs it again every quarter of an hour.",
-    },
+    sender: key(
+      { ...TEXT, maxLength: 254 },
+      "The sender whose transfers the password opens: an address, in which `*` matches any characters and `?` matches one.",
+    ),
+    trackingId: key(TEXT, "The tracking-id of the transfer that the password opens."),
+    password: key(
+      SECRET,
+      "The password. If it comes from a command, Inlet runs the command for each transfer, with `INLET_MAILBOX`, `INLET_SENDER`, `INLET_TRACKING_ID` and `INLET_SUBJECT` in its environment. If the command knows no password for the transfer, it must print nothing and end with exit code 0. Inlet then runs it again every quarter of an hour.",
+    ),
   },
   required: ["password"],
   additionalProperties: false,
@@ -32,11 +29,11 @@ export const PASSWORDS = {
   items: PASSWORD_RULE,
   description:
     "Rules that name the passwords of transfers. Each rule needs `sender`, `trackingId` or both, unless it runs a command. Inlet tries the matching rules from first to last. If a sender has an old and a new password, put the new one first and set `passwordAttempts` to 3. With 2, the default, rules stop after the first refused password.",
+  [READ]: readPasswords,
 } as const satisfies SchemaNode;
 
-/** Problems and warnings go to the draft. */
 export async function readPasswords(
-  rules: Written<typeof PASSWORDS>,
+  rules: readonly (Written<typeof PASSWORD_RULE> | undefined)[],
   path: KeyPath,
   draft: Draft,
 ): Promise<PasswordRule[]> {

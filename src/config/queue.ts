@@ -1,18 +1,16 @@
 /** `queue`, `redis` and `role`: an embedded queue for one process, or a queue on Redis that several processes share. */
-import { readCertificates, readSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, formatPath, showValue } from "./draft.ts";
+import { CERTIFICATES, SECRET } from "./credentials.ts";
+import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
+import { readKeys } from "./layers.ts";
 import { QUEUE, type RedisAddress, readAddress } from "./redis-address.ts";
-import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { group, HOST_PATTERN, key, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 import type { Settings } from "./settings.ts";
 import { DURATION, parseDuration } from "./units.ts";
 
-export const ROLE = {
-  type: "string",
-  enum: ["all", "worker", "scheduler"],
-  default: "all",
-  description:
-    "The role of this process: `worker` downloads transfers, `scheduler` polls the mailboxes, `all` does both. `worker` and `scheduler` need a queue on Redis.",
-} as const satisfies SchemaNode;
+export const ROLE = key(
+  { type: "string", enum: ["all", "worker", "scheduler"], default: "all" },
+  "The role of this process: `worker` downloads transfers, `scheduler` polls the mailboxes, `all` does both. `worker` and `scheduler` need a queue on Redis.",
+);
 
 /** Never shown: by mistake, a password may precede the host. */
 const NODE = {
@@ -27,34 +25,27 @@ const NODES = {
   title: "a list of at least one host and port such as redis1.example.com:6379",
   items: NODE,
   minItems: 1,
+  [READ]: readNodes,
 } as const satisfies SchemaNode;
 
 export const REDIS = group(
   {
-    username: { ...TEXT, description: "The user to log in as, instead of the one in `queue`." },
-    password: {
-      ...SECRET,
-      description: "The password to log in with, instead of the one in `queue`. It is not URL-encoded.",
-    },
-    ca: {
-      ...PATH,
-      description: "A PEM file with additional certificate authorities to trust. Requires `rediss://`.",
-    },
-    sentinels: {
-      ...NODES,
-      description: "The sentinels that know the master. Not together with `cluster`.",
-    },
-    sentinelName: {
-      ...TEXT,
-      default: "mymaster",
-      description: "The name of the master at the sentinels.",
-    },
-    sentinelPassword: { ...SECRET, description: "The password of the sentinels, if they have one." },
-    cluster: {
-      ...NODES,
-      description:
-        "Some nodes of a Redis cluster; Inlet finds the others through them. Not together with `sentinels`.",
-    },
+    username: key(TEXT, "The user to log in as, instead of the one in `queue`."),
+    password: key(
+      SECRET,
+      "The password to log in with, instead of the one in `queue`. It is not URL-encoded.",
+    ),
+    ca: key(
+      CERTIFICATES,
+      "A PEM file with additional certificate authorities to trust. Requires `rediss://`.",
+    ),
+    sentinels: key(NODES, "The sentinels that know the master. Not together with `cluster`."),
+    sentinelName: key({ ...TEXT, default: "mymaster" }, "The name of the master at the sentinels."),
+    sentinelPassword: key(SECRET, "The password of the sentinels, if they have one."),
+    cluster: key(
+      NODES,
+      "Some nodes of a Redis cluster; Inlet finds the others through them. Not together with `sentinels`.",
+    ),
     prefix: {
       type: "string",
       title: "a name of at most 100 letters, digits, dots, - and _",
@@ -63,12 +54,10 @@ export const REDIS = group(
       description:
         "The prefix of all keys in Redis. Processes with the same prefix share their work. In a cluster it is put in braces, which keeps all keys on one node.",
     },
-    lock: {
-      ...DURATION,
-      default: "30s",
-      description:
-        "After this time without a heartbeat of a process, another process may take over its transfers. From 2s to 10m.",
-    },
+    lock: key(
+      { ...DURATION, default: "30s", [READ]: readLock },
+      "After this time without a heartbeat of a process, another process may take over its transfers. From 2s to 10m.",
+    ),
   },
   "How to reach the Redis in `queue`, and how to share it.",
 );
@@ -95,25 +84,18 @@ export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["
     return "embedded";
   }
   const address = readAddress(queue, draft);
-  const passwordInUrl =
-    address?.password === undefined ? undefined : await readSecretKey(address.password, ["queue"], draft);
-  const secret = async (key: "password" | "sentinelPassword") => {
-    const given = redis[key];
-    return given === undefined ? undefined : readSecretKey(given, ["redis", key], draft);
-  };
+  const passwordInUrl = address?.password && (await SECRET[READ](address.password, ["queue"], draft));
+  const read = await readKeys(KEYS, [{ raw: redis, path: ["redis"] }], draft);
+  const { sentinels = [], cluster = [], lock, ...others } = read;
   const settings = {
-    username: redis.username ?? address?.username,
-    password: (await secret("password")) ?? passwordInUrl,
-    ca: await readCertificates(
-      redis.ca === undefined ? undefined : { value: redis.ca, path: ["redis", "ca"] },
-      draft,
-    ),
-    sentinels: readNodes("sentinels", redis, draft),
-    sentinelName: redis.sentinelName ?? KEYS.sentinelName.default,
-    sentinelPassword: await secret("sentinelPassword"),
-    cluster: readNodes("cluster", redis, draft),
-    prefix: prefixOf(redis),
-    lockMs: readLock(redis.lock ?? KEYS.lock.default, draft),
+    ...others,
+    username: read.username ?? address?.username,
+    password: read.password ?? (passwordInUrl || undefined),
+    sentinels,
+    cluster,
+    // The braces keep all keys on one node, which the queue's scripts need.
+    prefix: redis.cluster === undefined ? read.prefix : `{${read.prefix}}`,
+    lockMs: lock,
     role,
   };
   checkExclusive(redis, draft);
@@ -174,24 +156,22 @@ function warnOfUnused(
   warnings.push(`${unused.map((key) => formatPath(["redis", key])).join(", ")}: not used, because ${why}.`);
 }
 
-function readNodes(key: "sentinels" | "cluster", redis: RawRedis, { problems }: Draft): string[] {
-  const nodes = redis[key] ?? [];
+function readNodes(
+  nodes: readonly (string | undefined)[],
+  path: KeyPath,
+  { problems }: Draft,
+): readonly string[] {
   for (const [at, node] of nodes.entries()) {
     if (node === undefined || URL.canParse(`redis://${node}`)) continue;
-    problems.add(["redis", key, at], `must be ${KEYS[key].items.title}`);
+    problems.add([...path, at], `must be ${NODE.title}`);
   }
   return nodes.filter((node) => node !== undefined);
 }
 
-/** In a cluster, the braces keep all keys on one node, which the queue's scripts need. */
-function prefixOf({ prefix = KEYS.prefix.default, cluster }: RawRedis): string {
-  return cluster === undefined ? prefix : `{${prefix}}`;
-}
-
-function readLock(text: string, { problems }: Draft): number {
+function readLock(text: string, path: KeyPath, { problems }: Draft): number {
   const lockMs = parseDuration(text) ?? Number.POSITIVE_INFINITY;
   if (lockMs < MIN_LOCK_MS || lockMs > MAX_LOCK_MS) {
-    problems.add(["redis", "lock"], `${showValue(text)} is not from 2s to 10m`);
+    problems.add(path, `${showValue(text)} is not from 2s to 10m`);
   }
   return lockMs;
 }

@@ -1,29 +1,27 @@
 /** The `routes` of a mailbox: which transfers go where, which are held, and which are left out. */
 
-import { ROUTE_ACTIONS, type Route, type RouteConditions, type Routing } from "../model/mailbox.ts";
+import { ROUTE_ACTIONS, type Route, type Routing } from "../model/mailbox.ts";
 import { ruleOf } from "../model/route.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
-import type { Layer } from "./layers.ts";
+import { type Layer, readKeys } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
 import { warnOfExpression } from "./patterns.ts";
-import { group, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
-import { parseSize, SIZE } from "./units.ts";
+import { group, key, PATH, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { SIZE } from "./units.ts";
 
 const MAX_PATTERN = 254;
 
 /** One pattern or a list of them. */
-function patterns(description: string) {
-  return {
-    type: ["string", "array"],
-    title: "a pattern or a list of patterns",
-    minLength: 1,
-    maxLength: MAX_PATTERN,
-    items: { ...TEXT, maxLength: MAX_PATTERN },
-    minItems: 1,
-    description,
-  } as const;
-}
+const PATTERNS = {
+  type: ["string", "array"],
+  title: "a pattern or a list of patterns",
+  minLength: 1,
+  maxLength: MAX_PATTERN,
+  items: { ...TEXT, maxLength: MAX_PATTERN },
+  minItems: 1,
+  [READ]: readPatterns,
+} as const satisfies SchemaNode;
 
 const ACTION = { type: "string", enum: ROUTE_ACTIONS, default: "deliver" } as const satisfies SchemaNode;
 
@@ -31,38 +29,36 @@ const ROUTE = {
   type: "object",
   title: "a route",
   properties: {
-    name: {
-      ...TEXT,
-      maxLength: 100,
-      description:
-        "The name of the route in messages and records. A route that sets `inbox`, `layout` or `handoff` needs one. The name together with the conditions identifies the route: if you change either, the route no longer applies to transfers that it delivered before.",
-    },
-    sender: patterns(
+    name: key(
+      { ...TEXT, maxLength: 100 },
+      "The name of the route in messages and records. A route that sets `inbox`, `layout` or `handoff` needs one. The name together with the conditions identifies the route: if you change either, the route no longer applies to transfers that it delivered before.",
+    ),
+    sender: key(
+      PATTERNS,
       "The sender's address. In all patterns of a route, `*` matches any characters and `?` matches one. Case, width, invisible characters and extra blanks are ignored, and so are dots at the end of addresses and file names. If there are several patterns, one of them has to match.",
     ),
-    subject: patterns(
+    subject: key(
+      PATTERNS,
       "The subject. If the service does not list subjects, Inlet knows it only after it has opened the transfer.",
     ),
-    file: patterns(
+    file: key(
+      PATTERNS,
       "The name of a file. At least one file of the transfer has to match. Inlet knows the names only after it has opened the transfer.",
     ),
-    minSize: {
-      ...SIZE,
-      description:
-        "The least size of all files together. Inlet knows the size only after it has opened the transfer.",
-    },
-    maxSize: {
-      ...SIZE,
-      description:
-        "The largest size of all files together. Inlet knows the size only after it has opened the transfer.",
-    },
-    action: {
-      ...ACTION,
-      description:
-        "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. For the conditions `file`, `minSize` and `maxSize`, Inlet has to open the transfer first, with its password if it has one. To hold or ignore transfers without opening them, put the route first, and use only `sender` and `subject`.",
-    },
-    inbox: { ...PATH, description: "Replaces the `inbox` of the mailbox." },
-    layout: { ...LAYOUT, description: "Replaces the `layout` of the mailbox." },
+    minSize: key(
+      SIZE,
+      "The least size of all files together. Inlet knows the size only after it has opened the transfer.",
+    ),
+    maxSize: key(
+      SIZE,
+      "The largest size of all files together. Inlet knows the size only after it has opened the transfer.",
+    ),
+    action: key(
+      ACTION,
+      "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. For the conditions `file`, `minSize` and `maxSize`, Inlet has to open the transfer first, with its password if it has one. To hold or ignore transfers without opening them, put the route first, and use only `sender` and `subject`.",
+    ),
+    inbox: key(PATH, "Replaces the `inbox` of the mailbox."),
+    layout: key(LAYOUT, "Replaces the `layout` of the mailbox."),
     handoff: group(
       HANDOFF.properties,
       "The hand-off of this route. Each key set here replaces the same key of the mailbox.",
@@ -79,11 +75,10 @@ export const ROUTES = {
     "Rules that treat some transfers differently. A transfer takes the first route whose conditions all match. `inlet route` shows which route a transfer takes, and why.",
 } as const satisfies SchemaNode;
 
-export const OTHERWISE = {
-  ...ACTION,
-  description:
-    "What to do with transfers that match no route: `deliver`, `hold` or `ignore`. For example, if the routes name all known senders, `hold` lets transfers from other senders wait for you.",
-} as const satisfies SchemaNode;
+export const OTHERWISE = key(
+  ACTION,
+  "What to do with transfers that match no route: `deliver`, `hold` or `ignore`. For example, if the routes name all known senders, `hold` lets transfers from other senders wait for you.",
+);
 
 type RawRoute = Written<typeof ROUTE>;
 
@@ -121,8 +116,15 @@ async function readRoute(
   handoff: readonly Layer<RawHandoff>[],
   draft: Draft,
 ): Promise<Route> {
-  const { name = `routes[${at}]`, action = ACTION.default, inbox, layout } = raw;
-  const when = readConditions(raw, path, draft);
+  const { handoff: _, ...keys } = ROUTE.properties;
+  const read = await readKeys(keys, [{ raw, path }], draft);
+  const { name = `routes[${at}]`, minSize: minBytes, maxSize: maxBytes, ...others } = read;
+  const { sender, subject, file, action, inbox, layout } = others;
+  if (minBytes !== undefined && maxBytes !== undefined && minBytes > maxBytes) {
+    const why = "is more than maxSize: no transfer matches";
+    draft.problems.add([...path, "minSize"], `${showValue(raw.minSize)} ${why}`);
+  }
+  const when = given({ sender, subject, file, minBytes, maxBytes });
   const [consequence] = (["inbox", "layout", "handoff"] as const).filter((key) => raw[key] !== undefined);
   if (raw.name === undefined && consequence !== undefined) {
     draft.problems.add(
@@ -131,53 +133,29 @@ async function readRoute(
     );
   }
   const own = raw.handoff && [{ raw: raw.handoff, path: [...path, "handoff"] }, ...handoff];
-  const isShared = deliversFiles(own ?? handoff);
+  if (layout) readLayout(layout, [...path, "layout"], deliversFiles(own ?? handoff), draft);
+  const rule = raw.name === undefined ? undefined : ruleOf(name, when);
   return {
     name,
-    ...(raw.name !== undefined && { rule: ruleOf(name, when) }),
     when,
     action,
-    ...(inbox && { inbox: draft.resolvePath([...path, "inbox"], inbox) }),
-    ...(layout && { layout: readLayout(layout, [...path, "layout"], isShared, draft) }),
-    ...(own && { handoff: await readHandoff(own, draft) }),
+    ...given({ rule, inbox, layout, handoff: own && (await readHandoff(own, draft)) }),
   };
 }
 
-function readConditions(raw: RawRoute, path: KeyPath, draft: Draft): RouteConditions {
-  const sizeOf = (key: "minSize" | "maxSize") => {
-    const given = raw[key];
-    if (given === undefined) return undefined;
-    const bytes = parseSize(String(given));
-    if (bytes === undefined) draft.problems.add([...path, key], `${showValue(given)} is too large`);
-    return bytes;
-  };
-  const [minBytes, maxBytes] = [sizeOf("minSize"), sizeOf("maxSize")];
-  if (minBytes !== undefined && maxBytes !== undefined && minBytes > maxBytes) {
-    draft.problems.add(
-      [...path, "minSize"],
-      `${showValue(raw.minSize)} is more than maxSize: no transfer matches`,
-    );
-  }
-  for (const key of ["sender", "subject", "file"] as const) {
-    for (const pattern of listOf(raw[key])) warnOfExpression(pattern, [...path, key], draft);
-  }
-  return {
-    ...withPatterns("sender", raw.sender),
-    ...withPatterns("subject", raw.subject),
-    ...withPatterns("file", raw.file),
-    ...(minBytes !== undefined && { minBytes }),
-    ...(maxBytes !== undefined && { maxBytes }),
-  };
+/** Without the keys that are not set. */
+function given<Keys extends object>(keys: Keys): Partial<Keys> {
+  return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined)) as Partial<Keys>;
 }
 
-function withPatterns(key: "sender" | "subject" | "file", given: RawPatterns | undefined): RouteConditions {
-  return given === undefined ? {} : { [key]: listOf(given) };
-}
-
-type RawPatterns = string | readonly (string | undefined)[];
-
-function listOf(given: RawPatterns = []): string[] {
-  return typeof given === "string" ? [given] : given.filter((each) => each !== undefined);
+function readPatterns(
+  raw: string | readonly (string | undefined)[],
+  path: KeyPath,
+  draft: Draft,
+): readonly string[] {
+  const patterns = [raw].flat().filter((each) => each !== undefined);
+  for (const pattern of patterns) warnOfExpression(pattern, path, draft);
+  return patterns;
 }
 
 /** Records name the route, so two need different names. */

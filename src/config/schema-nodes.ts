@@ -1,4 +1,8 @@
 /** The building blocks of the schema, and the TypeScript types derived from it. */
+import type { Draft, KeyPath } from "./draft.ts";
+
+/** The key of a node's reader: a symbol, which is no part of the JSON schema. */
+export const READ = Symbol("read");
 
 type SchemaType = "string" | "integer" | "boolean" | "object" | "array";
 
@@ -26,6 +30,11 @@ export interface SchemaNode {
   readonly minItems?: number;
   /** The value may be a secret: no message shows it. */
   readonly writeOnly?: true;
+  /**
+   * Turns a value that the schema accepts into the one that the program uses, or a promise of it. Problems go to the draft.
+   * Missing: the value is used as it is written.
+   */
+  readonly [READ]?: (value: never, path: KeyPath, draft: Draft) => unknown;
 }
 
 /**
@@ -57,8 +66,33 @@ export type SchemaKeys = Readonly<Record<string, SchemaNode>>;
 
 export type WrittenKeys<Keys extends SchemaKeys> = { readonly [Key in keyof Keys]?: Written<Keys[Key]> };
 
+/** The type of the value that the program uses. */
+type Read<Node extends SchemaNode> = Node extends {
+  readonly [READ]: (...args: never[]) => infer Value;
+}
+  ? Awaited<Value>
+  : Node extends { readonly type: "object"; readonly properties: infer Keys extends SchemaKeys }
+    ? ReadKeys<Keys>
+    : Written<Node> extends readonly (infer Item)[]
+      ? readonly NonNullable<Item>[]
+      : Written<Node>;
+
+/** A key without a default is `undefined` if it is not set. A group has a value in any case. */
+export type ReadKeys<Keys extends SchemaKeys> = {
+  readonly [Key in keyof Keys]:
+    | Read<Keys[Key]>
+    | (Keys[Key] extends { readonly default: unknown } | Group ? never : undefined);
+};
+
+type Group = { readonly title: "a group of keys"; readonly required?: never };
+
 export function typesOf(node: SchemaNode): readonly SchemaType[] {
   return typeof node.type === "string" ? [node.type] : node.type;
+}
+
+/** A key, and what it means. */
+export function key<const Node extends SchemaNode>(node: Node, description: string) {
+  return { ...node, description };
 }
 
 /** A group of keys, all of them optional. */
@@ -72,11 +106,12 @@ export function group<const Keys extends SchemaKeys>(properties: Keys, descripti
   } as const;
 }
 
-/** Neither ~ nor variables are expanded. */
+/** An absolute path for the program. Neither ~ nor variables are expanded. */
 export const PATH = {
   type: "string",
   title: "a path",
   pattern: "^(?!.*\\$(\\{|[A-Z_]{2}))[^~\\u0000][^\\u0000]*$",
+  [READ]: (text: string, path: KeyPath, draft: Draft) => draft.resolvePath(path, text),
 } as const satisfies SchemaNode;
 
 export const TEXT = { type: "string", title: "text", minLength: 1 } as const satisfies SchemaNode;

@@ -1,4 +1,5 @@
 /** Reads secrets from a file, an environment variable, a systemd credential, a command, or plain text. */
+import { isUtf8 } from "node:buffer";
 import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
@@ -19,13 +20,11 @@ export type SecretForm =
   | { readonly kind: "credential"; readonly name: string }
   | { readonly kind: "command"; readonly argv: readonly [string, ...string[]] };
 
-/** Why a secret cannot be read, without quoting it. `cause`: an error of the system. */
-interface Unreadable {
-  readonly why: string;
-  readonly cause?: unknown;
-}
+/** Describes what is wrong with a secret without quoting it; `undefined` for a valid one. */
+export type SecretRule = (secret: Secret) => string | undefined;
 
-export type SecretReading = { readonly secret: Secret } | Unreadable;
+/** Why a secret cannot be read, without quoting it: the end of a sentence. */
+class Unreadable extends Error {}
 
 const MAX_SECRET_BYTES = 64 * 1024;
 const COMMAND_TIMEOUT_MS = 30_000;
@@ -35,18 +34,12 @@ export function openSecret(
   form: SecretForm,
   env: Environment,
   commandTimeoutMs: number = COMMAND_TIMEOUT_MS,
+  rule: SecretRule = () => undefined,
 ): SecretSource {
   const described = describeSecret(form);
-  return {
-    described,
-    read: async (signal) => {
-      const reading = await readSecret(form, env, signal, commandTimeoutMs);
-      if (signal.aborted) throw new Fault("STOPPED");
-      if ("secret" in reading) return reading.secret;
-      const { why, cause } = reading;
-      throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${why}`, cause });
-    },
-  };
+  const read = async (signal: AbortSignal) =>
+    checked(await readText(form, env, commandTimeoutMs, signal), rule);
+  return { described, read: (signal) => explained(described, read(signal), signal) };
 }
 
 /** Each `ask` runs the command, with the transfer in variables. A command that prints nothing knows no password. */
@@ -56,26 +49,23 @@ export function openPasswordCommand(
   timeoutMs: number = COMMAND_TIMEOUT_MS,
 ): PasswordCommand {
   const described = describeSecret({ kind: "command", argv });
+  const ask = async (variables: Readonly<Record<string, string>>, signal: AbortSignal) => {
+    const plain = Object.entries(variables).map(([name, text]) => [name, variableText(text)]);
+    const bytes = await runCommand(argv, { ...env, ...Object.fromEntries(plain) }, timeoutMs, signal);
+    if (/^\s*$/.test(bytes.toString())) return undefined;
+    return checked(decode(bytes, COMMAND_WORDS), describeWrongPassword);
+  };
   return {
     described,
     program: argv[0],
-    ask: async ({ mailbox, sender, trackingId, subject }, signal) => {
+    ask: ({ mailbox, sender, trackingId, subject }, signal) => {
       const variables = {
         INLET_MAILBOX: mailbox,
         INLET_SENDER: sender,
         INLET_TRACKING_ID: trackingId,
         INLET_SUBJECT: subject,
       };
-      const plain = Object.entries(variables).map(([name, text]) => [name, variableText(text)]);
-      const commandEnv = { ...env, ...Object.fromEntries(plain) };
-      const outcome = await runCommand(argv, commandEnv, timeoutMs, MAX_SECRET_BYTES, signal);
-      if (signal.aborted) throw new Fault("STOPPED");
-      const isNone = "bytes" in outcome && /^\s*$/.test(Buffer.from(outcome.bytes).toString());
-      if (isNone) return undefined;
-      const reading = decode(outcome, COMMAND_WORDS);
-      const why = "why" in reading ? reading.why : describeWrongPassword(reading.secret);
-      if ("secret" in reading && why === undefined) return reading.secret;
-      throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${why}` });
+      return explained(described, ask(variables, signal), signal);
     },
   };
 }
@@ -96,51 +86,67 @@ export function describeSecret(form: SecretForm): string {
   }
 }
 
-export async function readSecret(
+function checked(text: string, rule: SecretRule): Secret {
+  const secret = new Secret(text);
+  const why = rule(secret);
+  if (why !== undefined) throw new Unreadable(why);
+  return secret;
+}
+
+async function explained<Result>(
+  described: string,
+  reading: Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (signal.aborted) throw new Fault("STOPPED");
+    if (!(error instanceof Unreadable)) throw error;
+    throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${error.message}`, cause: error.cause });
+  }
+}
+
+async function readText(
   form: SecretForm,
   env: Environment,
+  commandTimeoutMs: number,
   signal: AbortSignal,
-  commandTimeoutMs: number = COMMAND_TIMEOUT_MS,
-): Promise<SecretReading> {
+): Promise<string> {
   switch (form.kind) {
     case "text":
-      return { secret: form.text };
+      return form.text.reveal();
     case "file":
       return decode(await readBytes(form.path), FILE_WORDS);
     case "env":
       return readVariable(env[form.name]);
     case "credential":
-      return readCredential(form.name, env);
+      return readCredential(form.name, env["CREDENTIALS_DIRECTORY"]);
     case "command":
-      return decode(
-        await runCommand(form.argv, env, commandTimeoutMs, MAX_SECRET_BYTES, signal),
-        COMMAND_WORDS,
-      );
+      return decode(await runCommand(form.argv, env, commandTimeoutMs, signal), COMMAND_WORDS);
   }
 }
 
-function readVariable(text: string | undefined): SecretReading {
-  return text === undefined ? { why: "is not set" } : fromText(text, FILE_WORDS.empty);
+function readVariable(text: string | undefined): string {
+  if (!text) throw new Unreadable(text === undefined ? "is not set" : FILE_WORDS.empty);
+  return text;
 }
 
-async function readCredential(name: string, env: Environment): Promise<SecretReading> {
-  const folder = env["CREDENTIALS_DIRECTORY"];
+async function readCredential(name: string, folder: string | undefined): Promise<string> {
   if (!folder) {
-    return {
-      why: "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd sets it for units with LoadCredential=; elsewhere use { file: … }",
-    };
+    throw new Unreadable(
+      "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd sets it for units with LoadCredential=; elsewhere use { file: … }",
+    );
   }
-  const outcome = await readBytes(join(folder, name));
-  return "why" in outcome
-    ? { ...outcome, why: `(${join(folder, name)}) ${outcome.why}` }
-    : decode(outcome, FILE_WORDS);
+  const path = join(folder, name);
+  return decode(await readBytes(path, `(${path}) `), FILE_WORDS);
 }
 
 /** Reads regular files only: a pipe without a writer would block forever. */
-async function readBytes(path: string): Promise<Outcome> {
+async function readBytes(path: string, prefix = ""): Promise<Buffer> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    if (!(await file.stat()).isFile()) return { why: "is not a regular file" };
+    if (!(await file.stat()).isFile()) throw new Unreadable(`${prefix}is not a regular file`);
     const buffer = Buffer.alloc(MAX_SECRET_BYTES + 1);
     let length = 0;
     while (length < buffer.length) {
@@ -148,10 +154,11 @@ async function readBytes(path: string): Promise<Outcome> {
       if (bytesRead === 0) break;
       length += bytesRead;
     }
-    if (length === buffer.length) return { why: "is larger than 64 KiB" };
-    return { bytes: buffer.subarray(0, length) };
+    if (length === buffer.length) throw new Unreadable(`${prefix}is larger than 64 KiB`);
+    return buffer.subarray(0, length);
   } catch (error) {
-    return { why: describeSystemError(error), cause: error };
+    if (error instanceof Unreadable) throw error;
+    throw new Unreadable(`${prefix}${describeSystemError(error)}`, { cause: error });
   }
 }
 
@@ -165,21 +172,12 @@ const FILE_WORDS = { empty: "is empty", garbled: "is not UTF-8 text" };
 const COMMAND_WORDS = { empty: "printed nothing", garbled: "did not print UTF-8 text" };
 
 /** Drops the final newline that an editor or `echo` adds. */
-function decode(outcome: Outcome, words: typeof FILE_WORDS): SecretReading {
-  if ("why" in outcome) return outcome;
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(outcome.bytes);
-    return fromText(text.replace(/\r?\n$/, ""), words.empty);
-  } catch {
-    return { why: words.garbled };
-  }
+function decode(bytes: Buffer, words: typeof FILE_WORDS): string {
+  if (!isUtf8(bytes)) throw new Unreadable(words.garbled);
+  const text = new TextDecoder().decode(bytes).replace(/\r?\n$/, "");
+  if (text === "") throw new Unreadable(words.empty);
+  return text;
 }
-
-function fromText(text: string, whyEmpty: string): SecretReading {
-  return text === "" ? { why: whyEmpty } : { secret: new Secret(text) };
-}
-
-type Outcome = { readonly bytes: Uint8Array } | Unreadable;
 
 /**
  * Runs a program without a shell, and returns its standard output. Standard error is dropped, because it may quote a
@@ -189,20 +187,18 @@ async function runCommand(
   argv: readonly [string, ...string[]],
   env: Environment,
   timeoutMs: number,
-  maxBytes: number,
   signal: AbortSignal,
-): Promise<Outcome> {
-  if (signal.aborted) return { why: "was stopped" };
-  const { promise, resolve } = Promise.withResolvers<Outcome>();
+): Promise<Buffer> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const child = start(argv, env);
-  if (child === undefined) return { why: "could not be started" };
   const chunks: Buffer[] = [];
   let length = 0;
 
   const giveUp = (why: string): void => {
     child.stdout.destroy();
     signalGroup(child.pid, "SIGKILL");
-    resolve({ why });
+    reject(new Unreadable(why));
   };
   const stop = (): void => giveUp("was stopped");
   const timer = setTimeout(() => giveUp(`took longer than ${timeoutMs / 1000} s`), timeoutMs);
@@ -210,13 +206,14 @@ async function runCommand(
 
   child.stdout.on("data", (chunk: Buffer) => {
     length += chunk.length;
-    if (length > maxBytes) giveUp(`printed more than ${maxBytes / 1024} KiB`);
+    if (length > MAX_SECRET_BYTES) giveUp("printed more than 64 KiB");
     else chunks.push(chunk);
   });
-  child.once("error", (error) => resolve({ why: describeStartFailure(error) }));
+  child.once("error", (error) => reject(new Unreadable(describeStartFailure(error))));
   child.once("close", (code, killedBy) => {
-    if (code === 0) resolve({ bytes: Buffer.concat(chunks) });
-    else resolve({ why: killedBy === null ? `ended with exit code ${code}` : `was killed by ${killedBy}` });
+    const why = killedBy === null ? `ended with exit code ${code}` : `was killed by ${killedBy}`;
+    if (code === 0) resolve(Buffer.concat(chunks));
+    else reject(new Unreadable(why));
   });
   return promise.finally(() => {
     clearTimeout(timer);
@@ -229,6 +226,6 @@ function start([program, ...args]: readonly [string, ...string[]], env: Environm
     return spawn(program, args, { env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   } catch {
     // For example, an argument contains a NUL. The message would quote it.
-    return undefined;
+    throw new Unreadable("could not be started");
   }
 }

@@ -1,12 +1,12 @@
 /** The `service` group, common or of one mailbox: address, client id and connection of a transfer service. */
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
-import { readPemFiles, readSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, type Environment, showValue } from "./draft.ts";
-import { type Layer, type PickKey, pickFrom } from "./layers.ts";
-import { PATH, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
+import { CERTIFICATES, PRIVATE_KEY, type RawSecret, SECRET, secretWith } from "./credentials.ts";
+import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
+import { type Layer, pick, readKeys } from "./layers.ts";
+import { key, READ, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
 import type { ServiceSettings } from "./settings.ts";
-import { DURATION, readDuration } from "./units.ts";
+import { DURATION } from "./units.ts";
 
 /** The form of a client id. */
 export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
@@ -22,6 +22,7 @@ export const SERVICE_KEYS = {
     ...SECRET,
     title: `50 to 4000 letters and digits, or one of ${SECRET.title.replace(/^.*?one of /, "")}`,
     pattern: CLIENT_ID_PATTERN,
+    [READ]: secretWith(describeWrongClientId),
     description:
       "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates a client id in a file in the state folder, and logs the path of that file, so that you can have the client id registered.",
   },
@@ -30,10 +31,7 @@ export const SERVICE_KEYS = {
     title: "clientId, or { token: … }",
     pattern: "^clientId$",
     properties: {
-      token: {
-        ...SECRET,
-        description: "A token of an address that was verified with a mailed code.",
-      },
+      token: key(SECRET, "A token of an address that was verified with a mailed code."),
     },
     required: ["token"],
     additionalProperties: false,
@@ -41,6 +39,7 @@ export const SERVICE_KEYS = {
     description:
       "How mailboxes prove that they own their address: with the registered client id, or with an existing token.",
     writeOnly: true,
+    [READ]: readToken,
   },
   acceptLanguage: {
     type: "string",
@@ -49,36 +48,28 @@ export const SERVICE_KEYS = {
     default: "en",
     description: "The language of the service's own texts, such as the column titles of its checksums file.",
   },
-  fileIdList: {
-    type: "string",
-    enum: ["repeat", "comma"],
-    default: "repeat",
-    description:
-      "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends one parameter per id, `comma` sends one parameter with commas. Try the other if the ZIP does not contain the requested files.",
-  },
-  ca: {
-    ...PATH,
-    description: "A PEM file with additional certificate authorities to trust.",
-  },
-  cert: { ...PATH, description: "A PEM file with the client certificate, for mutual TLS. Requires `key`." },
-  key: { ...PATH, description: "A PEM file with the private key of `cert`." },
+  fileIdList: key(
+    { type: "string", enum: ["repeat", "comma"], default: "repeat" },
+    "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends one parameter per id, `comma` sends one parameter with commas. Try the other if the ZIP does not contain the requested files.",
+  ),
+  ca: key(CERTIFICATES, "A PEM file with additional certificate authorities to trust."),
+  cert: key(CERTIFICATES, "A PEM file with the client certificate, for mutual TLS. Requires `key`."),
+  key: key(PRIVATE_KEY, "A PEM file with the private key of `cert`."),
   proxy: {
     ...TEXT,
     title: "the address of a proxy such as http://proxy.example.com:3128",
     description: "The proxy to use. Default: the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.",
     writeOnly: true,
+    [READ]: readProxy,
   },
-  timeout: {
-    ...DURATION,
-    default: "30s",
-    description: "The longest silence of the service before a request fails, at most 24h.",
-  },
-  allowHttp: {
-    ...SWITCH,
-    default: false,
-    description:
-      "Whether to allow plain http to other machines. Secrets then travel unencrypted: for tests only.",
-  },
+  timeout: key(
+    { ...DURATION, default: "30s" },
+    "The longest silence of the service before a request fails, at most 24h.",
+  ),
+  allowHttp: key(
+    { ...SWITCH, default: false },
+    "Whether to allow plain http to other machines. Secrets then travel unencrypted: for tests only.",
+  ),
 } as const satisfies SchemaKeys;
 
 export type RawService = WrittenKeys<typeof SERVICE_KEYS>;
@@ -94,23 +85,17 @@ export async function readService(
   layers: readonly Layer<RawService>[],
   draft: Draft,
 ): Promise<ServiceSettings | undefined> {
-  const pick = pickFrom(layers);
-  const timeout = pick("timeout") ?? { value: SERVICE_KEYS.timeout.default, path: [] };
-  const baseUrl = readBaseUrl(pick, draft);
-  const settings = {
-    clientId: await readClientId(pick, draft),
-    token: await readToken(pick, draft),
-    acceptLanguage: pick("acceptLanguage")?.value ?? SERVICE_KEYS.acceptLanguage.default,
-    idListForm: pick("fileIdList")?.value ?? SERVICE_KEYS.fileIdList.default,
-    ...(await readPemFiles({ ca: pick("ca"), cert: pick("cert"), key: pick("key") }, draft)),
-    proxy: readProxy(pick, draft),
-    timeoutMs: readDuration(timeout.value, timeout.path, draft),
-  };
-  return baseUrl === undefined ? undefined : hideSecrets({ baseUrl, ...settings });
+  const baseUrl = readBaseUrl(layers, draft);
+  requireBoth(pick(layers, "cert"), pick(layers, "key"), draft);
+  const read = await readKeys(SERVICE_KEYS, layers, draft);
+  if (baseUrl === undefined) return undefined;
+  const { verification: token, fileIdList: idListForm, timeout: timeoutMs, allowHttp, ...settings } = read;
+  const { proxy = proxyOfEnvironment(draft.env) } = read;
+  return hideSecrets({ ...settings, baseUrl, token, proxy, idListForm, timeoutMs });
 }
 
-function readBaseUrl(pick: PickKey<RawService>, { problems }: Draft): URL | undefined {
-  const given = pick("baseUrl");
+function readBaseUrl(layers: readonly Layer<RawService>[], { problems }: Draft): URL | undefined {
+  const given = pick(layers, "baseUrl");
   if (given === undefined) return undefined;
   const { value: text, path } = given;
   const refuse = (message: string): undefined => {
@@ -127,7 +112,7 @@ function readBaseUrl(pick: PickKey<RawService>, { problems }: Draft): URL | unde
   if (url.username + url.password !== "") return refuse("must not contain a user or password");
   if (/[?#]/.test(text)) return refuse("must not contain ? or #");
   if (/\/api\/*$/.test(url.pathname)) return refuse(`${shown} ends with /api: give only the part before it`);
-  const mayBePlain = LOOPBACK.test(url.hostname) || pick("allowHttp")?.value === true;
+  const mayBePlain = LOOPBACK.test(url.hostname) || pick(layers, "allowHttp")?.value === true;
   if (url.protocol === "http:" && !mayBePlain) {
     return refuse(
       `${url.origin} would send secrets unencrypted: write https://${url.host}, or set service.allowHttp to true`,
@@ -142,24 +127,25 @@ export function describeWrongClientId(secret: Secret): string | undefined {
   return isRight ? undefined : "is not a client id, which has 50 to 4000 letters and digits";
 }
 
-async function readClientId(pick: PickKey<RawService>, draft: Draft): Promise<SecretSource | undefined> {
-  const given = pick("clientId");
-  return given === undefined
-    ? undefined
-    : readSecretKey(given.value, given.path, draft, describeWrongClientId);
+async function readToken(
+  raw: string | { readonly token?: RawSecret },
+  path: KeyPath,
+  draft: Draft,
+): Promise<SecretSource | undefined> {
+  if (typeof raw === "string" || raw.token === undefined) return undefined;
+  return SECRET[READ](raw.token, [...path, "token"], draft);
 }
 
-async function readToken(pick: PickKey<RawService>, draft: Draft): Promise<SecretSource | undefined> {
-  const given = pick("verification");
-  if (given === undefined || typeof given.value === "string" || given.value.token === undefined)
-    return undefined;
-  return readSecretKey(given.value.token, [...given.path, "token"], draft);
+function requireBoth(
+  cert: Given<string> | undefined,
+  privateKey: Given<string> | undefined,
+  { problems }: Draft,
+): void {
+  if (cert && !privateKey) problems.add(cert.path, "needs its private key too: set key");
+  if (privateKey && !cert) problems.add(privateKey.path, "needs its certificate too: set cert");
 }
 
-function readProxy(pick: PickKey<RawService>, draft: Draft): ServiceSettings["proxy"] {
-  const given = pick("proxy");
-  if (given === undefined) return proxyOfEnvironment(draft.env);
-  const { value: proxy, path } = given;
+function readProxy(proxy: string, path: KeyPath, draft: Draft): ServiceSettings["proxy"] {
   const url = URL.parse(proxy);
   if (url === null || !["http:", "https:"].includes(url.protocol) || url.hostname === "") {
     draft.problems.add(path, `must be ${SERVICE_KEYS.proxy.title}`);

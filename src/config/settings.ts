@@ -7,6 +7,7 @@ import { type Handoff, type Limits, type Mailbox, mailboxOf } from "../model/mai
 import type { ChannelSettings } from "../model/notify.ts";
 import type { Routed } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
+import type { KeepSettings } from "./limits.ts";
 
 /** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
@@ -43,13 +44,6 @@ export interface Settings {
   readonly logLevel?: string | undefined;
   /** Valid settings that should be changed, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
-}
-
-/** How long records are kept; `undefined`: forever. */
-export interface KeepSettings {
-  /** For the records of a transfer, after it expires. */
-  readonly ledgerMs: number | undefined;
-  readonly historyMs: number | undefined;
 }
 
 export interface HttpSettings {

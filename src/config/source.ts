@@ -10,6 +10,7 @@ import { applyOverrides, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
 import type { RawSettings } from "./schema.ts";
 import { DEFAULT_PATH, userPath } from "./settings.ts";
+import { FALLBACK_ZONE } from "./times.ts";
 
 export interface SourceOptions {
   /** The value of `--config`. */
@@ -63,6 +64,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
   const draft = {
     env,
     file,
+    zone: FALLBACK_ZONE,
     problems,
     warnings: [],
     ignoreSecrets: options.ignoreSecrets ?? false,

@@ -10,8 +10,8 @@ import {
 } from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
-import { DURATION, readDuration } from "./units.ts";
+import { key, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { DURATION } from "./units.ts";
 import { parseDays, parseTimeOfDay, parseWindow } from "./weekly.ts";
 
 export const TIMEZONE = {
@@ -35,6 +35,7 @@ export const QUIET = {
   minItems: 1,
   description:
     "The quiet hours, in which no download starts. Running downloads continue, and the mailbox is still polled. Two kinds of transfers are downloaded anyway: those that expire before the quiet hours end, or within six hours after; and those for which an operator gives an order or a password.",
+  [READ]: quietReader("leaves no time for downloads: to stop the mailbox, set paused"),
 } as const satisfies SchemaNode;
 
 export const SINCE = {
@@ -44,48 +45,45 @@ export const SINCE = {
   default: "all",
   description:
     "Which transfers to download. `all`: all of them. `now`: all except those that the first poll with this setting lists. A date (in `timezone`): those that Inlet discovers from that date on. Inlet records all other transfers as ignored; `inlet retry` downloads one of these nevertheless. It does not matter when a transfer was sent, because the service does not say that. So with a date in the past, Inlet downloads all transfers.",
+  [READ]: readSince,
+} as const satisfies SchemaNode;
+
+const EXPECTATION = {
+  type: "object",
+  title: "an expectation",
+  properties: {
+    sender: key(
+      { ...TEXT, maxLength: 254 },
+      "The expected sender: an address, in which `*` matches any characters and `?` matches one.",
+    ),
+    by: {
+      type: "string",
+      title: "a time of day such as 06:00",
+      pattern: "^[0-9]{1,2}:[0-9]{2}$",
+      description: "The time of day by which the transfer must have been listed.",
+    },
+    days: key(
+      { ...TEXT, title: "days such as mon-fri", maxLength: 100, default: "daily" },
+      "The days on which the transfer is expected.",
+    ),
+    within: key(
+      DURATION,
+      "How long before the time in `by` the transfer may arrive, at most 24h. A transfer that arrives earlier does not count. Default: any time since the previous expected time. With this default, a late transfer also counts for the next expected time, so Inlet does not report if the next one is missing.",
+    ),
+  },
+  required: ["sender", "by"],
+  additionalProperties: false,
 } as const satisfies SchemaNode;
 
 export const EXPECT = {
   type: "array",
   title: "a list of expectations",
-  items: {
-    type: "object",
-    title: "an expectation",
-    properties: {
-      sender: {
-        ...TEXT,
-        maxLength: 254,
-        description:
-          "The expected sender: an address, in which `*` matches any characters and `?` matches one.",
-      },
-      by: {
-        type: "string",
-        title: "a time of day such as 06:00",
-        pattern: "^[0-9]{1,2}:[0-9]{2}$",
-        description: "The time of day by which the transfer must have been listed.",
-      },
-      days: {
-        ...TEXT,
-        title: "days such as mon-fri",
-        maxLength: 100,
-        default: "daily",
-        description: "The days on which the transfer is expected.",
-      },
-      within: {
-        ...DURATION,
-        description:
-          "How long before the time in `by` the transfer may arrive, at most 24h. A transfer that arrives earlier does not count. Default: any time since the previous expected time. With this default, a late transfer also counts for the next expected time, so Inlet does not report if the next one is missing.",
-      },
-    },
-    required: ["sender", "by"],
-    additionalProperties: false,
-  },
+  items: EXPECTATION,
   description: "Transfers that arrive regularly. If one does not arrive in time, Inlet reports it.",
+  [READ]: readExpect,
 } as const satisfies SchemaNode;
 
-const EXPECTATION = EXPECT.items.properties;
-const FALLBACK_ZONE = "UTC";
+export const FALLBACK_ZONE = "UTC";
 
 /** A misspelt zone differs by a letter or two, or an underscore. */
 const MAX_ZONE_DISTANCE = 3;
@@ -138,20 +136,16 @@ function systemZone(): string | undefined {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-export function readQuiet(
-  windows: Written<typeof QUIET> | undefined,
-  path: KeyPath,
-  zone: string,
-  draft: Draft,
-  problemIfAlways = "leaves no time for downloads: to stop the mailbox, set paused",
-): Timetable | undefined {
-  if (windows === undefined) return undefined;
-  const spans = windows.flatMap((text, at) =>
-    text === undefined ? [] : readWindow(text, [...path, at], draft),
-  );
-  const quiet = makeTimetable(zone, spans);
-  if (coversWeek(quiet)) draft.problems.add(path, problemIfAlways);
-  return quiet;
+/** `ifAlways`: the problem of windows that cover the whole week. */
+export function quietReader(ifAlways: string) {
+  return (windows: readonly (string | undefined)[], path: KeyPath, draft: Draft): Timetable => {
+    const spans = windows.flatMap((text, at) =>
+      text === undefined ? [] : readWindow(text, [...path, at], draft),
+    );
+    const quiet = makeTimetable(draft.zone, spans);
+    if (coversWeek(quiet)) draft.problems.add(path, ifAlways);
+    return quiet;
+  };
 }
 
 export function readWindow(text: string, path: KeyPath, { problems }: Draft): readonly Span[] {
@@ -161,17 +155,17 @@ export function readWindow(text: string, path: KeyPath, { problems }: Draft): re
   return [];
 }
 
-export function readExpect(
-  rules: Written<typeof EXPECT>,
+type RawExpectation = Written<typeof EXPECTATION>;
+
+function readExpect(
+  rules: readonly (RawExpectation | undefined)[],
   path: KeyPath,
-  zone: string,
   draft: Draft,
 ): Expectation[] {
   const seen = new Map<string, number>();
   return rules.flatMap((rule, at) => {
-    if (rule?.sender === undefined || rule.by === undefined) return [];
-    const { sender, by, days, within } = rule;
-    const parsed = readExpectation({ sender, by, days, within }, [...path, at], zone, draft);
+    const parsed = rule && readExpectation(rule, [...path, at], draft);
+    if (parsed === undefined) return [];
     const known = seen.get(parsed.described);
     if (known !== undefined) draft.problems.add([...path, at], `repeats expect[${known}]`);
     seen.set(parsed.described, at);
@@ -179,43 +173,27 @@ export function readExpect(
   });
 }
 
-interface RawExpectation {
-  readonly sender: string;
-  readonly by: string;
-  readonly days: string | undefined;
-  readonly within: string | undefined;
-}
-
-function readExpectation(
-  { sender, by, days: givenDays = EXPECTATION.days.default, within }: RawExpectation,
-  path: KeyPath,
-  zone: string,
-  draft: Draft,
-): Expectation {
+function readExpectation(raw: RawExpectation, path: KeyPath, draft: Draft): Expectation | undefined {
+  const { days: defaultDays, by: time, within: duration } = EXPECTATION.properties;
+  const { sender, by, days: givenDays = defaultDays.default, within } = raw;
+  if (sender === undefined || by === undefined) return undefined;
   const timeMs = parseTimeOfDay(by);
-  if (timeMs === undefined) {
-    draft.problems.add([...path, "by"], `${showValue(by)} is not ${EXPECTATION.by.title}`);
-  }
+  if (timeMs === undefined) draft.problems.add([...path, "by"], `${showValue(by)} is not ${time.title}`);
   const days = parseDays(givenDays);
   if ("problem" in days) {
-    const { title } = EXPECTATION.days;
-    draft.problems.add([...path, "days"], `${showValue(givenDays)} is not ${title}: ${days.problem}`);
+    const message = `${showValue(givenDays)} is not ${defaultDays.title}: ${days.problem}`;
+    draft.problems.add([...path, "days"], message);
   }
   return {
     sender,
-    by: { zone, days: "value" in days ? days.value : [], timeMs: timeMs ?? 0 },
-    withinMs: within === undefined ? undefined : readDuration(within, [...path, "within"], draft),
+    by: { zone: draft.zone, days: "value" in days ? days.value : [], timeMs: timeMs ?? 0 },
+    withinMs: within === undefined ? undefined : duration[READ](within, [...path, "within"], draft),
     described: `${sender} by ${by} ${givenDays}${within === undefined ? "" : ` within ${within}`}`,
   };
 }
 
 /** The instant of a date; `undefined` for `all`. */
-export function readSince(
-  text: string,
-  path: KeyPath,
-  zone: string,
-  { problems }: Draft,
-): number | "now" | undefined {
+function readSince(text: string, path: KeyPath, { problems, zone }: Draft): number | "now" | undefined {
   if (text === "all") return undefined;
   if (text === "now") return "now";
   const localMs = Date.parse(text.includes("T") ? `${text}Z` : text);

@@ -1,6 +1,6 @@
 /** Durations, sizes, rates and permissions: their syntax, and their value in milliseconds, bytes and bits. */
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import type { SchemaNode } from "./schema-nodes.ts";
+import { READ, type SchemaNode } from "./schema-nodes.ts";
 
 /** A duration of zero is refused. */
 const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
@@ -12,12 +12,14 @@ export const DURATION = {
   type: "string",
   title: "a duration such as 250ms, 30s, 5m or 1h",
   pattern: DURATION_PATTERN,
+  [READ]: readDuration,
 } as const satisfies SchemaNode;
 
 export const LONG_DURATION = {
   type: "string",
   title: "forever, or a duration such as 30m, 12h or 7d",
   pattern: `^forever$|${LONG_DURATION_PATTERN}`,
+  [READ]: readLongDuration,
 } as const satisfies SchemaNode;
 
 export const SIZE = {
@@ -26,12 +28,14 @@ export const SIZE = {
   pattern: SIZE_PATTERN,
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
+  [READ]: bytesFrom(0, ""),
 } as const satisfies SchemaNode;
 
 export const RATE = {
   type: "string",
   title: "none or a rate such as 10MiB/s",
   pattern: "^none$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B/s$",
+  [READ]: bytesFrom(1024, "less than 1KiB/s"),
 } as const satisfies SchemaNode;
 
 export const MODE = {
@@ -59,19 +63,42 @@ const DECIMAL = 1_000;
 const BINARY = 1_024;
 const POWERS = ["", "K", "M", "G", "T"];
 
-/** In milliseconds. Problems go to the draft. */
-export function readDuration(text: string, path: KeyPath, { problems }: Draft): number {
+/** In milliseconds. */
+function readDuration(text: string, path: KeyPath, { problems }: Draft): number {
   const durationMs = parseDuration(text);
   if (durationMs === undefined) problems.add(path, `${showValue(text)} is longer than 24h`);
   return durationMs ?? 0;
 }
 
-/** In milliseconds; `undefined` for `forever`. Problems go to the draft. */
-export function readLongDuration(text: string, path: KeyPath, { problems }: Draft): number | undefined {
+/** In milliseconds; `undefined` for `forever`. */
+function readLongDuration(text: string, path: KeyPath, { problems }: Draft): number | undefined {
   if (text === "forever") return undefined;
   const durationMs = parseLongDuration(text);
   if (durationMs === undefined) problems.add(path, `${showValue(text)} is longer than 3650d`);
   return durationMs;
+}
+
+/** Reads a size, or a rate: in bytes, and `undefined` for `none`. `tooSmall`: what is said of less than `min`. */
+export function bytesFrom(min: number, tooSmall: string) {
+  return (given: string | number, path: KeyPath, { problems }: Draft): number | undefined => {
+    if (given === "none") return undefined;
+    const text = String(given);
+    const bytes = text.endsWith("/s") ? parseRate(text) : parseSize(text);
+    if (bytes !== undefined && bytes >= min) return bytes;
+    problems.add(path, `${showValue(given)} is ${bytes === undefined ? "too large" : tooSmall}`);
+    return undefined;
+  };
+}
+
+/** Reads permissions that have to have these bits. A plain number is refused: YAML reads 640 as a decimal number. */
+export function modeWith(bits: number, wrong: string) {
+  return (given: string | number, path: KeyPath, { problems }: Draft): number => {
+    const mode = typeof given === "string" ? parseMode(given) : undefined;
+    const ambiguous = 'may be octal or decimal: write it as "0640" or 0o640';
+    if (mode === undefined) problems.add(path, `${showValue(given)} ${ambiguous}`);
+    else if ((mode & bits) !== bits) problems.add(path, `${showValue(given)} ${wrong}`);
+    return mode ?? 0;
+  };
 }
 
 /** `1.5s` → 1500. `undefined` for other texts, and for more than a day. */

@@ -200,7 +200,7 @@ export interface Check extends HandoffCommand {
 }
 
 /** How long folders stay in the inbox; by default for ever. */
-export interface HandoffKeep {
+interface HandoffKeep {
   /** Counted from the acknowledgement. */
   readonly pickedUpMs: number | undefined;
   /** For a folder that is not picked up, counted from its delivery. */
