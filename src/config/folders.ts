@@ -1,7 +1,8 @@
 /** `inbox`, `work` and `state`: the folders for finished transfers, unfinished transfers, and our own secrets. */
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
-import { type Draft, type Environment, type KeyPath, showValue } from "./draft.ts";
+import { type Draft, type Environment, showValue } from "./draft.ts";
+import type { Layer } from "./layers.ts";
 import { key, PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
 
 export const FOLDERS = {
@@ -56,24 +57,19 @@ function checkApart(key: "work" | "state", folder: string, inbox: string, { prob
   }
 }
 
-/** The inbox of a mailbox, and its key. */
-export interface OwnInbox {
-  readonly path: KeyPath;
-  readonly folder: string;
-}
-
 /**
  * Checks the inboxes of mailboxes. Several may be the same folder. None may be inside another one, because a sender could
  * choose a name that leads there. Problems go to the draft.
  */
 export function checkInboxes(
-  own: readonly OwnInbox[],
+  given: readonly Layer<string>[],
   { inbox, work, state }: Folders,
-  { problems }: Draft,
+  draft: Draft,
 ): void {
+  const own = given.map(({ raw, path }) => ({ path, folder: draft.resolvePath(path, raw) }));
   const inboxes = new Set([inbox, ...own.map(({ folder }) => folder)].filter((folder) => folder !== ""));
   for (const { path, folder } of own) {
-    const refuse = (why: string) => problems.add(path, `${showValue(folder)} ${why}`);
+    const refuse = (why: string) => draft.problems.add(path, `${showValue(folder)} ${why}`);
     for (const [name, ours] of Object.entries({ work, state })) {
       if (isWithin(folder, ours)) {
         refuse(`is inside the ${name} folder, which only Inlet may use: choose another folder`);

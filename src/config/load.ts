@@ -2,12 +2,18 @@
 import { isTimeZone } from "../base/timetable.ts";
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath } from "./draft.ts";
-import { checkInboxes, type Folders, type OwnInbox, readFolders } from "./folders.ts";
+import { checkInboxes, type Folders, readFolders } from "./folders.ts";
 import { readAddedNames, readHandoff } from "./handoff.ts";
 import { readHttp } from "./http.ts";
 import { type Layer, layersWithin } from "./layers.ts";
 import { readKeep, readLimits } from "./limits.ts";
-import { describeUnknownMailbox, findMailbox, readMailboxes, serviceLayers } from "./mailboxes.ts";
+import {
+  describeUnknownMailbox,
+  findMailbox,
+  type RawMailbox,
+  readMailboxes,
+  serviceLayers,
+} from "./mailboxes.ts";
 import { readNotify } from "./notify.ts";
 import { readQueue } from "./queue.ts";
 import { type RawSettings, SCHEMA } from "./schema.ts";
@@ -32,7 +38,8 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const { raw, draft, digest } = await readSource(options, SCHEMA.required);
   draft.zone = readTimezone(raw, draft);
   const folders = readFolders(raw, draft, uid);
-  checkInboxes(ownInboxes(raw, draft), folders, draft);
+  const inboxes = ownGroups(raw).flatMap((each) => layersWithin([each], "inbox"));
+  checkInboxes(inboxes, folders, draft);
   const settings = {
     source: draft.file ?? "the environment",
     digest,
@@ -51,13 +58,15 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
 }
 
-function ownInboxes({ mailboxes = [] }: RawSettings, draft: Draft): OwnInbox[] {
-  return mailboxes.flatMap((mailbox, at) => {
-    const routes = (mailbox?.routes ?? []).map((route, number) => ({ raw: route, more: ["routes", number] }));
-    return [{ raw: mailbox, more: [] }, ...routes].flatMap(({ raw, more }) => {
-      const path = ["mailboxes", at, ...more, "inbox"];
-      return raw?.inbox === undefined ? [] : [{ path, folder: draft.resolvePath(path, raw.inbox) }];
-    });
+/** The mailboxes and their routes. */
+function ownGroups({ mailboxes = [] }: RawSettings): Layer<Pick<RawMailbox, "inbox" | "handoff">>[] {
+  return mailboxes.flatMap((mailbox = {}, at) => {
+    const path = ["mailboxes", at];
+    const routes = (mailbox.routes ?? []).map((raw = {}, number) => ({
+      raw,
+      path: [...path, "routes", number],
+    }));
+    return [{ raw: mailbox, path }, ...routes];
   });
 }
 
@@ -85,20 +94,8 @@ export async function loadHttp(options: SourceOptions): Promise<HttpSettings | u
 /** Names of files that hand-offs add to delivered folders, of any mailbox. Throws `CONFIG_INVALID`. */
 export async function loadAddedNames(options: SourceOptions): Promise<string[]> {
   const { raw, draft } = await readSource(options, []);
-  const own = (raw.mailboxes ?? []).flatMap((mailbox, at) => [
-    { raw: mailbox ?? {}, path: ["mailboxes", at] },
-    ...(mailbox?.routes ?? []).map((route, number) => ({
-      raw: route ?? {},
-      path: ["mailboxes", at, "routes", number],
-    })),
-  ]);
-  const layers = [{ raw, path: [] }, ...own] as const;
-  const names = readAddedNames(
-    layers.flatMap(({ raw: group, path }) =>
-      layersWithin([{ raw: { handoff: group.handoff }, path }], "handoff"),
-    ),
-    draft,
-  );
+  const all = [{ raw, path: [] }, ...ownGroups(raw)];
+  const names = readAddedNames(layersWithin<Pick<RawMailbox, "handoff">, "handoff">(all, "handoff"), draft);
   draft.problems.throwIfAny();
   return names;
 }

@@ -91,7 +91,7 @@ export const MAILBOX = {
   additionalProperties: false,
 } as const satisfies SchemaNode;
 
-type RawMailbox = Written<typeof MAILBOX>;
+export type RawMailbox = Written<typeof MAILBOX>;
 
 /** The groups of the configuration that mailboxes use. */
 interface RawGroups {

@@ -4,7 +4,6 @@ import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
 import { readKeys } from "./layers.ts";
 import { QUEUE, type RedisAddress, readAddress } from "./redis-address.ts";
 import { group, HOST_PATTERN, key, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
-import type { Settings } from "./settings.ts";
 import { DURATION, parseDuration } from "./units.ts";
 
 export const ROLE = key(
@@ -74,14 +73,20 @@ const KEYS = REDIS.properties;
 const MIN_LOCK_MS = 2_000;
 const MAX_LOCK_MS = 600_000;
 
+/**
+ * A queue that several processes share. `url` has no user or password: its scheme decides on TLS, its path is the database.
+ * Host and port are used only without sentinels and without a cluster, which exclude each other.
+ */
+export type RedisQueueSettings = Exclude<Awaited<ReturnType<typeof readQueue>>, "embedded">;
+
 /** Problems and warnings go to the draft; the result is usable only without a problem. */
-export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["queue"]> {
+export async function readQueue(raw: RawQueue, draft: Draft) {
   const { queue = QUEUE.default, redis = {}, role = ROLE.default } = raw;
   // Without a usable `queue`, the other keys cannot be checked.
-  if (draft.problems.has(["queue"])) return "embedded";
+  if (draft.problems.has(["queue"])) return "embedded" as const;
   if (queue === "embedded") {
     checkEmbedded(redis, role, draft);
-    return "embedded";
+    return "embedded" as const;
   }
   const address = readAddress(queue, draft);
   const passwordInUrl = address?.password && (await SECRET[READ](address.password, ["queue"], draft));
@@ -99,7 +104,7 @@ export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["
     role,
   };
   checkExclusive(redis, draft);
-  if (address === undefined) return "embedded";
+  if (address === undefined) return "embedded" as const;
   checkAddress(address, redis, draft);
   return { url: address.url, ...settings };
 }

@@ -5,7 +5,6 @@ import { CERTIFICATES, PRIVATE_KEY, type RawSecret, SECRET, secretWith } from ".
 import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
 import { type Layer, pick, readKeys } from "./layers.ts";
 import { key, READ, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
-import type { ServiceSettings } from "./settings.ts";
 import { DURATION } from "./units.ts";
 
 /** The form of a client id. */
@@ -74,17 +73,23 @@ export const SERVICE_KEYS = {
 
 export type RawService = WrittenKeys<typeof SERVICE_KEYS>;
 
+/** The address for each scheme; empty for none. */
+type ProxySettings = Readonly<Record<"http" | "https" | "except", string>>;
+
 /** Names of this machine, for which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** Captures an address without its scheme, and without a final `/api`: a host with a dot, maybe a port and a path. */
 const BARE_HOST = /^(?:\/\/)?([\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/[\w./-]*?)?)\/*(?:\/api\/*)?$/;
 
+/**
+ * `ca`, `cert` and `key` are PEM texts. Without a client id, the daemon creates one in the state folder; without a token, it
+ * obtains one with the client id.
+ */
+export type ServiceSettings = NonNullable<Awaited<ReturnType<typeof readService>>>;
+
 /** Takes each key from the first layer that has it. Problems go to the draft; `undefined` without an address. */
-export async function readService(
-  layers: readonly Layer<RawService>[],
-  draft: Draft,
-): Promise<ServiceSettings | undefined> {
+export async function readService(layers: readonly Layer<RawService>[], draft: Draft) {
   const baseUrl = readBaseUrl(layers, draft);
   requireBoth(pick(layers, "cert"), pick(layers, "key"), draft);
   const read = await readKeys(SERVICE_KEYS, layers, draft);
@@ -145,7 +150,7 @@ function requireBoth(
   if (privateKey && !cert) problems.add(privateKey.path, "needs its certificate too: set cert");
 }
 
-function readProxy(proxy: string, path: KeyPath, draft: Draft): ServiceSettings["proxy"] {
+function readProxy(proxy: string, path: KeyPath, draft: Draft): ProxySettings {
   const url = URL.parse(proxy);
   if (url === null || !["http:", "https:"].includes(url.protocol) || url.hostname === "") {
     draft.problems.add(path, `must be ${SERVICE_KEYS.proxy.title}`);
@@ -156,13 +161,15 @@ function readProxy(proxy: string, path: KeyPath, draft: Draft): ServiceSettings[
 }
 
 /** Lower-case names take precedence, as in other programs. */
-function proxyOfEnvironment(env: Environment): ServiceSettings["proxy"] {
+function proxyOfEnvironment(env: Environment): ProxySettings {
   const either = (name: string) => env[name.toLowerCase()] ?? env[name] ?? "";
   return { http: either("HTTP_PROXY"), https: either("HTTPS_PROXY"), except: either("NO_PROXY") };
 }
 
 /** Hides the private key and a proxy's password when the settings are printed. */
-function hideSecrets(settings: ServiceSettings): ServiceSettings {
+function hideSecrets<Settings extends { readonly key: string | undefined; readonly proxy: ProxySettings }>(
+  settings: Settings,
+): Settings {
   const shown = () => ({
     ...settings,
     key: settings.key && "[secret]",

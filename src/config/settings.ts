@@ -8,6 +8,10 @@ import type { ChannelSettings } from "../model/notify.ts";
 import type { Routed } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
 import type { KeepSettings } from "./limits.ts";
+import type { RedisQueueSettings } from "./queue.ts";
+import type { ServiceSettings } from "./service.ts";
+
+export type { RedisQueueSettings, ServiceSettings };
 
 /** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
@@ -64,30 +68,6 @@ export interface HttpSettings {
 export interface TokenSettings {
   readonly source: SecretSource;
   readonly role: Role;
-}
-
-/** A queue that several processes share. */
-export interface RedisQueueSettings {
-  /**
-   * Has no user or password. The scheme decides on TLS, the path is the database. Host and port are used only without
-   * sentinels and without a cluster.
-   */
-  readonly url: URL;
-  readonly username: string | undefined;
-  readonly password: SecretSource | undefined;
-  /** PEM text. */
-  readonly ca: string | undefined;
-  /** `host:port` of each. Sentinels and a cluster exclude each other. */
-  readonly sentinels: readonly string[];
-  readonly sentinelName: string;
-  readonly sentinelPassword: SecretSource | undefined;
-  readonly cluster: readonly string[];
-  /** The prefix of every key; in braces for a cluster. */
-  readonly prefix: string;
-  /** After this time without a heartbeat another process may take over a transfer. */
-  readonly lockMs: number;
-  /** A worker only downloads, a scheduler only polls. */
-  readonly role: "all" | "worker" | "scheduler";
 }
 
 export interface MailboxSettings extends Mailbox {
@@ -147,22 +127,4 @@ export function inboxesOf(settings: Settings): { readonly path: string; readonly
     path,
     mode: all.find(({ inbox }) => inbox === path)?.handoff.folderMode ?? 0,
   }));
-}
-
-export interface ServiceSettings {
-  readonly baseUrl: URL;
-  /** `undefined`: the daemon creates one in the state folder. */
-  readonly clientId: SecretSource | undefined;
-  /** `undefined`: Inlet obtains one with the client id. */
-  readonly token: SecretSource | undefined;
-  readonly acceptLanguage: string;
-  /** How a list of file-ids is written in a query. */
-  readonly idListForm: "repeat" | "comma";
-  /** PEM texts. */
-  readonly ca: string | undefined;
-  readonly cert: string | undefined;
-  readonly key: string | undefined;
-  /** Empty strings for none. */
-  readonly proxy: { readonly http: string; readonly https: string; readonly except: string };
-  readonly timeoutMs: number;
 }
