@@ -10,8 +10,6 @@ export interface Draft {
   readonly env: Environment;
   /** `undefined` if the environment sets everything. */
   readonly file: string | undefined;
-  /** The time zone of windows and dates. */
-  zone: string;
   readonly problems: Problems;
   /** Valid settings that should be changed; one sentence each. */
   readonly warnings: string[];
@@ -19,6 +17,8 @@ export interface Draft {
   readonly ignoreSecrets: boolean;
   /** Keys of the file that hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
+  /** The time zone of windows and dates. It is looked up only if a key needs it, because that is slow. */
+  zone(): string;
   /** The variable that set the value at this path, if one did. */
   variableOf(path: KeyPath): string | undefined;
   /** Makes a path absolute. A relative one starts at the file's folder; one from a variable, at the current folder. */

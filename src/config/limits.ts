@@ -89,7 +89,7 @@ function readBandwidth(given: Written<typeof BANDWIDTH>, path: KeyPath, draft: D
     }
     if (entry?.rate === undefined) continue;
     const spans = entry.at === undefined ? undefined : readWindow(entry.at, [...path, index, "at"], draft);
-    const at = spans === undefined ? undefined : makeTimetable(draft.zone, spans);
+    const at = spans === undefined ? undefined : makeTimetable(draft.zone(), spans);
     rules.push({ at, bytesPerSecond: readRate(entry.rate, [...path, index, "rate"], draft) });
   }
   return rules;

@@ -20,7 +20,6 @@ import { type RawSettings, SCHEMA } from "./schema.ts";
 import { type RawService, readService } from "./service.ts";
 import type { HttpSettings, ServiceSettings, Settings } from "./settings.ts";
 import { readSource, type Source, type SourceOptions } from "./source.ts";
-import { readTimezone } from "./times.ts";
 
 export interface LoadOptions extends SourceOptions {
   /** The user, who determines the default state folder. */
@@ -36,7 +35,8 @@ export interface ServiceOptions extends SourceOptions {
 export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const { uid = process.getuid?.() } = options;
   const { raw, draft, digest } = await readSource(options, SCHEMA.required);
-  draft.zone = readTimezone(raw, draft);
+  // A wrong one is a problem, whether a key needs it or not.
+  if (raw.timezone !== undefined) draft.zone();
   const folders = readFolders(raw, draft, uid);
   const inboxes = ownGroups(raw).flatMap((each) => layersWithin([each], "inbox"));
   checkInboxes(inboxes, folders, draft);

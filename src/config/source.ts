@@ -10,7 +10,7 @@ import { applyOverrides, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
 import type { RawSettings } from "./schema.ts";
 import { DEFAULT_PATH, userPath } from "./settings.ts";
-import { FALLBACK_ZONE } from "./times.ts";
+import { readTimezone } from "./times.ts";
 
 export interface SourceOptions {
   /** The value of `--config`. */
@@ -61,16 +61,20 @@ export async function readSource(options: SourceOptions, required: readonly stri
   const values = applyOverrides(content?.document.values ?? {}, overrides);
   const raw = checkSchema(values, required, problems);
   const variableOf = (path: KeyPath) => findOverride(overrides, path)?.name;
-  const draft = {
+  let zone: string | undefined;
+  const draft: Draft = {
     env,
     file,
-    zone: FALLBACK_ZONE,
     problems,
     warnings: [],
     ignoreSecrets: options.ignoreSecrets ?? false,
     plainSecrets: [],
+    zone() {
+      zone ??= readTimezone(raw.timezone, draft);
+      return zone;
+    },
     variableOf,
-    resolvePath: (path: KeyPath, text: string) =>
+    resolvePath: (path, text) =>
       resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
   };
   const wanted = file ?? candidates.at(-1) ?? DEFAULT_PATH;

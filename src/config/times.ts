@@ -83,34 +83,16 @@ export const EXPECT = {
   [READ]: readExpect,
 } as const satisfies SchemaNode;
 
-export const FALLBACK_ZONE = "UTC";
+const FALLBACK_ZONE = "UTC";
 
 /** A misspelt zone differs by a letter or two, or an underscore. */
 const MAX_ZONE_DISTANCE = 3;
 
-/** The time zone, and the keys that use it. */
-interface RawTimes {
-  readonly timezone?: string;
-  readonly limits?: { readonly bandwidth?: unknown };
-  readonly defaults?: { readonly quiet?: unknown; readonly since?: string };
-  readonly mailboxes?: readonly (
-    | { readonly quiet?: unknown; readonly expect?: unknown; readonly since?: string }
-    | undefined
-  )[];
-  readonly notify?: readonly ({ readonly quiet?: unknown } | undefined)[];
-}
-
-/** The system's zone is looked up only if a key needs it, because that is slow. */
-export function readTimezone(
-  raw: RawTimes,
-  draft: Draft,
-  askSystem: () => string | undefined = systemZone,
-): string {
-  const { timezone: given } = raw;
+/** `given`: the value of `timezone`. Default: the system's zone. Some systems have an offset without a named zone. */
+export function readTimezone(given: string | undefined, draft: Draft): string {
   if (given === undefined) {
-    if (!usesClock(raw)) return FALLBACK_ZONE;
-    const system = askSystem();
-    if (system !== undefined && isTimeZone(system)) return system;
+    const { timeZone: system } = Intl.DateTimeFormat().resolvedOptions();
+    if (isTimeZone(system)) return system;
     draft.warnings.push("timezone: not set, and the system has none: Inlet uses UTC.");
     return FALLBACK_ZONE;
   }
@@ -121,28 +103,13 @@ export function readTimezone(
   return FALLBACK_ZONE;
 }
 
-function usesClock({ limits, defaults, mailboxes = [], notify = [] }: RawTimes): boolean {
-  const isDate = (since: string | undefined) => since !== undefined && !["all", "now"].includes(since);
-  return (
-    typeof limits?.bandwidth === "object" ||
-    notify.some((entry) => entry?.quiet !== undefined) ||
-    [defaults, ...mailboxes].some((group) => group?.quiet !== undefined || isDate(group?.since)) ||
-    mailboxes.some((mailbox) => mailbox?.expect !== undefined)
-  );
-}
-
-/** Some systems have an offset without a named zone. */
-function systemZone(): string | undefined {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
-}
-
 /** `ifAlways`: the problem of windows that cover the whole week. */
 export function quietReader(ifAlways: string) {
   return (windows: readonly (string | undefined)[], path: KeyPath, draft: Draft): Timetable => {
     const spans = windows.flatMap((text, at) =>
       text === undefined ? [] : readWindow(text, [...path, at], draft),
     );
-    const quiet = makeTimetable(draft.zone, spans);
+    const quiet = makeTimetable(draft.zone(), spans);
     if (coversWeek(quiet)) draft.problems.add(path, ifAlways);
     return quiet;
   };
@@ -186,21 +153,21 @@ function readExpectation(raw: RawExpectation, path: KeyPath, draft: Draft): Expe
   }
   return {
     sender,
-    by: { zone: draft.zone, days: "value" in days ? days.value : [], timeMs: timeMs ?? 0 },
+    by: { zone: draft.zone(), days: "value" in days ? days.value : [], timeMs: timeMs ?? 0 },
     withinMs: within === undefined ? undefined : duration[READ](within, [...path, "within"], draft),
     described: `${sender} by ${by} ${givenDays}${within === undefined ? "" : ` within ${within}`}`,
   };
 }
 
 /** The instant of a date; `undefined` for `all`. */
-function readSince(text: string, path: KeyPath, { problems, zone }: Draft): number | "now" | undefined {
+function readSince(text: string, path: KeyPath, draft: Draft): number | "now" | undefined {
   if (text === "all") return undefined;
   if (text === "now") return "now";
   const localMs = Date.parse(text.includes("T") ? `${text}Z` : text);
   // `2026-02-30` is read as a day in March.
   if (!Number.isNaN(localMs) && new Date(localMs).toISOString().startsWith(text)) {
-    return isTimeZone(zone) ? firstInstantOf(zone, localMs) : localMs;
+    return firstInstantOf(draft.zone(), localMs);
   }
-  problems.add(path, `${showValue(text)} is not a date`);
+  draft.problems.add(path, `${showValue(text)} is not a date`);
   return undefined;
 }

@@ -43,13 +43,13 @@ export interface Message {
   body(id: string): string;
 }
 
+/** For one, and for many; only one if it happens to the daemon as a whole, and is not counted. */
+type Title = readonly [one: string, many?: string];
+
 interface Words {
-  readonly one: string;
-  readonly many: string;
+  readonly title: Title;
   /** The title when the trouble is over. */
-  readonly over?: { readonly one: string; readonly many: string };
-  /** It happens to the daemon as a whole: no count. */
-  readonly isSingle?: true;
+  readonly over?: Title;
   readonly todo: string;
   /** The command for each transfer, or for each mailbox. */
   readonly command?: Action | "password" | "show" | "verify-address";
@@ -59,107 +59,89 @@ interface Words {
 
 const WORDS: Readonly<Record<NoticeKind, Words>> = {
   password: {
-    one: "transfer needs a password",
-    many: "transfers need a password",
+    title: ["transfer needs a password", "transfers need a password"],
     todo: "Ask the sender for the password, then supply it with the command.",
     command: "password",
     list: "list --state waiting",
   },
   quarantined: {
-    one: "transfer is in quarantine",
-    many: "transfers are in quarantine",
+    title: ["transfer is in quarantine", "transfers are in quarantine"],
     todo: "Run inlet show to see what is wrong. Then use inlet retry, inlet release or inlet discard.",
     command: "show",
     list: "list --state quarantined",
   },
   expiring: {
-    one: "transfer expires soon",
-    many: "transfers expire soon",
+    title: ["transfer expires soon", "transfers expire soon"],
     todo: "Not delivered yet, and the service deletes what has expired. inlet show says why a transfer waits.",
     command: "show",
     list: "list",
   },
   gone: {
-    one: "transfer is gone",
-    many: "transfers are gone",
+    title: ["transfer is gone", "transfers are gone"],
     todo: "Nothing was delivered. Ask the sender to send it again.",
     list: "list --state gone",
   },
   refused: {
-    one: "transfer cannot be delivered",
-    many: "transfers cannot be delivered",
+    title: ["transfer cannot be delivered", "transfers cannot be delivered"],
     todo: "inlet status says why. Correct the cause, then use inlet retry for each transfer.",
     command: "retry",
     list: "list --state waiting",
   },
   held: {
-    one: "transfer is held",
-    many: "transfers are held",
+    title: ["transfer is held", "transfers are held"],
     todo: "A route of the mailbox says so. Deliver it with inlet release, or drop it with inlet discard.",
     command: "show",
     list: "list --reason held",
   },
   overdue: {
-    one: "expected transfer did not arrive",
-    many: "expected transfers did not arrive",
-    over: { one: "expected transfer arrived late", many: "expected transfers arrived late" },
+    title: ["expected transfer did not arrive", "expected transfers did not arrive"],
+    over: ["expected transfer arrived late", "expected transfers arrived late"],
     todo: "Ask the sender.",
     list: "status",
   },
   "not-picked-up": {
-    one: "delivered folder was not picked up",
-    many: "delivered folders were not picked up",
+    title: ["delivered folder was not picked up", "delivered folders were not picked up"],
     todo: "Check the program that picks folders up.",
     list: "list --state delivered",
   },
   handoff: {
-    one: "hand-off fails",
-    many: "hand-offs fail",
-    over: { one: "hand-offs work again", many: "hand-offs work again" },
+    title: ["hand-off fails", "hand-offs fail"],
+    over: ["hand-offs work again", "hand-offs work again"],
     todo: "Correct the command or the receiver. Inlet retries by itself for three days. To retry now, or after that, use inlet retry.",
     command: "retry",
     list: "status",
   },
   service: {
-    one: "service fails",
-    many: "services fail",
-    over: { one: "service works again", many: "services work again" },
+    title: ["service fails", "services fail"],
+    over: ["service works again", "services work again"],
     todo: "Run inlet doctor: it checks the service and each mailbox.",
     list: "status",
   },
   verification: {
-    one: "address has to be verified again",
-    many: "addresses have to be verified again",
+    title: ["address has to be verified again", "addresses have to be verified again"],
     todo: "The service mails a code to the address. Type it after the command.",
     command: "verify-address",
     list: "status",
   },
   disk: {
-    one: "a disk cannot be used",
-    many: "a disk cannot be used",
-    over: { one: "the disk can be used again", many: "the disk can be used again" },
-    isSingle: true,
+    title: ["a disk cannot be used"],
+    over: ["the disk can be used again"],
     todo: "Inlet continues by itself when the disk can be used again.",
   },
   queue: {
-    one: "the queue does not work",
-    many: "the queue does not work",
-    over: { one: "the queue works again", many: "the queue works again" },
-    isSingle: true,
+    title: ["the queue does not work"],
+    over: ["the queue works again"],
     todo: "Bring Redis back. Work then resumes.",
   },
   stalled: {
-    one: "piece of work is late",
-    many: "pieces of work are late",
-    over: { one: "piece of work is no longer late", many: "pieces of work are no longer late" },
+    title: ["piece of work is late", "pieces of work are late"],
+    over: ["piece of work is no longer late", "pieces of work are no longer late"],
     todo: "Inlet should have done it by now, and has not. inlet status and the log say more.",
     list: "status",
   },
   configuration: {
-    one: "a changed configuration was refused",
-    many: "a changed configuration was refused",
-    over: { one: "the configuration is valid again", many: "the configuration is valid again" },
-    isSingle: true,
+    title: ["a changed configuration was refused"],
+    over: ["the configuration is valid again"],
     todo: "Correct the file. The old settings stay in force until then.",
   },
 };
@@ -187,10 +169,10 @@ export function formatMessage(
 }
 
 function titleOf({ kind, isOver, count, notices }: NoticeGroup): string {
-  const words = WORDS[kind];
-  const { one, many } = isOver ? (words.over ?? words) : words;
+  const { title, over = title } = WORDS[kind];
+  const [one, many] = isOver ? over : title;
   const [first] = notices;
-  if (words.isSingle) return one;
+  if (many === undefined) return one;
   if (kind === "service" && count === 1 && first !== undefined && !isOver) return titleOfService(first);
   // The outbox as a whole, and not one delivery.
   if (kind === "handoff" && count === 1 && first !== undefined && first.trackingId === undefined) {

@@ -1,7 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { isWithin, type Timetable } from "../../../src/base/timetable.ts";
-import type { Draft } from "../../../src/config/draft.ts";
-import { readTimezone } from "../../../src/config/times.ts";
 import { load, SMALLEST } from "./stage.ts";
 
 const HOUR_MS = 3_600_000;
@@ -69,32 +67,37 @@ limits:
 });
 
 describe("the default time zone", () => {
-  const draft = () => ({ warnings: [] as string[] }) as unknown as Draft;
-  const quiet = { mailboxes: [{ quiet: ["sat"] }] };
+  const systemZone = vi.spyOn(Intl.DateTimeFormat.prototype, "resolvedOptions");
+  const pretend = (timeZone: string) =>
+    systemZone.mockReturnValue({ timeZone } as Intl.ResolvedDateTimeFormatOptions);
+  afterEach(() => void systemZone.mockReset());
+  const withKeys = (mailbox: string, more = "") =>
+    `service: { baseUrl: "https://transfer.example.com" }
+inbox: /srv/inbox
+mailboxes: [{ email: a@example.com, ${mailbox} }]
+${more}`;
 
-  test("is the system's", () => {
-    expect(readTimezone(quiet, draft(), () => "Asia/Tokyo")).toBe("Asia/Tokyo");
+  test("is the system's", async () => {
+    pretend("Asia/Tokyo");
+    const { mailboxes } = await load(withKeys("expect: [{ sender: x, by: '06:00' }]"));
+    expect(mailboxes[0]?.expect?.[0]?.by.zone).toBe("Asia/Tokyo");
   });
 
-  test("is not looked up if no key needs it", () => {
-    const ask = () => {
-      throw new Error("it was asked");
-    };
-    expect(readTimezone({}, draft(), ask)).toBe("UTC");
-    expect(() => readTimezone(quiet, draft(), ask)).toThrow("it was asked");
-  });
-
-  test("is UTC with a warning if the system has none", () => {
-    for (const [raw, warnings] of [
-      [{}, 0],
-      [{ limits: { bandwidth: "1MiB/s" } }, 0],
-      [quiet, 1],
-      [{ mailboxes: [{ expect: [{ sender: "x", by: "06:00" }] }] }, 1],
-      [{ limits: { bandwidth: [{ at: "sat", rate: "none" }] } }, 1],
-    ] as const) {
-      const given = draft();
-      expect(readTimezone(raw, given, () => "Etc/Unknown")).toBe("UTC");
-      expect(given.warnings).toHaveLength(warnings);
-    }
-  });
+  test.each([
+    ["paused: true", "", 0],
+    ["since: now", "", 0],
+    ["since: 2026-02-01", "", 1],
+    ["quiet: [sat]", "", 1],
+    ["expect: [{ sender: x, by: '06:00' }]", "", 1],
+    ["paused: true", "limits: { bandwidth: 1MiB/s }", 0],
+    ["paused: true", "limits: { bandwidth: [{ at: sat, rate: none }] }", 1],
+  ])(
+    "is looked up only if a key needs it, and is UTC with a warning if the system has none: %s %s",
+    async (mailbox, more, count) => {
+      pretend("Etc/Unknown");
+      const { warnings } = await load(withKeys(mailbox, more));
+      expect(warnings.filter((warning) => warning.startsWith("timezone:"))).toHaveLength(count);
+      expect(systemZone).toHaveBeenCalledTimes(count);
+    },
+  );
 });
