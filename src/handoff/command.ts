@@ -4,8 +4,8 @@ import { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { variableText } from "../base/process.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
-import type { Delivery } from "./delivery.ts";
 import type { Announced } from "./outbox-delivery.ts";
+import type { CheckedTransfer } from "./port.ts";
 
 /** Runs the command after a delivery, in the inbox of the delivery. Throws `COMMAND_FAILED` with its output. */
 export async function runCommand(
@@ -24,10 +24,7 @@ export async function runCommand(
 export type CommandEvent = "delivered" | "check";
 
 /** The facts that every command gets. */
-export type DeliveryFacts = Pick<
-  Delivery,
-  "id" | "mailbox" | "sender" | "trackingId" | "transferId" | "verified"
->;
+type DeliveryFacts = Omit<CheckedTransfer, "folder" | "manifest" | "secrets">;
 
 export function environmentOf(delivery: Announced, inbox: string): Record<string, string> {
   const { folder, manifestPath, deliveredAt } = delivery;

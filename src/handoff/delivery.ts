@@ -1,20 +1,16 @@
 /** A delivery as consumers see it, and the key of its outbox entry. */
 
-import type { Delivered, HandoffStep } from "../model/handoff.ts";
+import type { Delivered } from "../model/handoff.ts";
 import { deliveryId } from "../model/manifest.ts";
 import type { TransferRecord, Verified } from "../model/record.ts";
 
-export interface Delivery extends Delivered {
+/** The end record of a delivery, and what follows from it. */
+export interface Delivery extends Omit<TransferRecord, "folder"> {
   /** The same in every attempt to hand it over. */
   readonly id: string;
-  readonly transferId: string;
+  readonly folder: string;
   readonly verified: Verified;
-  readonly route: string | undefined;
-  readonly rule: string | undefined;
-  /** The steps that its end record names. */
-  readonly steps: readonly HandoffStep[];
-  /** The name of the acknowledgement file. No delivered file has this name. */
-  readonly acknowledgement: string | undefined;
+  readonly deliveredAt: string;
 }
 
 /** The key of an entry: `NAME~R`. */
@@ -29,28 +25,9 @@ export function parseKey(key: string): { readonly name: string; readonly round: 
 
 /** `folder`: the real one, where it differs from that of the end record. */
 export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
-  const { mailbox, route, rule, steps = [], trackingId, transferId, sender, inbox } = end;
-  const { verified = "none", acknowledgement, at, subject, files, bytes } = end;
   const { name, round } = parseKey(key);
-  return {
-    id: deliveryId(name, round),
-    mailbox,
-    route,
-    rule,
-    steps,
-    trackingId,
-    round,
-    transferId,
-    sender,
-    folder,
-    inbox,
-    verified,
-    acknowledgement,
-    deliveredAt: at.delivered ?? "",
-    subject,
-    files,
-    bytes,
-  };
+  const { verified = "none", at } = end;
+  return { ...end, id: deliveryId(name, round), round, folder, verified, deliveredAt: at.delivered ?? "" };
 }
 
 /** The facts of a delivery that events carry. */

@@ -1,14 +1,14 @@
 /** The life cycle of a delivered folder: waiting, perhaps overdue, picked up, and removed when it was kept long enough. */
+import type { DaemonEvent } from "../model/events.ts";
 import type { Delivered } from "../model/handoff.ts";
 import { isDelivered } from "../model/record.ts";
 import { eventFactsOf } from "./delivery.ts";
 import { type Entry, type Following, kindOf, openSteps, stepOf } from "./entry.ts";
-import type { Outbox, Stored } from "./outbox.ts";
+import type { Outbox } from "./outbox.ts";
 import {
   type FolderStatus,
   findByName,
   locate,
-  type Opened,
   type OutboxDelivery,
   openOutboxDelivery,
 } from "./outbox-delivery.ts";
@@ -126,9 +126,76 @@ export async function advanceFolder(
 ): Promise<OutboxDelivery | undefined> {
   const opened = await openOutboxDelivery(tools, outbox, key);
   if (opened === undefined) return undefined;
-  const lifecycle = new FolderLifecycle(tools, outbox, opened);
-  while (!(await lifecycle.advance())) {}
-  return lifecycle.stored === undefined ? undefined : { ...opened, stored: lifecycle.stored };
+  const { end, delivery, status } = opened;
+  const { clock, emit, ledger } = tools;
+  const following = followingOf(tools, delivery);
+  const delivered = eventFactsOf(delivery);
+  let { stored } = opened;
+  let { entry } = stored;
+  /** Emitted once the entry is stored. */
+  const events: DaemonEvent[] = [];
+  const report = () => {
+    for (const event of events.splice(0)) {
+      if (event.type === "folder-picked-up") ledger.pickedUp({ ...end, folder: delivery.folder });
+      emit(event);
+    }
+  };
+  const save = async () => {
+    stored = await outbox.save(key, stored, entry, kindOf(entry, following));
+    report();
+  };
+  /** True if the folder of a delivery that no consumer picked up is gone. */
+  const remove = async (isGone: boolean) => {
+    const isPickedUp = entry.pickedUpAt !== undefined;
+    if (!isGone) {
+      // Otherwise a folder that is gone after a crash would count as picked up, and what was moved aside would stay.
+      entry = { ...entry, isRemoving: true };
+      await save();
+    }
+    const result = await removeFolder(tools, opened);
+    entry = { ...entry, isRemoving: false, isForeign: true };
+    if (result === "foreign" && !isGone) {
+      events.push({ type: "folder-left", delivered });
+      return false;
+    }
+    events.push({ type: "folder-removed", delivered, after: isPickedUp ? "picked-up" : "not-picked-up" });
+    entry = { ...entry, removedAt: new Date(clock.now()).toISOString() };
+    return !isPickedUp;
+  };
+  for (;;) {
+    const action = nextAction(entry, status, delivery.deliveredAt, following, momentOf(tools));
+    if (action.type === "none") {
+      await save();
+      return { ...opened, stored };
+    }
+    if (action.type === "change") {
+      entry = action.entry;
+      if (action.event !== undefined) events.push(eventOf(action.event, delivered, entry, clock.now()));
+    } else if (action.type === "finish" || (await remove(action.type === "gone"))) break;
+  }
+  // First: without its placement, the delivery counts as picked up if a crash comes between.
+  await ledger.placements.forget(end);
+  await outbox.finish(key, stored, entry);
+  report();
+  return undefined;
+}
+
+function eventOf(
+  type: "picked-up" | "overdue",
+  delivered: Delivered,
+  { how = "taken" }: Entry,
+  nowMs: number,
+): DaemonEvent {
+  return type === "overdue"
+    ? { type: "pick-up-overdue", delivered, sinceMs: nowMs - Date.parse(delivered.deliveredAt) }
+    : { type: "folder-picked-up", delivered, how };
+}
+
+/** Called even if the folder is gone: a crash may have interrupted an earlier removal. */
+async function removeFolder({ ledger, inbox }: HandoffTools, { end, delivery }: OutboxDelivery) {
+  const { id, folder, inbox: own } = delivery;
+  const placement = await ledger.placements.find(end);
+  return inbox.removeDelivered({ id, folder, inbox: own, placement });
 }
 
 /** Whether nothing is due for the folder. `isThorough`: its manifest is read too. */
@@ -151,112 +218,4 @@ export async function isUpToDate(
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
   return { atMs: clock.now(), uptimeMs: uptimeMs(), isClockRight: isClockRight() };
-}
-
-class FolderLifecycle {
-  readonly #tools: HandoffTools;
-  readonly #following: Following;
-  readonly #outbox: Outbox;
-  readonly #opened: Opened;
-  readonly #delivered: Delivered;
-  /** Emitted once the entry is stored. */
-  readonly #events: (() => void)[] = [];
-  #entry: Entry;
-  /** `undefined` once the entry is finished. */
-  stored: Stored | undefined;
-
-  constructor(tools: HandoffTools, outbox: Outbox, opened: Opened) {
-    this.#tools = tools;
-    this.#following = followingOf(tools, opened.delivery);
-    this.#outbox = outbox;
-    this.#opened = opened;
-    this.#delivered = eventFactsOf(opened.delivery);
-    this.#entry = opened.stored.entry;
-    this.stored = opened.stored;
-  }
-
-  /** Does the next action. True if nothing is left to do now. */
-  async advance(): Promise<boolean> {
-    const { status, delivery } = this.#opened;
-    const action = nextAction(
-      this.#entry,
-      status,
-      delivery.deliveredAt,
-      this.#following,
-      momentOf(this.#tools),
-    );
-    switch (action.type) {
-      case "none":
-        await this.#save();
-        return true;
-      case "finish":
-        return this.#finish();
-      case "change":
-        this.#entry = action.entry;
-        if (action.event !== undefined) this.#events.push(this.#eventOf(action.event));
-        return false;
-      default:
-        return this.#remove(action.type === "gone");
-    }
-  }
-
-  #eventOf(type: "picked-up" | "overdue"): () => void {
-    const { ledger, clock, emit } = this.#tools;
-    const delivered = this.#delivered;
-    const { end, delivery } = this.#opened;
-    const { pickedUpAt = "", how = "taken" } = this.#entry;
-    if (type === "overdue") {
-      const deliveredMs = Date.parse(delivery.deliveredAt);
-      return () => emit({ type: "pick-up-overdue", delivered, sinceMs: clock.now() - deliveredMs });
-    }
-    return () => {
-      ledger.pickedUp({ ...end, folder: delivery.folder }, pickedUpAt);
-      emit({ type: "folder-picked-up", delivered, how });
-    };
-  }
-
-  async #remove(isGone: boolean): Promise<boolean> {
-    const { clock, inbox, ledger, emit } = this.#tools;
-    const delivered = this.#delivered;
-    const { id, folder, inbox: own } = this.#opened.delivery;
-    const isPickedUp = this.#entry.pickedUpAt !== undefined;
-    if (!isGone) {
-      // Otherwise a folder that is gone after a crash would count as picked up, and what was moved aside would stay.
-      this.#entry = { ...this.#entry, isRemoving: true };
-      await this.#save();
-    }
-    // Called even if the folder is gone: a crash may have interrupted an earlier removal.
-    const placement = await ledger.placements.find(this.#opened.end);
-    const result = await inbox.removeDelivered({ id, folder, inbox: own, placement });
-    if (result === "foreign" && !isGone) {
-      this.#events.push(() => emit({ type: "folder-left", delivered }));
-      this.#entry = { ...this.#entry, isRemoving: false, isForeign: true };
-      return false;
-    }
-    const after = isPickedUp ? "picked-up" : "not-picked-up";
-    this.#events.push(() => emit({ type: "folder-removed", delivered, after }));
-    const removedAt = new Date(clock.now()).toISOString();
-    this.#entry = { ...this.#entry, isRemoving: false, isForeign: true, removedAt };
-    return isPickedUp ? false : this.#finish();
-  }
-
-  async #save(): Promise<void> {
-    if (this.stored === undefined) return;
-    const kind = kindOf(this.#entry, this.#following);
-    this.stored = await this.#outbox.save(this.#opened.key, this.stored, this.#entry, kind);
-    this.#emit();
-  }
-
-  async #finish(): Promise<true> {
-    // First: without its placement, the delivery counts as picked up if a crash comes between.
-    await this.#tools.ledger.placements.forget(this.#opened.end);
-    if (this.stored !== undefined) await this.#outbox.finish(this.#opened.key, this.stored, this.#entry);
-    this.stored = undefined;
-    this.#emit();
-    return true;
-  }
-
-  #emit(): void {
-    for (const event of this.#events.splice(0)) event();
-  }
 }

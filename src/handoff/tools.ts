@@ -41,7 +41,7 @@ export interface HandoffTools {
       forget(end: TransferRecord): Promise<void>;
     };
     /** `record`: the end record, with the folder that the delivery really got. */
-    pickedUp(record: TransferRecord, at: string): void;
+    pickedUp(record: TransferRecord): void;
   };
   /** Where a finished entry goes. The folder of that path exists. */
   finishedPath(name: string, round: number): string;
