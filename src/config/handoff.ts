@@ -168,19 +168,19 @@ export function defaultManifest(deliver: unknown): "none" | "inside" {
   return deliver === "files" ? "none" : "inside";
 }
 
-/** Keys that need a delivered folder: their other values, and what to do. */
-const WITH_FILES = {
-  marker: { allowed: ["none"], instead: "set done instead" },
-  acknowledgement: { allowed: ["none"], instead: "consumers remove the files instead" },
-  manifest: { allowed: ["none", "beside"], instead: "set it to beside or none" },
+/** Keys that need a delivered folder, and what to do instead. */
+const FOLDER_KEYS = {
+  marker: "set done instead",
+  acknowledgement: "consumers remove the files instead",
+  manifest: "set it to beside or none",
 } as const;
 
 function refuseWithFiles(layers: readonly Layer<RawHandoff>[], { problems }: Draft): void {
   for (const key of ["marker", "acknowledgement", "manifest"] as const) {
-    const { allowed, instead } = WITH_FILES[key];
     const given = pick(layers, key);
-    if (given === undefined || (allowed as readonly string[]).includes(given.value)) continue;
-    const why = `cannot be used with deliver: files, because no folder is delivered: ${instead}`;
+    const isFree = key === "manifest" && given?.value === "beside";
+    if (given === undefined || given.value === "none" || isFree) continue;
+    const why = `cannot be used with deliver: files, because no folder is delivered: ${FOLDER_KEYS[key]}`;
     problems.add(given.path, `${showValue(given.value)} ${why}`);
   }
 }

@@ -1,11 +1,10 @@
 /** Finds the console of a running daemon whose file is no longer valid: the daemon keeps its old settings. */
 import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import { variableFor } from "./draft.ts";
 import { HTTP, parseListen } from "./http.ts";
 import { loadHttp } from "./load.ts";
-import { DEFAULT_PATH, type HttpSettings, userPath } from "./settings.ts";
-import type { SourceOptions } from "./source.ts";
+import { DEFAULT_PATH, type HttpSettings } from "./settings.ts";
+import { candidatesOf, type SourceOptions } from "./source.ts";
 
 export interface LastAddress {
   /** The file that the daemon was started with. */
@@ -16,9 +15,8 @@ export interface LastAddress {
 
 /** Works for a file that is not valid, or not YAML at all. Never throws. */
 export async function findLastAddress(options: SourceOptions): Promise<LastAddress> {
-  const { env, path, cwd = process.cwd() } = options;
-  const named = path ?? (env["INLET_CONFIG"] || undefined);
-  const candidates = named === undefined ? [userPath(env) ?? [], DEFAULT_PATH].flat() : [resolve(cwd, named)];
+  const { env } = options;
+  const { candidates } = candidatesOf(options);
   let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];
   // The first candidate that exists wins.
   for (const candidate of candidates.toReversed()) {

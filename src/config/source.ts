@@ -50,7 +50,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
   if (options.baseUrl !== undefined) {
     overrides.push({ name: "--base-url", path: ["service", "baseUrl"], value: options.baseUrl });
   }
-  const { file, candidates } = await findFile(options, cwd);
+  const { file, candidates } = await findFile(options);
   const isEmpty = file === undefined && overrides.length + environmentProblems.length === 0;
   if (isEmpty && required.length > 0) throw nothingFound(candidates);
   const content = file === undefined ? undefined : await readDocument(file);
@@ -88,21 +88,29 @@ export function digestOf(text: string): string {
     .digest("hex");
 }
 
+/** The files to look for, the first one first. A named one is the only one. */
+export function candidatesOf(options: SourceOptions): {
+  named: string | undefined;
+  candidates: readonly string[];
+} {
+  const { path, env, cwd = process.cwd() } = options;
+  const { defaultPaths = [userPath(env) ?? [], DEFAULT_PATH].flat() } = options;
+  const given = path ?? (env["INLET_CONFIG"] || undefined);
+  const named = given === undefined ? undefined : resolve(cwd, given);
+  return { named, candidates: named === undefined ? defaultPaths : [named] };
+}
+
 /** A named file must exist; default files may be missing. */
 async function findFile(
-  { path, env, defaultPaths = [userPath(env) ?? [], DEFAULT_PATH].flat() }: SourceOptions,
-  cwd: string,
+  options: SourceOptions,
 ): Promise<{ file: string | undefined; candidates: readonly string[] }> {
-  const named = path ?? (env["INLET_CONFIG"] || undefined);
-  const candidates = named === undefined ? defaultPaths : [resolve(cwd, named)];
+  const { named, candidates } = candidatesOf(options);
   for (const candidate of candidates) {
     if (await isPresent(candidate)) return { file: candidate, candidates };
   }
   if (named === undefined) return { file: undefined, candidates };
-  throw unreadable(
-    resolve(cwd, named),
-    `does not exist, but ${path === undefined ? "INLET_CONFIG" : "--config"} names it`,
-  );
+  const by = options.path === undefined ? "INLET_CONFIG" : "--config";
+  throw unreadable(named, `does not exist, but ${by} names it`);
 }
 
 async function isPresent(file: string): Promise<boolean> {
