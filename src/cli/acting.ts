@@ -29,7 +29,7 @@ const REDRAW_MS = 500;
 
 /** What the exit codes of an order mean. */
 export const ACTING_CODES = {
-  fine: "the transfer was delivered, handed over or discarded; or no daemon runs, and the next start does it",
+  fine: "the transfer was delivered, handed over or discarded; or no daemon runs, and the next inlet run or inlet once does it",
   usage: "not possible for this transfer; nothing was changed",
   attention: "a person has to act: the transfer waits, is in quarantine, is gone, or its hand-off failed",
   unreachable: "the outcome is not known yet: the service, the queue or the daemon needs more time",

@@ -16,6 +16,15 @@ import { type CommonOptions, invalid } from "./options.ts";
 
 const RUN = "systemd-run";
 
+/** Exit codes from this one on are systemd's own: the program was not started. */
+const FIRST_OF_SYSTEMD = 200;
+const SYSTEMD_CODES: Readonly<Record<number, string>> = {
+  216: "a group of Group= or SupplementaryGroups= does not exist",
+  217: "the user of User= does not exist",
+  226: "a path of ReadWritePaths= or of another setting does not exist",
+  243: "a file of LoadCredential= cannot be read",
+};
+
 /** The settings that decide what a process may read and write, and which secrets it gets. */
 const COPIED: ReadonlySet<string> = new Set(
   `User Group SupplementaryGroups DynamicUser UMask WorkingDirectory RootDirectory
@@ -123,6 +132,10 @@ export async function runInUnit(
   try {
     const code = await exitOf(child, RUN);
     if (stop.aborted) throw new Fault("STOPPED");
+    if (code >= FIRST_OF_SYSTEMD) {
+      const why = SYSTEMD_CODES[code] ?? "the journal says why";
+      throw invalid(`systemd could not start it (exit code ${code}): ${why}: journalctl --unit ${name}`);
+    }
     return outcomeOfCode(code);
   } finally {
     stop.removeEventListener("abort", end);

@@ -1,5 +1,6 @@
 /** The answers that `init` needs, from options, environment or questions. Those about the service are tried on it. */
-import { resolve } from "node:path";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
 import { describeFault, Fault, withAdvice } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import { showValue } from "../config/draft.ts";
@@ -111,9 +112,15 @@ function describeWrongEmail(email: string): string | undefined {
   return EMAIL.test(email) ? undefined : `${showValue(email)} is not an email address`;
 }
 
+function likelyInbox(): string {
+  return process.getuid?.() === 0 ? "/srv/inbox" : join(homedir(), "inlet", "inbox");
+}
+
 function describeWrongPath(path: string): string | undefined {
   if (new RegExp(PATH.pattern, "u").test(path)) return undefined;
-  return path.startsWith("~") ? `${showValue(path)}: ~ is not expanded` : "a path must not be empty";
+  return path.startsWith("~")
+    ? `${showValue(path)}: write the whole path, such as ${join(homedir(), "inbox")}`
+    : "a path must not be empty";
 }
 
 async function readClientId(
@@ -225,7 +232,7 @@ async function askMailboxes(
 
 async function askInbox(context: Context): Promise<string> {
   for (;;) {
-    const inbox = await ask(context, "Inbox (the folder in which finished transfers appear)", "/srv/inbox");
+    const inbox = await ask(context, "Inbox (the folder in which finished transfers appear)", likelyInbox());
     const wrong = describeWrongPath(inbox);
     if (wrong !== undefined) {
       say(context, `  ${wrong}.`);

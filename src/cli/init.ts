@@ -201,7 +201,7 @@ function adviceFor({ code, advice }: Fault): string {
 function sayNext(
   context: Context,
   { target, unitGroup }: Storage,
-  { clientIdFile, secrets }: Draft,
+  { clientIdFile, secrets, given }: Draft,
   { settings, backup }: Written,
   unregistered: readonly string[],
 ): void {
@@ -209,11 +209,12 @@ function sayNext(
   const option = isForUnit ? " --unit inlet" : target === defaultTarget(context) ? "" : ` --config ${target}`;
   const files = [target, ...secrets.keys()];
   const readers = isForUnit ? "root and the daemon" : "this user";
-  say(context, `Written: ${files.join(", ")}. Only ${readers} can read them.`);
+  const them = files.length === 1 ? "it" : "them";
+  say(context, `Written: ${files.join(", ")}. Only ${readers} can read ${them}.`);
   if (backup !== undefined) say(context, `The old file is kept as ${backup}.`);
   if (process.getuid?.() === 0 && !isForUnit) {
     say(context, "If the daemon runs as another user, give it the files:");
-    say(context, `  chown USER ${files.join(" ")}`);
+    say(context, `  chown USER ${[...files, ...given].join(" ")}`);
   }
   for (const warning of settings.warnings) say(context, `Warning: ${warning}`);
   if (unregistered.length > 0) {
@@ -236,6 +237,8 @@ interface Draft {
   readonly shown: string;
   /** Secrets in separate files, by path. */
   readonly secrets: ReadonlyMap<string, Secret>;
+  /** Files of secrets that were there before. */
+  readonly given: readonly string[];
   /** The client id's file; `undefined` if the configuration itself holds the client id. */
   readonly clientIdFile: string | undefined;
 }
@@ -251,18 +254,25 @@ const HEADER = `# Written by \`inlet init\`. All other keys are explained in ${E
 /** Chooses free names for the secrets' files; writes nothing. */
 async function draftConfiguration(answers: Answers, { folder, unitGroup }: Storage): Promise<Draft> {
   const secrets = new Map<string, Secret>();
+  const given: string[] = [];
   const refer = (file: string): Entry =>
     unitGroup !== undefined && dirname(file) === folder
       ? { credential: `secret_${basename(file)}` }
       : { file };
   const place = async ({ secret, file }: GivenSecret, name: string): Promise<Entry> => {
-    if (file !== undefined) return refer(file);
-    if (!answers.inFiles) return secret;
+    // The daemon of a unit may not read a file elsewhere.
+    const isReachable = unitGroup === undefined || file === undefined || dirname(file) === folder;
+    if (file !== undefined && isReachable) {
+      given.push(file);
+      return refer(file);
+    }
+    if (!answers.inFiles && isReachable) return secret;
     const path = await freeName(join(folder, name), secrets);
     secrets.set(path, secret);
     return refer(path);
   };
   const clientId = await place(answers.clientId, CLIENT_ID);
+  const [clientIdFile] = secrets.keys();
   const passwords: { sender: string; password: Entry }[] = [];
   for (const { sender, password } of answers.passwords) {
     passwords.push({ sender, password: await place(password, `password-${slugOf(sender)}`) });
@@ -282,7 +292,8 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
     text: format((secret) => secret.reveal()),
     shown: format(String),
     secrets,
-    clientIdFile: clientId instanceof Secret ? undefined : (answers.clientId.file ?? [...secrets.keys()][0]),
+    given,
+    clientIdFile: clientId instanceof Secret ? undefined : (clientIdFile ?? answers.clientId.file),
   };
 }
 

@@ -11,10 +11,11 @@ import { sendMessage } from "../notify/send.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import type { Context, Run } from "./context.ts";
 import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { addConfig, type CommonOptions, invalid, wholeNumber } from "./options.ts";
+import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig, invalid, wholeNumber } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
-interface TestOptions extends CommonOptions {
+interface TestOptions extends UnitOptions {
   readonly to?: number;
 }
 
@@ -32,14 +33,15 @@ const MAX_ENTRIES = 1_000;
 
 const HELP = `
 It sends one test message through each entry of notify, in the order of the configuration, and prints the result. Quiet
-hours do not apply. Run it as the daemon's user, so that it can read the same secrets.
+hours do not apply. It reads the same secrets as the daemon, so run it as the daemon's user, or as root with --unit.
 
   inlet notify test
+  inlet notify test --unit inlet
   inlet notify test --to 2`;
 
 export function define(notify: Command, run: Run): void {
   const test = notify.command("test").description("send a test message through each entry of notify");
-  addConfig(test)
+  addUnit(addConfig(test), "send")
     .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_ENTRIES))
     .option("--json", "print the results as JSON")
     .addHelpText("after", HELP)
@@ -51,7 +53,11 @@ export function define(notify: Command, run: Run): void {
   });
 }
 
-async function testAll(context: Context, { config: path, to, json }: TestOptions): Promise<Outcome> {
+async function testAll(context: Context, options: TestOptions): Promise<Outcome> {
+  const { config: path, to, json, unit } = options;
+  if (unit !== undefined) {
+    return runInUnit(context, unit, ["notify", "test"], options, to === undefined ? [] : ["--to", `${to}`]);
+  }
   const settings = await loadSettings({ env: context.env, path });
   const { notify = [], mailboxes } = settings;
   if (notify.length === 0) throw invalid("notify is not configured: add an entry with mail or webhook");

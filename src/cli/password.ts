@@ -50,7 +50,7 @@ export function define(command: Command, run: Run): void {
     );
   addExitCodes(command, {
     ...ACTING_CODES,
-    fine: "the password was accepted, and the transfer is delivered; or no daemon runs, and the next start tries it",
+    fine: "the password was accepted, and the transfer is delivered; or no daemon runs, and the next inlet run or inlet once tries it",
     attention: "the password was refused, now or before; or the transfer waits for another reason",
     unreachable: "the service cannot be reached; or the daemon has not tried the password yet, and keeps it",
   });
@@ -117,9 +117,11 @@ async function allowOnceMore(
   const results = await perform(context, access, { act: "grant", transfers: possible }, options);
   if (options.json) return report(context, results, options, ids.length === 1);
   const { granted = [], others = [] } = Object.groupBy(results, ({ result }) =>
-    result === "fine" || result === "given" ? "granted" : "others",
+    result === "fine" ? "granted" : "others",
   );
   const many = formatCount(granted.length, "transfer", "transfers");
-  say(context, `One more password attempt is allowed for ${many}.`);
+  if (granted.length > 0 || others.length === 0) {
+    say(context, `One more password attempt is allowed for ${many}.`);
+  }
   return report(context, others, options, false);
 }

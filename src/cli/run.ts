@@ -15,10 +15,11 @@ import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Run } from "./context.ts";
 import { logEvents } from "./event-log.ts";
 import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { addConfig, type CommonOptions } from "./options.ts";
+import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
-interface RunOptions extends CommonOptions {
+interface RunOptions extends UnitOptions {
   readonly logLevel?: string;
   readonly dryRun?: boolean;
 }
@@ -38,7 +39,7 @@ export function define(command: Command, run: Run): void {
     ).choices(["debug", "info", "warn", "error"]),
   );
   if (name === "once") {
-    command
+    addUnit(command, "receive")
       .option("--json", "print the resulting state of each transfer as JSON")
       .option(
         "--dry-run",
@@ -93,7 +94,12 @@ ${Object.entries(PLANS)
 const PRINTED = ["mailbox", "trackingId", "sender", "state", "reason", "folder", "inbox", "until"] as const;
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
-  if (options.dryRun) return (await import("./dry-run.ts")).dryRun(context, options);
+  const { unit, dryRun, logLevel } = options;
+  if (unit !== undefined) {
+    const others = [...(dryRun ? ["--dry-run"] : []), ...(logLevel ? ["--log-level", logLevel] : [])];
+    return runInUnit(context, unit, ["once"], options, others);
+  }
+  if (dryRun) return (await import("./dry-run.ts")).dryRun(context, options);
   // In systemd's journal, among lines of other programs, the reason of a failure needs a priority.
   if (isJournal(context.stderr, context.env["JOURNAL_STREAM"])) reportInLog(context, context.stderr);
   const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);
@@ -128,7 +134,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   const others = unsettled - count("waiting") - count("quarantined");
   if (others > 0 && !options.json) {
     const more = formatCount(others, "more is", "more are");
-    say(context, `${more} not settled, from earlier runs or after delivery: see inlet status.`);
+    say(context, `${more} open, from earlier runs or after delivery: see inlet status.`);
   }
   if (unreachable > 0) return "unreachable";
   return failedPolls + unsettled + gone > 0 ? "attention" : "fine";

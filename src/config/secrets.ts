@@ -135,7 +135,7 @@ function readVariable(text: string | undefined): string {
 async function readCredential(name: string, folder: string | undefined): Promise<string> {
   if (!folder) {
     throw new Unreadable(
-      "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd sets it for units with LoadCredential=; elsewhere use { file: … }",
+      "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units. Run the command as root with --unit inlet, or use { file: … }",
     );
   }
   const path = join(folder, name);

@@ -62,7 +62,7 @@ export async function permissionFault(path: string, wanted?: number, cause?: unk
   const detail = `${refusing} belongs to ${owner} and the group ${group}${mode}, and the command runs as ${nameOfUser()}`;
   const needed = isAbove ? X_OK : (wanted ?? readingOf(facts));
   const advice = mayJoin(facts, needed)
-    ? `Ask an administrator to add this user to the group ${group}, or run the command with sudo.`
+    ? `If you operate Inlet, ask an administrator to add this user to the group ${group}, or run the command with sudo. Consumers need no access.`
     : undefined;
   return new Fault("PERMISSION_DENIED", { detail, advice, cause });
 }

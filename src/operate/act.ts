@@ -233,9 +233,11 @@ export function describeGiven(act: TransferAct, trackingId: string): string {
 
 /** A sentence for people where no daemon runs. */
 export function describeStored(act: TransferAct): string {
-  return act === "password"
-    ? "No daemon is running: the next start tries the password."
-    : "No daemon is running: the next start carries it out.";
+  const next = "No daemon is running: the next inlet run or inlet once";
+  if (act === "password") return `${next} tries the password.`;
+  return act === "grant"
+    ? `${next} grants the attempt. Supply the password then.`
+    : `${next} carries it out.`;
 }
 
 /** The number of attempts beyond the budget, after one more is granted. */

@@ -108,7 +108,10 @@ async function poll(
 ): Promise<MailboxResult[]> {
   const active = given.filter(({ paused }) => !paused);
   if (active.length === 0) return given.map((mailbox) => refusePaused(mailbox, tools.options));
-  if (!(await tools.isRunning())) throw new Fault("DAEMON_UNREACHABLE", { detail: "no daemon is running" });
+  if (!(await tools.isRunning())) {
+    const advice = "Start it with inlet run, or receive once with inlet once.";
+    throw new Fault("DAEMON_UNREACHABLE", { detail: "no daemon is running", advice });
+  }
   const { work, asOwner } = tools;
   const orders: { readonly mailbox: string; readonly path: string }[] = [];
   for (const { name: mailbox } of active) {

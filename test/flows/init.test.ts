@@ -24,7 +24,7 @@ describe("on a terminal", () => {
         ["is not an email address", MAILBOX],
         [`${MAILBOX} is verified by the client id`, ""],
         ["Inbox", "~/inbox"],
-        ["~ is not expanded", inbox],
+        ["write the whole path", inbox],
         ["Sender", "*@supplier.example"],
         ["Password of transfers", PASSWORD],
         ["The same password again", "something else"],

@@ -109,7 +109,7 @@ describe("inlet password", () => {
       prompt: "Password of t1",
       input: "the-Right:1\r",
     });
-    expect(stdout).toContain("No daemon is running: the next start tries the password");
+    expect(stdout).toContain("No daemon is running: the next inlet run or inlet once tries the password");
     expect(stdout).not.toContain("the-Right:1");
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await deliveries()).toEqual(["t1"]);
@@ -307,7 +307,7 @@ test("orders without a running daemon are kept, and once carries them out", asyn
   const { exitCode, stderr } = await inlet("release", "t1", {}, "--yes");
   expect([exitCode, stderr]).toEqual([
     0,
-    expect.stringContaining("No daemon is running: the next start carries it out"),
+    expect.stringContaining("No daemon is running: the next inlet run or inlet once carries it out"),
   ]);
   expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
   expect(await deliveries()).toEqual(["t1"]);

@@ -26,7 +26,7 @@ test.each([
   for (const path of [config, folder]) await chown(path, 0, GROUP);
   await chmod(config, fileMode);
   await chmod(folder, folderMode);
-  const advice = `Ask an administrator to add this user to the group ${await groupName()}, or run the command with sudo.`;
+  const advice = `If you operate Inlet, ask an administrator to add this user to the group ${await groupName()}, or run the command with sudo. Consumers need no access.`;
   for (const command of [...READING, "config check", "config show", "once --dry-run", "retry t1"]) {
     await expectRefusal({ command, config, refusing: join(folder, refusing), advice });
   }

@@ -30,7 +30,7 @@ describe("inlet once", () => {
     }
     expect(output[0]).toContain("1 waiting, 0 quarantined, 0 gone.\n");
     expect(output[1]).toContain(
-      "0 waiting, 0 quarantined, 0 gone.\n1 more is not settled, from earlier runs or after delivery",
+      "0 waiting, 0 quarantined, 0 gone.\n1 more is open, from earlier runs or after delivery",
     );
     const unreachable = await install({});
     await unreachable.simulator.close();

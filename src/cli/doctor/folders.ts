@@ -155,7 +155,7 @@ export async function checkFolder(
     await access(existing, constants.R_OK | constants.W_OK | constants.X_OK);
     // Consumers watch the inbox, so nothing is created in it.
     if (!isThere || !check.startsWith(INBOX)) await asOwnerOf(existing, () => tryMaking(existing));
-    const absent = `${folder} does not exist yet: the first start creates it in ${existing}`;
+    const absent = `${folder} does not exist yet: the first start creates it`;
     findings.ok(check, isThere ? `${folder} exists and is writable` : absent);
     return existing;
   } catch (error) {

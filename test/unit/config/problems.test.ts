@@ -486,7 +486,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ["[{ sender: x, password: { credential: ../x } }]", "password.credential: must be a plain file name"],
     [
       "[{ sender: x, password: { credential: x } }]",
-      /because CREDENTIALS_DIRECTORY is not set: systemd sets it/,
+      /because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units/,
     ],
     [
       "[{ sender: x, password: { command: [] } }]",
