@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { ApiVersion, LanguagePack, PasswordPolicyRule, VerificationStatus } from "../service/port.ts";
+import type { ApiVersion, LanguagePack, PasswordPolicyRule, VerificationStatus } from "../service/wire.ts";
 import { addDownloads } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
 import { type Call, Operations, type PasswordOptions } from "./api/operation.ts";

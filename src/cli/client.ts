@@ -8,7 +8,8 @@ import type { Secret } from "../base/secret.ts";
 import type { ServiceSettings } from "../config/settings.ts";
 import { POLLING_MINOR_VERSION } from "../service/http.ts";
 import { openService } from "../service/open.ts";
-import type { ApiVersion, ServicePort } from "../service/port.ts";
+import type { ServicePort } from "../service/port.ts";
+import type { ApiVersion } from "../service/wire.ts";
 
 const CONNECTIONS = 4;
 

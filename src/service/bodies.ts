@@ -1,6 +1,7 @@
 /** Reads the bodies of answers without trusting their size, encoding or form. */
+import { pipeline } from "node:stream";
 import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
+import { createGunzip, gunzip } from "node:zlib";
 import { Fault } from "../base/faults.ts";
 import { type AnswerKind, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
@@ -100,6 +101,16 @@ export function headerOf(answer: Answer, name: string): string | undefined {
 /** In lower case; `identity` without the header. */
 export function encodingOf(answer: Answer): string {
   return headerOf(answer, "content-encoding")?.trim().toLowerCase() || "identity";
+}
+
+/** The body of any length. Cancels it, and throws `BAD_ANSWER`, if its encoding is not known. */
+export function unzipped(answer: Answer, what: string): AsyncIterable<Uint8Array> {
+  const encoding = encodingOf(answer);
+  if (encoding === "identity") return answer.body;
+  // The reader gets the failure.
+  if (encoding === "gzip") return pipeline(answer.body, createGunzip(), () => {});
+  answer.body.cancel();
+  throw unknownEncoding(encoding, what);
 }
 
 async function unzip(raw: Buffer, encoding: string, mostBytes: number, what: string): Promise<Buffer> {

@@ -1,7 +1,21 @@
 /** Decodes the service's answers by schemas. An answer that does not fit becomes a fault that names the field. */
 import * as v from "valibot";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
-import type { Page, Rejected } from "./port.ts";
+
+/** One page of a list. An entry that cannot be decoded is rejected without affecting the others. */
+export interface Page<Entry> {
+  readonly entries: readonly Entry[];
+  /** Tracking-ids of known entries, which were not decoded. */
+  readonly known: readonly string[];
+  readonly rejected: readonly Rejected[];
+}
+
+/** An entry of a list that cannot be decoded. */
+export interface Rejected {
+  readonly fault: Fault;
+  /** Missing if it is unreadable, too. */
+  readonly trackingId: string | undefined;
+}
 
 export type Decoder<Value> = (answer: unknown, what: string) => Value;
 

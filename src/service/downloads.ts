@@ -1,11 +1,9 @@
 /** Bodies of any size: files, ZIP, EML, the checksums CSV and language files, as streams. */
-import { pipeline } from "node:stream";
-import { createGunzip } from "node:zlib";
 import { Fault } from "../base/faults.ts";
 import { kindOfAnswer } from "./answers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
-import { encodingOf, headerOf, unknownEncoding } from "./bodies.ts";
-import { type Call, faultOf, type Http } from "./http.ts";
+import { encodingOf, headerOf, unknownEncoding, unzipped } from "./bodies.ts";
+import { type Call, faultOf, type Http, type Query } from "./http.ts";
 import { guardPace } from "./pace.ts";
 import type {
   Download,
@@ -85,8 +83,7 @@ export function createDownloads(
       return openWhole(access, "zip", call, options, signal);
     },
     openEml(access, options, signal) {
-      const threshold = options.thresholdMegabytes;
-      const query = threshold === undefined ? [] : [["threshold", String(threshold)] as const];
+      const query = [["threshold", options.thresholdMegabytes] as const];
       return openWhole(access, "eml", { what: "the EML", query }, options, signal);
     },
     openChecksums(access, signal) {
@@ -106,15 +103,13 @@ function refuseHtml(download: Download, what: string): Download {
   throw new Fault("BAD_ANSWER", { detail: `${what}: an HTML page came instead`, answeredBy: "intermediary" });
 }
 
-function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, string])[] {
-  const ids = options.only ?? options.except ?? [];
+function zipQuery({ includeChecksumFile, only, except }: ZipOptions, form: IdListForm): Query {
+  const ids = only ?? except ?? [];
   const lists = form === "comma" && ids.length > 0 ? [ids.join(",")] : ids;
   return [
-    ...(options.includeChecksumFile === undefined
-      ? []
-      : [["include-checksum-file", String(options.includeChecksumFile)] as const]),
+    ["include-checksum-file", includeChecksumFile],
     ...lists.map((list) => ["customized-files-ids", list] as const),
-    ...(options.except === undefined ? [] : [["is-customized-files-ids-include", "false"] as const]),
+    ["is-customized-files-ids-include", except && false],
   ];
 }
 
@@ -134,14 +129,12 @@ async function open(
   const answer = await http.stream({ ...call, headers }, signal);
   const offset = offsetOf(answer, resume?.offset ?? 0, call.what);
   const encoding = encodingOf(answer);
-  if (!["identity", "gzip"].includes(encoding) || (encoding === "gzip" && offset > 0)) {
+  if (encoding !== "identity" && offset > 0) {
     answer.body.cancel();
     throw unknownEncoding(encoding, call.what);
   }
-  const sentBytes = numberOf(headerOf(answer, "content-length"));
-  const announced = encoding === "gzip" ? undefined : sentBytes;
-  // The reader gets the failure.
-  const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
+  const source = unzipped(answer, call.what);
+  const announced = encoding === "gzip" ? undefined : numberOf(headerOf(answer, "content-length"));
   return {
     offset,
     totalBytes: announced === undefined ? undefined : announced + offset,

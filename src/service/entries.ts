@@ -2,10 +2,8 @@
  * Long JSON lists, parsed while they arrive: of `{ "data": [ … ] }` one entry at a time is in memory. The file list of a
  * large transfer has tens of megabytes, mostly links that are not needed.
  */
-import { pipeline } from "node:stream";
-import { createGunzip } from "node:zlib";
 import { Fault } from "../base/faults.ts";
-import { encodingOf, unknownEncoding } from "./bodies.ts";
+import { unzipped } from "./bodies.ts";
 import type { Answer } from "./receiving.ts";
 
 /** Enough for 100,000 files, the default of `limits.maxFiles`, with 500 bytes each. */
@@ -21,14 +19,10 @@ export async function readEntries(
   what: string,
   take: (entry: unknown) => void,
 ): Promise<void> {
-  const encoding = encodingOf(answer);
   try {
-    if (!["identity", "gzip"].includes(encoding)) throw unknownEncoding(encoding, what);
-    // The reader gets the failure.
-    const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
     const cutter = new EntryCutter(what, take);
     let bytes = 0;
-    for await (const chunk of source as AsyncIterable<Uint8Array>) {
+    for await (const chunk of unzipped(answer, what)) {
       bytes += chunk.byteLength;
       if (bytes > MAX_BYTES) throw badList("ANSWER_TOO_LARGE", what);
       cutter.add(chunk);

@@ -35,13 +35,16 @@ export interface HttpOptions extends ConnectionOptions {
   readonly acceptLanguage: string;
 }
 
+/** Parameters without a value are left out. */
+export type Query = readonly (readonly [name: string, value: string | number | boolean | undefined])[];
+
 export interface Call {
   /** The requested thing, in words, for messages: "the list of files". */
   readonly what: string;
   readonly method?: "GET" | "POST";
   /** Segments after `/api`, not encoded. */
   readonly path: readonly string[];
-  readonly query?: readonly (readonly [name: string, value: string])[];
+  readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   /** The oldest minor version of the interface that has this operation; missing: all known ones have it. */
   readonly minorVersion?: number;
@@ -224,7 +227,9 @@ function isWithin(baseUrl: URL, { origin, pathname }: URL): boolean {
 function pathOf(baseUrl: URL, { path, query = [], what }: Call): string {
   const segments = path.map((segment) => encodeSegment(segment, what));
   const target = `${baseUrl.pathname.replace(/\/+$/, "")}/api/${segments.join("/")}`;
-  return query.length === 0 ? target : `${target}?${new URLSearchParams(query as [string, string][])}`;
+  const parameters = new URLSearchParams();
+  for (const [name, value] of query) if (value !== undefined) parameters.append(name, String(value));
+  return parameters.size === 0 ? target : `${target}?${parameters}`;
 }
 
 /** Ids are opaque, but an empty one, `.` or `..` would change the path. */

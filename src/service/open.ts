@@ -1,23 +1,13 @@
 /** Opens the client of one transfer service. */
+import { Fault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import type { TransferFile } from "../model/transfer.ts";
 import type { Bandwidth } from "./bandwidth.ts";
+import { headerOf, readAtMost } from "./bodies.ts";
+import { type ChecksumReport, parseChecksums } from "./checksums.ts";
+import type { Decoder } from "./decoding.ts";
 import { createDownloads } from "./downloads.ts";
-import {
-  checkPassword,
-  fetchApiVersions,
-  fetchChecksums,
-  fetchFiles,
-  fetchInformation,
-  fetchLanguagePack,
-  fetchLanguagePacks,
-  fetchPasswordRules,
-  fetchServerTime,
-  fetchVerification,
-  generatePassword,
-  mailVerificationCode,
-  obtainToken,
-  requestClientId,
-} from "./endpoints.ts";
-import { type HttpOptions, openHttp } from "./http.ts";
+import { type Call, type HttpOptions, openHttp } from "./http.ts";
 import {
   allPages,
   KnownPages,
@@ -26,13 +16,17 @@ import {
   pollLegacy,
   pollTransfers,
 } from "./polling.ts";
-import type { IdListForm, ServicePort } from "./port.ts";
+import type { Download, IdListForm, ServicePort } from "./port.ts";
+import * as wire from "./wire.ts";
 
 export interface ServiceOptions extends HttpOptions {
   readonly idListForm: IdListForm;
   /** Shared by the downloads of all services. */
   readonly bandwidth?: Bandwidth | undefined;
 }
+
+const PACKS = ["products", "api.rest", "language-packs"];
+const STATUS = { what: "the server status", path: ["status"], anonymous: true };
 
 export function openService(options: ServiceOptions): ServicePort {
   const http = openHttp(options);
@@ -41,6 +35,9 @@ export function openService(options: ServiceOptions): ServicePort {
   const knownPages = new Map<string, KnownPages>();
   /** By address: the page size that fits, if full pages were too large. */
   const pageSizes = new Map<string, number>();
+  const ask = async <Value>(decode: Decoder<Value>, call: Call, signal: AbortSignal) =>
+    decode(await http.json(call, signal), call.what);
+
   return {
     id: http.serviceId,
 
@@ -66,27 +63,101 @@ export function openService(options: ServiceOptions): ServicePort {
     pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
     pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
 
-    information: (access, signal) => fetchInformation(http, access, signal),
-    files: (access, signal, onCount) => fetchFiles(http, access, signal, onCount),
-    checksums: (access, files, signal) => fetchChecksums(downloads, access, files, signal),
     ...downloads,
 
-    generatePassword: (signal) => generatePassword(http, signal),
-    checkPassword: (password, signal) => checkPassword(http, password, signal),
-    passwordRules: (signal) => fetchPasswordRules(http, signal),
+    information({ transferId, password }, signal) {
+      const path = ["transfers", transferId];
+      const call = { what: "the transfer's information", path, password, isAttempt: true };
+      return ask(wire.decodeInformation, call, signal);
+    },
+    async files({ transferId, password }, signal, onCount) {
+      const what = "the list of files";
+      const files: TransferFile[] = [];
+      await http.entries({ what, path: ["transfers", transferId, "files"], password }, signal, (entry) => {
+        files.push(wire.decodeFile(entry, `${what}, entry ${files.length + 1}`));
+        onCount?.(files.length);
+      });
+      if (new Set(files.map((file) => file.id)).size < files.length) {
+        throw new Fault("BAD_ANSWER", { detail: `${what}: two files have the same id` });
+      }
+      return files;
+    },
+    checksums: async (access, files, signal) =>
+      readChecksums(await downloads.openChecksums(access, signal), files),
 
-    languagePacks: (majorVersion, signal) => fetchLanguagePacks(http, majorVersion, signal),
-    languagePack: (id, signal) => fetchLanguagePack(http, id, signal),
+    async generatePassword(signal) {
+      const call = { what: "a generated password", path: ["password"] };
+      return new Secret((await ask(wire.decodeGeneratedPassword, call, signal)).password);
+    },
+    checkPassword(password, signal) {
+      const json = { password: password.reveal() };
+      const secrets = [password];
+      const call = { what: "the check of a password", method: "POST", path: ["password"] } as const;
+      return ask(wire.decodeCheck, { ...call, json, secrets }, signal);
+    },
+    passwordRules: (signal) =>
+      ask(wire.decodeRules, { what: "the password rules", path: ["password", "requirements"] }, signal),
 
-    verification: (email, token, signal) => fetchVerification(http, email, token, signal),
-    mailVerificationCode: (email, signal) => mailVerificationCode(http, email, signal),
-    obtainToken: (email, code, signal) => obtainToken(http, email, code, signal),
-    requestClientId: (signal) => requestClientId(http, signal),
-    apiVersions: (signal) => fetchApiVersions(http, signal),
-    serverTime: (signal) => fetchServerTime(http, signal),
+    languagePacks(majorVersion, signal) {
+      const query = [["major-version", majorVersion] as const];
+      return ask(wire.decodeLanguagePacks, { what: "the language packs", path: PACKS, query }, signal);
+    },
+    languagePack: (id, signal) =>
+      ask(wire.decodeLanguagePack, { what: `the language pack ${id}`, path: [...PACKS, id] }, signal),
+
+    verification(email, token, signal) {
+      const path = ["users", email, "verification"];
+      return ask(wire.decodeVerification, { what: `the verification of ${email}`, path, token }, signal);
+    },
+    async mailVerificationCode(email, signal) {
+      const path = ["users", email, "verification", "code", "email"];
+      await http.json({ what: `a verification code for ${email}`, method: "POST", path }, signal);
+    },
+    obtainToken(email, code, signal) {
+      const path = ["users", email, "verification", "token"];
+      const call = { what: `a verification token for ${email}`, method: "POST", path } as const;
+      const proof = code && { json: { verificationCode: code.reveal() }, secrets: [code] };
+      return ask(wire.decodeToken, { ...call, ...proof }, signal);
+    },
+    async requestClientId(signal) {
+      const call = { what: "a client id", path: ["clients"], anonymous: true };
+      return new Secret((await ask(wire.decodeClientId, call, signal)).clientId);
+    },
+
+    apiVersions: (signal) =>
+      ask(wire.decodeStatus, STATUS, signal).catch((error: unknown) => {
+        const absent = ["NO_SUCH_ENDPOINT", "NOT_FOUND", "API_VERSION"];
+        if (error instanceof Fault && absent.includes(error.code)) return undefined;
+        throw error;
+      }),
+    /** From the Date header of the status, which needs no token. */
+    async serverTime(signal) {
+      const answer = await http.stream(STATUS, signal);
+      answer.body.cancel();
+      const time = Date.parse(headerOf(answer, "date") ?? "");
+      return Number.isNaN(time) ? undefined : new Date(time);
+    },
 
     ownAnswers: () => http.ownAnswers,
-    clockAheadMs: () => http.clockAheadMs(),
-    close: () => http.close(),
+    clockAheadMs: http.clockAheadMs,
+    close: http.close,
   };
+}
+
+/** Limits for the checksums CSV: a row is a name and a checksum, in UTF-16 at worst, after a subject. */
+const CHECKSUM_BYTES = { most: 8 * 1024 * 1024, subject: 256 * 1024, row: 256, perCharacter: 3 };
+
+async function readChecksums(
+  { body, contentType }: Download,
+  files: readonly TransferFile[],
+): Promise<ChecksumReport> {
+  const { most, subject, row, perCharacter } = CHECKSUM_BYTES;
+  const rows = files.reduce((sum, { name }) => sum + row + name.length * perCharacter, 0);
+  const mostBytes = Math.min(most, subject + rows);
+  const bytes = await readAtMost(body, mostBytes);
+  if (bytes === undefined) {
+    const detail = `more than ${mostBytes} bytes for ${files.length} files`;
+    throw new Fault("CHECKSUMS_UNREADABLE", { detail });
+  }
+  return parseChecksums(bytes, contentType, files);
 }

@@ -6,9 +6,9 @@ import type { ListedTransfer } from "../model/transfer.ts";
 import type { AnswerKind } from "./answers.ts";
 import type { JsonText } from "./bodies.ts";
 import { type FieldTree, formatFields, moreOf } from "./fields.ts";
-import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
-import type { LegacyTransfer, Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
-import { decodeLegacy, decodeListed } from "./wire.ts";
+import { type Call, type Http, POLLING_MINOR_VERSION, type Query } from "./http.ts";
+import type { Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
+import { decodeLegacy, decodeListed, type LegacyTransfer } from "./wire.ts";
 
 /** Allowed by the specification. */
 export const LARGEST_PAGE_SIZE = 100;
@@ -69,15 +69,8 @@ export async function pollTransfers(
 ): Promise<Page<ListedTransfer>> {
   const what = `the ${direction} transfers of ${address.email}`;
   const path = ["users", address.email, "transfers", `${direction}-transfers`];
-  const parameters = [
-    ...pageParameters(query),
-    ...(query.active === undefined ? [] : [["active", String(query.active)] as const]),
-    ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
-  ];
   const minorVersion = POLLING_MINOR_VERSION;
-  const call = { what, path, query: parameters, minorVersion, token: address.token, size: "page" } as const;
-  const answer = await http.jsonText(call, signal);
-  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.kind);
+  const answer = await fetchText(http, { what, path, minorVersion, ...pageCall(address, query) }, signal);
   if (answer.text.includes(ENTRY)) onEntries?.();
   if (known !== undefined) return known.read(answer, what);
   const parsed = answer.parse();
@@ -107,10 +100,24 @@ export async function pollLegacy(
 ): Promise<Page<LegacyTransfer>> {
   const what = `the sent transfers of ${address.email} (deprecated list)`;
   const path = ["users", address.email, "transfers"];
-  const call = { what, path, query: pageParameters(query), token: address.token, size: "page" } as const;
-  const answer = await http.jsonText(call, signal);
-  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.kind);
+  const answer = await fetchText(http, { what, path, ...pageCall(address, query) }, signal);
   return decodeLegacy(answer.parse(), what);
+}
+
+function pageCall({ token }: VerifiedAddress, { page, pageSize, active, fields }: PollQuery) {
+  const query: Query = [
+    ["page", page],
+    ["page-size", pageSize],
+    ["active", active],
+    ["fields", fields && formatFields(fields)],
+  ];
+  return { query, token, size: "page" } as const;
+}
+
+async function fetchText(http: Http, call: Call, signal: AbortSignal): Promise<JsonText> {
+  const answer = await http.jsonText(call, signal);
+  if (answer.text.trim() === "") throw new EmptyAnswer(call.what, answer.kind);
+  return answer;
 }
 
 /**
@@ -227,11 +234,4 @@ function isAfterLastPage(fault: Fault, isAfterShort: boolean): boolean {
   if (isAfterShort && fault.answeredBy === "service" && !ABOUT_CLIENT.has(fault.code)) return true;
   if (!NO_SUCH_PAGE.has(fault.code) && !(fault instanceof EmptyAnswer)) return false;
   return fault.answeredBy === "service" || isAfterShort;
-}
-
-function pageParameters(query: PageQuery): (readonly [string, string])[] {
-  return [
-    ...(query.page === undefined ? [] : [["page", String(query.page)] as const]),
-    ...(query.pageSize === undefined ? [] : [["page-size", String(query.pageSize)] as const]),
-  ];
 }

@@ -5,11 +5,14 @@
  * caller knows whether a retry is safe. Every failure is a `Fault`. `signal` aborts the request with the fault `STOPPED`.
  * Secrets are passed as `Secret`, and sent only to the configured origin.
  */
-import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { ListedTransfer, TransferFile, TransferInformation, TransferState } from "../model/transfer.ts";
+import type { ListedTransfer, TransferFile, TransferInformation } from "../model/transfer.ts";
 import type { ChecksumReport } from "./checksums.ts";
+import type { Page, Rejected } from "./decoding.ts";
 import type { FieldSelection, FieldTree } from "./fields.ts";
+import type * as wire from "./wire.ts";
+
+export type { Page, Rejected } from "./decoding.ts";
 
 /** An address with the token that proves its ownership. */
 export interface VerifiedAddress {
@@ -37,30 +40,6 @@ export interface PollQuery extends PageQuery {
   readonly fields?: FieldSelection | FieldTree;
   /** Puts selected fields that the model does not have into `more` of each entry; without `fields`, all that were sent. */
   readonly keepMore?: boolean;
-}
-
-/** One page of a list. An entry that cannot be decoded is rejected without affecting the others. */
-export interface Page<Entry> {
-  readonly entries: readonly Entry[];
-  /** Tracking-ids of known entries, which were not decoded. */
-  readonly known: readonly string[];
-  readonly rejected: readonly Rejected[];
-}
-
-/** An entry of a list that cannot be decoded. */
-export interface Rejected {
-  readonly fault: Fault;
-  /** Missing if it is unreadable, too. */
-  readonly trackingId: string | undefined;
-}
-
-/** An entry of the deprecated list of sent transfers. */
-export interface LegacyTransfer {
-  readonly trackingId: string;
-  readonly state: TransferState;
-  readonly recipients: ListedTransfer["recipients"];
-  /** The address of its status; without a query that may hold a secret. */
-  readonly href: string | undefined;
 }
 
 /** The point at which to continue a partial download. */
@@ -114,44 +93,6 @@ export interface Download {
   cancel(): void;
 }
 
-/** A rule of the service that transfer passwords must fulfil. */
-export interface PasswordPolicyRule {
-  readonly name: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
-
-export interface PasswordCheck {
-  readonly valid: boolean;
-  readonly broken: readonly PasswordPolicyRule[];
-}
-
-export interface LanguagePack {
-  readonly id: string;
-  readonly displayName: string;
-  readonly locale: string;
-  readonly version: string;
-  readonly changed: Date | undefined;
-  /** The address of its resources; without a query that may hold a secret. */
-  readonly href: string | undefined;
-}
-
-export interface VerificationStatus {
-  readonly verified: boolean;
-  readonly validUntil: Date | undefined;
-  /** In lower case: `clientid`, `email`. */
-  readonly methods: readonly string[];
-}
-
-export interface VerificationToken {
-  readonly token: Secret;
-  readonly validUntil: Date | undefined;
-}
-
-export interface ApiVersion {
-  readonly major: number;
-  readonly minor: number;
-}
-
 export interface ServicePort {
   /** Made from its base URL. Equal for all clients of the service. */
   readonly id: string;
@@ -178,7 +119,7 @@ export interface ServicePort {
     address: VerifiedAddress,
     query: PageQuery,
     signal: AbortSignal,
-  ): Promise<Page<LegacyTransfer>>;
+  ): Promise<Page<wire.LegacyTransfer>>;
 
   information(access: TransferAccess, signal: AbortSignal): Promise<TransferInformation>;
   /** `onCount` is called with the number of files after each, and may throw to stop. */
@@ -205,24 +146,28 @@ export interface ServicePort {
   ): Promise<ChecksumReport>;
 
   generatePassword(signal: AbortSignal): Promise<Secret>;
-  checkPassword(password: Secret, signal: AbortSignal): Promise<PasswordCheck>;
-  passwordRules(signal: AbortSignal): Promise<readonly PasswordPolicyRule[]>;
+  checkPassword(password: Secret, signal: AbortSignal): Promise<wire.PasswordCheck>;
+  passwordRules(signal: AbortSignal): Promise<readonly wire.PasswordPolicyRule[]>;
 
-  languagePacks(majorVersion: number | undefined, signal: AbortSignal): Promise<readonly LanguagePack[]>;
-  languagePack(id: string, signal: AbortSignal): Promise<LanguagePack>;
+  languagePacks(majorVersion: number | undefined, signal: AbortSignal): Promise<readonly wire.LanguagePack[]>;
+  languagePack(id: string, signal: AbortSignal): Promise<wire.LanguagePack>;
   openLanguageFile(packId: string, path: string, signal: AbortSignal): Promise<Download>;
 
   /** With a token: whether that token is still valid. */
-  verification(email: string, token: Secret | undefined, signal: AbortSignal): Promise<VerificationStatus>;
+  verification(
+    email: string,
+    token: Secret | undefined,
+    signal: AbortSignal,
+  ): Promise<wire.VerificationStatus>;
   /** Makes the service send a code to the address. */
   mailVerificationCode(email: string, signal: AbortSignal): Promise<void>;
   /** Without a code the client id must be registered by an administrator. */
-  obtainToken(email: string, code: Secret | undefined, signal: AbortSignal): Promise<VerificationToken>;
+  obtainToken(email: string, code: Secret | undefined, signal: AbortSignal): Promise<wire.VerificationToken>;
   /** A new client id, made by the service. */
   requestClientId(signal: AbortSignal): Promise<Secret>;
 
   /** `undefined` for a service before version 1.13. */
-  apiVersions(signal: AbortSignal): Promise<readonly ApiVersion[] | undefined>;
+  apiVersions(signal: AbortSignal): Promise<readonly wire.ApiVersion[] | undefined>;
   /** The service's clock, to the second; `undefined` if its answer has no date. */
   serverTime(signal: AbortSignal): Promise<Date | undefined>;
 

@@ -9,17 +9,7 @@ import {
   type TransferInformation,
   type TransferState,
 } from "../model/transfer.ts";
-import { check, type Decoder, decodeData, decodePage, trackingIdOf } from "./decoding.ts";
-import type {
-  ApiVersion,
-  LanguagePack,
-  LegacyTransfer,
-  Page,
-  PasswordCheck,
-  PasswordPolicyRule,
-  VerificationStatus,
-  VerificationToken,
-} from "./port.ts";
+import { check, type Decoder, decodeData, decodePage, type Page, trackingIdOf } from "./decoding.ts";
 
 const MAX_CHARACTERS = 1_000;
 /** A link with a password has a few hundred characters. */
@@ -65,7 +55,7 @@ const Time = v.pipe(
   }),
 );
 
-/** Only displayed, so another type counts as missing. */
+/** Only displayed, so another type counts as missing. Without a query that may hold a secret. */
 const Href = v.pipe(
   v.nullish(v.unknown(), null),
   v.transform((value) => (typeof value === "string" && value !== "" ? publicHref(value) : undefined)),
@@ -157,7 +147,9 @@ function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
   return id === undefined || id === "" || typeof id === "boolean" ? undefined : "present";
 }
 
+/** An entry of the deprecated list of sent transfers. `href`: the address of its status. */
 const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients, href: Href });
+export type LegacyTransfer = Readonly<v.InferOutput<typeof Legacy>>;
 
 const Information = v.pipe(
   v.object({ totalSize: Bytes, checksumAlgorithm: LenientText }),
@@ -187,25 +179,25 @@ const File = v.pipe(
   ),
 );
 
+const NamedRule = v.object({ name: Short, details: v.nullish(v.record(v.string(), v.unknown()), {}) });
+/** A rule of the service that transfer passwords must fulfil. */
+export type PasswordPolicyRule = Readonly<v.InferOutput<typeof NamedRule>>;
+
 /** Some services send the name alone. */
 const Rule = v.union([
   v.pipe(
     Short,
     v.transform((name): PasswordPolicyRule => ({ name, details: {} })),
   ),
-  v.object({ name: Short, details: v.nullish(v.record(v.string(), v.unknown()), {}) }),
+  NamedRule,
 ]);
 const Rules = list(Rule, MAX_ENTRIES);
 
 const Check = v.pipe(
   v.object({ valid: v.nullish(v.boolean()), rulesNotFulfilled: v.nullish(Rules, []) }),
-  v.transform(
-    ({ valid, rulesNotFulfilled: broken }): PasswordCheck => ({
-      valid: valid ?? broken.length === 0,
-      broken,
-    }),
-  ),
+  v.transform(({ valid, rulesNotFulfilled: broken }) => ({ valid: valid ?? broken.length === 0, broken })),
 );
+export type PasswordCheck = Readonly<v.InferOutput<typeof Check>>;
 
 const VersionPart = v.union([Short, v.number()]);
 /** `2.1`, or `{ major: 2, minor: 1 }`. */
@@ -226,17 +218,17 @@ const Pack = v.pipe(
     lastChangeTimestamp: Time,
     href: Href,
   }),
-  v.transform(
-    (pack): LanguagePack => ({
-      id: pack.id,
-      displayName: pack.displayName ?? "",
-      locale: pack.locale ?? "",
-      version: String(pack.version),
-      changed: pack.lastChangeTimestamp,
-      href: pack.href,
-    }),
-  ),
+  v.transform((pack) => ({
+    id: pack.id,
+    displayName: pack.displayName ?? "",
+    locale: pack.locale ?? "",
+    version: String(pack.version),
+    changed: pack.lastChangeTimestamp,
+    /** The address of its resources. */
+    href: pack.href,
+  })),
 );
+export type LanguagePack = Readonly<v.InferOutput<typeof Pack>>;
 
 const Verification = v.pipe(
   v.object({
@@ -244,25 +236,24 @@ const Verification = v.pipe(
     validUntil: Time,
     verificationMethods: v.nullish(list(Short, MAX_ENTRIES), []),
   }),
-  v.transform(({ verified, validUntil, verificationMethods }): VerificationStatus => {
-    const methods = verificationMethods.map((word) => word.toLowerCase().replace(/[^a-z]/g, ""));
-    return { verified, validUntil, methods };
-  }),
+  v.transform(({ verified, validUntil, verificationMethods }) => ({
+    verified,
+    validUntil,
+    /** `clientid`, `email`. */
+    methods: verificationMethods.map((word) => word.toLowerCase().replace(/[^a-z]/g, "")),
+  })),
 );
+export type VerificationStatus = Readonly<v.InferOutput<typeof Verification>>;
 
 const Token = v.pipe(
   v.object({ token: Plain, validUntil: Time }),
-  v.transform(({ token, validUntil }): VerificationToken => ({ token: new Secret(token), validUntil })),
+  v.transform(({ token, validUntil }) => ({ token: new Secret(token), validUntil })),
 );
+export type VerificationToken = Readonly<v.InferOutput<typeof Token>>;
 
-const Status = v.pipe(
-  v.object({
-    apiVersions: v.object({
-      uiApiVersions: list(v.object({ major: v.number(), minor: v.number() }), MAX_ENTRIES),
-    }),
-  }),
-  v.transform((status): readonly ApiVersion[] => status.apiVersions.uiApiVersions),
-);
+const InterfaceVersion = v.object({ major: v.number(), minor: v.number() });
+export type ApiVersion = Readonly<v.InferOutput<typeof InterfaceVersion>>;
+const Status = v.object({ apiVersions: v.object({ uiApiVersions: list(InterfaceVersion, MAX_ENTRIES) }) });
 
 const decodeListedPage = decodePage(Listed);
 
@@ -278,23 +269,20 @@ export function decodeListed(
   });
 }
 
-export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
-export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);
+export const decodeLegacy = decodePage(Legacy);
+export const decodeInformation = decodeData(Information);
 /** One entry of the list of files. */
 export const decodeFile: Decoder<TransferFile> = (entry, what) => check(File, entry, what);
-export const decodeRules: Decoder<readonly PasswordPolicyRule[]> = decodeData(Rules);
-export const decodeCheck: Decoder<PasswordCheck> = decodeData(Check);
-export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(list(Pack, MAX_ENTRIES));
-export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);
-export const decodeVerification: Decoder<VerificationStatus> = decodeData(Verification);
-export const decodeToken: Decoder<VerificationToken> = decodeData(Token);
-export const decodeGeneratedPassword: Decoder<{ readonly password: string }> = decodeData(
-  v.object({ password: Plain }),
-);
-export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData(
-  v.object({ clientId: Plain }),
-);
-export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) => check(Status, answer, what);
+export const decodeRules = decodeData(Rules);
+export const decodeCheck = decodeData(Check);
+export const decodeLanguagePacks = decodeData(list(Pack, MAX_ENTRIES));
+export const decodeLanguagePack = decodeData(Pack);
+export const decodeVerification = decodeData(Verification);
+export const decodeToken = decodeData(Token);
+export const decodeGeneratedPassword = decodeData(v.object({ password: Plain }));
+export const decodeClientId = decodeData(v.object({ clientId: Plain }));
+export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) =>
+  check(Status, answer, what).apiVersions.uiApiVersions;
 
 /** Names of query parameters that may give access. */
 const SECRET = /pass|pwd|token|secret|client-?id|code|auth|api-?key/i;

@@ -11,15 +11,8 @@ import {
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import { type FieldSelection, type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, LARGEST_PAGE_SIZE } from "../../service/polling.ts";
-import type {
-  LegacyTransfer,
-  Page,
-  PageQuery,
-  PollQuery,
-  Rejected,
-  TransferAccess,
-  VerifiedAddress,
-} from "../../service/port.ts";
+import type { Page, PageQuery, PollQuery, Rejected, TransferAccess, VerifiedAddress } from "../../service/port.ts";
+import type { LegacyTransfer } from "../../service/wire.ts";
 import type { Context } from "../context.ts";
 import type { Outcome } from "../exit-codes.ts";
 import { wholeNumber } from "../options.ts";
