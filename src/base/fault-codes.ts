@@ -1,27 +1,9 @@
 /** The table of faults: for each code its verdict, who has to act, and its message and advice to the operator. */
 import type { Actor } from "./fault-kinds.ts";
-import {
-  FOLDER_FAULTS,
-  HANDOFF_FAULTS,
-  LOCAL_FAULTS,
-  MISSED_FAULTS,
-  NOTIFY_FAULTS,
-  QUEUE_FAULTS,
-  REQUEST_FAULTS,
-} from "./local-faults.ts";
+import { LOCAL_FAULTS } from "./local-faults.ts";
 import { SERVICE_FAULTS, TRANSFER_FAULTS } from "./service-faults.ts";
 
-export const FAULT_CODES = {
-  ...SERVICE_FAULTS,
-  ...TRANSFER_FAULTS,
-  ...LOCAL_FAULTS,
-  ...FOLDER_FAULTS,
-  ...QUEUE_FAULTS,
-  ...HANDOFF_FAULTS,
-  ...NOTIFY_FAULTS,
-  ...MISSED_FAULTS,
-  ...REQUEST_FAULTS,
-};
+export const FAULT_CODES = { ...SERVICE_FAULTS, ...TRANSFER_FAULTS, ...LOCAL_FAULTS };
 
 export type FaultCode = keyof typeof FAULT_CODES;
 

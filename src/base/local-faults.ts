@@ -1,7 +1,6 @@
-/** Faults on our own side. */
+/** Faults on our own side: the disk, the configuration, the queue, hand-offs, notifications and the console. */
 import { faults } from "./fault-kinds.ts";
 
-/** Failures on our own side: the disk, the configuration, the queue. */
 export const LOCAL_FAULTS = {
   ...faults("fatal", "setup", {
     TARGET_EXISTS: [
@@ -110,32 +109,7 @@ export const LOCAL_FAULTS = {
       "The daemon retries by itself; please report it, with the log lines around it.",
     ],
   }),
-};
-
-/** Requests to the console's API that are refused. */
-export const REQUEST_FAULTS = {
-  ...faults("fatal", "setup", {
-    REQUEST_INVALID: ["The request is not valid", "Correct what the message names: nothing was done."],
-    REQUEST_TOO_LARGE: ["The request is too large", "Choose fewer transfers at once."],
-  }),
-  ...faults("fatal", "rights", {
-    UNAUTHORIZED: [
-      "The token is missing or wrong",
-      "Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send none with an action: use the console, or run the command as the owner of the folders.",
-    ],
-    NOT_ALLOWED: [
-      "This is not allowed here",
-      "To act, use a token with the role operate, and set http.actions: true.",
-    ],
-  }),
-  ...faults("retry", "nobody", {
-    TOKENS_THROTTLED: ["Too many wrong tokens came from this address", "Wait a minute, then try again."],
-    BUSY: ["The daemon is busy with other requests", "Try again in a moment."],
-  }),
-};
-
-/** Faults of the folders that Inlet needs and of the group of delivered files. */
-export const FOLDER_FAULTS = {
+  // Faults of the folders that Inlet needs and of the group of delivered files.
   ...faults("wait", "person", {
     DISK_UNMOUNTED: [
       "The disk of a folder that Inlet needs is not mounted",
@@ -176,10 +150,7 @@ export const FOLDER_FAULTS = {
       "Make Inlet a member of the group. Under systemd, add SupplementaryGroups=GROUP, PrivateUsers=no and SystemCallFilter=@chown to the unit. For a container, use --group-add, group_add or supplementalGroups.",
     ],
   }),
-};
-
-/** Faults of the shared queue. */
-export const QUEUE_FAULTS = {
+  // Faults of the shared queue.
   ...faults("retry", "nobody", {
     QUEUE_UNREACHABLE: [
       "Redis, which holds the queue, could not be reached",
@@ -196,10 +167,7 @@ export const QUEUE_FAULTS = {
       "Use Redis 6.2 or newer, or Valkey, with maxmemory-policy noeviction.",
     ],
   }),
-};
-
-/** Faults of the check, the hand-off command and the webhook. */
-export const HANDOFF_FAULTS = {
+  // Faults of the check, the hand-off command and the webhook.
   ...faults("quarantine", "person", {
     CHECK_REFUSED: [
       "The check refused the transfer",
@@ -224,10 +192,7 @@ export const HANDOFF_FAULTS = {
       "The folder stays delivered. Check the receiver. inlet retry calls it again at once, even after the last attempt.",
     ],
   }),
-};
-
-/** Faults of notifications. */
-export const NOTIFY_FAULTS = {
+  // Faults of notifications.
   ...faults("retry", "nobody", {
     MAIL_UNREACHABLE: [
       "The mail server could not be reached",
@@ -260,10 +225,7 @@ export const NOTIFY_FAULTS = {
       "Check notify.mail.to. Later mails go to all recipients; this one is not sent again.",
     ],
   }),
-};
-
-/** Troubles in the status that no failed call explains: something did not happen. */
-export const MISSED_FAULTS = {
+  // Troubles in the status that no failed call explains: something did not happen.
   ...faults("wait", "person", {
     POLL_OVERDUE: [
       "A mailbox was not polled in time",
@@ -313,5 +275,24 @@ export const MISSED_FAULTS = {
       "The verification of a mailbox's address ends soon, or has ended",
       "Verify the address again with inlet verify-address.",
     ],
+  }),
+  // Requests to the console's API that are refused.
+  ...faults("fatal", "setup", {
+    REQUEST_INVALID: ["The request is not valid", "Correct what the message names: nothing was done."],
+    REQUEST_TOO_LARGE: ["The request is too large", "Choose fewer transfers at once."],
+  }),
+  ...faults("fatal", "rights", {
+    UNAUTHORIZED: [
+      "The token is missing or wrong",
+      "Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send none with an action: use the console, or run the command as the owner of the folders.",
+    ],
+    NOT_ALLOWED: [
+      "This is not allowed here",
+      "To act, use a token with the role operate, and set http.actions: true.",
+    ],
+  }),
+  ...faults("retry", "nobody", {
+    TOKENS_THROTTLED: ["Too many wrong tokens came from this address", "Wait a minute, then try again."],
+    BUSY: ["The daemon is busy with other requests", "Try again in a moment."],
   }),
 };

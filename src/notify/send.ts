@@ -25,7 +25,7 @@ export interface Sent {
 
 /**
  * Resolves with the receiver's answer when the message was accepted. `thread`: messages with the same one belong
- * together. Throws a fault of `NOTIFY_FAULTS`, `SECRET_UNREADABLE`, or `STOPPED` on the signal.
+ * together. Throws a fault of the notifications, `SECRET_UNREADABLE`, or `STOPPED` on the signal.
  */
 export async function sendMessage(
   channel: MailChannel | WebhookChannel,

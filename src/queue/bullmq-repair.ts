@@ -4,7 +4,7 @@
  */
 import type { Queue } from "bullmq";
 import type { RedisClient } from "./bullmq-connection.ts";
-import { LONGEST_LIMIT_MS } from "./bullmq-limits.ts";
+import { LONGEST_LIMIT_MS } from "./bullmq-services.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   wait: "list",

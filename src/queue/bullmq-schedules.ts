@@ -113,7 +113,7 @@ export class Schedules {
    */
   async #write(): Promise<void> {
     const wanted = this.#wanted;
-    await this.#claims.renew(new Set(wanted.keys()));
+    await this.#claims.renew(wanted.keys());
     const next = await this.#readNext();
     const known = this.#isWritten ? undefined : await this.#readIntervals([...next.keys()]);
     const broken = await this.#findBroken(next);
@@ -233,7 +233,6 @@ class Claims {
   /** Key of the set of processes. Each process has a set of ids, which expires. */
   readonly #processes: string;
   readonly #own = randomBytes(8).toString("hex");
-  #claimed: ReadonlySet<string> = new Set();
 
   /** `key`: the key of the set of processes, and the prefix of the other keys. */
   constructor(client: RedisClient, key: string) {
@@ -242,22 +241,13 @@ class Claims {
   }
 
   /** This process claims these ids and no others. Call it again before the claims expire. */
-  async renew(ids: ReadonlySet<string>): Promise<void> {
+  async renew(ids: Iterable<string>): Promise<void> {
     const key = this.#keyOf(this.#own);
-    const isKnown = (await this.#client.pexpire(key, CLAIMS_EXPIRE_AFTER_MS)) === 1;
-    const added = [...ids].filter((id) => !isKnown || !this.#claimed.has(id));
-    for (const group of groupsOf(added, ID_GROUP)) {
-      // Atomic: ids without an expiry would outlive a crash.
-      await this.#client
-        .multi()
-        .sadd(key, ...group)
-        .pexpire(key, CLAIMS_EXPIRE_AFTER_MS)
-        .exec();
-    }
-    if (!isKnown) await this.#client.sadd(this.#processes, this.#own);
-    const dropped = isKnown ? [...this.#claimed].filter((id) => !ids.has(id)) : [];
-    for (const group of groupsOf(dropped, ID_GROUP)) await this.#client.srem(key, ...group);
-    this.#claimed = new Set(ids);
+    // Atomic: other processes must not see a part, and ids without an expiry would outlive a crash.
+    const commands = this.#client.multi().del(key);
+    for (const group of groupsOf([...ids], ID_GROUP)) commands.sadd(key, ...group);
+    await commands.pexpire(key, CLAIMS_EXPIRE_AFTER_MS).exec();
+    await this.#client.sadd(this.#processes, this.#own);
   }
 
   /** The ids that no other process claims. */

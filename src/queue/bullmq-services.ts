@@ -1,4 +1,7 @@
-/** A queue of download jobs for each service. Other processes may use queues of services that this process does not know. */
+/**
+ * A queue of download jobs for each service, and its limit, which applies in all processes. Other processes may use queues
+ * of services that this process does not know.
+ */
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type JobsOptions, Queue, type QueueOptions, Worker } from "bullmq";
@@ -95,4 +98,23 @@ export class PausingWorker<Data> extends Worker<Data> {
       throw error;
     }
   }
+}
+
+/** BullMQ applies rate limits only to workers with a limiter. This one never limits by itself. */
+export const LIMITER = { max: 1_000_000_000, duration: 1_000 };
+/** A longer limit in Redis is not ours. */
+export const LONGEST_LIMIT_MS = 3_600_000;
+
+export async function countWaiting(queue: Queue): Promise<number> {
+  return (await isLimited(queue)) ? 0 : queue.getJobCountByTypes("wait", "prioritized");
+}
+
+export async function isLimited(queue: Queue): Promise<boolean> {
+  return (await queue.getRateLimitTtl(LIMITER.max)) > 0;
+}
+
+/** Limits a service in all processes. Never shortens a limit. After a longer limit the service refuses one more job. */
+export async function limit(queue: Queue, limitMs: number): Promise<void> {
+  const ms = Math.ceil(Math.min(limitMs, LONGEST_LIMIT_MS));
+  if ((await queue.getRateLimitTtl(LIMITER.max)) < ms) await queue.rateLimit(ms);
 }

@@ -7,7 +7,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Coalesced } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import type { Outage } from "../base/outage.ts";
 import { describeAddress, type RedisClient, type RedisSettings, untilReady } from "./bullmq-connection.ts";
 import {
   faultOfRedis,
@@ -17,15 +16,12 @@ import {
   oddKey,
   unreachable,
 } from "./bullmq-errors.ts";
+import type { EngineOptions } from "./port.ts";
 
-export interface WatchOptions {
+export interface WatchOptions extends Pick<EngineOptions, "outage" | "signal" | "onValueRemoved"> {
   readonly redis: RedisSettings;
-  readonly outage: Outage;
   /** Wait while Redis cannot be used, instead of throwing. */
   readonly waitForRedis: boolean;
-  readonly signal: AbortSignal;
-  /** Called once for each key whose odd value was removed. */
-  onValueRemoved(key: string): void;
 }
 
 /** Removes odd values from Redis, and returns their keys. `isDeep`: also those of single jobs. */
@@ -48,48 +44,14 @@ const MAX_REPORTED = 1_000;
 const NO_SCRIPT = "0".repeat(40);
 
 /** Every command that Inlet and BullMQ use, with arguments after the key. They leave nothing behind. */
-export const COMMANDS: readonly (readonly [name: string, ...args: (string | number)[]])[] = [
-  ["del"],
-  ["set", 1, "PX", 1_000],
-  ["get"],
-  ["incr"],
-  ["pexpire", 1_000],
-  ["pttl"],
-  ["exists"],
-  ["type"],
-  ["del"],
-  ["hset", "f", 1],
-  ["hmset", "f", 1],
-  ["hget", "f"],
-  ["hmget", "f"],
-  ["hgetall"],
-  ["hexists", "f"],
-  ["hincrby", "f", 1],
-  ["hdel", "f"],
-  ["lpush", "a"],
-  ["rpush", "a"],
-  ["llen"],
-  ["lrange", 0, 0],
-  ["lrem", 1, "b"],
-  ["del"],
-  ["sadd", "a"],
-  ["scard"],
-  ["smembers"],
-  ["smismember", "a"],
-  ["srem", "a"],
-  ["zadd", 1, "a"],
-  ["zscore", "a"],
-  ["zrange", 0, 0],
-  ["zrangebyscore", 0, 1],
-  ["zrevrangebyscore", 1, 0],
-  ["zcard"],
-  ["zpopmin"],
-  ["bzpopmin", 0.001],
-  ["zrem", "a"],
-  ["xadd", "*", "f", "v"],
-  ["xtrim", "MAXLEN", 1],
-  ["del"],
-];
+const LINES = `
+del; set 1 PX 1000; get; incr; pexpire 1000; pttl; exists; type; del
+hset f 1; hmset f 1; hget f; hmget f; hgetall; hexists f; hincrby f 1; hdel f
+lpush a; rpush a; llen; lrange 0 0; lrem 1 b; del
+sadd a; scard; smembers; smismember a; srem a
+zadd 1 a; zscore a; zrange 0 0; zrangebyscore 0 1; zrevrangebyscore 1 0; zcard; zpopmin; bzpopmin 0.001; zrem a
+xadd * f v; xtrim MAXLEN 1; del`;
+export const COMMANDS = [...LINES.matchAll(/[^;\n]+/g)].map(([command]) => command.trim().split(" "));
 
 export class RedisWatch {
   readonly #client: RedisClient;
@@ -229,7 +191,7 @@ export class RedisWatch {
   async #tryAll(): Promise<void> {
     const key = this.#probeKey;
     const commands = [
-      ...COMMANDS.map(([name, ...args]) => [name, key, ...args]),
+      ...COMMANDS.map(([name = "", ...args]) => [name, key, ...args]),
       ["rpoplpush", key, key],
       ["eval", "return redis.call('exists', KEYS[1])", 1, key],
       ["evalsha", NO_SCRIPT, 1, key],

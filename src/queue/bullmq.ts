@@ -12,7 +12,6 @@ import { DelayedError, type Job, type Queue, WaitingError, type Worker, type Wor
 import * as v from "valibot";
 import { WaitGroup } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
-import type { Outage } from "../base/outage.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import {
   DONE,
@@ -20,37 +19,30 @@ import {
   NO_WAIT,
   POLLS_AT_ONCE,
   type PollSchedule,
-  type Services,
   type TransferJob,
 } from "../model/job.ts";
-import { connect, inspectRedis, type RedisClient, type RedisSettings } from "./bullmq-connection.ts";
-import { countWaiting, isLimited, LIMITER, limit } from "./bullmq-limits.ts";
+import { connect, inspectRedis, type RedisClient } from "./bullmq-connection.ts";
 import { removeOddValues } from "./bullmq-repair.ts";
 import { Runs } from "./bullmq-runs.ts";
 import { Schedules } from "./bullmq-schedules.ts";
-import { addJob, openQueue, PausingWorker, ServiceQueues } from "./bullmq-services.ts";
-import { RedisWatch } from "./bullmq-watch.ts";
+import {
+  addJob,
+  countWaiting,
+  isLimited,
+  LIMITER,
+  limit,
+  openQueue,
+  PausingWorker,
+  ServiceQueues,
+} from "./bullmq-services.ts";
+import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
 import { PollQueue } from "./poll-queue.ts";
-import type { Handlers, JobQueue } from "./port.ts";
+import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 
-export interface BullOptions {
-  readonly redis: RedisSettings;
-  /** Downloads at once in this process, as configured now; each service beyond the first adds one. */
-  readonly slots: () => number;
-  readonly services: Services;
+export interface BullOptions extends EngineOptions, WatchOptions {
   readonly role: "all" | "worker" | "scheduler";
-  /** Whether jobs may go on without their slot, as configured now. Missing: they may not. */
-  readonly mayFreeSlots?: () => boolean;
-  /** Wait for a Redis that cannot be used, instead of throwing. */
-  readonly waitForRedis: boolean;
   /** A job whose lock was not renewed for this time may go to another worker. */
   readonly lockMs: number;
-  readonly outage: Outage;
-  /** Called once for each key in Redis whose value would have stopped work. */
-  onValueRemoved(key: string): void;
-  /** Called when the eviction policy lets Redis drop jobs. */
-  onEvicting(policy: string): void;
-  readonly signal: AbortSignal;
 }
 
 /** BullMQ's event streams are not used here: keep few events. */
@@ -269,7 +261,7 @@ class BullEngine implements JobQueue {
     const { role, slots, mayFreeSlots } = this.#options;
     const { report } = this.#watch;
     // A job without a slot still counts for BullMQ. A worker reads its concurrency before each job.
-    const concurrency = mayFreeSlots?.() ? 2 * slots() : slots();
+    const concurrency = mayFreeSlots() ? 2 * slots() : slots();
     for (const worker of this.#downloaders) worker.concurrency = concurrency;
     for (const queue of this.#downloads.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;

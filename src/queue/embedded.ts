@@ -7,15 +7,12 @@
 
 import { WaitGroup } from "../base/concurrency.ts";
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import { NO_WAIT, type PollSchedule, type Services, type TransferJob } from "../model/job.ts";
+import { NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
 import { PollQueue } from "./poll-queue.ts";
-import type { Handlers, JobQueue } from "./port.ts";
+import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
 
-export interface EmbeddedOptions {
-  /** Downloads at once; each service beyond the first adds one. */
-  readonly slots: () => number;
-  readonly services: Services;
+export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services"> {
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
 }

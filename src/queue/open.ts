@@ -1,12 +1,10 @@
 /** Opens the configured engine. */
 
-import type { Outage } from "../base/outage.ts";
 import { random } from "../base/random.ts";
 import type { SecretSource } from "../base/secret.ts";
-import type { Services } from "../model/job.ts";
 import type { RedisSettings } from "./bullmq-connection.ts";
 import { createEmbeddedQueue } from "./embedded.ts";
-import type { JobQueue } from "./port.ts";
+import type { EngineOptions, JobQueue } from "./port.ts";
 
 /** A queue on Redis whose secrets are not read yet. */
 export interface RedisQueue extends Omit<RedisSettings, "password" | "sentinelPassword"> {
@@ -16,41 +14,19 @@ export interface RedisQueue extends Omit<RedisSettings, "password" | "sentinelPa
   readonly lockMs: number;
 }
 
-export interface QueueOptions {
-  /** Downloads at once, as configured now. A change applies at the next `schedule`. */
-  slots(): number;
+export interface QueueOptions extends EngineOptions {
   /** `once` schedules nothing, and does not wait for an unreachable Redis. */
   readonly mode: "run" | "once";
-  readonly services: Services;
-  /** Whether jobs may go on without their slot, as configured now. */
-  mayFreeSlots(): boolean;
-  readonly outage: Outage;
-  /** Called once for each key in Redis whose value would have stopped work. */
-  onValueRemoved(key: string): void;
-  /** Called when the eviction policy lets Redis drop jobs. */
-  onEvicting(policy: string): void;
-  readonly signal: AbortSignal;
 }
 
 /** Throws `SECRET_UNREADABLE`. BullMQ and ioredis are loaded only when needed. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
-  const { slots, mode, signal, onEvicting, onValueRemoved, services, mayFreeSlots, outage } = options;
-  if (queue === "embedded") return createEmbeddedQueue({ slots, services, random });
+  if (queue === "embedded") return createEmbeddedQueue({ ...options, random });
   const { openBullQueue } = await import("./bullmq.ts");
-  const { lockMs, role } = queue;
-  return openBullQueue({
-    redis: await readRedisSecrets(queue, signal),
-    slots,
-    role: mode === "once" ? "worker" : role,
-    waitForRedis: mode === "run",
-    lockMs,
-    services,
-    mayFreeSlots,
-    outage,
-    onEvicting,
-    onValueRemoved,
-    signal,
-  });
+  const redis = await readRedisSecrets(queue, options.signal);
+  const isOnce = options.mode === "once";
+  const role = isOnce ? "worker" : queue.role;
+  return openBullQueue({ ...options, redis, role, waitForRedis: !isOnce, lockMs: queue.lockMs });
 }
 
 /** Throws `SECRET_UNREADABLE`. */

@@ -2,7 +2,8 @@
  * Runs jobs. The queue is disposable: the ledger holds the outcome of each transfer, and the next poll finds the rest. An
  * engine may lose a job or run it twice, but must not run two jobs with the same key at the same time.
  */
-import type { Next, PollSchedule, PollWait, TransferJob } from "../model/job.ts";
+import type { Outage } from "../base/outage.ts";
+import type { Next, PollSchedule, PollWait, Services, TransferJob } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface Handlers {
@@ -53,4 +54,18 @@ export interface JobQueue {
   stalled(): Promise<readonly string[]>;
   /** Starts nothing new, aborts running jobs after `graceMs`, and resolves when nothing runs. */
   close(graceMs: number): Promise<void>;
+}
+
+export interface EngineOptions {
+  /** Downloads at once in this process, as configured now; each service beyond the first adds one. */
+  slots(): number;
+  readonly services: Services;
+  /** Whether jobs may go on without their slot, as configured now. */
+  mayFreeSlots(): boolean;
+  readonly outage: Outage;
+  /** Called once for each key in Redis whose value would have stopped work. */
+  onValueRemoved(key: string): void;
+  /** Called when the eviction policy lets Redis drop jobs. */
+  onEvicting(policy: string): void;
+  readonly signal: AbortSignal;
 }

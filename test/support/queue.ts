@@ -18,6 +18,7 @@ export async function openTestQueue(
     waitForRedis: false,
     lockMs: 2_000,
     services: () => ONE_SERVICE,
+    mayFreeSlots: () => false,
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
     onEvicting: () => {},
     onValueRemoved: () => {},
