@@ -5,7 +5,7 @@
 import { channel } from "node:diagnostics_channel";
 import { constants, readdirSync, readFileSync } from "node:fs";
 import { Coalesced } from "./concurrency.ts";
-import { systemCode } from "./faults.ts";
+import { systemCode, tolerate } from "./faults.ts";
 import {
   chmod,
   lchown,
@@ -225,21 +225,11 @@ export function meansNoLinks(error: unknown): boolean {
 
 /** Unlinks a file; a missing one is no error. Returns whether it was there. */
 export async function tryUnlink(disk: Disk, path: string): Promise<boolean> {
-  try {
-    await disk.unlink(path);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return false;
-    throw error;
-  }
+  const unlinked = disk.unlink(path).then(() => true);
+  return (await unlinked.catch(tolerate("ENOENT"))) ?? false;
 }
 
 /** `undefined` if the file is missing. */
-export async function tryRead(disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    return await disk.read(path);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
-    throw error;
-  }
+export function tryRead(disk: Disk, path: string): Promise<string | undefined> {
+  return disk.read(path).catch(tolerate("ENOENT", "ENOTDIR"));
 }

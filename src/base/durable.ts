@@ -6,7 +6,7 @@
 import { dirname, join } from "node:path";
 import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
 import type { FaultCode } from "./fault-codes.ts";
-import { Fault, systemCode } from "./faults.ts";
+import { Fault, systemCode, tolerate } from "./faults.ts";
 import {
   chmod,
   lchown,
@@ -36,25 +36,18 @@ const ABANDONED_MS = 60 * 60_000;
 export async function createDurably(
   target: string,
   write: (file: OpenFile) => Promise<void>,
-  folder: string = dirname(target),
+  folder?: string,
 ): Promise<void> {
-  const fill = (temporary: string) =>
-    withFile(temporary, "wx+", async (file) => {
-      await write(file);
-      durableStep("temporary written");
-      await file.sync();
-    });
-  await withTemporary(target, fill, (temporary) => giveNewName(temporary, target), folder);
+  await withTemporary({ target, write, mode: 0o600, folder }, (temporary) => giveNewName(temporary, target));
 }
 
 /** The same for a text. */
 export async function createTextDurably(
   target: string,
   text: string | Uint8Array,
-  folder: string = dirname(target),
+  folder?: string,
 ): Promise<void> {
-  const fill = (temporary: string) => fillNew(temporary, text, 0o600);
-  await withTemporary(target, fill, (temporary) => giveNewName(temporary, target), folder);
+  await createDurably(target, (file) => file.write(text), folder);
 }
 
 /**
@@ -65,10 +58,10 @@ export async function replaceDurably(
   target: string,
   text: string,
   mode: number,
-  folder: string = dirname(target),
+  folder?: string,
 ): Promise<void> {
-  const fill = (temporary: string) => fillNew(temporary, text, mode);
-  await withTemporary(target, fill, (temporary) => rename(temporary, target), folder);
+  const write = (file: OpenFile) => file.write(text);
+  await withTemporary({ target, write, mode, folder }, (temporary) => rename(temporary, target));
 }
 
 interface Finishable {
@@ -113,11 +106,7 @@ export async function syncFile(path: string, mode: number): Promise<void> {
 
 /** Throws if the file system gives no answer, which must not count as missing. */
 export async function exists(path: string): Promise<boolean> {
-  try {
-    return (await systemDisk.kindOf(path)) !== undefined;
-  } catch (error) {
-    throw faultOfDisk(error, path);
-  }
+  return (await onDisk(path, () => systemDisk.kindOf(path))) !== undefined;
 }
 
 /** The name of a file or folder that `clearTemporaries` clears. */
@@ -155,16 +144,35 @@ export function faultOfDisk(error: unknown, path: string): unknown {
   return new Fault(code, { detail, cause: error });
 }
 
+/** Runs `work`, and turns an error of the file system into a fault that names this path. */
+export async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw faultOfDisk(error, path);
+  }
+}
+
+interface NewFile {
+  readonly target: string;
+  write(file: OpenFile): Promise<void>;
+  readonly mode: number;
+  /** For the temporary file. Missing: that of the target. */
+  readonly folder: string | undefined;
+}
+
 async function withTemporary(
-  target: string,
-  /** Creates the file, and syncs its bytes. */
-  fill: (temporary: string) => Promise<void>,
+  { target, write, mode, folder = dirname(target) }: NewFile,
   giveName: (temporary: string) => Promise<void>,
-  folder: string,
 ): Promise<void> {
   const temporary = join(folder, temporaryName());
+  const fill = async (file: OpenFile) => {
+    await write(file);
+    durableStep("temporary written");
+    await file.sync();
+  };
   try {
-    await fill(temporary);
+    await withFile(temporary, "wx+", fill, mode);
     await giveName(temporary);
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
@@ -173,15 +181,6 @@ async function withTemporary(
     await rm(temporary, { force: true }).catch(() => {});
     throw faultOfDisk(error, target);
   }
-}
-
-async function fillNew(path: string, content: string | Uint8Array, mode: number): Promise<void> {
-  const fill = async (file: OpenFile) => {
-    await file.write(content);
-    durableStep("temporary written");
-    await file.sync();
-  };
-  await withFile(path, "wx", fill, mode);
 }
 
 /** A hard link never replaces an existing name, as a rename would. File systems without hard links get the rename. */
@@ -199,38 +198,22 @@ async function giveNewName(temporary: string, target: string): Promise<void> {
 const SET_GROUP = 0o2000;
 
 /** Makes a folder and its parents, each synced before the next. The umask applies. */
-export async function makeFolderDurably(path: string, mode: number): Promise<void> {
-  try {
-    await mkdir(path, { mode }).catch(async (error: unknown) => {
-      if (systemCode(error) !== "ENOENT") throw error;
-      await makeFolderDurably(dirname(path), mode);
-      await mkdir(path, { mode });
-    });
-  } catch (error) {
-    if (await exists(path)) return;
-    throw faultOfDisk(error, path);
-  }
-  await syncNew(path);
+export function makeFolderDurably(path: string, mode: number): Promise<void> {
+  return makeDurably(path, (missing) => mkdir(missing, { mode }));
 }
 
 /** The same, but each new folder has exactly this mode, so that others can use it. */
-export async function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
-  if (await exists(path)) return;
-  await makeSharedFolderDurably(dirname(path), mode);
-  try {
-    await makeFolder(path, mode);
-  } catch (error) {
-    if (systemCode(error) !== "EEXIST") throw faultOfDisk(error, path);
-  }
-  await syncNew(path);
+export function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
+  return makeDurably(path, (missing) => makeFolder(missing, mode));
 }
 
-async function syncNew(folder: string): Promise<void> {
-  try {
-    await systemDisk.syncFolder(dirname(folder));
-  } catch (error) {
-    throw faultOfDisk(error, folder);
-  }
+async function makeDurably(path: string, make: (path: string) => Promise<unknown>): Promise<void> {
+  if (await exists(path)) return;
+  await makeDurably(dirname(path), make);
+  await onDisk(path, async () => {
+    await make(path).catch(tolerate("EEXIST"));
+    await systemDisk.syncFolder(dirname(path));
+  });
   durableStep("folder made");
 }
 

@@ -98,7 +98,7 @@ export function systemCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** For `catch`: an error of the system with one of these codes becomes `undefined`, any other is thrown again. */
+/** For `catch`: an error of the system, or a fault, with one of these codes becomes `undefined`, any other is thrown again. */
 export function tolerate(...codes: readonly string[]): (error: unknown) => undefined {
   return (error) => {
     if (!codes.includes(systemCode(error))) throw error;

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "./disk.ts";
 import { temporaryName } from "./durable.ts";
-import { systemCode } from "./faults.ts";
+import { systemCode, tolerate } from "./faults.ts";
 
 export class OnceFiles {
   readonly #disk: Disk;
@@ -22,12 +22,7 @@ export class OnceFiles {
     const file = await this.#disk.create(temporary, 0o600);
     let isNew = true;
     try {
-      try {
-        await file.write(text);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      await writeAndClose(file, text);
       await this.#disk.link(temporary, target);
     } catch (error) {
       if (meansNoLinks(error)) isNew = await this.writeInPlace(target, text);
@@ -42,20 +37,19 @@ export class OnceFiles {
 
   /** For file systems without hard links: only one process may work, and the next start removes a torn record. */
   async writeInPlace(target: string, text: string): Promise<boolean> {
-    let file: DiskFile;
-    try {
-      file = await this.#disk.create(target, 0o600);
-    } catch (error) {
-      if (systemCode(error) === "EEXIST") return false;
-      throw error;
-    }
-    try {
-      await file.write(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    const file = await this.#disk.create(target, 0o600).catch(tolerate("EEXIST"));
+    if (file === undefined) return false;
+    await writeAndClose(file, text);
     await this.#syncs.sync(dirname(target));
     return true;
+  }
+}
+
+async function writeAndClose(file: DiskFile, text: string): Promise<void> {
+  try {
+    await file.write(text);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }

@@ -6,8 +6,8 @@
  * the file system of the work folder.
  */
 import { dirname, join } from "node:path";
-import { faultOfDisk, temporaryName } from "../base/durable.ts";
-import { asFault, Fault, tolerate } from "../base/faults.ts";
+import { faultOfDisk, onDisk, temporaryName } from "../base/durable.ts";
+import { Fault, tolerate } from "../base/faults.ts";
 import { rm, stat, statfs, writeFile } from "../base/files.ts";
 import { type Folders, idOf, memoryOf, readWord } from "./work-folder.ts";
 
@@ -105,10 +105,6 @@ async function explainLoss(folder: string, device: number): Promise<Fault> {
   return new Fault(isMountPoint ? "DISK_REPLACED" : "DISK_UNMOUNTED", { detail: folder });
 }
 
-async function tryStat(path: string): Promise<{ readonly dev: number } | undefined> {
-  try {
-    return await stat(path).catch(tolerate("ENOENT", "ENOTDIR"));
-  } catch (error) {
-    throw asFault(faultOfDisk(error, path));
-  }
+function tryStat(path: string): Promise<{ readonly dev: number } | undefined> {
+  return onDisk(path, () => stat(path).catch(tolerate("ENOENT", "ENOTDIR")));
 }

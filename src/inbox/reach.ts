@@ -3,7 +3,7 @@
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { systemDisk, UNCHANGED } from "../base/disk.ts";
-import { faultOfDisk, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
+import { makeFolderDurably, makeSharedFolderDurably, onDisk } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { lchown, lstat, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
 import { InboxDoor } from "../base/inbox-door.ts";
@@ -22,12 +22,7 @@ export function probeName(): string {
 export async function prepareInbox({ path, mode }: NewInbox, from: string): Promise<void> {
   await makeFolderDurably(dirname(path), mode);
   await makeSharedFolderDurably(path, mode);
-  let isNear: boolean;
-  try {
-    isNear = await canReach(from, path, systemClock.now());
-  } catch (error) {
-    throw faultOfDisk(error, path);
-  }
+  const isNear = await onDisk(path, () => canReach(from, path, systemClock.now()));
   if (!isNear) throw new Fault("INBOX_APART", { detail: path });
 }
 
@@ -62,7 +57,7 @@ export async function canReach(from: string, inbox: string, nowMs: number): Prom
  */
 export async function demandGroup(gid: number, folder: string): Promise<void> {
   const trial = join(folder, probeName());
-  try {
+  await onDisk(folder, async () => {
     await mkdir(trial, { mode: 0o700 });
     try {
       await lchown(trial, UNCHANGED, gid);
@@ -73,9 +68,7 @@ export async function demandGroup(gid: number, folder: string): Promise<void> {
     } finally {
       await rmdir(trial);
     }
-  } catch (error) {
-    throw faultOfDisk(error, folder);
-  }
+  });
 }
 
 function refusedGroup(gid: number, why: string, cause?: unknown): Fault {

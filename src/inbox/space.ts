@@ -1,6 +1,6 @@
 /** Reserves room on the disk before a download begins, so that parts of transfers never fill the disk. */
 
-import { faultOfDisk } from "../base/durable.ts";
+import { onDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { statfs } from "../base/files.ts";
 import type { Reservation } from "./port.ts";
@@ -64,14 +64,7 @@ export class Space {
   }
 
   async #describeLack({ bytes, files }: Need): Promise<string | undefined> {
-    const {
-      bavail,
-      bsize,
-      files: inodes,
-      ffree,
-    } = await statfs(this.#path).catch((error: unknown) => {
-      throw faultOfDisk(error, this.#path);
-    });
+    const { bavail, bsize, files: inodes, ffree } = await onDisk(this.#path, () => statfs(this.#path));
     const free = bavail * bsize;
     const keptBytes = this.#minFreeBytes();
     if (free - this.#reservedBytes - keptBytes < bytes) {

@@ -7,15 +7,9 @@
  */
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import {
-  createTextDurably,
-  exists,
-  faultOfDisk,
-  makeFolderDurably,
-  replaceDurably,
-} from "../base/durable.ts";
-import { Fault, systemCode, tolerate } from "../base/faults.ts";
-import { lstat, mkdir, readdir, readFile, rmdir, stat } from "../base/files.ts";
+import { createTextDurably, exists, makeFolderDurably, onDisk, replaceDurably } from "../base/durable.ts";
+import { Fault, tolerate, unreadable } from "../base/faults.ts";
+import { lstat, mkdir, readdir, rmdir, stat, tryReadFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 
@@ -120,14 +114,12 @@ export function memoryOf({ inbox, state }: Pick<Folders, "inbox" | "state">): st
 }
 
 async function demandOurs(work: string): Promise<void> {
-  try {
+  await onDisk(work, async () => {
     const { uid } = await lstat(work);
     await demandPlain(work, uid);
     if (uid !== process.geteuid?.() && uid !== (await ownerOfNew(work))) throw notOurs(work, uid);
     for (const name of await readdir(work)) await demandPlain(join(work, name), uid);
-  } catch (error) {
-    throw faultOfDisk(error, work);
-  }
+  });
 }
 
 async function demandPlain(path: string, owner: number): Promise<void> {
@@ -175,19 +167,11 @@ export async function readWord(path: string): Promise<string | undefined> {
 }
 
 async function tryReadText(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw new Fault("DISK_UNREADABLE", { detail: `${path} (${code})`, cause: error });
-  }
+  return tryReadFile(path).catch((error: unknown) => {
+    throw unreadable(path, error);
+  });
 }
 
 async function writeOnce(path: string, text: string, temporary: string): Promise<void> {
-  try {
-    await createTextDurably(path, `${text}\n`, temporary);
-  } catch (error) {
-    if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
-  }
+  await createTextDurably(path, `${text}\n`, temporary).catch(tolerate("TARGET_EXISTS"));
 }

@@ -9,7 +9,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
-import { faultOfDisk, temporaryName } from "../base/durable.ts";
+import { onDisk, temporaryName } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
 import type { AttemptKey, AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import { parseJson } from "./format.ts";
@@ -52,9 +52,7 @@ export class FileAttempts implements AttemptSlots {
   }
 
   take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    return this.#take(of, owner, budget).catch((error: unknown) => {
-      throw faultOfDisk(error, this.#paths.attempts);
-    });
+    return onDisk(this.#paths.attempts, () => this.#take(of, owner, budget));
   }
 
   async #take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
@@ -76,10 +74,7 @@ export class FileAttempts implements AttemptSlots {
         });
         return {
           others: () => this.#count(of, owner.name, budget, number),
-          refused: (fingerprint) =>
-            this.#replace(path, { ...owner, fingerprint }).catch((error: unknown) => {
-              throw faultOfDisk(error, path);
-            }),
+          refused: (fingerprint) => onDisk(path, () => this.#replace(path, { ...owner, fingerprint })),
           giveBack,
         };
       }
@@ -89,14 +84,12 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void> {
-    try {
+    await onDisk(this.#paths.attempts, async () => {
       for (let number = 1; number <= attempts; number++) {
         await this.#tryCreate(this.#grantOf(of, number), owner);
       }
       await this.#rounds.syncs.sync(this.#paths.attempts);
-    } catch (error) {
-      throw faultOfDisk(error, this.#paths.attempts);
-    }
+    });
   }
 
   async #countGrants(of: AttemptKey): Promise<number> {

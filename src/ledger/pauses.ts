@@ -5,8 +5,8 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
-import { createTextDurably, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
-import { Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
+import { createTextDurably, makeFolderDurably, onDisk } from "../base/durable.ts";
+import { type Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { lookAtLink, readdir, tryReadFile, unlink } from "../base/files.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import type { Mailbox, Pause } from "../model/mailbox.ts";
@@ -56,20 +56,16 @@ export async function createPause(work: string, mailbox: string, by: Actor, at: 
   const { temporary } = new LedgerPaths(work);
   for (const folder of [folderOf(work), temporary]) await makeFolderDurably(folder, 0o700);
   const text = `${JSON.stringify({ mailbox, ...by, at })}\n`;
-  await createTextDurably(pathOf(work, mailbox), text, temporary).catch((error: unknown) => {
-    if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
-  });
+  await createTextDurably(pathOf(work, mailbox), text, temporary).catch(tolerate("TARGET_EXISTS"));
 }
 
 /** Gone from the disk when it resolves. May be called twice. */
 export async function removePause(work: string, mailbox: string): Promise<void> {
   const path = pathOf(work, mailbox);
-  try {
+  await onDisk(path, async () => {
     await unlink(path).catch(tolerate("ENOENT"));
     await systemDisk.syncFolder(folderOf(work));
-  } catch (error) {
-    throw faultOfDisk(error, path);
-  }
+  });
 }
 
 /** `onChange` is called when a pause may have begun or ended. */

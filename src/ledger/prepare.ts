@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
+import { clearTemporaries, faultOfDisk, makeFolderDurably, onDisk, temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { mkdir } from "../base/files.ts";
 import { type LedgerPaths, parseNotes, SPREAD } from "./paths.ts";
@@ -21,15 +21,13 @@ export async function prepareFolders(paths: LedgerPaths, isAlone: boolean, nowMs
 
 /** Creates all folders of records now, so that no folder has to be created and synced together with a record. */
 async function makeSpread({ ledger }: LedgerPaths): Promise<void> {
-  try {
+  await onDisk(ledger, async () => {
     const known = new Set(await systemDisk.list(ledger));
     const missing = SPREAD.filter((name) => !known.has(name));
     for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
     // Another process may have created some without a sync.
     await systemDisk.syncFolder(ledger);
-  } catch (error) {
-    throw faultOfDisk(error, ledger);
-  }
+  });
 }
 
 async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> {

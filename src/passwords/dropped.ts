@@ -5,8 +5,8 @@
 
 import type { BigIntStats } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { faultOfDisk, makeFolderDurably, replaceDurably } from "../base/durable.ts";
-import { type Fault, systemCode } from "../base/faults.ts";
+import { makeFolderDurably, onDisk, replaceDurably } from "../base/durable.ts";
+import { type Fault, tolerate } from "../base/faults.ts";
 import { lstat, openFile, READ_PLAIN_FILE, readdir, unlink } from "../base/files.ts";
 import { describeWrongPassword, Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
@@ -91,19 +91,12 @@ export async function takeAway(path: string, password: Secret): Promise<void> {
 
 /** Removes the file. Anything but a file is no password, and stays. */
 export async function clearDrop(path: string): Promise<void> {
-  await unlink(path).catch((error: NodeJS.ErrnoException) => {
-    if (!["ENOENT", "ENOTDIR", "EISDIR", "EPERM"].includes(error.code ?? "")) throw error;
-  });
+  await unlink(path).catch(tolerate("ENOENT", "ENOTDIR", "EISDIR", "EPERM"));
 }
 
 /** Throws if the disk gives no answer, which must not count as missing. */
-async function unlessMissing<Value>(path: string, work: Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (NO_PASSWORD_THERE.includes(systemCode(error))) return undefined;
-    throw faultOfDisk(error, path);
-  }
+function unlessMissing<Value>(path: string, work: Promise<Value>): Promise<Value | undefined> {
+  return onDisk(path, () => work.catch(tolerate(...NO_PASSWORD_THERE)));
 }
 
 /** Identifies a file and its content: each write changes the mark. `undefined` if there is no file. */

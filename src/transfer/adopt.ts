@@ -1,7 +1,7 @@
 /** Copies content that other attempts have downloaded. Their files are never moved, appended to or removed. */
 import { constants } from "node:fs";
 import { join } from "node:path";
-import { faultOfDisk, setFolderMode, syncFile } from "../base/durable.ts";
+import { faultOfDisk, onDisk, setFolderMode, syncFile } from "../base/durable.ts";
 import { chmod, copyFile, readdir, rm, tryLstat } from "../base/files.ts";
 import type { Quarantined, Stage } from "../ledger/port.ts";
 import { filesIn } from "../model/manifest.ts";
@@ -23,14 +23,12 @@ export async function copyComplete(
   for (const { name } of filesIn(contents)) {
     signal.throwIfAborted();
     const path = join(stage.folder, name);
-    try {
+    await onDisk(path, async () => {
       await copyFile(join(folder, name), path, COPY);
       // The copy of a checked file is read-only.
       await chmod(path, 0o600);
       await syncFile(path, fileMode);
-    } catch (error) {
-      throw faultOfDisk(error, path);
-    }
+    });
   }
 }
 
@@ -64,14 +62,12 @@ export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan
 
 /** An earlier attempt may have given the folder its final mode, which may not let us write. */
 export async function clearStage({ folder }: Stage, isWanted: (name: string) => boolean): Promise<void> {
-  try {
+  await onDisk(folder, async () => {
     await setFolderMode(folder, 0o700);
     for (const name of await readdir(folder)) {
       if (!isWanted(name)) await rm(join(folder, name), { recursive: true, force: true });
     }
-  } catch (error) {
-    throw faultOfDisk(error, folder);
-  }
+  });
 }
 
 /** Copies a file from the folder that has most of it. */

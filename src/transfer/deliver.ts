@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
-import { faultOfDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
+import { onDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
 import { lstat } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
@@ -33,16 +33,14 @@ export async function prepareDelivery(run: Run, contents: Contents): Promise<Pre
   const { stages } = tools.ledger;
   const target = targetOf(run, contents.subject);
   const stage = await run.openStage();
-  try {
+  return onDisk(pathOf(run, target), async () => {
     const planned = needsPlacement(handoff) ? await planDelivery(run, stage, contents, target) : undefined;
     const added = await finishStage(run, stage, contents);
     if (planned !== undefined) await writeDelivery(run, stage, planned);
     else if (!stage.isNew) await stages.dropPlacement(stage);
     await stages.seal(stage);
     return { stage, contents, planned, added, target };
-  } catch (error) {
-    throw faultOfDisk(error, pathOf(run, target));
-  }
+  });
 }
 
 /** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
@@ -50,7 +48,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const { stage, contents, planned, target } = prepared;
   const { ledger, handoffs } = run.tools;
   const { handoff } = run;
-  try {
+  return onDisk(pathOf(run, target), async () => {
     const folder =
       planned?.folder ?? (await ledger.stages.takeFolder(target.wanted, run.record, target.inbox));
     try {
@@ -66,9 +64,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
     } finally {
       ledger.stages.giveBack(folder, target.inbox);
     }
-  } catch (error) {
-    throw faultOfDisk(error, pathOf(run, target));
-  }
+  });
 }
 
 /** Moves the content received so far to the quarantine, with the reason. Throws `ROUND_LOST`. */

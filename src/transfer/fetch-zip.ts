@@ -1,10 +1,10 @@
 /** Downloads a transfer as one ZIP and unpacks it. The result is the same as with single files. */
 
 import { durableStep } from "../base/disk.ts";
-import { faultOfDisk } from "../base/durable.ts";
+import { onDisk } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
-import { openFile, rm } from "../base/files.ts";
+import { type OpenFile, rm, withFile } from "../base/files.ts";
 import type { FetchContext, Fetched } from "./fetch.ts";
 import type { Plan } from "./plan.ts";
 
@@ -69,18 +69,12 @@ async function download(context: FetchContext, plan: Plan, signal: AbortSignal):
   const { zip } = context.stage;
   const maxBytes = plan.totalBytes + plan.files.length * OVERHEAD.perFile + OVERHEAD.whole;
   await rm(zip, { force: true });
-  const file = await openFile(zip, "wx").catch((error: unknown) => {
-    throw faultOfDisk(error, zip);
-  });
-  try {
+  const receive = async (file: OpenFile) => {
     const { body } = await service.openZip(access, { maxBytes }, signal);
     for await (const chunk of body) {
       await file.write(chunk);
       onBytes(chunk.byteLength);
     }
-  } catch (error) {
-    throw faultOfDisk(error, zip);
-  } finally {
-    await file.close();
-  }
+  };
+  await onDisk(zip, () => withFile(zip, "wx", receive));
 }

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { returnChunk } from "../base/blocks.ts";
 import { mapLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
-import { faultOfDisk, finishFile, syncFile } from "../base/durable.ts";
-import { Fault, systemCode } from "../base/faults.ts";
+import { faultOfDisk, finishFile, onDisk, syncFile } from "../base/durable.ts";
+import { Fault, tolerate } from "../base/faults.ts";
 import { type OpenFile, openFile, rm, withFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
@@ -115,7 +115,7 @@ async function fetchOnce(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const { handle, isNew } = await openPart(path, context.fileMode);
+  const { handle, isNew } = await onDisk(path, () => openPart(path, context.fileMode));
   try {
     await using part = new Part(handle, file);
     if (!isNew) await part.resume(signal);
@@ -134,15 +134,8 @@ async function fetchOnce(
 }
 
 async function openPart(path: string, mode: number): Promise<{ handle: OpenFile; isNew: boolean }> {
-  try {
-    return { handle: await openFile(path, "ax+", mode), isNew: true };
-  } catch (error) {
-    if (systemCode(error) !== "EEXIST") throw faultOfDisk(error, path);
-  }
-  const handle = await openFile(path, "a+").catch((error: unknown) => {
-    throw faultOfDisk(error, path);
-  });
-  return { handle, isNew: false };
+  const made = await openFile(path, "ax+", mode).catch(tolerate("EEXIST"));
+  return { handle: made ?? (await openFile(path, "a+")), isNew: made !== undefined };
 }
 
 /**
