@@ -33,6 +33,13 @@ export function durableStep(name: string): void {
   if (steps.hasSubscribers) steps.publish(name);
 }
 
+function announced<Args extends readonly unknown[]>(name: string, change: (...args: Args) => Promise<void>) {
+  return async (...args: Args): Promise<void> => {
+    await change(...args);
+    durableStep(name);
+  };
+}
+
 export type EntryKind = "file" | "folder" | "link" | "other";
 
 /** Each method is one step. All of them throw the system's error. */
@@ -92,26 +99,11 @@ export const systemDisk: Disk = {
     return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
   },
   modifiedMs: async (path) => (await tryLstat(path))?.mtimeMs,
-  async link(from, to) {
-    await link(from, to);
-    durableStep("linked");
-  },
-  async rename(from, to) {
-    await rename(from, to);
-    durableStep("renamed");
-  },
-  async unlink(path) {
-    await unlink(path);
-    durableStep("unlinked");
-  },
-  async makeFolder(path, mode) {
-    await makeFolder(path, mode);
-    durableStep("folder made");
-  },
-  async setGroup(path, gid) {
-    await lchown(path, UNCHANGED, gid);
-    durableStep("group set");
-  },
+  link: announced("linked", link),
+  rename: announced("renamed", rename),
+  unlink: announced("unlinked", unlink),
+  makeFolder: announced("folder made", makeFolder),
+  setGroup: announced("group set", (path, gid) => lchown(path, UNCHANGED, gid)),
   removeFolder: (path) => rmdir(path),
   async removeTree(path) {
     const remove = () => rm(path, { recursive: true, force: true, maxRetries: 3 });
@@ -122,10 +114,7 @@ export const systemDisk: Disk = {
       await remove();
     });
   },
-  async syncFolder(path) {
-    await withFile(path, "r", (folder) => folder.sync());
-    durableStep("folder synced");
-  },
+  syncFolder: announced("folder synced", (path) => withFile(path, "r", (folder) => folder.sync())),
   async openFolder(path, link) {
     const folder = await openFile(path, OPEN_FOLDER | (link === "follow" ? 0 : constants.O_NOFOLLOW));
     return {
@@ -134,10 +123,7 @@ export const systemDisk: Disk = {
         const { dev, ino } = await folder.statExactly();
         return `${dev}:${ino}`;
       },
-      async sync() {
-        await folder.sync();
-        durableStep("folder synced");
-      },
+      sync: announced("folder synced", () => folder.sync()),
       close: () => folder.closeNow(),
     };
   },

@@ -64,18 +64,12 @@ export async function replaceDurably(
   await withTemporary({ target, write, mode, folder }, (temporary) => rename(temporary, target));
 }
 
-interface Finishable {
-  stat(): Promise<{ readonly size: number; readonly mode: number }>;
-  chmod(mode: number): Promise<void>;
-  sync(): Promise<void>;
-}
-
 const MODE_BITS = 0o7777;
 
 /**
  * Sets the mode of a complete file, which may forbid further writes, and syncs it. `bytes`: the size that it must have.
  */
-export async function finishFile(file: Finishable, mode: number, bytes?: number): Promise<void> {
+export async function finishFile(file: OpenFile, mode: number, bytes?: number): Promise<void> {
   const found = await file.stat();
   if (bytes !== undefined && found.size !== bytes) {
     throw new Fault("DISK_REFUSED", { detail: `a file has ${found.size} bytes instead of ${bytes}` });

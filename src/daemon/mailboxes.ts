@@ -14,7 +14,7 @@ import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
 import { POLLS_AT_ONCE } from "../model/job.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
-import { createBandwidth } from "../service/bandwidth.ts";
+import { Bandwidth } from "../service/bandwidth.ts";
 import type { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
@@ -56,7 +56,7 @@ export async function openMailboxes(
   const settings = live.now;
   const openTokens = await loadTokenStores();
   const tokenStore = openTokens(join(settings.state, "tokens"));
-  const bandwidth = createBandwidth(() => live.now.limits.bandwidth, clock);
+  const bandwidth = new Bandwidth(() => live.now.limits.bandwidth, clock);
   const services = new Map<string, ServicePort>();
   /** A pause needs no secret that was read before: its source may be away. */
   const found = new WeakMap<MailboxSettings["service"], ServicePort>();

@@ -1,7 +1,6 @@
 /** Takes up one entry of the list: a new transfer is noted, a changed one updated, and an unfinished one gets a job. */
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
-import type { Secret } from "../base/secret.ts";
 import type { TransferJob } from "../model/job.ts";
 import {
   hasEnded,
@@ -151,16 +150,10 @@ async function learnChanges(
   recipient: Recipient | undefined,
   known: TransferRecord,
 ): Promise<TransferRecord> {
-  const { expires } = entry;
   const { vanished, missedPolls, ...kept } = known;
-  const record = {
-    ...kept,
-    transferId: recipient?.transferId ?? known.transferId,
-    expires: expires?.toISOString() ?? known.expires,
-    passwordInLink:
-      recipient?.downloadUrl === undefined ? known.passwordInLink : hasPassword(recipient.downloadUrl),
-    ...withoutMissing(hintsOf(entry, recipient)),
-  };
+  const transferId = recipient?.transferId ?? known.transferId;
+  const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry, recipient);
+  const record = { ...kept, transferId, passwordInLink, ...withoutMissing(facts) };
   if (isDeepStrictEqual(record, known)) return known;
   ledger.note(record);
   // Another process may take the job at once.
@@ -191,10 +184,6 @@ function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: T
   if (state.transfers.warnOnce(trackingId)) emit({ type: "transfer-expiring", record });
 }
 
-function hasPassword(link: Secret): boolean {
-  return passwordOfLink(link) !== undefined;
-}
-
 /** `known`: the end of its last round. */
 function newRecord(
   { clock }: PollTools,
@@ -204,7 +193,7 @@ function newRecord(
   transferId: string,
   known: TransferRecord | undefined,
 ): TransferRecord {
-  const { downloadUrl } = recipient ?? {};
+  const facts = factsOf(entry, recipient);
   return {
     version: RECORD_VERSION,
     mailbox: mailbox.name,
@@ -216,30 +205,28 @@ function newRecord(
     reason: undefined,
     message: undefined,
     until: undefined,
-    expires: entry.expires?.toISOString(),
-    passwordInLink: downloadUrl !== undefined && hasPassword(downloadUrl),
-    ...hintsOf(entry, recipient),
+    ...facts,
+    passwordInLink: facts.passwordInLink ?? false,
     folder: undefined,
     attempts: 0,
     at: { discovered: new Date(clock.now()).toISOString() },
   };
 }
 
-/** Hints of the list; each is missing if the list does not give it. */
-function hintsOf(
-  { passwordMode, messageFile, subject }: ListedTransfer,
+/** Facts of the list that may change; each is missing if the list does not give it. */
+function factsOf(
+  { expires, passwordMode, messageFile, subject }: ListedTransfer,
   recipient: Recipient | undefined,
-): Pick<TransferRecord, "hasNoPassword" | "hasMessage" | "subject"> {
-  const { downloadUrl } = recipient ?? {};
-  const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
+) {
+  const link = recipient?.downloadUrl;
+  const passwordInLink = link && passwordOfLink(link) !== undefined;
+  // The service shows the link and the message only to their recipient: without a link, "none" proves nothing.
+  const isMessageKnown = messageFile === "present" || (messageFile === "none" && link !== undefined);
   return {
+    expires: expires?.toISOString(),
+    passwordInLink,
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
-    // The service shows the link and the message only to their recipient: without a link, "none" proves nothing.
-    hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
+    hasMessage: isMessageKnown ? messageFile === "present" : undefined,
     subject: subject?.trim() || undefined,
   };
-}
-
-function asBoolean(messageFile: ListedTransfer["messageFile"]): boolean | undefined {
-  return messageFile === undefined ? undefined : messageFile === "present";
 }

@@ -117,7 +117,6 @@ export class Breaker {
     if (this.#open.delete(serviceId)) await this.#save();
   }
 
-  /** A convenience: without it, the next process may spend one more attempt. */
   async #save(): Promise<void> {
     const known = [...this.#open].map(([serviceId, { failures, untilMs }]) => [
       serviceId,

@@ -132,16 +132,14 @@ export class Candidates {
     return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
   }
 
-  async #dropsFor({ mailbox: { name }, query: { trackingId } }: PasswordRequest): Promise<string[]> {
-    const paths = this.#drops.pathsFor(name, trackingId);
+  async #dropsFor(request: PasswordRequest): Promise<string[]> {
+    const { trackingId } = request.query;
     const found = [];
-    for (const path of paths) if ((await markOf(path)) !== undefined) found.push(path);
-    const common = this.#drops.pathOf(trackingId);
-    const isAmbiguous =
-      common !== undefined &&
-      found.includes(common) &&
-      (await this.#coRecipients.isElsewhere(name, trackingId));
-    return isAmbiguous ? found.filter((path) => path !== common) : found;
+    for (const path of this.#drops.pathsFor(request.mailbox.name, trackingId)) {
+      if ((await markOf(path)) !== undefined) found.push(path);
+    }
+    const common = (await this.isAmbiguous(request)) ? this.#drops.pathOf(trackingId) : undefined;
+    return found.filter((path) => path !== common);
   }
 }
 

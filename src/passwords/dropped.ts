@@ -53,21 +53,20 @@ export class DropFolder {
 
   async list(): Promise<Drop[]> {
     const drops: Drop[] = [];
-    for (const { name, isFolder } of await this.#entries(this.folder)) {
+    for (const entry of await plainEntries(this.folder)) {
+      const { name } = entry;
       const path = join(this.folder, name);
-      if (!isFolder) drops.push({ trackingId: name, mailbox: undefined, path });
-      for (const inside of isFolder ? await this.#entries(path) : [])
+      if (!entry.isDirectory()) drops.push({ trackingId: name, mailbox: undefined, path });
+      for (const inside of entry.isDirectory() ? await plainEntries(path) : [])
         drops.push({ trackingId: inside.name, mailbox: name, path: join(path, inside.name) });
     }
     return drops;
   }
+}
 
-  async #entries(folder: string): Promise<{ readonly name: string; readonly isFolder: boolean }[]> {
-    const entries = await readdir(folder, { withFileTypes: true });
-    return entries
-      .filter(({ name }) => PLAIN_NAME.test(name))
-      .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
-  }
+async function plainEntries(folder: string) {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries.filter(({ name }) => PLAIN_NAME.test(name));
 }
 
 /** Drops a password as a person would, and returns its path; `undefined` if a name cannot be that of a file. */

@@ -58,14 +58,11 @@ export function explain(spent: SpentAttempts, trackingId: string, obstacle: Perm
 function describeSpent({ spent, unanswered, isShared }: SpentAttempts): string {
   const refused = spent - unanswered;
   const parts = [
-    ...(refused === 0
-      ? []
-      : [refused === 1 ? "one password was refused" : `${refused} passwords were refused`]),
-    ...(unanswered === 0
-      ? []
-      : [unanswered === 1 ? "one attempt got no answer" : `${unanswered} attempts got no answer`]),
+    refused > 0 && (refused === 1 ? "one password was refused" : `${refused} passwords were refused`),
+    unanswered > 0 &&
+      (unanswered === 1 ? "one attempt got no answer" : `${unanswered} attempts got no answer`),
   ];
-  const text = parts.join(", and ");
+  const text = parts.filter(Boolean).join(", and ");
   const where = isShared ? ", over all mailboxes that received it" : "";
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${where}`;
 }

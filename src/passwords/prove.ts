@@ -172,16 +172,8 @@ function takeSlot({ attempts, clock, nameOf }: ProofTools, request: PasswordRequ
   return attempts.take({ serviceId, trackingId }, owner, mailbox.passwordAttempts);
 }
 
-function countSpent(
-  { attempts, nameOf }: Pick<ProofTools, "attempts" | "nameOf">,
-  {
-    mailbox,
-    serviceId,
-    record,
-  }: Pick<PasswordRequest, "serviceId" | "record"> & {
-    readonly mailbox: { readonly passwordAttempts: number };
-  },
-): Promise<SpentAttempts> {
+function countSpent({ attempts, nameOf }: ProofTools, request: PasswordRequest): Promise<SpentAttempts> {
+  const { mailbox, serviceId, record } = request;
   const { trackingId } = record;
   return attempts.spent({ serviceId, trackingId }, nameOf(record), mailbox.passwordAttempts);
 }
@@ -214,10 +206,7 @@ async function passOver(
   return [isRemoved ? NOTES.unsent : NOTES.kept];
 }
 
-/**
- * Whether a further attempt would change nothing for a transfer that waits for its password. Sends nothing, and changes
- * nothing.
- */
+/** As `Passwords.isIdle`. */
 export async function isIdle(
   tools: ProofTools,
   request: PasswordRequest,

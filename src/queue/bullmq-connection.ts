@@ -1,5 +1,6 @@
 /** Connections to the Redis that holds the queue, and checks of its version and settings. */
 
+import { once } from "node:events";
 import type { ConnectionOptions } from "node:tls";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { unlessStopped } from "../base/deadline.ts";
@@ -89,17 +90,9 @@ export function connect(settings: RedisSettings): RedisClient {
 /** Waits for the connection. Throws the first error, and `STOPPED`. */
 export async function untilReady(client: RedisClient, signal: AbortSignal): Promise<void> {
   if (client.status === "ready") return;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onStop = () => reject(new Fault("STOPPED"));
-  client.once("ready", resolve).on("error", reject);
-  signal.addEventListener("abort", onStop, { once: true });
-  try {
-    if (signal.aborted) onStop();
-    await promise;
-  } finally {
-    client.off("ready", resolve).off("error", reject);
-    signal.removeEventListener("abort", onStop);
-  }
+  await once(client, "ready", { signal }).catch((error: unknown) => {
+    throw signal.aborted ? new Fault("STOPPED") : error;
+  });
 }
 
 export interface RedisFacts {

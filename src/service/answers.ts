@@ -69,16 +69,21 @@ const TLS_ERROR = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_
  * A number or its text, whatever the other fields hold. The service's numbers have four digits; gateways use the same key
  * with an HTTP status, or without a value.
  */
-const ErrorBody = v.object({
-  errorCode: v.pipe(
-    v.union([v.number(), v.string()]),
-    v.transform(Number),
-    v.integer(),
-    v.minValue(1_000),
-    v.maxValue(9_999),
-  ),
-  errorMessage: v.optional(v.unknown()),
-});
+const ErrorBody = v.pipe(
+  v.string(),
+  v.transform((text) => text.replace(/^\ufeff/, "")),
+  v.parseJson(),
+  v.object({
+    errorCode: v.pipe(
+      v.union([v.number(), v.string()]),
+      v.transform(Number),
+      v.integer(),
+      v.minValue(1_000),
+      v.maxValue(9_999),
+    ),
+    errorMessage: v.optional(v.unknown()),
+  }),
+);
 
 /** By its HTTP status. `part`: from the middle of a file. `nothing`: without a body. */
 export type AnswerKind = "whole" | "part" | "nothing" | "redirect" | "refusal";
@@ -101,7 +106,7 @@ export interface Refusal {
 /** `clean` removes secrets from the service's text. */
 export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: string) => string): Fault {
   const { status } = refusal;
-  const parsed = v.safeParse(ErrorBody, parseJson(refusal.body));
+  const parsed = v.safeParse(ErrorBody, refusal.body);
   const errorCode = parsed.success ? parsed.output.errorCode : undefined;
   const message = parsed.success ? parsed.output.errorMessage : "";
   const text = typeof message === "string" ? clean(message) : "";
@@ -157,12 +162,4 @@ function rootError(error: unknown): SystemError {
 
 function explain(error: SystemError): string {
   return error.code === undefined ? error.message : `${error.message} (${error.code})`;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\ufeff/, ""));
-  } catch {
-    return undefined;
-  }
 }

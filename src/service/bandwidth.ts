@@ -3,14 +3,6 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { BandwidthRule } from "../model/mailbox.ts";
 
-export interface Bandwidth {
-  /**
-   * Returns how many of these bytes may pass now, at least one. The caller asks again for the rest, behind the others that
-   * wait. Not a promise if no wait is necessary; rejects with the signal's reason.
-   */
-  take(bytes: number, signal: AbortSignal): number | Promise<number>;
-}
-
 /** The bucket holds the bytes that may pass in this time. */
 const BURST_MS = 250;
 /** Small, so that each download gets its next turn soon. */
@@ -20,11 +12,6 @@ const SHORTEST_PAUSE_MS = 20;
 
 /** As configured now. */
 type Rules = () => readonly BandwidthRule[] | undefined;
-
-/** One for all services of the process. Has a timer only while a download waits. */
-export function createBandwidth(rules: Rules, clock: Clock = systemClock): Bandwidth {
-  return new SharedBandwidth(rules, clock);
-}
 
 /** The rate at an instant, and its earliest possible change. Both may be infinite. */
 export function rateAt(
@@ -45,10 +32,11 @@ interface Waiter {
 }
 
 /**
- * A token bucket: one token per byte, filled at the rate, up to a burst. A download that finds too few tokens, or others
- * waiting, waits its turn. A clock that jumps backwards adds no tokens, one that jumps forwards at most a burst.
+ * A token bucket for all services of the process: one token per byte, filled at the rate, up to a burst. A download that
+ * finds too few tokens, or others waiting, waits its turn. A clock that jumps backwards adds no tokens, one that jumps
+ * forwards at most a burst. Has a timer only while a download waits.
  */
-class SharedBandwidth implements Bandwidth {
+export class Bandwidth {
   readonly #rules: Rules;
   readonly #clock: Clock;
   /** Oldest first. */
@@ -60,11 +48,15 @@ class SharedBandwidth implements Bandwidth {
   #filledMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(rules: Rules, clock: Clock) {
+  constructor(rules: Rules, clock: Clock = systemClock) {
     this.#rules = rules;
     this.#clock = clock;
   }
 
+  /**
+   * Returns how many of these bytes may pass now, at least one. The caller asks again for the rest, behind the others that
+   * wait. Not a promise if no wait is necessary; rejects with the signal's reason.
+   */
   take(bytes: number, signal: AbortSignal): number | Promise<number> {
     this.#fill();
     const turn = this.#turnOf(bytes);
@@ -112,10 +104,9 @@ class SharedBandwidth implements Bandwidth {
 
   #sleep(pauseMs: number | undefined): void {
     clearTimeout(this.#timer);
-    this.#timer =
-      pauseMs === undefined
-        ? undefined
-        : setTimeout(() => this.#serve(), Math.max(Math.ceil(pauseMs), SHORTEST_PAUSE_MS));
+    this.#timer = undefined;
+    if (pauseMs === undefined) return;
+    this.#timer = setTimeout(() => this.#serve(), Math.max(Math.ceil(pauseMs), SHORTEST_PAUSE_MS));
   }
 
   #fill(): void {

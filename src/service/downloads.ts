@@ -31,9 +31,8 @@ export type Downloads = Pick<
 export function createDownloads(
   http: Http,
   idListForm: IdListForm,
-  bandwidth: Bandwidth | undefined,
+  bandwidth: Pick<Bandwidth, "take"> | undefined,
 ): Downloads {
-  const transport = { http, bandwidth };
   /** Operations that this service has below `files`, where they are requested first. */
   const belowFiles = new Set<string>();
 
@@ -48,10 +47,7 @@ export function createDownloads(
     const missing = options.isExpected || isBelow ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
     const openAt = async (parent: readonly string[]) => {
       const path = ["transfers", access.transferId, ...parent, name];
-      return refuseHtml(
-        await open(transport, { ...call, path, password: access.password }, options, signal),
-        call.what,
-      );
+      return refuseHtml(await open({ ...call, path, password: access.password }, options, signal), call.what);
     };
     try {
       return await openAt(isBelow ? ["files"] : []);
@@ -67,11 +63,35 @@ export function createDownloads(
     }
   }
 
+  async function open(call: Call, options: FileOptions, signal: AbortSignal): Promise<Download> {
+    const { what } = call;
+    const { resume, maxBytes } = options;
+    const headers = resume === undefined ? {} : rangeHeaders(resume.offset, resume.etag);
+    const answer = await http.stream({ ...call, headers }, signal);
+    const offset = offsetOf(answer, resume?.offset ?? 0, what);
+    const encoding = encodingOf(answer);
+    if (encoding !== "identity" && offset > 0) {
+      answer.body.cancel();
+      throw unknownEncoding(encoding, what);
+    }
+    const source = unzipped(answer, what);
+    const announced = encoding === "gzip" ? undefined : numberOf(headerOf(answer, "content-length"));
+    return {
+      offset,
+      totalBytes: announced === undefined ? undefined : announced + offset,
+      etag: headerOf(answer, "etag"),
+      canResume: offset > 0 || headerOf(answer, "accept-ranges")?.toLowerCase() === "bytes",
+      contentType: headerOf(answer, "content-type"),
+      body: guardBody(answer.body, source, { what, offset, maxBytes, bandwidth }, signal),
+      cancel: () => answer.body.cancel(),
+    };
+  }
+
   return {
     openFile({ transferId, password }, file, options, signal) {
       const path = ["transfers", transferId, "files", file.id];
       const what = `the file ${JSON.stringify(file.name)}`;
-      return open(transport, { what, path, password }, options, signal);
+      return open({ what, path, password }, options, signal);
     },
     openZip(access, options, signal) {
       const isSelective = options.only !== undefined || options.except !== undefined;
@@ -91,7 +111,7 @@ export function createDownloads(
     },
     openLanguageFile(packId, path, signal) {
       const segments = ["products", "api.rest", "language-packs", packId, ...path.split("/")];
-      return open(transport, { what: `the language file ${path}`, path: segments }, {}, signal);
+      return open({ what: `the language file ${path}`, path: segments }, {}, signal);
     },
   };
 }
@@ -111,44 +131,6 @@ function zipQuery({ includeChecksumFile, only, except }: ZipOptions, form: IdLis
     ...lists.map((list) => ["customized-files-ids", list] as const),
     ["is-customized-files-ids-include", except && false],
   ];
-}
-
-interface Transport {
-  readonly http: Http;
-  readonly bandwidth: Bandwidth | undefined;
-}
-
-async function open(
-  { http, bandwidth }: Transport,
-  call: Call,
-  options: FileOptions,
-  signal: AbortSignal,
-): Promise<Download> {
-  const { resume } = options;
-  const headers = resume === undefined ? {} : rangeHeaders(resume.offset, resume.etag);
-  const answer = await http.stream({ ...call, headers }, signal);
-  const offset = offsetOf(answer, resume?.offset ?? 0, call.what);
-  const encoding = encodingOf(answer);
-  if (encoding !== "identity" && offset > 0) {
-    answer.body.cancel();
-    throw unknownEncoding(encoding, call.what);
-  }
-  const source = unzipped(answer, call.what);
-  const announced = encoding === "gzip" ? undefined : numberOf(headerOf(answer, "content-length"));
-  return {
-    offset,
-    totalBytes: announced === undefined ? undefined : announced + offset,
-    etag: headerOf(answer, "etag"),
-    canResume: offset > 0 || headerOf(answer, "accept-ranges")?.toLowerCase() === "bytes",
-    contentType: headerOf(answer, "content-type"),
-    body: guardBody(
-      answer.body,
-      source,
-      { what: call.what, offset, maxBytes: options.maxBytes, bandwidth },
-      signal,
-    ),
-    cancel: () => answer.body.cancel(),
-  };
 }
 
 function rangeHeaders(offset: number, etag: string | undefined): Record<string, string> {
@@ -172,7 +154,7 @@ interface BodyGuards {
   readonly what: string;
   readonly offset: number;
   readonly maxBytes: number | undefined;
-  readonly bandwidth: Bandwidth | undefined;
+  readonly bandwidth: Pick<Bandwidth, "take"> | undefined;
 }
 
 /**

@@ -22,7 +22,7 @@ import * as wire from "./wire.ts";
 export interface ServiceOptions extends HttpOptions {
   readonly idListForm: IdListForm;
   /** Shared by the downloads of all services. */
-  readonly bandwidth?: Bandwidth | undefined;
+  readonly bandwidth?: Pick<Bandwidth, "take"> | undefined;
 }
 
 const PACKS = ["products", "api.rest", "language-packs"];

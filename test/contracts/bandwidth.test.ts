@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { checksumOf } from "../../src/model/checksum.ts";
-import { type Bandwidth, createBandwidth } from "../../src/service/bandwidth.ts";
+import { Bandwidth } from "../../src/service/bandwidth.ts";
 import type { Download, ServicePort, TransferAccess } from "../../src/service/port.ts";
 import { fetchFiles } from "../../src/transfer/fetch.ts";
 import { fetchZip } from "../../src/transfer/fetch-zip.ts";
@@ -20,7 +20,7 @@ const files = [
 const scenario = { transfers: [transferPlan({ message: "Psst", files })] };
 
 /** Counts the bytes, and lets odd pieces pass, some at once and some later. */
-function countingBandwidth(): Bandwidth & { passed: number } {
+function countingBandwidth(): Pick<Bandwidth, "take"> & { passed: number } {
   return {
     passed: 0,
     take(bytes) {
@@ -53,7 +53,7 @@ describe("a limit", () => {
   test("is shared by all services and by all files", async () => {
     const bandwidth = bandwidthOf([{ at: undefined, bytesPerSecond: 20_000_000 }]);
     const asked = { bytes: 0 };
-    const shared: Bandwidth = {
+    const shared: Pick<Bandwidth, "take"> = {
       async take(bytes, signal) {
         const granted = await bandwidth.take(bytes, signal);
         asked.bytes += granted;
@@ -93,7 +93,7 @@ describe("a limit", () => {
 
   test("does not make a service look stalled", async () => {
     const gate = Promise.withResolvers<void>();
-    const held: Bandwidth = { take: (bytes) => gate.promise.then(() => bytes) };
+    const held: Pick<Bandwidth, "take"> = { take: (bytes) => gate.promise.then(() => bytes) };
     const { simulator, service, access, transfer } = await openPair(scenario, {
       bandwidth: held,
       timeoutMs: 500,
@@ -147,6 +147,6 @@ async function drain(download: Download): Promise<void> {
   for await (const _chunk of download.body);
 }
 
-function bandwidthOf(rules: ReturnType<Parameters<typeof createBandwidth>[0]>): Bandwidth {
-  return createBandwidth(() => rules);
+function bandwidthOf(rules: ReturnType<ConstructorParameters<typeof Bandwidth>[0]>): Bandwidth {
+  return new Bandwidth(() => rules);
 }

@@ -73,7 +73,7 @@ async function openHasty(headers: OutgoingHttpHeaders) {
     socket.end();
     ended.resolve();
   });
-  const bandwidth: Bandwidth = {
+  const bandwidth: Pick<Bandwidth, "take"> = {
     take(bytes) {
       held.resolve();
       return gate.promise.then(() => bytes);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import { parseWindow } from "../../../src/config/weekly.ts";
 import type { BandwidthRule } from "../../../src/model/mailbox.ts";
-import { type Bandwidth, createBandwidth, rateAt } from "../../../src/service/bandwidth.ts";
+import { Bandwidth, rateAt } from "../../../src/service/bandwidth.ts";
 
 const KIB = 1024;
 const CHUNK_BYTES = 64 * KIB;
@@ -219,5 +219,5 @@ describe("with a timetable", () => {
 });
 
 function bandwidthOf(rules: readonly BandwidthRule[]): Bandwidth {
-  return createBandwidth(() => rules);
+  return new Bandwidth(() => rules);
 }
