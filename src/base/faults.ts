@@ -10,13 +10,13 @@ export type AnsweredBy = "service" | "intermediary" | "none" | "unsent";
 
 export interface FaultDetails {
   /** What exactly happened, for the operator: never a secret, never an href. */
-  readonly detail?: string;
+  readonly detail?: string | undefined;
   /** Better advice than that of the code. */
   readonly advice?: string | undefined;
   /** How long the service asked us to wait. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   /** Missing if no request was made. */
-  readonly answeredBy?: AnsweredBy;
+  readonly answeredBy?: AnsweredBy | undefined;
   /** The end of what a failed program wrote. */
   readonly output?: string;
   readonly cause?: unknown;
@@ -73,15 +73,8 @@ export function asFault(error: unknown): Fault {
 
 /** The same fault with better advice. */
 export function withAdvice(fault: Fault, advice: string): Fault {
-  const detail = detailOf(fault);
   const { code, retryAfterMs, answeredBy, cause } = fault;
-  return new Fault(code, {
-    advice,
-    ...(detail === "" ? {} : { detail }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(answeredBy === undefined ? {} : { answeredBy }),
-    ...(cause === undefined ? {} : { cause }),
-  });
+  return new Fault(code, { advice, detail: detailOf(fault) || undefined, retryAfterMs, answeredBy, cause });
 }
 
 /** What exactly happened, without the sentence of the code; empty if nothing more is known. */

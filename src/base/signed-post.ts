@@ -51,8 +51,7 @@ export async function postSigned(
   if (status >= 200 && status < 300) return;
   const isRedirect = status >= 300 && status < 400;
   const detail = `it answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`;
-  const retryAfterMs = parseRetryAfter(retryAfter, clock.now());
-  throw new Fault(failure, { detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  throw new Fault(failure, { detail, retryAfterMs: parseRetryAfter(retryAfter, clock.now()) });
 }
 
 /** `t=SECONDS,v1=HEX`: the time is signed too, so that an old call cannot be replayed as a new one. */

@@ -46,11 +46,10 @@ export async function lockInbox(
 }
 
 async function heldFault(work: string, findMount: typeof findMountOf): Promise<Fault> {
-  const detail = await describeHolder(work);
   // Only for the advice.
   const mount = await findMount(work).catch(() => undefined);
-  const isDoubtful = mount !== undefined && hasLocksOfServer(mount);
-  return new Fault("INBOX_HELD", { detail, ...(isDoubtful ? { advice: MOUNT_ADVICE } : {}) });
+  const advice = mount !== undefined && hasLocksOfServer(mount) ? MOUNT_ADVICE : undefined;
+  return new Fault("INBOX_HELD", { detail: await describeHolder(work), advice });
 }
 
 /** The process that locked the inbox last, whether or not it still holds the lock. */

@@ -145,5 +145,5 @@ async function demandAnswer({ client, ownAnswers, probe }: PasswordTarget, since
 /** `cause`: why the probe failed. */
 function held(leftMs: number, cause?: unknown): Fault {
   const why = cause instanceof Fault ? { detail: cause.message, cause } : {};
-  return new Fault("PASSWORDS_HELD", { ...why, ...(leftMs > 0 ? { retryAfterMs: leftMs } : {}) });
+  return new Fault("PASSWORDS_HELD", { ...why, retryAfterMs: leftMs > 0 ? leftMs : undefined });
 }

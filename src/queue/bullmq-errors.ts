@@ -71,8 +71,7 @@ export function faultOfRedis(error: unknown, address: string): Fault | undefined
 }
 
 export function unreachable(address: string, why: string, cause?: Error): Fault {
-  const detail = `${address} (${why})`;
-  return new Fault("QUEUE_UNREACHABLE", cause === undefined ? { detail } : { detail, cause });
+  return new Fault("QUEUE_UNREACHABLE", { detail: `${address} (${why})`, cause });
 }
 
 /** A key whose value stopped work. It has been removed. */
@@ -95,11 +94,7 @@ export function isReadOnly(error: Error): boolean {
 }
 
 function refused(address: string, cause: string, advice: string | undefined, error?: Error): Fault {
-  return new Fault("QUEUE_REFUSED", {
-    detail: `${address}: ${cause}`,
-    advice,
-    ...(error === undefined ? {} : { cause: error }),
-  });
+  return new Fault("QUEUE_REFUSED", { detail: `${address}: ${cause}`, advice, cause: error });
 }
 
 /** A transaction fails as a whole: its commands have the cause. */

@@ -110,12 +110,11 @@ export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: st
   const errorCode = parsed.success ? parsed.output.errorCode : undefined;
   const message = parsed.success ? parsed.output.errorMessage : "";
   const text = typeof message === "string" ? clean(message) : "";
-  const retryAfterMs = parseRetryAfter(refusal.retryAfter, nowMs);
   const facts = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
   return new Fault(codeOfRefusal(status, errorCode), {
     detail: `${refusal.what}: ${facts.join(", ")}`,
     answeredBy: parsed.success ? "service" : "intermediary",
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    retryAfterMs: parseRetryAfter(refusal.retryAfter, nowMs),
   });
 }
 
@@ -126,6 +125,11 @@ export function faultOfTransport(error: unknown, what: string, answeredBy: Answe
   // The parser's error holds received bytes, which may be secret.
   const cause = root.name === "HTTPParserError" ? undefined : error;
   return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, answeredBy, cause });
+}
+
+/** An answer that is not in the service's own format: a proxy may have written it. */
+export function foreignAnswer(code: FaultCode, detail: string, cause?: unknown): Fault {
+  return new Fault(code, { detail, answeredBy: "intermediary", cause });
 }
 
 function codeOfRefusal(status: number, errorCode: number | undefined): FaultCode {

@@ -2,8 +2,8 @@
 import { pipeline } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
-import { Fault } from "../base/faults.ts";
-import { type AnswerKind, kindOfAnswer } from "./answers.ts";
+import type { Fault } from "../base/faults.ts";
+import { type AnswerKind, foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
 
 /**
@@ -30,11 +30,7 @@ export interface JsonText {
 export async function readJson(answer: Answer, what: string, size: AnswerSize = "small"): Promise<JsonText> {
   const { bytes, values } = LIMITS[size];
   const raw = await readUnzipped(answer, bytes, what);
-  if (hasMoreValues(raw, values))
-    throw new Fault("ANSWER_TOO_LARGE", {
-      detail: `${what}: too many values`,
-      answeredBy: "intermediary",
-    });
+  if (hasMoreValues(raw, values)) throw foreignAnswer("ANSWER_TOO_LARGE", `${what}: too many values`);
   const text = raw.toString();
   return { text, kind: kindOfAnswer(answer.statusCode), parse: () => parseJson(text, what) };
 }
@@ -60,10 +56,7 @@ function parseJson(text: string, what: string): unknown {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     const instead = text.trimStart().startsWith("<") ? "an HTML page" : "incomplete or foreign text";
-    throw new Fault("BAD_ANSWER", {
-      detail: `${what}: ${instead} instead of JSON`,
-      answeredBy: "intermediary",
-    });
+    throw foreignAnswer("BAD_ANSWER", `${what}: ${instead} instead of JSON`);
   }
 }
 
@@ -74,7 +67,7 @@ export async function readText(answer: Answer, mostBytes: number, what: string):
 
 async function readUnzipped(answer: Answer, mostBytes: number, what: string): Promise<Buffer> {
   const raw = await readAtMost(answer.body, mostBytes);
-  if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what, answeredBy: "intermediary" });
+  if (raw === undefined) throw foreignAnswer("ANSWER_TOO_LARGE", what);
   return unzip(raw, encodingOf(answer), mostBytes, what);
 }
 
@@ -119,13 +112,11 @@ async function unzip(raw: Buffer, encoding: string, mostBytes: number, what: str
   try {
     return await promisify(gunzip)(raw, { maxOutputLength: mostBytes });
   } catch (cause) {
-    const answeredBy = "intermediary";
-    if (cause instanceof RangeError) throw new Fault("ANSWER_TOO_LARGE", { detail: what, answeredBy, cause });
-    throw new Fault("BAD_ANSWER", { detail: `${what}: the gzip is broken`, answeredBy, cause });
+    if (cause instanceof RangeError) throw foreignAnswer("ANSWER_TOO_LARGE", what, cause);
+    throw foreignAnswer("BAD_ANSWER", `${what}: the gzip is broken`, cause);
   }
 }
 
 export function unknownEncoding(encoding: string, what: string): Fault {
-  const detail = `${what}: encoded as ${JSON.stringify(encoding.slice(0, 40))}`;
-  return new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
+  return foreignAnswer("BAD_ANSWER", `${what}: encoded as ${JSON.stringify(encoding.slice(0, 40))}`);
 }

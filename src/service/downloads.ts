@@ -1,6 +1,6 @@
 /** Bodies of any size: files, ZIP, EML, the checksums CSV and language files, as streams. */
 import { Fault } from "../base/faults.ts";
-import { kindOfAnswer } from "./answers.ts";
+import { foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { encodingOf, headerOf, unknownEncoding, unzipped } from "./bodies.ts";
 import { type Call, faultOf, type Http, type Query } from "./http.ts";
@@ -120,7 +120,7 @@ export function createDownloads(
 function refuseHtml(download: Download, what: string): Download {
   if (!/^text\/html\b/i.test(download.contentType ?? "")) return download;
   download.cancel();
-  throw new Fault("BAD_ANSWER", { detail: `${what}: an HTML page came instead`, answeredBy: "intermediary" });
+  throw foreignAnswer("BAD_ANSWER", `${what}: an HTML page came instead`);
 }
 
 function zipQuery({ includeChecksumFile, only, except }: ZipOptions, form: IdListForm): Query {
@@ -146,8 +146,7 @@ function offsetOf(answer: Answer, requested: number, what: string): number {
   const start = /^bytes (\d+)-/.exec(headerOf(answer, "content-range") ?? "")?.[1];
   if (requested > 0 && Number(start) === requested) return requested;
   answer.body.cancel();
-  const detail = `${what}: the part does not begin at byte ${requested}`;
-  throw new Fault("RANGE_REFUSED", { detail, answeredBy: "intermediary" });
+  throw foreignAnswer("RANGE_REFUSED", `${what}: the part does not begin at byte ${requested}`);
 }
 
 interface BodyGuards {

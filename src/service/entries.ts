@@ -2,7 +2,7 @@
  * Long JSON lists, parsed while they arrive: of `{ "data": [ … ] }` one entry at a time is in memory. The file list of a
  * large transfer has tens of megabytes, mostly links that are not needed.
  */
-import { Fault } from "../base/faults.ts";
+import { foreignAnswer } from "./answers.ts";
 import { unzipped } from "./bodies.ts";
 import type { Answer } from "./receiving.ts";
 
@@ -24,7 +24,7 @@ export async function readEntries(
     let bytes = 0;
     for await (const chunk of unzipped(answer, what)) {
       bytes += chunk.byteLength;
-      if (bytes > MAX_BYTES) throw badList("ANSWER_TOO_LARGE", what);
+      if (bytes > MAX_BYTES) throw foreignAnswer("ANSWER_TOO_LARGE", what);
       cutter.add(chunk);
     }
     cutter.end();
@@ -65,7 +65,7 @@ class EntryCutter {
 
   end(): void {
     if (this.#hasData && this.#depth === 0) return;
-    throw badList("BAD_ANSWER", `${this.#what}: the list in data is missing or incomplete`);
+    throw foreignAnswer("BAD_ANSWER", `${this.#what}: the list in data is missing or incomplete`);
   }
 
   /** True if the byte belongs to a string. */
@@ -101,7 +101,7 @@ class EntryCutter {
     this.#partsBytes += part.byteLength;
     this.#parts.push(part);
     if (this.#partsBytes <= MAX_ENTRY_BYTES) return;
-    if (this.#isInData) throw badList("ANSWER_TOO_LARGE", `${this.#what}: one entry`);
+    if (this.#isInData) throw foreignAnswer("ANSWER_TOO_LARGE", `${this.#what}: one entry`);
     // Outside `data` nothing is needed.
     this.#dropParts();
   }
@@ -121,7 +121,7 @@ class EntryCutter {
   #pass(text: string): void {
     this.#entries += 1;
     if (this.#entries > MAX_ENTRIES) {
-      throw badList("ANSWER_TOO_LARGE", `${this.#what}: more than ${MAX_ENTRIES} entries`);
+      throw foreignAnswer("ANSWER_TOO_LARGE", `${this.#what}: more than ${MAX_ENTRIES} entries`);
     }
     this.#take(this.#parse(text));
   }
@@ -130,11 +130,7 @@ class EntryCutter {
     try {
       return JSON.parse(text);
     } catch {
-      throw badList("BAD_ANSWER", `${this.#what}: entry ${this.#entries} is not JSON`);
+      throw foreignAnswer("BAD_ANSWER", `${this.#what}: entry ${this.#entries} is not JSON`);
     }
   }
-}
-
-function badList(code: "ANSWER_TOO_LARGE" | "BAD_ANSWER", detail: string): Fault {
-  return new Fault(code, { detail, answeredBy: "intermediary" });
 }

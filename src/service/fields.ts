@@ -12,26 +12,7 @@ const MODEL_FIELDS = {
   },
 } as const;
 
-/** Every path in the specification, and further paths that services have. */
-export const KNOWN_FIELDS = {
-  ...MODEL_FIELDS,
-  transfer: {
-    ...MODEL_FIELDS.transfer,
-    confidentialMessageFileId: true,
-    files: true,
-    notificationMessage: { subject: true, body: true },
-    fileChecksumAlgorithm: true,
-  },
-} as const;
-
-type Selection<Known> = { readonly [Name in keyof Known]?: true | Selection<Known[Name]> };
-
-/** A selection of known fields, always with the tracking-id: an entry is useless without it. */
-export type FieldSelection = Selection<Omit<typeof KNOWN_FIELDS, "trackingId">> & {
-  readonly trackingId: true;
-};
-
-/** A selection of any fields, known or not. */
+/** A selection of fields, known or not. It always has the tracking-id: an entry is useless without it. */
 export interface FieldTree {
   readonly [name: string]: true | FieldTree;
 }
@@ -40,8 +21,10 @@ export interface FieldTree {
 const DEEPEST = 20;
 
 /** `{ trackingId: true, status: { state: true } }` → `trackingId,status(state)`. */
-export function formatFields(selection: FieldSelection | FieldTree): string {
-  return formatTree(selection as FieldTree);
+export function formatFields(tree: FieldTree): string {
+  return Object.entries(tree)
+    .map(([name, part]) => (part === true ? name : `${name}(${formatFields(part)})`))
+    .join(",");
 }
 
 /**
@@ -60,12 +43,6 @@ export function parseFields(expression: string): FieldTree {
 interface Reader {
   readonly tokens: readonly string[];
   next: number;
-}
-
-function formatTree(tree: FieldTree): string {
-  return Object.entries(tree)
-    .map(([name, part]) => (part === true ? name : `${name}(${formatTree(part)})`))
-    .join(",");
 }
 
 function readTree(reader: Reader, parent: string, depth: number): FieldTree {

@@ -6,7 +6,7 @@ import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import { faultOfRefusal, faultOfTransport, kindOfAnswer } from "./answers.ts";
+import { faultOfRefusal, faultOfTransport, foreignAnswer, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
 import { readEntries } from "./entries.ts";
@@ -208,12 +208,12 @@ function redirectTarget(
     // The path may hold a secret.
     const elsewhere = to?.origin === baseUrl.origin ? "another path of " : "";
     const where = to === null ? "an invalid address" : `${elsewhere}${to.origin}`;
-    throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, answeredBy: "intermediary" });
+    throw foreignAnswer("REDIRECT_REFUSED", `${call.what}: to ${where}`);
   }
   if (redirects >= MAX_REDIRECTS || call.method === "POST" || call.isAttempt) {
     const problem =
       redirects >= MAX_REDIRECTS ? "too many redirects" : "a redirect, which is not followed here";
-    throw new Fault("BAD_ANSWER", { detail: `${call.what}: ${problem}`, answeredBy: "intermediary" });
+    throw foreignAnswer("BAD_ANSWER", `${call.what}: ${problem}`);
   }
   return to;
 }

@@ -5,7 +5,7 @@ import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import type { AnswerKind } from "./answers.ts";
 import type { JsonText } from "./bodies.ts";
-import { type FieldTree, formatFields, moreOf } from "./fields.ts";
+import { formatFields, moreOf } from "./fields.ts";
 import { type Call, type Http, POLLING_MINOR_VERSION, type Query } from "./http.ts";
 import type { Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed, type LegacyTransfer } from "./wire.ts";
@@ -86,7 +86,7 @@ function keepMore(
   const { data } = answer as { readonly data: readonly ({ readonly trackingId?: unknown } | null)[] };
   const raw = new Map(data.map((entry) => [entry?.trackingId, entry]));
   const entries = page.entries.map((entry) => {
-    const more = moreOf(raw.get(entry.trackingId), fields as FieldTree | undefined);
+    const more = moreOf(raw.get(entry.trackingId), fields);
     return more === undefined ? entry : { ...entry, more };
   });
   return { ...page, entries };

@@ -9,7 +9,7 @@ import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer, TransferFile, TransferInformation } from "../model/transfer.ts";
 import type { ChecksumReport } from "./checksums.ts";
 import type { Page, Rejected } from "./decoding.ts";
-import type { FieldSelection, FieldTree } from "./fields.ts";
+import type { FieldTree } from "./fields.ts";
 import type * as wire from "./wire.ts";
 
 export type { Page, Rejected } from "./decoding.ts";
@@ -37,7 +37,7 @@ export interface PollQuery extends PageQuery {
   /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
   readonly active?: boolean;
   /** Missing: the service's default. */
-  readonly fields?: FieldSelection | FieldTree;
+  readonly fields?: FieldTree | undefined;
   /** Puts selected fields that the model does not have into `more` of each entry; without `fields`, all that were sent. */
   readonly keepMore?: boolean;
 }

@@ -2,10 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../simulator/scenario.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { findRecipient } from "../../src/model/transfer.ts";
-import { KNOWN_FIELDS } from "../../src/service/fields.ts";
 import { allPages } from "../../src/service/polling.ts";
 import type { ServicePort, VerifiedAddress } from "../../src/service/port.ts";
-import { openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
+import { KNOWN_FIELDS, openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 describe("polling received transfers", () => {

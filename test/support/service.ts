@@ -89,3 +89,18 @@ export function firstFile({ files }: SimulatedTransfer): { id: string; name: str
 export async function verify(service: ServicePort, email: string = MAILBOX): Promise<VerifiedAddress> {
   return { email, token: (await service.obtainToken(email, undefined, SIGNAL)).token };
 }
+
+/** Every path in the specification, and further paths that services have. */
+export const KNOWN_FIELDS = {
+  trackingId: true,
+  status: { sender: { email: true }, recipients: true, state: true },
+  transfer: {
+    recipients: { to: true, cc: true },
+    expirationDate: true,
+    securityMode: { config: { passwordMode: true } },
+    confidentialMessageFileId: true,
+    files: true,
+    notificationMessage: { subject: true, body: true },
+    fileChecksumAlgorithm: true,
+  },
+} as const;

@@ -9,7 +9,7 @@ import {
   type TransferInformation,
 } from "../../model/transfer.ts";
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
-import { type FieldSelection, type FieldTree, parseFields } from "../../service/fields.ts";
+import { type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, LARGEST_PAGE_SIZE } from "../../service/polling.ts";
 import type { Page, PageQuery, PollQuery, Rejected, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import type { LegacyTransfer } from "../../service/wire.ts";
@@ -37,7 +37,7 @@ const SHOWN_FIELDS = {
   trackingId: true,
   status: { sender: { email: true }, recipients: true, state: true },
   transfer: { expirationDate: true, securityMode: { config: { passwordMode: true } } },
-} as const satisfies FieldSelection;
+} as const satisfies FieldTree;
 
 export function addListing(api: Operations): void {
   for (const direction of ["received", "sent"] as const) {

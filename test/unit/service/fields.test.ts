@@ -1,13 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import {
-  type FieldSelection,
-  formatFields,
-  KNOWN_FIELDS,
-  moreOf,
-  parseFields,
-} from "../../../src/service/fields.ts";
+import { formatFields, moreOf, parseFields } from "../../../src/service/fields.ts";
+import { KNOWN_FIELDS } from "../../support/service.ts";
 
 describe("the field selection", () => {
   test("formats every path of the specification", () => {
@@ -43,7 +38,7 @@ describe("the field selection", () => {
   test("is unchanged after formatting and parsing", () => {
     fc.assert(
       fc.property(selectionOf(KNOWN_FIELDS), (chosen) => {
-        const selection = { trackingId: true, ...chosen } as FieldSelection;
+        const selection = { trackingId: true, ...chosen } as const;
         expect(parseFields(formatFields(selection))).toEqual(selection);
       }),
     );
