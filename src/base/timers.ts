@@ -1,33 +1,14 @@
 /** The timers of the machine, with the names and results of Node's own functions. */
-import { machine, type Timer } from "./machine.ts";
+import { type Machine, machine } from "./machine.ts";
 
 export type { Timer } from "./machine.ts";
 
-export function setTimeout(work: () => void, ms: number): Timer {
-  return machine().setTimeout(work, ms);
-}
-
-export function setInterval(work: () => void, ms: number): Timer {
-  return machine().setInterval(work, ms);
-}
-
-export function clearTimeout(timer: Timer | undefined): void {
-  machine().clearTimer(timer);
-}
-
-export function clearInterval(timer: Timer | undefined): void {
-  machine().clearTimer(timer);
-}
-
-/** Never goes back. */
-export function monotonicMs(): number {
-  return machine().monotonicMs();
-}
-
-/** Lets other work of this process run. */
-export function nextTurn(): Promise<void> {
-  return machine().nextTurn();
-}
+export const setTimeout: Machine["setTimeout"] = (work, ms) => machine().setTimeout(work, ms);
+export const setInterval: Machine["setInterval"] = (work, ms) => machine().setInterval(work, ms);
+export const clearTimeout: Machine["clearTimer"] = (timer) => machine().clearTimer(timer);
+export const clearInterval: Machine["clearTimer"] = (timer) => machine().clearTimer(timer);
+export const monotonicMs: Machine["monotonicMs"] = () => machine().monotonicMs();
+export const nextTurn: Machine["nextTurn"] = () => machine().nextTurn();
 
 /** Rejects with the signal's reason. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -1,10 +1,10 @@
 /** The journal: what is on the disk when, and what its readers see. */
 import { appendFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
-import { Descriptor } from "../../../src/base/system-files.ts";
+import { expect, test } from "vitest";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readActs, readHistory } from "../../../src/operate/history.ts";
+import { watchCalls } from "../../support/open-files.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 
@@ -13,8 +13,7 @@ const NOTICE = { type: "settle", keys: ["k"] };
 test("an end counts as written when the file and its name are synced", async () => {
   const { journal } = await makeJournal();
   const steps: string[] = [];
-  const sync = vi.spyOn(Descriptor.prototype, "sync").mockImplementation(async () => void steps.push("sync"));
-  onTestFinished(() => sync.mockRestore());
+  watchCalls("sync", async () => void steps.push("sync"));
   journal.add(makeRecord({ state: "gone" }), () => steps.push("written"));
   await journal.flush();
   expect(steps).toEqual(["sync", "sync", "written"]);
@@ -27,15 +26,14 @@ test("lines whose sync failed are written again, and passed on once meanwhile", 
   const { journal, work } = await makeJournal();
   const batches: (readonly string[])[] = [];
   journal.onBatch = (refused) => batches.push(refused);
-  const sync = vi.spyOn(Descriptor.prototype, "sync").mockRejectedValue(new Error("EIO"));
-  onTestFinished(() => sync.mockRestore());
+  const sync = watchCalls("sync", () => Promise.reject(new Error("EIO")));
   let written = 0;
   journal.add(makeRecord({ trackingId: "t1", state: "gone" }), () => written++);
   await journal.flush();
   journal.addNotice(NOTICE);
   await journal.flush();
   expect([written, journal.isStuck]).toEqual([0, true]);
-  sync.mockRestore();
+  sync.restore();
   await journal.flush();
   expect([written, journal.isStuck]).toEqual([1, false]);
   const kinds = batches.map((refused) =>

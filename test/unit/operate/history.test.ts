@@ -1,14 +1,14 @@
 import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { Descriptor } from "../../../src/base/system-files.ts";
+import { describe, expect, test } from "vitest";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readLinesBackward } from "../../../src/ledger/lines.ts";
 import type { RecordedAct } from "../../../src/model/order.ts";
 import { RECORD_VERSION, type State } from "../../../src/model/record.ts";
 import type { ActQuery, HistoryQuery } from "../../../src/model/views.ts";
 import { readActs, readHistory, tallyHistory } from "../../../src/operate/history.ts";
+import { watchCalls } from "../../support/open-files.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const STATES = ["discovered", "downloading", "delivering", "delivered"] as const;
@@ -140,10 +140,9 @@ describe("history", () => {
       Array.from({ length: 500 }, (_, at) => lineOf(`d${day}-${at}`, day * 86_400 + at)),
     );
     await writeJournal(work, "2026-03", days.flat());
-    const reads = vi.spyOn(Descriptor.prototype, "read");
-    onTestFinished(() => reads.mockRestore());
+    const reads = watchCalls("read");
     expect(await ids(work, { state: "gone", sinceMs: Date.UTC(2026, 2, 28) })).toEqual([]);
-    expect(reads.mock.calls.length).toBeLessThan(6);
+    expect(reads.count).toBeLessThan(6);
   });
 
   test("reads no month that the query is not about", async () => {
@@ -479,8 +478,7 @@ async function ids(work: string, query: Partial<HistoryQuery> = {}): Promise<str
 }
 
 async function countReads(work: string, query: Partial<HistoryQuery>): Promise<number> {
-  const reading = vi.spyOn(Descriptor.prototype, "read");
-  onTestFinished(() => reading.mockRestore());
+  const reads = watchCalls("read");
   await read(work, query);
-  return reading.mock.calls.length;
+  return reads.count;
 }
