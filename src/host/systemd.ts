@@ -47,11 +47,50 @@ export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
   if (socket === undefined || socket === "") return undefined;
   const notifier = createNotifier(socket, path, (reason) => emit({ type: "supervisor-unreachable", reason }));
   let isReady = false;
-  const onReady = () => {
-    isReady = true;
-  };
   return {
-    startReporting: (vitals, stop) => startReporting(notifier, vitals, watchdogMs(env), emit, stop, onReady),
+    startReporting(vitals, stop) {
+      let shown = "";
+      let timer: NodeJS.Timeout | undefined;
+      const show = () => {
+        timer = undefined;
+        const line = describeInOneLine(vitals.status());
+        const becomesReady = !isReady && vitals.isReady();
+        if (line === shown && !becomesReady) return;
+        isReady ||= becomesReady;
+        shown = line;
+        void notifier.send(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
+      };
+      const showSoon = () => {
+        if (stop.aborted) return;
+        timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : READY_CHECK_MS);
+      };
+      const unsubscribe = vitals.onChange(showSoon);
+      const extending = setInterval(() => {
+        if (isReady) clearInterval(extending);
+        else void notifier.send(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
+      }, EXTEND_EVERY_MS);
+      const watchdog = watchdogMs(env);
+      const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, emit);
+      const onStop = () => {
+        clearTimeout(timer);
+        // While the daemon stops, the same notification would extend the time limit of the stop.
+        clearInterval(extending);
+        void notifier.send("STOPPING=1", "STATUS=Stopping; unfinished downloads continue at the next start.");
+      };
+      if (stop.aborted) onStop();
+      else stop.addEventListener("abort", onStop, { once: true });
+      showSoon();
+      return {
+        async close() {
+          stop.removeEventListener("abort", onStop);
+          unsubscribe();
+          clearTimeout(timer);
+          clearInterval(extending);
+          clearInterval(feeding);
+          await notifier.close();
+        },
+      };
+    },
     async reloading(work) {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
@@ -61,59 +100,6 @@ export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
       } finally {
         await notifier.send("READY=1");
       }
-    },
-  };
-}
-
-function startReporting(
-  notifier: Notifier,
-  vitals: Vitals,
-  watchdog: number | undefined,
-  emit: Emit,
-  stop: AbortSignal,
-  onReady: () => void,
-) {
-  let isReady = false;
-  let shown = "";
-  let timer: NodeJS.Timeout | undefined;
-
-  const show = () => {
-    timer = undefined;
-    const line = describeInOneLine(vitals.status());
-    const becomesReady = !isReady && vitals.isReady();
-    if (line === shown && !becomesReady) return;
-    isReady ||= becomesReady;
-    shown = line;
-    void notifier.send(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
-    if (becomesReady) onReady();
-  };
-  const showSoon = () => {
-    if (stop.aborted) return;
-    timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : READY_CHECK_MS);
-  };
-  const unsubscribe = vitals.onChange(showSoon);
-  const extending = setInterval(() => {
-    if (isReady) clearInterval(extending);
-    else void notifier.send(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
-  }, EXTEND_EVERY_MS);
-  const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, emit);
-  const onStop = () => {
-    clearTimeout(timer);
-    // While the daemon stops, the same notification would extend the time limit of the stop.
-    clearInterval(extending);
-    void notifier.send("STOPPING=1", "STATUS=Stopping; unfinished downloads continue at the next start.");
-  };
-  if (stop.aborted) onStop();
-  else stop.addEventListener("abort", onStop, { once: true });
-  showSoon();
-  return {
-    async close() {
-      stop.removeEventListener("abort", onStop);
-      unsubscribe();
-      clearTimeout(timer);
-      clearInterval(extending);
-      clearInterval(feeding);
-      await notifier.close();
     },
   };
 }

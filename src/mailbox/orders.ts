@@ -2,15 +2,11 @@
  * Carries out an operator's order for one transfer. Several daemons may carry out the same order, and one may do so
  * twice: each round begins and ends once.
  */
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
-import type { Outage } from "../base/outage.ts";
 import { timeLimit } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
-import type { Ledger } from "../ledger/port.ts";
 import { objectionTo } from "../model/actions.ts";
-import type { Emit } from "../model/events.ts";
 import type { Action, MailboxOrder, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
@@ -22,25 +18,16 @@ import {
   type TransferRecord,
   withState,
 } from "../model/record.ts";
-import type { Passwords } from "../passwords/port.ts";
-import type { JobQueue } from "../queue/port.ts";
 import type { MailboxState } from "./state.ts";
-import { jobOf } from "./tools.ts";
+import { jobOf, type PollTools } from "./tools.ts";
 
 const LOOKUP_TIMEOUT_MS = 60_000;
 /** For this long, an order waits for a transfer that is not known. */
 const UNKNOWN_MS = 24 * 60 * 60_000;
 
-export interface OrderTools {
-  readonly ledger: Ledger;
+export interface OrderTools extends Omit<PollTools, "atOnce" | "deadline"> {
   readonly inbox: Inbox;
-  readonly passwords: Passwords;
-  readonly queue: JobQueue;
   readonly handoffs: Pick<Handoffs, "retry">;
-  readonly clock: Clock;
-  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
-  readonly diskTrouble: Outage;
-  readonly emit: Emit;
 }
 
 /**

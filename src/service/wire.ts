@@ -46,20 +46,22 @@ function list<Output>(entry: v.GenericSchema<unknown, Output>, mostEntries: numb
   return v.pipe(v.array(v.unknown()), v.maxLength(mostEntries), v.array(entry));
 }
 
-/** An unreadable date counts as missing: the entry is useful without it. */
-const Time = v.pipe(
-  v.nullish(v.unknown(), null),
-  v.transform((value) => {
-    const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
-    return Number.isNaN(time) ? undefined : new Date(time);
-  }),
-);
+/** A value of another type counts as missing. */
+function textOnly<Output>(read: (text: string) => Output) {
+  return v.pipe(
+    v.nullish(v.unknown(), null),
+    v.transform((value) => (typeof value === "string" ? read(value) : undefined)),
+  );
+}
 
-/** Only displayed, so another type counts as missing. Without a query that may hold a secret. */
-const Href = v.pipe(
-  v.nullish(v.unknown(), null),
-  v.transform((value) => (typeof value === "string" && value !== "" ? publicHref(value) : undefined)),
-);
+/** An unreadable date counts as missing: the entry is useful without it. */
+const Time = textOnly((text) => {
+  const time = Date.parse(text);
+  return Number.isNaN(time) ? undefined : new Date(time);
+});
+
+/** Only displayed. Without a query that may hold a secret. */
+const Href = textOnly((text) => (text === "" ? undefined : publicHref(text)));
 
 /** Ignores case; an unknown word is not an error. */
 const State = v.pipe(
