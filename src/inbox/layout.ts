@@ -2,7 +2,17 @@
 import { Fault } from "../base/faults.ts";
 import { PLACEHOLDERS, type Placeholder } from "../model/mailbox.ts";
 import { safeSegment } from "./names.ts";
-import type { LayoutValues } from "./port.ts";
+
+/** The values of a layout's placeholders. */
+export interface LayoutValues {
+  readonly mailbox: string;
+  readonly sender: string;
+  readonly trackingId: string;
+  readonly transferId: string;
+  readonly subject: string;
+  /** When the transfer was discovered. The day is that of UTC. */
+  readonly discovered: Date;
+}
 
 /**
  * A relative path with as many segments as the layout has, whatever the values are. Throws `CONFIG_INVALID` if the

@@ -6,17 +6,10 @@
  */
 
 import type { Placement } from "../model/placement.ts";
+import type { formatLayout, formatName } from "./layout.ts";
+import type { numberedName, safeNamesInBatches, shortened } from "./names.ts";
 
-/** The values of a layout's placeholders. */
-export interface LayoutValues {
-  readonly mailbox: string;
-  readonly sender: string;
-  readonly trackingId: string;
-  readonly transferId: string;
-  readonly subject: string;
-  /** When the transfer was discovered. The day is that of UTC. */
-  readonly discovered: Date;
-}
+export type { LayoutValues } from "./layout.ts";
 
 /** Room that is reserved for one transfer. */
 export interface Reservation {
@@ -45,18 +38,13 @@ export interface Inbox {
   /** Proves that Inlet may give files to these groups. Throws `GROUP_REFUSED`. */
   demandGroups(gids: readonly number[]): Promise<void>;
   /** A name for each file, by id: safe on every file system, unique, and not reserved. */
-  safeNames(
-    files: readonly { readonly id: string; readonly name: string }[],
-    reserved: readonly string[],
-  ): Promise<ReadonlyMap<string, string>>;
+  readonly safeNames: typeof safeNamesInBatches;
   /** A path from the inbox's root. */
-  formatLayout(layout: string, values: LayoutValues): string;
-  /** A name from a pattern such as `{trackingId}_{name}`. `safeNames` makes it safe. */
-  formatName(pattern: string, values: LayoutValues, name: string): string;
-  /** A name of at most this many bytes: a longer one is cut, and gets a mark. */
-  shortened(name: string, maxBytes: number): string;
-  /** `report.pdf`, then `report-2.pdf`, `report-3.pdf` … */
-  numberedName(name: string, number: number): string;
+  readonly formatLayout: typeof formatLayout;
+  /** A name from a pattern. `safeNames` makes it safe. */
+  readonly formatName: typeof formatName;
+  readonly shortened: typeof shortened;
+  readonly numberedName: typeof numberedName;
   /** Reserves room for a transfer beside the room that is reserved for others. Throws `DISK_FULL`. */
   reserve(key: string, bytes: number, files: number): Promise<Reservation>;
   /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */

@@ -77,14 +77,8 @@ export function connect(settings: RedisSettings): RedisClient {
       ...(options.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: options.tls }),
     });
   }
-  const { hostname, port } = settings.url ?? new URL("redis://127.0.0.1");
-  return new EndingRedis({
-    ...options,
-    retryStrategy,
-    host: hostname.replace(/^\[|\]$/g, ""),
-    port: Number(port || 6379),
-    db: databaseOf(settings.url),
-  });
+  const server = parseNode(settings.url?.host || "127.0.0.1");
+  return new EndingRedis({ ...options, retryStrategy, ...server, db: databaseOf(settings.url) });
 }
 
 /** Waits for the connection. Throws the first error, and `STOPPED`. */
