@@ -6,27 +6,15 @@ import type { Queue } from "bullmq";
 import type { RedisClient } from "./bullmq-connection.ts";
 import { LONGEST_LIMIT_MS } from "./bullmq-services.ts";
 
-const TYPES: Readonly<Record<string, string>> = {
-  wait: "list",
-  active: "list",
-  paused: "list",
-  prioritized: "zset",
-  delayed: "zset",
-  marker: "zset",
-  completed: "zset",
-  failed: "zset",
-  "waiting-children": "zset",
-  repeat: "zset",
-  stalled: "set",
-  claims: "set",
-  meta: "hash",
-  deferred: "hash",
-  events: "stream",
-  id: "string",
-  pc: "string",
-  limiter: "string",
-  "stalled-check": "string",
-};
+/** The keys of a queue, by type. */
+const KEYS = {
+  list: ["wait", "active", "paused"],
+  zset: ["prioritized", "delayed", "marker", "completed", "failed", "waiting-children", "repeat"],
+  set: ["stalled", "claims"],
+  hash: ["meta", "deferred"],
+  stream: ["events"],
+  string: ["id", "pc", "limiter", "stalled-check"],
+} as const;
 /** Counters must not overflow. */
 const COUNT = /^\d{1,16}$/;
 /** Settings of a queue that would override ours. */
@@ -58,13 +46,14 @@ export async function removeOddValues(
 }
 
 async function removeOddKeys(queue: Queue, client: RedisClient): Promise<string[]> {
-  const remove = async ([name, type]: [string, string]) => {
+  const remove = async (name: string, type: string) => {
     const key = queue.toKey(name);
     if (!(await isOdd(client, key, type, EXPIRING.has(name)))) return [];
     await client.del(key);
     return [key];
   };
-  return (await Promise.all(Object.entries(TYPES).map(remove))).flat();
+  const removals = Object.entries(KEYS).flatMap(([type, names]) => names.map((name) => remove(name, type)));
+  return (await Promise.all(removals)).flat();
 }
 
 async function isOdd(client: RedisClient, key: string, type: string, expires: boolean): Promise<boolean> {
