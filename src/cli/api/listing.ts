@@ -11,7 +11,14 @@ import {
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import { type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, LARGEST_PAGE_SIZE } from "../../service/polling.ts";
-import type { Page, PageQuery, PollQuery, Rejected, TransferAccess, VerifiedAddress } from "../../service/port.ts";
+import type {
+  Page,
+  PageQuery,
+  PollQuery,
+  Rejected,
+  TransferAccess,
+  VerifiedAddress,
+} from "../../service/port.ts";
 import type { LegacyTransfer } from "../../service/wire.ts";
 import type { Context } from "../context.ts";
 import type { Outcome } from "../exit-codes.ts";

@@ -15,7 +15,8 @@ import { describeChannel } from "../../model/notify.ts";
 import { checkMailServer } from "../../notify/send.ts";
 import { readRedisSecrets } from "../../queue/open.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
-import type { ApiVersion, ServicePort } from "../../service/port.ts";
+import type { ServicePort } from "../../service/port.ts";
+import type { ApiVersion } from "../../service/wire.ts";
 import { canPoll, formatVersions, openClient, openTokensFolder } from "../client.ts";
 import type { Examination, Findings } from "./findings.ts";
 
