@@ -8,8 +8,8 @@ import { Coalesced } from "../base/concurrency.ts";
 import { systemDisk } from "../base/disk.ts";
 import { withFile } from "../base/files.ts";
 import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";
-import type { RecordedAct } from "../model/order.ts";
 import { type TransferRecord, waitsForPerson } from "../model/record.ts";
+import type { RecordedAct } from "../model/views.ts";
 
 /** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` if several processes write. */
 export const JOURNAL_FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;

@@ -5,9 +5,9 @@
  * created once and never changed. Everything else may be lost, at the cost of time.
  */
 import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
-import type { RecordedAct } from "../model/order.ts";
 import type { Placement } from "../model/placement.ts";
 import type { Routed, TransferKey, TransferRecord } from "../model/record.ts";
+import type { RecordedAct } from "../model/views.ts";
 import type { Occasion } from "./format.ts";
 import type { Journal } from "./journal.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";

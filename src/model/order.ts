@@ -56,27 +56,6 @@ export const ACTS = [...TRANSFER_ACTS, ...MAILBOX_ACTS, "reload", "reload-refuse
 
 export type Act = (typeof ACTS)[number];
 
-/** An operator's act, or a change of the configuration, as the journal records it. */
-export interface RecordedAct extends Actor {
-  /** The same in each record of one act: several processes may record it, and one may do so twice. */
-  readonly id: string;
-  readonly act: Act;
-  /** When the operator acted. */
-  readonly given?: string | undefined;
-  readonly mailbox?: string | undefined;
-  readonly trackingId?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly round?: number | undefined;
-  /** Changed keys of the configuration. */
-  readonly keys?: readonly string[] | undefined;
-  /** Why new settings were refused, or a poll failed: a fault's code. */
-  readonly reason?: string | undefined;
-  /** Of a poll. */
-  readonly message?: string | undefined;
-  readonly listed?: number | undefined;
-  readonly discovered?: number | undefined;
-}
-
 export interface Order extends TransferKey {
   readonly action: Action;
   /** The transfer's round when the order was given. In a later round the order is done already. */

@@ -84,8 +84,10 @@ export type HistoryEntry = Readonly<v.InferOutput<typeof HistoryEntryShape>>;
 export const ActEntryShape = v.object({
   at: v.pipe(v.string(), v.isoTimestamp()),
   act: v.picklist(ACTS),
+  /** The same in each record of one act: several processes may record it, and one may do so twice. */
   id: v.string(),
   ...ActorShape.entries,
+  /** When the operator acted. */
   given: Text,
   mailbox: Text,
   trackingId: Text,
@@ -93,6 +95,7 @@ export const ActEntryShape = v.object({
   round: Count,
   /** Changed keys of the configuration. */
   keys: v.optional(Texts),
+  /** Why new settings were refused, or a poll failed: a fault's code. */
   reason: Text,
   /** Of a poll. */
   message: Text,
@@ -102,6 +105,8 @@ export const ActEntryShape = v.object({
 
 /** An operator's act, or a change of the configuration, in the journal. */
 export type ActEntry = Readonly<v.InferOutput<typeof ActEntryShape>>;
+
+export type RecordedAct = Omit<ActEntry, "at">;
 
 /** Acts on no transfer, such as a change of the configuration, match neither a sender nor a mailbox. */
 export interface ActQuery extends Omit<TransferFilter, "state" | "reason"> {

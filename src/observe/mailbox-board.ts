@@ -3,14 +3,12 @@
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
-import type { DaemonEvent, ShownMailbox } from "../model/events.ts";
+import type { EventOf, ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
 import type { DaemonFacts, MailboxStatus, Trouble } from "../model/status.ts";
 import { findRenewal, type Renewal, type TokenFacts } from "../model/token.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
-
-type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly type: Type }>;
 
 interface Known {
   readonly facts: ShownMailbox;

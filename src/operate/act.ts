@@ -2,7 +2,6 @@
 
 import { exists } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
-import { pauseOrAbort } from "../base/timers.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { hasOpenSteps, peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
@@ -180,12 +179,10 @@ export async function awaitAct(
   signal: AbortSignal,
   onLook?: (record: TransferRecord | undefined) => void,
 ): Promise<Outcome> {
-  const { act, before } = submitted;
+  const { act, before, isCarriedOut } = submitted;
   const peek = peekLedger(tools);
-  const find = (key: TransferKey) => peek.find(key);
-  const isCarriedOut = () => submitted.isCarriedOut();
-  if (act === "grant") return awaitGrant(submitted, find, signal);
-  const outcome = await awaitOutcome(find, before, before, act, signal, {
+  if (act === "grant") return describeGrant(before, await isCarriedOut(), await peek.find(before));
+  const outcome = await awaitOutcome((key) => peek.find(key), before, act, signal, {
     ...(act === "password" ? {} : { isCarriedOut }),
     isPaused: act !== "discard" && mailboxOf(tools.mailboxes, before)?.paused === true,
     steps: (record) => peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1),
@@ -194,20 +191,15 @@ export async function awaitAct(
   return act === "password" ? withVerdict(tools, submitted, outcome) : outcome;
 }
 
-async function awaitGrant(
-  { before, isCarriedOut }: SubmittedAct,
-  find: (key: TransferKey) => Promise<TransferRecord | undefined>,
-  signal: AbortSignal,
-): Promise<Outcome> {
-  const { trackingId } = before;
-  let isDone = await isCarriedOut();
-  for (; !isDone && !signal.aborted; isDone = await isCarriedOut()) {
-    await pauseOrAbort(LOOK_EVERY_MS, signal);
-  }
+function describeGrant(
+  { trackingId }: TransferRecord,
+  isDone: boolean,
+  record: TransferRecord | undefined,
+): Outcome {
   const text = isDone
     ? `One more password attempt is allowed for ${trackingId}.`
     : `The daemon has not carried out the order for ${trackingId} yet. The order is kept.`;
-  return { record: await find(before), isSettled: isDone, text, result: isDone ? "fine" : "pending" };
+  return { record, isSettled: isDone, text, result: isDone ? "fine" : "pending" };
 }
 
 /** Says first whether the service accepted the password. */
@@ -241,24 +233,14 @@ export function describeStored(act: TransferAct): string {
 }
 
 /** The number of attempts beyond the budget, after one more is granted. */
-async function nextGrant(
-  tools: Pick<ActTools, "work" | "inbox" | "mailboxes">,
-  record: TransferRecord,
-): Promise<number> {
+async function nextGrant(tools: ActTools, record: TransferRecord): Promise<number> {
   const budget = mailboxOf(tools.mailboxes, record)?.passwordAttempts ?? 0;
   return (await spentOn(tools, record)).allowed - budget + 1;
 }
 
-function spentOn(
-  tools: Pick<ActTools, "work" | "inbox" | "mailboxes">,
-  record: TransferRecord,
-): Promise<SpentAttempts> {
+function spentOn(tools: ActTools, record: TransferRecord): Promise<SpentAttempts> {
   const { trackingId } = record;
   const mailbox = mailboxOf(tools.mailboxes, record);
-  const serviceId = mailbox === undefined ? "" : serviceIdOf(mailbox.service.baseUrl);
-  return peekLedger(tools).attempts.spent(
-    { serviceId, trackingId },
-    nameOf(record),
-    mailbox?.passwordAttempts ?? 0,
-  );
+  const key = { serviceId: mailbox === undefined ? "" : serviceIdOf(mailbox.service.baseUrl), trackingId };
+  return peekLedger(tools).attempts.spent(key, nameOf(record), mailbox?.passwordAttempts ?? 0);
 }

@@ -234,7 +234,8 @@ async function awaitCarriedOut(
   signal: AbortSignal,
 ): Promise<boolean> {
   // An order for a paused mailbox is carried out, and has no effect yet.
-  if (act !== "discard" && mailboxOf(tools.mailboxes, before)?.paused === true) return true;
+  if (act !== "discard" && act !== "grant" && mailboxOf(tools.mailboxes, before)?.paused === true)
+    return true;
   for (let waitedMs = 0; waitedMs < maxMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
     if (await isCarriedOut()) return true;
     await pauseOrAbort(LOOK_EVERY_MS, signal);

@@ -11,7 +11,7 @@ import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
 import type { HistoryEntry, HistoryQuery } from "../model/views.ts";
 import { readHistory } from "./history.ts";
 
-const DEFAULT_LIMIT = 50;
+const MAX_DELIVERIES = 50;
 const MAX_GONE = 1_000;
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -36,30 +36,16 @@ export function keptIn(work: string): (transfer: TransferStatus) => string {
 }
 
 /** Newest first. Skips damaged lines of the journal; `inlet history` reports them. */
-async function readPast(
-  work: string,
-  query: Partial<HistoryQuery>,
-  signal?: AbortSignal,
-): Promise<HistoryEntry[]> {
+function readPast(work: string, query: HistoryQuery): Promise<HistoryEntry[]> {
   // Damaged lines.
-  return Array.fromAsync(readHistory(work, { limit: DEFAULT_LIMIT, ...query }, () => {}, signal));
+  return Array.fromAsync(readHistory(work, query, () => {}));
 }
 
 export async function readDeliveries(work: string): Promise<Delivery[]> {
-  return (await readPast(work, { state: "delivered" })).map(
-    ({ mailbox, trackingId, sender, folder = "", inbox, at, seconds, subject, files, bytes }) => ({
-      mailbox,
-      trackingId,
-      sender,
-      folder,
-      inbox,
-      at,
-      tookSeconds: seconds,
-      subject,
-      files,
-      bytes,
-    }),
-  );
+  const past = await readPast(work, { state: "delivered", limit: MAX_DELIVERIES });
+  return past.map(({ state: _state, round: _round, reason: _reason, seconds, folder = "", ...facts }) => {
+    return { ...facts, folder, tookSeconds: seconds };
+  });
 }
 
 /**

@@ -9,7 +9,7 @@ import { type ListQuery, makeFilter, type SORTS, type TransferFilter } from "../
 import type { State, TransferRecord } from "../model/record.ts";
 import type { OpenList, TransferStatus } from "../model/status.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-import { type TransferList, type TransferView, timeOf } from "../model/views.ts";
+import { type TransferList, TransferShape, type TransferView, timeOf } from "../model/views.ts";
 
 /** A mailbox's name, and the settings that its password attempts depend on. */
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
@@ -135,28 +135,10 @@ export async function makeFormatter(
   };
 }
 
+const KEYS = Object.keys(TransferShape.entries) as (keyof TransferView)[];
+
 /** A transfer as JSON: every key is always present. */
 export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined): TransferView {
-  return {
-    mailbox: record.mailbox,
-    trackingId: record.trackingId,
-    transferId: record.transferId,
-    sender: record.sender,
-    state: record.state,
-    reason: record.reason ?? null,
-    message: record.message ?? null,
-    until: record.until ?? null,
-    expires: record.expires ?? null,
-    folder: record.folder ?? null,
-    inbox: record.inbox ?? null,
-    route: record.route ?? null,
-    subject: record.subject ?? null,
-    files: record.files ?? null,
-    bytes: record.bytes ?? null,
-    verified: record.verified ?? null,
-    released: record.released ?? null,
-    passwordsSpent: passwordsSpent ?? null,
-    round: record.round,
-    at: record.at,
-  };
+  const facts: { readonly [Key in keyof TransferView]?: unknown } = { ...record, passwordsSpent };
+  return Object.fromEntries(KEYS.map((key) => [key, facts[key] ?? null])) as TransferView;
 }

@@ -2,7 +2,7 @@
 
 import { actorOf } from "../base/fault-codes.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import type { HandoffStep } from "../model/handoff.ts";
+import type { PeekedStep } from "../handoff/peek.ts";
 import type { Action } from "../model/order.ts";
 import {
   DISCARDED,
@@ -10,7 +10,6 @@ import {
   isDelivered,
   type State,
   shownFolder,
-  type TransferKey,
   type TransferRecord,
 } from "../model/record.ts";
 import { describeState } from "../model/status.ts";
@@ -29,20 +28,11 @@ export interface Outcome {
   readonly result: "fine" | "attention" | "pending";
 }
 
-/** A step of the hand-off, as the outbox has it. */
-interface WatchedStep {
-  readonly step: HandoffStep;
-  /** `failed`: given up. */
-  readonly state: "pending" | "done" | "failed";
-  readonly attempts: number;
-  readonly error?: string | undefined;
-}
-
 interface Watching {
   /** Whether the order has been carried out. Missing: it has. */
   isCarriedOut?(): Promise<boolean>;
   /** The hand-off steps of the record's delivery. Missing: there are none. */
-  steps?(record: TransferRecord): Promise<readonly WatchedStep[]>;
+  steps?(record: TransferRecord): Promise<readonly PeekedStep[]>;
   /** The mailbox is paused: nothing is downloaded until it is resumed. */
   readonly isPaused?: boolean;
   /** Called after each look at the ledger. */
@@ -58,9 +48,8 @@ const GROWTH = 1.2;
  * outcome is not settled. Throws the faults of `find`.
  */
 export async function awaitOutcome(
-  find: (key: TransferKey) => Promise<TransferRecord | undefined>,
-  key: TransferKey,
-  before: TransferRecord | undefined,
+  find: (before: TransferRecord) => Promise<TransferRecord | undefined>,
+  before: TransferRecord,
   action: Action | "password",
   signal: AbortSignal,
   watching: Watching = {},
@@ -68,15 +57,15 @@ export async function awaitOutcome(
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * GROWTH, LAST_LOOK_MS)) {
     // Asked first: the record is at least as new as the answer.
     const isCarriedOut = (await watching.isCarriedOut?.()) ?? true;
-    const now = await find(key);
+    const now = await find(before);
     // If the transfer was delivered before the order, the order may repeat steps.
-    const handsOver = now !== undefined && isDelivered(now) && before !== undefined && isDelivered(before);
+    const handsOver = now !== undefined && isDelivered(now) && isDelivered(before);
     const steps = (handsOver && (await watching.steps?.(now))) || [];
     watching.onLook?.(now);
-    if (isCarriedOut && isOver(action, before, now, steps)) return describe(key, action, before, now, steps);
+    if (isCarriedOut && isOver(action, before, now, steps)) return describe(action, before, now, steps);
     if (isCarriedOut && watching.isPaused && now !== undefined && !isInProgress(now))
       return describePaused(now);
-    if (signal.aborted) return describePending(key, now, isCarriedOut);
+    if (signal.aborted) return describePending(before, now, isCarriedOut);
     await pauseOrAbort(waitMs, signal);
   }
 }
@@ -84,13 +73,13 @@ export async function awaitOutcome(
 /** Whether an order that was carried out has had its effect. */
 function isOver(
   action: Action | "password",
-  before: TransferRecord | undefined,
+  before: TransferRecord,
   now: TransferRecord | undefined,
-  steps: readonly WatchedStep[],
+  steps: readonly PeekedStep[],
 ): boolean {
   if (now === undefined) return true;
   if (now.state === "delivering") return false;
-  const isNextRound = now.round > (before?.round ?? 0);
+  const isNextRound = now.round > before.round;
   if (hasEnded(now)) {
     const startsSteps = action === "retry" || (action === "redeliver" && isNextRound);
     return !(startsSteps && steps.some(isUntried));
@@ -100,37 +89,30 @@ function isOver(
   if (now.state !== "waiting") return false;
   // An order sets `wanted`, and the attempt clears it.
   if (action !== "password" && now.wanted !== true) return true;
-  return isAttempted(isNextRound ? undefined : before, now);
-}
-
-/** Whether the transfer waits after an attempt that began after the order, or was running when the order was given. */
-function isAttempted(before: TransferRecord | undefined, now: TransferRecord): boolean {
-  if (now.attempts > (before?.attempts ?? 0)) return true;
-  return before !== undefined && before.state !== "waiting" && now.at.waiting !== before.at.waiting;
+  if (isNextRound) return now.attempts > 0;
+  // It waits after an attempt that began after the order, or was running when the order was given.
+  return (
+    now.attempts > before.attempts || (before.state !== "waiting" && now.at.waiting !== before.at.waiting)
+  );
 }
 
 function isInProgress({ state }: TransferRecord): boolean {
   return state === "downloading" || state === "checking" || state === "delivering";
 }
 
-function isUntried({ state, attempts }: WatchedStep): boolean {
+function isUntried({ state, attempts }: PeekedStep): boolean {
   return state === "pending" && attempts === 0;
 }
 
 function describe(
-  key: TransferKey,
   action: Action | "password",
-  before: TransferRecord | undefined,
+  before: TransferRecord,
   now: TransferRecord | undefined,
-  steps: readonly WatchedStep[],
+  steps: readonly PeekedStep[],
 ): Outcome {
-  const { trackingId } = key;
-  const settled = (result: Outcome["result"], text: string): Outcome => ({
-    record: now,
-    isSettled: true,
-    text,
-    result,
-  });
+  const { trackingId, round } = before;
+  const settled = (result: Outcome["result"], text: string) =>
+    ({ record: now, isSettled: true, text, result }) as const;
   if (now === undefined) return settled("attention", `${trackingId} is no longer known here.`);
   if (now.state === "gone" && now.acknowledged && action === "discard") {
     return settled("fine", `${trackingId} is gone, and no longer shown.`);
@@ -141,25 +123,23 @@ function describe(
   if (action === "discard") {
     return settled("attention", `${trackingId} was not discarded: it is ${now.state}.`);
   }
-  if (action === "redeliver" && now.round === before?.round) {
-    return settled(
-      "attention",
-      `${trackingId} was not delivered again: the service no longer has it. The earlier delivery is unchanged.`,
-    );
+  if (action === "redeliver" && now.round === round) {
+    const text = `${trackingId} was not delivered again: the service no longer has it. The earlier delivery is unchanged.`;
+    return settled("attention", text);
   }
   const failed = steps.filter(({ state }) => state !== "done");
   if (failed.length > 0) {
     return settled("attention", `${trackingId} was not handed over. ${failed.map(describeStep).join(" ")}`);
   }
   if (isDelivered(now)) {
-    const isHandedOver = action === "retry" && now.round === before?.round && isDelivered(before);
+    const isHandedOver = action === "retry" && now.round === round && isDelivered(before);
     return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
   }
   const willRetry = now.state === "waiting" && !now.needsPerson && actorOf(now.code) === "nobody";
   return settled(willRetry ? "pending" : "attention", describeNow(now));
 }
 
-function describeStep({ step, state, error = `The ${step} failed` }: WatchedStep): string {
+function describeStep({ step, state, error = `The ${step} failed` }: PeekedStep): string {
   const next = state === "pending" ? " The daemon retries it." : "";
   return `${error.replace(/\.$/, "")}.${next}`;
 }
@@ -190,7 +170,7 @@ const PROGRESS: Readonly<Partial<Record<State, string>>> = {
 };
 
 function describePending(
-  { trackingId }: TransferKey,
+  { trackingId }: TransferRecord,
   now: TransferRecord | undefined,
   isCarriedOut: boolean,
 ): Outcome {

@@ -4,9 +4,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readLinesBackward } from "../../../src/ledger/lines.ts";
-import type { RecordedAct } from "../../../src/model/order.ts";
+
 import { RECORD_VERSION, type State } from "../../../src/model/record.ts";
-import type { ActQuery, HistoryQuery } from "../../../src/model/views.ts";
+import type { ActQuery, HistoryQuery, RecordedAct } from "../../../src/model/views.ts";
 import { readActs, readHistory, tallyHistory } from "../../../src/operate/history.ts";
 import { watchCalls } from "../../support/open-files.ts";
 import { makeFolder } from "../../support/program.ts";

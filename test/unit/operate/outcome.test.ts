@@ -254,7 +254,7 @@ const ROWS: readonly Row[] = [
 
 describe("the outcome of an order", () => {
   test.each(ROWS)("where %s", async (_what, action, before, then, result, text) => {
-    const outcome = await awaitOutcome(script(then), before, before, action, NEVER);
+    const outcome = await awaitOutcome(script(then), before, action, NEVER);
     expect(outcome).toMatchObject({ isSettled: true, result, text });
     expect(outcome.record).toBe(then.at(-1));
   });
@@ -262,7 +262,7 @@ describe("the outcome of an order", () => {
   test("is not read before the order is carried out", async () => {
     let looks = 0;
     const isCarriedOut = async () => ++looks > 2;
-    const outcome = await awaitOutcome(script([delivered]), delivered, delivered, "redeliver", NEVER, {
+    const outcome = await awaitOutcome(script([delivered]), delivered, "redeliver", NEVER, {
       isCarriedOut,
     });
     expect([outcome.result, looks]).toEqual(["attention", 3]);
@@ -277,13 +277,13 @@ describe("the outcome of an order", () => {
     ] as const;
     for (const [now, isCarriedOut, text] of cases) {
       const watching = { isCarriedOut: async () => isCarriedOut };
-      const outcome = await awaitOutcome(script([now]), waits, waits, "retry", ENDED, watching);
+      const outcome = await awaitOutcome(script([now]), waits, "retry", ENDED, watching);
       expect(outcome).toMatchObject({ isSettled: false, result: "pending", text });
     }
   });
 
   test("of a paused mailbox is that nothing is tried", async () => {
-    const outcome = await awaitOutcome(script([wanted]), waits, waits, "retry", NEVER, { isPaused: true });
+    const outcome = await awaitOutcome(script([wanted]), waits, "retry", NEVER, { isPaused: true });
     expect(outcome).toMatchObject({
       result: "attention",
       text: "t1 is not tried: its mailbox m is paused. It is tried when the mailbox is resumed.",
@@ -296,7 +296,7 @@ describe("the outcome of an order", () => {
     const given = { ...failed, step: "webhook", state: "failed", error: "It said no." } as const;
     const outcomeOf = (...seen: readonly (readonly object[])[]) => {
       const steps = script(seen) as unknown as () => Promise<[]>;
-      return awaitOutcome(script([delivered]), delivered, delivered, "retry", NEVER, { steps });
+      return awaitOutcome(script([delivered]), delivered, "retry", NEVER, { steps });
     };
     expect(await outcomeOf([step], [failed, given])).toMatchObject({
       result: "attention",
