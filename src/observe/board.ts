@@ -2,8 +2,8 @@
 import type { Clock } from "../base/clock.ts";
 import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import { DISK_FAULTS, describeFault, type Fault } from "../base/faults.ts";
+import { actionsFor, commandOf } from "../model/actions.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
-import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
 import { asStuck, type TransferRecord } from "../model/record.ts";
 import {
@@ -16,10 +16,8 @@ import {
   type TransferStatus,
   type Trouble,
 } from "../model/status.ts";
-import { describeRenewal, type Renewal } from "../model/token.ts";
 import type { MailboxId } from "../model/transfer.ts";
 import { HandoffBoard } from "./handoff-board.ts";
-import { withHelp } from "./help.ts";
 import { MailboxBoard } from "./mailbox-board.ts";
 import { byUrgency, TransferBoard } from "./transfer-board.ts";
 
@@ -90,11 +88,22 @@ export class Board {
     return [...this.#transfers.list(), ...this.#handoffs.list()].toSorted(byUrgency);
   }
 
-  /** Adds the commands that help, and where the content is kept. */
+  /** Adds what can be done, with the commands and options that reach this daemon, and where the content is kept. */
   withHelp(transfer: TransferStatus): TransferStatus {
-    const hasSeveral = this.#mailboxes.size > 1;
-    const isConfigured = this.#mailboxes.has(transfer.mailbox);
-    return withHelp(transfer, { daemon: this.#facts, hasSeveral, isConfigured, keptIn: this.#keptIn });
+    const { mailbox, trackingId, message, state, reason, noAttemptsLeft = false } = transfer;
+    // With several mailboxes, commands have to name one.
+    const options = { config: this.#facts.config, ...(this.#mailboxes.size > 1 ? { mailbox } : {}) };
+    const isConfigured = this.#mailboxes.has(mailbox);
+    const about = { isExhausted: noAttemptsLeft, isHandedOver: reason !== "handoff", isConfigured };
+    const actions = actionsFor(transfer, about);
+    const commands = actions.map((act) => commandOf(act, trackingId, options));
+    // The record's message contains the short commands.
+    const help = actions.reduce(
+      (text, act, at) => text?.replaceAll(commandOf(act, trackingId), () => commands[at] ?? ""),
+      message,
+    );
+    const keptIn = state === "quarantined" ? this.#keptIn?.(transfer) : undefined;
+    return { ...transfer, message: help, actions, commands, ...(keptIn === undefined ? {} : { keptIn }) };
   }
 
   /** Whether the status has one of these troubles. */
@@ -133,7 +142,7 @@ export class Board {
         ...this.#broken
           .filter(({ kind, isExplained }) => kind !== "poll" && !isExplained)
           .map(describeBroken),
-        ...this.#mailboxes.renewals().map((it) => this.#describeRenewal(it)),
+        ...this.#mailboxes.renewals(this.#facts),
       ],
       overdue: this.#broken.map(({ kind, dueMs }) => ({ kind, since: new Date(dueMs).toISOString() })),
       needsRestart: this.#needsRestart,
@@ -170,11 +179,11 @@ export class Board {
       "overdue-listed": ({ overdue }) => {
         this.#overdue = overdue;
       },
-      "handoff-succeeded": ({ delivered, step }) => this.#handoffs.succeeded(delivered, step),
-      "handoff-failed": ({ delivered, step, fault, willRetry }) =>
-        this.#handoffs.failed(delivered, step, fault.message, willRetry),
-      "pick-up-overdue": ({ delivered }) => this.#handoffs.notPickedUp(delivered),
-      "folder-picked-up": ({ delivered }) => this.#handoffs.pickedUp(delivered),
+      "handoff-succeeded": ({ delivered, step }) => this.#handoffs.tried(delivered, step),
+      "handoff-failed": ({ delivered, step, fault: { message }, willRetry }) =>
+        this.#handoffs.tried(delivered, step, { message, willRetry }),
+      "pick-up-overdue": ({ delivered }) => this.#handoffs.setOverdue(delivered, true),
+      "folder-picked-up": ({ delivered }) => this.#handoffs.setOverdue(delivered, false),
       "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
       "disk-failed": ({ fault }) => this.#troubleBegan("disk", fault),
       "disk-recovered": () => this.#troubles.delete("disk"),
@@ -212,38 +221,15 @@ export class Board {
     this.#troubles.set(what, { what, since, code, message, advice });
   }
 
-  #describeRenewal(renewal: Renewal & { readonly mailbox: string }): Trouble {
-    const { mailbox, sinceMs } = renewal;
-    const { config } = this.#facts;
-    return {
-      what: `mailbox ${mailbox}`,
-      mailboxes: [mailbox],
-      since: new Date(sinceMs).toISOString(),
-      code: "VERIFICATION_ENDS",
-      message: describeRenewal(renewal),
-      advice: `Verify the address again: ${commandFor("verify-address", mailbox, { config })}`,
-    };
-  }
-
   #delivered(record: TransferRecord): void {
     const { mailbox, trackingId, sender, folder = "", inbox, at, subject, files, bytes } = record;
     const nowMs = this.#clock.now();
     const tookSeconds =
       at.discovered === undefined ? undefined : Math.max(0, (nowMs - Date.parse(at.discovered)) / 1000);
     const deliveredAt = at.delivered ?? new Date(nowMs).toISOString();
-    const facts = {
-      mailbox,
-      trackingId,
-      sender,
-      folder,
-      inbox,
-      at: deliveredAt,
-      tookSeconds,
-      subject,
-      files,
-      bytes,
-    };
-    this.#recent = [facts, ...this.#recent].slice(0, MAX_RECENT);
+    const facts = { mailbox, trackingId, sender, folder, inbox, subject, files, bytes };
+    const delivery = { ...facts, at: deliveredAt, tookSeconds };
+    this.#recent = [delivery, ...this.#recent].slice(0, MAX_RECENT);
   }
 
   #changed(): void {

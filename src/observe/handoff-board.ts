@@ -1,6 +1,6 @@
 /** Problems after a delivery: a command or webhook fails, or no consumer picks the folder up. */
 
-import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
+import type { Delivered, FailedStep, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import { commandFor } from "../model/order.ts";
 import { shownFolder } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
@@ -21,25 +21,15 @@ export class HandoffBoard {
     this.#troubles = new Map(troubles.map((trouble) => [keyOf(trouble), trouble]));
   }
 
-  failed(delivered: Delivered, step: HandoffStep, message: string, willRetry: boolean): void {
-    const { failed = [], isOverdue = false } = this.#troubles.get(keyOf(delivered)) ?? {};
+  /** `failure`: missing after a success. */
+  tried(delivered: Delivered, step: HandoffStep, failure?: Omit<FailedStep, "step">): void {
+    const { failed, isOverdue } = this.#troubleOf(delivered);
     const others = failed.filter((it) => it.step !== step);
-    this.#keep({ ...delivered, isOverdue, failed: [...others, { step, message, willRetry }] });
+    this.#keep({ ...delivered, isOverdue, failed: failure ? [...others, { step, ...failure }] : others });
   }
 
-  succeeded(delivered: Delivered, step: HandoffStep): void {
-    const { failed = [], isOverdue = false } = this.#troubles.get(keyOf(delivered)) ?? {};
-    this.#keep({ ...delivered, isOverdue, failed: failed.filter((it) => it.step !== step) });
-  }
-
-  notPickedUp(delivered: Delivered): void {
-    const { failed = [] } = this.#troubles.get(keyOf(delivered)) ?? {};
-    this.#keep({ ...delivered, isOverdue: true, failed });
-  }
-
-  pickedUp(delivered: Delivered): void {
-    const { failed = [] } = this.#troubles.get(keyOf(delivered)) ?? {};
-    this.#keep({ ...delivered, isOverdue: false, failed });
+  setOverdue(delivered: Delivered, isOverdue: boolean): void {
+    this.#keep({ ...delivered, isOverdue, failed: this.#troubleOf(delivered).failed });
   }
 
   list(): TransferStatus[] {
@@ -50,6 +40,10 @@ export class HandoffBoard {
     return this.#troubles.size + this.#others;
   }
 
+  #troubleOf(delivered: Delivered): Pick<HandoffTrouble, "failed" | "isOverdue"> {
+    return this.#troubles.get(keyOf(delivered)) ?? { failed: [], isOverdue: false };
+  }
+
   #keep(trouble: HandoffTrouble): void {
     const key = keyOf(trouble);
     const isTrouble = trouble.isOverdue || trouble.failed.length > 0;
@@ -58,7 +52,7 @@ export class HandoffBoard {
   }
 }
 
-function describe(trouble: HandoffTrouble) {
+function describe(trouble: HandoffTrouble): TransferStatus {
   const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue, subject, files, bytes } = trouble;
   const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) =>
@@ -67,22 +61,10 @@ function describe(trouble: HandoffTrouble) {
       : `${message}. It was given up; ${retry} tries it again.`,
   );
   const waits = isOverdue ? [`${shownFolder(trouble)} was not picked up yet.`] : [];
-  return {
-    mailbox,
-    trackingId,
-    sender,
-    state: "delivered",
-    group: "attention",
-    subject,
-    files,
-    bytes,
-    since: deliveredAt,
-    reason: failures.length > 0 ? "handoff" : "not-picked-up",
-    message: [...failures, ...waits].join(" "),
-    until: undefined,
-    expires: undefined,
-    progress: undefined,
-  } as const;
+  const reason = failures.length > 0 ? "handoff" : "not-picked-up";
+  const message = [...failures, ...waits].join(" ");
+  const facts = { mailbox, trackingId, sender, subject, files, bytes, since: deliveredAt, reason, message };
+  return { ...facts, state: "delivered", group: "attention" };
 }
 
 function keyOf({ mailbox, trackingId, round }: Delivered): string {

@@ -7,7 +7,7 @@ import type { EventOf, ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
 import type { DaemonFacts, MailboxStatus, Trouble } from "../model/status.ts";
-import { findRenewal, type Renewal, type TokenFacts } from "../model/token.ts";
+import { describeRenewal, findRenewal, type TokenFacts } from "../model/token.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
 interface Known {
@@ -73,16 +73,12 @@ export class MailboxBoard {
   rejected(name: string, entries: number, { message, advice }: Fault): void {
     const known = this.#known.get(mailboxIdOf(name));
     if (known === undefined) return;
-    const since = known.unusable?.since ?? new Date(this.#clock.now()).toISOString();
     const count = entries === 1 ? "An entry" : `${entries} entries`;
+    const what = `${count} of the list cannot be used: ${message}`;
+    const since = known.unusable?.since ?? this.#clock.now();
     known.unusable = {
       entries,
-      what: `mailbox ${name}`,
-      mailboxes: [name],
-      since,
-      code: "ENTRIES_UNUSABLE",
-      message: `${count} of the list cannot be used: ${message}`,
-      advice,
+      ...troubleOf(name, since, { code: "ENTRIES_UNUSABLE", message: what, advice }),
     };
   }
 
@@ -96,16 +92,19 @@ export class MailboxBoard {
   }
 
   /** Mailboxes whose address a person has to verify again soon. */
-  renewals(): (Renewal & { readonly mailbox: string })[] {
+  renewals({ config }: DaemonFacts): Trouble[] {
     const nowMs = this.#clock.now();
-    return [...this.#known.values()].flatMap(({ facts, token }) => {
-      const renewal = facts.paused ? undefined : findRenewal(token, nowMs);
-      return renewal === undefined ? [] : [{ ...renewal, mailbox: facts.name }];
+    return [...this.#known.values()].flatMap(({ facts: { name, paused }, token }) => {
+      const renewal = paused ? undefined : findRenewal(token, nowMs);
+      if (renewal === undefined) return [];
+      const advice = `Verify the address again: ${commandFor("verify-address", name, { config })}`;
+      const code = "VERIFICATION_ENDS";
+      return [troubleOf(name, renewal.sinceMs, { code, message: describeRenewal(renewal), advice })];
     });
   }
 
   /** Operators' pauses. Mailboxes that were paused together share one. */
-  pauses({ config }: Pick<DaemonFacts, "config">): Trouble[] {
+  pauses({ config }: DaemonFacts): Trouble[] {
     const paused = [...this.#known.values()].filter(({ facts }) => facts.pause !== undefined);
     const groups = Map.groupBy(paused, ({ facts }) => JSON.stringify(facts.pause));
     return [...groups.values()].flatMap((group) => {
@@ -126,15 +125,11 @@ export class MailboxBoard {
   }
 
   failed({ mailbox, fault, waitMs, token }: EventOf<"poll-failed">): void {
-    const { code, message, advice } = fault;
     const known = this.#known.get(mailboxIdOf(mailbox));
     if (known === undefined) return;
     const nowMs = this.#clock.now();
-    known.lastPollMs = nowMs;
-    known.waitMs = waitMs;
-    known.token = token;
-    const since = known.trouble?.since ?? new Date(nowMs).toISOString();
-    known.trouble = { what: `mailbox ${mailbox}`, mailboxes: [mailbox], since, code, message, advice };
+    const trouble = troubleOf(mailbox, known.trouble?.since ?? nowMs, fault);
+    Object.assign(known, { lastPollMs: nowMs, waitMs, token, trouble });
   }
 
   /** One per cause: mailboxes of one service that fail in the same way share it. */
@@ -212,6 +207,15 @@ export class MailboxBoard {
     const found = new Map(broken.map((each) => [mailboxIdOf(each.mailbox ?? ""), each]));
     for (const [id, known] of this.#known) known.broken = found.get(id);
   }
+}
+
+function troubleOf(
+  mailbox: string,
+  since: string | number,
+  { code, message, advice }: Pick<Trouble, "code" | "message" | "advice">,
+): Trouble {
+  const began = new Date(since).toISOString();
+  return { what: `mailbox ${mailbox}`, mailboxes: [mailbox], since: began, code, message, advice };
 }
 
 function isoOf(ms: number | undefined): string | undefined {

@@ -4,27 +4,59 @@ import type { Clock } from "../base/clock.ts";
 import { listenTo, type ShownMailbox } from "../model/events.ts";
 import type { HandoffSummary } from "../model/handoff.ts";
 import { PROMISE_KINDS } from "../model/promise.ts";
-import type { State, TransferRecord } from "../model/record.ts";
-import type { Status } from "../model/status.ts";
+import { isDelivered, STATES, type State, type TransferRecord } from "../model/record.ts";
+import type { MailboxStatus, Status } from "../model/status.ts";
 
 /** Mailboxes beyond this number share one label. */
 const MAX_MAILBOXES = 1_000;
 const OTHERS = "(others)";
 
-const STATES: readonly State[] = [
-  "discovered",
-  "downloading",
-  "waiting",
-  "checking",
-  "delivering",
-  "quarantined",
-  "gone",
-];
+/** States of transfers that are not delivered. */
+const UNDELIVERED = STATES.filter((state) => !isDelivered({ state }));
 const ENDS: readonly State[] = ["delivered", "quarantined", "gone"];
 const TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"] as const;
-const MINUTE = 60;
-const HOUR = 3600;
-const DAY = 86_400;
+const POLL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+/** Up to a week. */
+const DELIVERY_SECONDS = [1, 5, 15, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
+
+/** Each metric with its help. */
+const HELP = {
+  inlet_polls_total: "Polls, by how they ended.",
+  inlet_discovered_total: "Transfers that were found.",
+  inlet_ended_total: "Transfers, by the state in which they ended.",
+  inlet_received_bytes_total: "Bytes received of transfers.",
+  inlet_waits_total: "How often a transfer had to wait, by the reason.",
+  inlet_passwords_refused_total: "Passwords that were refused.",
+  inlet_poll_seconds: "How long polls took.",
+  inlet_delivery_seconds: "How long transfers took from their discovery to their delivery.",
+  inlet_handoff_total:
+    "Attempts to run the command or to call the webhook after a delivery, by how they ended.",
+  inlet_notifications_total: "Attempts to send a notification, by how they ended.",
+  inlet_build_info: "The version that runs.",
+  inlet_transfers: "Transfers that are not delivered, by state.",
+  inlet_trouble:
+    "1 where a disk cannot be used, the queue does not work, a configuration was refused, or a notification failed.",
+  inlet_overdue_seconds:
+    "For how long something should have happened that has not, by its kind; 0 if nothing is late.",
+  inlet_attention: "Transfers, hand-offs and list entries that need a person.",
+  inlet_oldest_waiting_seconds: "How long the oldest transfer has waited, without downloads.",
+  inlet_not_picked_up: "Delivered folders that no consumer has picked up.",
+  inlet_oldest_not_picked_up_seconds:
+    "How long ago the oldest folder was delivered that no consumer has picked up.",
+  inlet_free_bytes: "Free bytes on the inbox's disk.",
+  inlet_queue_depth: "Jobs that wait for a slot.",
+  inlet_mailbox_up: "1 where the last poll succeeded.",
+  inlet_mailbox_last_success_seconds: "Seconds since the last poll that succeeded.",
+  inlet_mailbox_poll_interval_seconds: "How often it is polled.",
+  inlet_expected_missing: "Expected transfers that did not arrive.",
+  inlet_mailbox_verification_ends: "1 where a person has to verify the address again.",
+  inlet_mailbox_token_valid_seconds: "For how long the token is valid.",
+  process_start_time_seconds: "When the process began.",
+  process_resident_memory_bytes: "Resident memory.",
+  process_cpu_seconds_total: "CPU time.",
+} as const;
+
+type Name = keyof typeof HELP;
 
 /** Measured for each scrape; `undefined` if that is impossible now. */
 interface Surroundings {
@@ -40,45 +72,19 @@ export class Metrics {
   /** The status at the last scrape, so that all figures are of one moment. */
   #status: Status;
   #surroundings: Surroundings = { freeBytes: undefined, queueDepth: undefined };
+  #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
   readonly #perMailbox: Gauge<"mailbox">[] = [];
   #labels: ReadonlySet<string>;
-  readonly #polls = this.#counter("inlet_polls_total", "Polls, by how they ended.", ["mailbox", "result"]);
-  readonly #discovered = this.#counter("inlet_discovered_total", "Transfers that were found.", ["mailbox"]);
-  readonly #ended = this.#counter("inlet_ended_total", "Transfers, by the state in which they ended.", [
-    "mailbox",
-    "state",
-  ]);
-  readonly #bytes = this.#counter("inlet_received_bytes_total", "Bytes received of transfers.", []);
-  readonly #waits = this.#counter("inlet_waits_total", "How often a transfer had to wait, by the reason.", [
-    "reason",
-  ]);
-  readonly #refusals = this.#counter("inlet_passwords_refused_total", "Passwords that were refused.", [
-    "mailbox",
-  ]);
-  readonly #pollSeconds = new Histogram({
-    name: "inlet_poll_seconds",
-    help: "How long polls took.",
-    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, MINUTE],
-    registers: [this.#registry],
-  });
-  readonly #deliverySeconds = new Histogram({
-    name: "inlet_delivery_seconds",
-    help: "How long transfers took from their discovery to their delivery.",
-    buckets: [1, 5, 15, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY],
-    registers: [this.#registry],
-  });
-
-  readonly #handoffs = this.#counter(
-    "inlet_handoff_total",
-    "Attempts to run the command or to call the webhook after a delivery, by how they ended.",
-    ["step", "result"],
-  );
-  readonly #notifications = this.#counter(
-    "inlet_notifications_total",
-    "Attempts to send a notification, by how they ended.",
-    ["channel", "result"],
-  );
-  #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
+  readonly #polls = this.#counter("inlet_polls_total", "mailbox", "result");
+  readonly #discovered = this.#counter("inlet_discovered_total", "mailbox");
+  readonly #ended = this.#counter("inlet_ended_total", "mailbox", "state");
+  readonly #bytes = this.#counter("inlet_received_bytes_total");
+  readonly #waits = this.#counter("inlet_waits_total", "reason");
+  readonly #refusals = this.#counter("inlet_passwords_refused_total", "mailbox");
+  readonly #pollSeconds = this.#histogram("inlet_poll_seconds", POLL_SECONDS);
+  readonly #deliverySeconds = this.#histogram("inlet_delivery_seconds", DELIVERY_SECONDS);
+  readonly #handoffs = this.#counter("inlet_handoff_total", "step", "result");
+  readonly #notifications = this.#counter("inlet_notifications_total", "channel", "result");
 
   constructor(mailboxes: readonly ShownMailbox[], version: string, readStatus: () => Status, clock: Clock) {
     this.#clock = clock;
@@ -87,12 +93,9 @@ export class Metrics {
     this.#labels = labelsOf(mailboxes);
     this.#beginSeries();
     this.#gaugeProcess();
-    this.#gauge("inlet_build_info", "The version that runs.", ["version"]).set({ version }, 1);
+    this.#gaugeEach("inlet_build_info", "version", [version], () => 1);
     this.#gaugeStatus();
-    this.#gaugeOverdue();
     this.#gaugeMailboxes();
-    this.#gaugeHandoffs();
-    this.#gaugeSurroundings();
   }
 
   text(surroundings: Surroundings): Promise<string> {
@@ -136,7 +139,7 @@ export class Metrics {
     if (!ENDS.includes(state)) return;
     this.#ended.inc({ mailbox: this.#labelOf(mailbox), state });
     if (state !== "delivered" || at.discovered === undefined) return;
-    this.#deliverySeconds.observe(Math.max(0, this.#clock.now() - Date.parse(at.discovered)) / 1000);
+    this.#deliverySeconds.observe(this.#secondsSince(at.discovered));
   }
 
   /** A series that begins with the first event hides that event, because Prometheus never saw it at 0. */
@@ -148,132 +151,63 @@ export class Metrics {
   }
 
   #gaugeStatus(): void {
-    const clock = this.#clock;
-    this.#gauge("inlet_transfers", "Transfers that are not delivered, by state.", ["state"], (gauge) => {
-      const { counts } = this.#status;
-      for (const state of STATES) gauge.set({ state }, counts[state] ?? 0);
+    this.#gaugeEach("inlet_transfers", "state", UNDELIVERED, (state) => this.#status.counts[state] ?? 0);
+    this.#gaugeEach("inlet_trouble", "what", TROUBLES, (what) =>
+      this.#status.troubles.some((it) => it.what === what) ? 1 : 0,
+    );
+    // Also for what never happened.
+    this.#gaugeEach("inlet_overdue_seconds", "kind", PROMISE_KINDS, (kind) => {
+      const late = this.#status.overdue.filter((it) => it.kind === kind);
+      return Math.max(0, ...late.map(({ since }) => this.#secondsSince(since)));
     });
-    this.#gauge("inlet_attention", "Transfers, hand-offs and list entries that need a person.", [], (gauge) =>
-      gauge.set(this.#status.totals.attention),
-    );
-    this.#gauge(
-      "inlet_oldest_waiting_seconds",
-      "How long the oldest transfer has waited, without downloads.",
-      [],
-      (gauge) => {
-        const { waitingSince: oldest } = this.#status;
-        gauge.set(oldest === undefined ? 0 : Math.max(0, clock.now() - Date.parse(oldest)) / 1000);
-      },
-    );
-    this.#gauge(
-      "inlet_trouble",
-      "1 where a disk cannot be used, the queue does not work, a configuration was refused, or a notification failed.",
-      ["what"],
-      (gauge) => {
-        const { troubles } = this.#status;
-        for (const what of TROUBLES) gauge.set({ what }, troubles.some((it) => it.what === what) ? 1 : 0);
-      },
-    );
-  }
-
-  /** Also for what never happened. */
-  #gaugeOverdue(): void {
-    const help =
-      "For how long something should have happened that has not, by its kind; 0 if nothing is late.";
-    this.#gauge("inlet_overdue_seconds", help, ["kind"], (gauge) => {
-      const nowMs = this.#clock.now();
-      for (const kind of PROMISE_KINDS) {
-        const late = this.#status.overdue
-          .filter((it) => it.kind === kind)
-          .map(({ since }) => Date.parse(since));
-        gauge.set({ kind }, Math.max(0, nowMs - Math.min(nowMs, ...late)) / 1000);
-      }
-    });
+    this.#gauge("inlet_attention", () => this.#status.totals.attention);
+    this.#gauge("inlet_oldest_waiting_seconds", () => this.#secondsSince(this.#status.waitingSince));
+    this.#gauge("inlet_not_picked_up", () => this.#summary.waiting);
+    this.#gauge("inlet_oldest_not_picked_up_seconds", () => this.#secondsSince(this.#summary.oldestMs));
+    this.#gauge("inlet_free_bytes", () => this.#surroundings.freeBytes);
+    this.#gauge("inlet_queue_depth", () => this.#surroundings.queueDepth);
   }
 
   #gaugeMailboxes(): void {
-    const clock = this.#clock;
-    const each = (
-      name: string,
-      help: string,
-      read: (mailbox: Status["mailboxes"][number]) => number | undefined,
-    ) =>
-      this.#perMailbox.push(
-        this.#gauge(name, help, ["mailbox"], (gauge) => {
-          for (const mailbox of this.#status.mailboxes) {
-            const value = read(mailbox);
-            if (value !== undefined && this.#labels.has(mailbox.name))
-              gauge.set({ mailbox: mailbox.name }, value);
-          }
-        }),
-      );
-    each("inlet_mailbox_up", "1 where the last poll succeeded.", ({ trouble, lastPoll, paused }) => {
+    /** `undefined` for a mailbox without the figure. */
+    const each = (name: Name, read: (mailbox: MailboxStatus) => number | undefined) => {
+      const gauge = this.#newGauge(name, ["mailbox"], () => {
+        for (const mailbox of this.#status.mailboxes) {
+          const value = this.#labels.has(mailbox.name) ? read(mailbox) : undefined;
+          if (value !== undefined) gauge.set({ mailbox: mailbox.name }, value);
+        }
+      });
+      this.#perMailbox.push(gauge);
+    };
+    each("inlet_mailbox_up", ({ trouble, lastPoll, paused }) => {
       if (paused || lastPoll === undefined) return undefined;
       return trouble === undefined ? 1 : 0;
     });
-    each(
-      "inlet_mailbox_last_success_seconds",
-      "Seconds since the last poll that succeeded.",
-      ({ lastSuccess, paused }) =>
-        paused || lastSuccess === undefined
-          ? undefined
-          : Math.max(0, clock.now() - Date.parse(lastSuccess)) / 1000,
+    each("inlet_mailbox_last_success_seconds", ({ lastSuccess, paused }) =>
+      paused || lastSuccess === undefined ? undefined : this.#secondsSince(lastSuccess),
     );
-    each("inlet_mailbox_poll_interval_seconds", "How often it is polled.", ({ pollSeconds, paused }) =>
+    each("inlet_mailbox_poll_interval_seconds", ({ pollSeconds, paused }) =>
       paused ? undefined : pollSeconds,
     );
     const troublesOf = (name: string, wanted: string) =>
       this.#status.troubles.filter(({ what, code }) => what === `mailbox ${name}` && code === wanted).length;
-    each("inlet_expected_missing", "Expected transfers that did not arrive.", ({ name }) =>
-      troublesOf(name, "ARRIVAL_MISSED"),
+    each("inlet_expected_missing", ({ name }) => troublesOf(name, "ARRIVAL_MISSED"));
+    each("inlet_mailbox_verification_ends", ({ name, paused }) =>
+      paused ? undefined : troublesOf(name, "VERIFICATION_ENDS"),
     );
-    each(
-      "inlet_mailbox_verification_ends",
-      "1 where a person has to verify the address again.",
-      ({ name, paused }) => (paused ? undefined : troublesOf(name, "VERIFICATION_ENDS")),
+    each("inlet_mailbox_token_valid_seconds", ({ tokenValidUntil }) =>
+      tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - this.#clock.now()) / 1000,
     );
-    each("inlet_mailbox_token_valid_seconds", "For how long the token is valid.", ({ tokenValidUntil }) =>
-      tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - clock.now()) / 1000,
-    );
-  }
-
-  #gaugeHandoffs(): void {
-    this.#gauge("inlet_not_picked_up", "Delivered folders that no consumer has picked up.", [], (gauge) =>
-      gauge.set(this.#summary.waiting),
-    );
-    this.#gauge(
-      "inlet_oldest_not_picked_up_seconds",
-      "How long ago the oldest folder was delivered that no consumer has picked up.",
-      [],
-      (gauge) => {
-        const { oldestMs } = this.#summary;
-        gauge.set(oldestMs === undefined ? 0 : Math.max(0, this.#clock.now() - oldestMs) / 1000);
-      },
-    );
-  }
-
-  #gaugeSurroundings(): void {
-    const each = (name: string, help: string, key: keyof Surroundings) =>
-      this.#gauge(name, help, [], (gauge) => {
-        const value = this.#surroundings[key];
-        // A reset would show 0, which looks like a measured value.
-        if (value === undefined) gauge.remove();
-        else gauge.set(value);
-      });
-    each("inlet_free_bytes", "Free bytes on the inbox's disk.", "freeBytes");
-    each("inlet_queue_depth", "Jobs that wait for a slot.", "queueDepth");
   }
 
   /** Under their usual names. The library's own set would wake an idle process a hundred times a second. */
   #gaugeProcess(): void {
     const startedSeconds = this.#clock.now() / 1000 - process.uptime();
-    this.#gauge("process_start_time_seconds", "When the process began.", []).set(startedSeconds);
-    this.#gauge("process_resident_memory_bytes", "Resident memory.", [], (gauge) =>
-      gauge.set(process.memoryUsage.rss()),
-    );
+    this.#gauge("process_start_time_seconds", () => startedSeconds);
+    this.#gauge("process_resident_memory_bytes", () => process.memoryUsage.rss());
     new Counter({
       name: "process_cpu_seconds_total",
-      help: "CPU time.",
+      help: HELP.process_cpu_seconds_total,
       registers: [this.#registry],
       collect() {
         const { user, system } = process.cpuUsage();
@@ -287,24 +221,42 @@ export class Metrics {
     return this.#labels.has(mailbox) ? mailbox : OTHERS;
   }
 
-  #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  /** 0 without a time. */
+  #secondsSince(time: string | number | undefined): number {
+    const nowMs = this.#clock.now();
+    return Math.max(0, nowMs - new Date(time ?? nowMs).getTime()) / 1000;
   }
 
-  #gauge<Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[],
-    collect: (gauge: Gauge<Label>) => void = () => {},
-  ): Gauge<Label> {
-    const gauge: Gauge<Label> = new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      collect: () => collect(gauge),
+  #counter<Label extends string>(name: Name, ...labelNames: Label[]): Counter<Label> {
+    return new Counter({ name, help: HELP[name], labelNames, registers: [this.#registry] });
+  }
+
+  #histogram(name: Name, buckets: number[]): Histogram {
+    return new Histogram({ name, help: HELP[name], buckets, registers: [this.#registry] });
+  }
+
+  #gauge(name: Name, read: () => number | undefined): void {
+    const gauge = this.#newGauge(name, [], () => {
+      const value = read();
+      // A reset would show 0, which looks like a measured value.
+      if (value === undefined) gauge.remove();
+      else gauge.set(value);
     });
-    return gauge;
+  }
+
+  #gaugeEach<Value extends string>(
+    name: Name,
+    label: string,
+    values: readonly Value[],
+    read: (value: Value) => number,
+  ): void {
+    const gauge = this.#newGauge(name, [label], () => {
+      for (const value of values) gauge.set({ [label]: value }, read(value));
+    });
+  }
+
+  #newGauge<Label extends string>(name: Name, labelNames: Label[], collect: () => void) {
+    return new Gauge<Label>({ name, help: HELP[name], labelNames, registers: [this.#registry], collect });
   }
 }
 

@@ -38,8 +38,6 @@ interface Entry {
   readonly meter: ProgressMeter | undefined;
 }
 
-export interface TransferTotals extends Pick<Status, "counts" | "totals" | "waitingSince"> {}
-
 export class TransferBoard {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
@@ -114,7 +112,7 @@ export class TransferBoard {
     return kept.toSorted(byUrgency);
   }
 
-  read(): TransferTotals {
+  read(): Pick<Status, "counts" | "totals" | "waitingSince"> {
     const nowMs = this.#clock.now();
     const totals = { attention: 0, downloading: 0, queued: 0 };
     const counts: Partial<Record<State, number>> = {};
@@ -189,27 +187,16 @@ function isExpiring({ state, needsPerson, expires, meter }: Entry, nowMs: number
 }
 
 function describe(entry: Entry, record: TransferRecord, nowMs: number): TransferStatus {
-  const { mailbox, trackingId, sender, state, password, until, round } = record;
-  const { reason, message } = entry.why;
-  const { subject, files, bytes } = record;
+  const { mailbox, trackingId, sender, state, password, until, round, subject, files, bytes } = record;
+  const { since, expires, why, meter } = entry;
+  const facts = { mailbox, trackingId, sender, state, round, subject, files, bytes, since, until, expires };
   return {
-    mailbox,
-    trackingId,
-    sender,
-    state,
+    ...facts,
+    ...why,
     group: groupOf(entry, nowMs),
-    round,
-    subject,
-    files,
-    bytes,
-    since: entry.since,
-    reason,
-    message,
     isExpiring: isExpiring(entry, nowMs) || undefined,
     noAttemptsLeft: password?.isExhausted,
-    until,
-    expires: entry.expires,
-    progress: entry.meter?.read(nowMs),
+    progress: meter?.read(nowMs),
   };
 }
 

@@ -13,9 +13,9 @@ const t2 = { ...FACTS, trackingId: "t2; rm -r /" };
 
 test("a failed hand-off, or a folder that is not picked up, is shown with advice until it is resolved", () => {
   const board = new HandoffBoard();
-  board.failed(t1, "command", "It failed", true);
-  board.failed(t1, "webhook", "It was refused", false);
-  board.notPickedUp(t2);
+  board.tried(t1, "command", { message: "It failed", willRetry: true });
+  board.tried(t1, "webhook", { message: "It was refused", willRetry: false });
+  board.setOverdue(t2, true);
   expect(shown(board)).toMatchObject([
     {
       trackingId: "t1",
@@ -26,11 +26,11 @@ test("a failed hand-off, or a folder that is not picked up, is shown with advice
     },
     { reason: "not-picked-up", message: "m/t was not picked up yet." },
   ]);
-  board.succeeded(t1, "command");
-  board.succeeded(t1, "webhook");
-  board.pickedUp(t2);
+  board.tried(t1, "command");
+  board.tried(t1, "webhook");
+  board.setOverdue(t2, false);
   expect(shown(board)).toEqual([]);
-  board.failed(t2, "command", "It failed", false);
+  board.tried(t2, "command", { message: "It failed", willRetry: false });
   expect(shown(board)[0]?.message).toBe(
     "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
   );
@@ -39,17 +39,17 @@ test("a failed hand-off, or a folder that is not picked up, is shown with advice
 test("two failing deliveries of one transfer are shown as two", () => {
   const board = new HandoffBoard();
   const second = { ...t1, round: 2, folder: "m/t-2" };
-  board.failed(t1, "command", "It failed", true);
-  board.notPickedUp(second);
+  board.tried(t1, "command", { message: "It failed", willRetry: true });
+  board.setOverdue(second, true);
   expect(shown(board).map(({ reason }) => reason)).toEqual(["handoff", "not-picked-up"]);
   expect(board.total).toBe(2);
-  board.pickedUp(second);
+  board.setOverdue(second, false);
   expect(shown(board).map(({ reason }) => reason)).toEqual(["handoff"]);
 });
 
 test("I8 bounded: each check replaces the list, which is cut", () => {
   const board = new HandoffBoard();
-  for (let at = 0; at < 2_000; at++) board.notPickedUp({ ...FACTS, trackingId: `t${at}` });
+  for (let at = 0; at < 2_000; at++) board.setOverdue({ ...FACTS, trackingId: `t${at}` }, true);
   expect(shown(board)).toHaveLength(1_000);
   board.checked({
     waiting: 1,
