@@ -1,27 +1,25 @@
 /** Answers requests to the API, by the table of its routes. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import * as v from "valibot";
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
+import { formatMoment } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { type AnswerOf, API, API_SHAPES, type ApiPath, type ApiRoute, type BodyOf } from "../model/api.ts";
 import type { Actor } from "../model/order.ts";
 import { type Parsed, parseQuery } from "../model/queries.ts";
+import { headlineOf } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
 import { requireRole } from "./access.ts";
-import { type ActionTools, act, problemOf, readBody } from "./actions.ts";
+import { act, failedFor, problemOf, readBody } from "./actions.ts";
 import { refuse, sendJson } from "./answers.ts";
-import type { EventStreams, MakeEvent } from "./events.ts";
-import type { JournalAccess } from "./journal.ts";
-import { failedFor } from "./mailbox-actions.ts";
-import type { ConsolePort } from "./port.ts";
+import { titleOf } from "./layout.ts";
+import type { ConsoleTools } from "./tools.ts";
 
 interface Asked<Path extends ApiPath> {
   readonly query: Parsed<(typeof API)[Path]["query"]>;
   readonly body: BodyOf<Path>;
   /** Without a name if reading is open. */
   readonly by: Actor;
-  readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
@@ -32,49 +30,45 @@ type Handlers = {
   ) => AnswerOf<Path> | undefined | Promise<AnswerOf<Path> | undefined>;
 };
 
-interface ApiTools {
-  readonly port: ConsolePort;
-  readonly journal: JournalAccess;
-  readonly streams: EventStreams;
-  readonly makeHeartbeat: MakeEvent;
-  readonly acting: ActionTools;
-  readonly clock: Clock;
-}
-
 /** Answers one request, or throws a fault. */
 export type AnswerApi = (
   path: ApiPath,
-  request: IncomingMessage,
   response: ServerResponse,
   parameters: URLSearchParams,
 ) => Promise<void>;
 
-export function makeApi(tools: ApiTools): AnswerApi {
+export function makeApi(tools: ConsoleTools): AnswerApi {
   const handlers = handlersOf(tools);
-  return async (path, request, response, parameters) => {
+  return async (path, response, parameters) => {
     const route: ApiRoute = API[path];
-    const text = route.body === undefined ? "" : await readBody(request);
-    const by = await requireRole(tools.port.access, route.role, request);
+    const text = route.body === undefined ? "" : await readBody(response.req);
+    const by = await requireRole(tools.access, route.role, response.req);
     if (text === undefined) throw new Fault("REQUEST_TOO_LARGE");
     const query = parseQuery(route.query as v.GenericSchema<unknown, object>, parameters, tools.clock.now());
     if (typeof query === "string") throw new Fault("REQUEST_INVALID", { detail: query });
     const body = route.body === undefined ? undefined : parseBody(API_SHAPES[route.body], text);
     // The table gives each handler the types of its own route.
     const handle = handlers[path] as (asked: unknown) => unknown;
-    const answer = await handle({ query, body, by, request, response });
+    const answer = await handle({ query, body, by, response });
     if (answer !== undefined) sendJson(response, 200, answer);
   };
 }
 
-function handlersOf({ port, journal, streams, makeHeartbeat, acting }: ApiTools): Handlers {
-  const { board, operate } = port;
+function handlersOf(tools: ConsoleTools): Handlers {
+  const { board, operate, journal, streams } = tools;
   const makeStatus = () => ({ event: "status", data: board.read() });
+  const makeHeartbeat = () => {
+    const status = board.read();
+    const { at } = status;
+    const clock = formatMoment(at, status.daemon.timezone).slice(11);
+    const data = { at, clock, title: titleOf(status), ...headlineOf(status), version: tools.version() };
+    return { event: "heartbeat", data };
+  };
   return {
     "/api/status": () => board.read(),
-    "/api/transfers": async ({ query, request, response }) => {
-      if (query.group === undefined) {
-        return found(await journal.run(request, response, (signal) => operate.list(query, signal)));
-      }
+    "/api/transfers": async ({ query, response }) => {
+      if (query.group === undefined)
+        return found(await journal.run(response, (signal) => operate.list(query, signal)));
       const { transfers, ...page } = listOpen(board.transfers(), query);
       return { ...page, transfers: transfers.map((it) => board.withHelp(it)) };
     },
@@ -86,10 +80,9 @@ function handlersOf({ port, journal, streams, makeHeartbeat, acting }: ApiTools)
     "/api/transfers/objection": async ({ query: { act, ...key } }) => ({
       objection: (await operate.objectionTo(act, key)) ?? null,
     }),
-    "/api/history": async ({ query, request, response }) =>
-      found(await journal.read(request, response, query.kind, query)),
-    "/api/events": ({ query, request, response }) => {
-      if (streams.add(request, response, query.as === "heartbeat" ? makeHeartbeat : makeStatus)) return;
+    "/api/history": async ({ query, response }) => found(await journal.read(response, query.kind, query)),
+    "/api/events": ({ query, response }) => {
+      if (streams.add(response, query.as === "heartbeat" ? makeHeartbeat : makeStatus)) return;
       throw new Fault("BUSY", { detail: "There are too many listeners." });
     },
     "/api/openapi.json": async () => {
@@ -97,7 +90,7 @@ function handlersOf({ port, journal, streams, makeHeartbeat, acting }: ApiTools)
       const { describeApi } = await import("./openapi.ts");
       return describeApi(board.read().daemon.program);
     },
-    "/api/actions": (asked) => actForProgram(acting, asked),
+    "/api/actions": (asked) => actForProgram(tools, asked),
     "/api/mailboxes/actions": async ({ body: { action: act, mailbox, wait }, by, response }) => {
       const gone = whenClosed(response);
       const given = { act, mailbox, isAwaited: wait > 0 };
@@ -109,7 +102,7 @@ function handlersOf({ port, journal, streams, makeHeartbeat, acting }: ApiTools)
 
 /** `/api/actions`: an action from a program, answered with the outcome of each transfer. */
 async function actForProgram(
-  tools: ActionTools,
+  tools: ConsoleTools,
   { body, by, response }: Asked<"/api/actions">,
 ): Promise<AnswerOf<"/api/actions"> | undefined> {
   const { action, mailbox, trackingId, transfers, password, wait } = body;

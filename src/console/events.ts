@@ -2,7 +2,7 @@
  * Server-sent events. Every few seconds a heartbeat proves that the daemon is alive, and its `version` says whether
  * anything has changed. Browsers then fetch their page again. Programs get the whole status instead.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 const MIN_PAUSE_MS = 1_000;
@@ -14,7 +14,7 @@ const MAX_PER_PEER = 20;
 /** A client that leaves this much unread is disconnected. Browsers connect again. */
 const MAX_PENDING_BYTES = 1024 ** 2;
 
-export type MakeEvent = () => { readonly event: string; readonly data: unknown };
+type MakeEvent = () => { readonly event: string; readonly data: unknown };
 
 export class EventStreams {
   readonly #listeners = new Map<ServerResponse, MakeEvent>();
@@ -30,7 +30,8 @@ export class EventStreams {
   }
 
   /** Returns false if there are too many listeners. */
-  add({ socket }: IncomingMessage, response: ServerResponse, makeEvent: MakeEvent): boolean {
+  add(response: ServerResponse, makeEvent: MakeEvent): boolean {
+    const { socket } = response.req;
     const ofPeer = [...this.#sockets].filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
     if (this.#listeners.size >= MAX_LISTENERS || ofPeer.length >= MAX_PER_PEER) return false;
     if (this.#sockets.has(socket)) return false;

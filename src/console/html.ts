@@ -13,9 +13,9 @@ export class Html {
   }
 }
 
-type Value = string | number | Html | undefined | readonly Value[];
+type Value = string | number | Html | undefined | false | readonly Value[];
 
-/** `undefined` renders as nothing, a list as its elements. */
+/** `undefined` and `false` render as nothing, a list as its elements. */
 export function html(literals: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(literals.reduce((text, literal, at) => `${text}${format(values[at - 1])}${literal}`));
 }
@@ -88,7 +88,7 @@ export function renderClock(iso: string, { zone }: PageTime): Html {
 }
 
 function format(value: Value): string {
-  if (value === undefined) return "";
+  if (value === undefined || value === false) return "";
   if (typeof value === "number" || value instanceof Html) return String(value);
   return typeof value === "string" ? escapeText(value) : value.map(format).join("");
 }

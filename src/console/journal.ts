@@ -1,9 +1,8 @@
 /** Reads the journal for the console: one request at a time, and only while its client waits. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { Mutex } from "../base/concurrency.ts";
 import type { JournalKind } from "../model/queries.ts";
 import type { HistoryQuery, JournalPage, Tally } from "../model/views.ts";
-import type { JournalEntries } from "../operate/port.ts";
 import { RANGES, type Range, startOf } from "./chart.ts";
 import type { ConsolePort } from "./port.ts";
 
@@ -23,31 +22,19 @@ export class JournalAccess {
   }
 
   /** Newest first, with the damaged lines. */
-  read<Kind extends JournalKind>(
-    request: IncomingMessage,
-    response: ServerResponse,
-    kind: Kind,
-    query: HistoryQuery,
-  ): Promise<
-    { readonly entries: JournalEntries<Kind>; readonly damaged: JournalPage["damaged"] } | undefined
-  > {
-    return this.run(request, response, async (signal) => {
-      const damaged: { readonly path: string; readonly lines: number }[] = [];
+  read<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: HistoryQuery) {
+    return this.run(response, async (signal) => {
+      const damaged: JournalPage["damaged"][number][] = [];
       const onDamaged = (path: string, lines: number) => void damaged.push({ path, lines });
       return { entries: await this.#port.operate.history(kind, query, onDamaged, signal), damaged };
     });
   }
 
-  async tally(
-    request: IncomingMessage,
-    response: ServerResponse,
-    range: Range,
-    nowMs: number,
-  ): Promise<readonly Tally[] | undefined> {
+  async tally(response: ServerResponse, range: Range, nowMs: number): Promise<readonly Tally[] | undefined> {
     const known = this.#tallies.get(range);
     if (known !== undefined && Math.abs(nowMs - known.atMs) < TALLY_KEPT_MS) return known.slots;
     const { slotMs } = RANGES[range];
-    const slots = await this.run(request, response, (signal) =>
+    const slots = await this.run(response, (signal) =>
       this.#port.tally(startOf(range, nowMs), slotMs, signal),
     );
     if (slots !== undefined) this.#tallies.set(range, { atMs: nowMs, slots });
@@ -56,11 +43,11 @@ export class JournalAccess {
 
   /** `undefined` if too many requests wait, this one has waited too long, or its client has left. */
   async run<Answer>(
-    { socket }: IncomingMessage,
     response: ServerResponse,
     read: (signal: AbortSignal) => Promise<Answer>,
   ): Promise<Answer | undefined> {
     if (this.#waiting >= MAX_WAITING) return undefined;
+    const { socket } = response.req;
     const clientGone = new AbortController();
     const onClose = () => clientGone.abort();
     // Of several requests on one connection, only the first has a response that emits `close`.

@@ -19,22 +19,23 @@ export interface Notice {
   readonly isError: boolean;
 }
 
-export interface Page {
-  /** The name of the page in the navigation. */
-  readonly name: "Overview" | "Transfers" | "Mailboxes" | "History";
-  /** The heading above the body; some pages have none. */
-  readonly title?: string;
-  /** The address of the page, relative to the console's root. */
-  readonly address: string;
-  readonly body: Html;
-}
-
 const LINKS = [
   ["Overview", "./"],
   ["Transfers", "transfers"],
   ["Mailboxes", "mailboxes"],
   ["History", "history"],
 ] as const;
+
+export type PageName = (typeof LINKS)[number][0];
+
+interface Page {
+  readonly name: PageName;
+  /** The heading above the body; some pages have none. */
+  readonly title: string | undefined;
+  /** The address of the page, relative to the console's root. */
+  readonly address: string;
+  readonly body: Html;
+}
 
 export function renderDocument(
   status: Status,
@@ -104,29 +105,23 @@ function renderHeadline(status: Status): Html {
   const { totals, needsRestart } = status;
   const { tone, words } = headlineOf(status);
   const facts = [
-    totals.attention > 0 && tone === "bad"
-      ? html`<a href="transfers?group=attention">${formatCount(totals.attention, "transfer needs", "transfers need")} attention</a>`
-      : undefined,
-    totals.downloading > 0 ? html`${totals.downloading} downloading` : undefined,
-    totals.queued > 0 ? html`<a href="transfers?group=queued">${totals.queued} queued</a>` : undefined,
-    needsRestart.length > 0
-      ? html`changed, but not in force before a restart: ${needsRestart.join(", ")}`
-      : undefined,
-  ].filter((fact) => fact !== undefined);
-  return html`<p class="tone ${tone}">${words}</p>${
-    facts.length > 0
-      ? html`<p class="facts">${facts.map((fact, at) => html`${at > 0 ? " · " : ""}${fact}`)}</p>`
-      : undefined
-  }`;
+    totals.attention > 0 &&
+      tone === "bad" &&
+      html`<a href="transfers?group=attention">${formatCount(totals.attention, "transfer needs", "transfers need")} attention</a>`,
+    totals.downloading > 0 && html`${totals.downloading} downloading`,
+    totals.queued > 0 && html`<a href="transfers?group=queued">${totals.queued} queued</a>`,
+    needsRestart.length > 0 && html`changed, but not in force before a restart: ${needsRestart.join(", ")}`,
+  ].filter((fact) => fact !== false);
+  const list = facts.map((fact, at) => html`${at > 0 ? " · " : ""}${fact}`);
+  return html`<p class="tone ${tone}">${words}</p>${facts.length > 0 && html`<p class="facts">${list}</p>`}`;
 }
 
 /** One card per cause; many mailboxes are counted, and listed on demand. */
 export function renderTroubles(troubles: readonly Trouble[], time: PageTime): Html {
   return html`${troubles.map(({ what, message, advice, since, mailboxes = [] }) => {
     const affected =
-      mailboxes.length > 1
-        ? html`<details id="affected-${what}"><summary>${mailboxes.length} mailboxes are affected</summary><ul class="names">${mailboxes.map((name) => html`<li>${linkToMailbox(name)}</li>`)}</ul></details>`
-        : undefined;
+      mailboxes.length > 1 &&
+      html`<details id="affected-${what}"><summary>${mailboxes.length} mailboxes are affected</summary><ul class="names">${mailboxes.map((name) => html`<li>${linkToMailbox(name)}</li>`)}</ul></details>`;
     return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${localizeTimes(message, time.zone)}</p><p class="advice">${advice}</p>${affected}<p class="since">since ${renderTime(since, time)}</p></div>`;
   })}`;
 }

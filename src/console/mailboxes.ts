@@ -14,11 +14,9 @@ import {
   renderTime,
 } from "./html.ts";
 import { linkToMailbox, renderHidden, renderTroubles } from "./layout.ts";
-import { healthOf, TONES } from "./overview.ts";
+import { HEALTHS, healthOf, TONES } from "./overview.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
-
-const ORDER = ["failing", "not polled yet", "paused", "fine"];
 
 /** Open transfers by mailbox. */
 type Counts = ReadonlyMap<string, { readonly open: number; readonly attention: number }>;
@@ -35,7 +33,7 @@ export function countByMailbox(transfers: readonly TransferStatus[]): Counts {
 
 export function renderMailboxes({ mailboxes }: Status, counts: Counts, time: PageTime): Html {
   const sorted = mailboxes.toSorted(
-    (a, b) => ORDER.indexOf(healthOf(a)) - ORDER.indexOf(healthOf(b)) || (a.name < b.name ? -1 : 1),
+    (a, b) => HEALTHS.indexOf(healthOf(a)) - HEALTHS.indexOf(healthOf(b)) || (a.name < b.name ? -1 : 1),
   );
   const columns: PageColumn<MailboxStatus>[] = [
     { title: "Mailbox", isName: true, value: ({ name }) => linkToMailbox(name) },
@@ -65,29 +63,18 @@ const MAX_OPEN = 20;
 
 export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, context: RowContext): Html {
   const { time } = context;
-  const {
-    name,
-    email,
-    service,
-    pollSeconds,
-    lastPoll,
-    lastSuccess,
-    nextPoll,
-    listed,
-    tokenValidUntil,
-    quietUntil,
-  } = mailbox;
+  const { name, listed } = mailbox;
   const facts: (readonly [string, Html | string | undefined])[] = [
-    ["Address", email],
-    ["Service", service],
+    ["Address", mailbox.email],
+    ["Service", mailbox.service],
     ["Health", renderHealth(mailbox)],
-    ["Polled every", `${pollSeconds} s`],
-    ["Last poll", renderTime(lastPoll, time)],
-    ["Last success", renderTime(lastSuccess, time)],
-    ["Next poll", renderDue(nextPoll, time)],
+    ["Polled every", `${mailbox.pollSeconds} s`],
+    ["Last poll", renderTime(mailbox.lastPoll, time)],
+    ["Last success", renderTime(mailbox.lastSuccess, time)],
+    ["Next poll", renderDue(mailbox.nextPoll, time)],
     ["Listed", listed === undefined ? undefined : `${listed} transfers`],
-    ["Token valid until", renderTime(tokenValidUntil, time)],
-    ["Quiet hours end", renderDue(quietUntil, time)],
+    ["Token valid until", renderTime(mailbox.tokenValidUntil, time)],
+    ["Quiet hours end", renderDue(mailbox.quietUntil, time)],
   ];
   const all = linkTo("transfers", { mailbox: name });
   return html`<section id="health" data-live>${renderTroubles(troubles, time)}${renderMailboxActions(mailbox, context)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>

@@ -8,30 +8,20 @@ import type { ActResult } from "../model/views.ts";
 const SHOWN_MS = 15 * 60_000;
 const MAX_BATCHES = 50;
 
-export type ShownOutcome = Pick<ActResult, "result" | "text" | "state" | "reason">;
-
-interface OutcomeOfTransfer extends TransferKey, ShownOutcome {}
-
 /** One click, on one transfer or on many. */
 export interface Batch {
-  readonly id: number;
   readonly action: TransferAct;
   readonly by: Actor;
   readonly at: string;
   /** By the transfer's key. */
-  readonly outcomes: ReadonlyMap<string, OutcomeOfTransfer>;
-}
-
-interface OpenBatch extends Batch {
-  readonly outcomes: Map<string, OutcomeOfTransfer>;
+  readonly outcomes: ReadonlyMap<string, ActResult>;
 }
 
 export class Outcomes {
   readonly #clock: Clock;
   readonly #onChange: () => void;
   /** Newest first. */
-  #batches: OpenBatch[] = [];
-  #lastId = 0;
+  #batches: Batch[] = [];
 
   constructor(clock: Clock, onChange: () => void) {
     this.#clock = clock;
@@ -39,37 +29,25 @@ export class Outcomes {
   }
 
   /** Returns a function that sets the outcome of each transfer. */
-  begin(
-    action: TransferAct,
-    by: Actor,
-    keys: readonly TransferKey[],
-  ): (key: TransferKey, outcome: ShownOutcome) => void {
-    const outcomes = new Map<string, OutcomeOfTransfer>();
-    const set = (key: TransferKey, outcome: ShownOutcome) => {
-      const { mailbox, trackingId } = key;
-      outcomes.set(keyOf(key), { mailbox, trackingId, ...outcome });
-    };
-    for (const key of keys) set(key, { result: "pending", text: "In progress." });
-    this.#lastId++;
+  begin(action: TransferAct, by: Actor): (result: ActResult) => void {
+    const outcomes = new Map<string, ActResult>();
     const at = new Date(this.#clock.now()).toISOString();
-    const batch = { id: this.#lastId, action, by, at, outcomes };
-    this.#batches = [batch, ...this.recent()].slice(0, MAX_BATCHES);
-    this.#onChange();
-    return (key, outcome) => {
-      set(key, outcome);
+    this.#batches = [{ action, by, at, outcomes }, ...this.recent()].slice(0, MAX_BATCHES);
+    return (result) => {
+      outcomes.set(keyOf(result), result);
       this.#onChange();
     };
   }
 
   /** Newest first. */
-  recent(): OpenBatch[] {
+  recent(): readonly Batch[] {
     const oldestMs = this.#clock.now() - SHOWN_MS;
     this.#batches = this.#batches.filter(({ at }) => Date.parse(at) >= oldestMs);
     return this.#batches;
   }
 
   /** The last action on this transfer. */
-  of(key: TransferKey): (ShownOutcome & Pick<Batch, "action" | "by" | "at">) | undefined {
+  of(key: TransferKey): (ActResult & Pick<Batch, "action" | "by" | "at">) | undefined {
     const name = keyOf(key);
     const batch = this.recent().find(({ outcomes }) => outcomes.has(name));
     const outcome = batch?.outcomes.get(name);
@@ -79,7 +57,7 @@ export class Outcomes {
 
 /** "3 done, 1 needs attention, 2 in progress". */
 export function summarize({ outcomes }: Batch): string {
-  const count = (wanted: ShownOutcome["result"]) =>
+  const count = (wanted: ActResult["result"]) =>
     [...outcomes.values()].filter(({ result }) => result === wanted).length;
   const parts = [
     [count("fine"), "done", "done"],

@@ -59,9 +59,7 @@ function renderCause(cause: Cause, transfers: readonly TransferStatus[], context
   const expires =
     firstExpires === undefined ? undefined : html`, first expires ${renderTime(firstExpires, context.time)}`;
   const more =
-    count > MAX_PER_CAUSE
-      ? html`<p><a href="${address}">Show all ${count}, and act on several</a></p>`
-      : undefined;
+    count > MAX_PER_CAUSE && html`<p><a href="${address}">Show all ${count}, and act on several</a></p>`;
   return html`<div class="cause"><h3><a href="${address}">${titleOf(cause)}</a> <span class="count">${count}${expires}</span></h3>${renderRows(transfers, { ...context, hasHeading: true })}${more}</div>`;
 }
 
@@ -76,17 +74,16 @@ function renderDownloading({ downloading, totals }: Status, context: RowContext)
   const heading = html`<h2>Downloading <span class="count">${totals.downloading}</span></h2>`;
   if (totals.downloading === 0) return html`${heading}<p class="nothing">Nothing is being downloaded.</p>`;
   const more =
-    totals.downloading > MAX_DOWNLOADING
-      ? html`<p><a href="transfers?group=downloading">Show all ${totals.downloading}</a></p>`
-      : undefined;
+    totals.downloading > MAX_DOWNLOADING &&
+    html`<p><a href="transfers?group=downloading">Show all ${totals.downloading}</a></p>`;
   return html`${heading}${renderRows(downloading.slice(0, MAX_DOWNLOADING), context)}${more}`;
 }
 
 function renderMailboxCounts({ mailboxes }: Status): Html {
   const healths = Map.groupBy(mailboxes, healthOf);
-  const counts = (["failing", "not polled yet", "paused", "fine"] as const).flatMap((health) => {
-    const found = healths.get(health) ?? [];
-    return found.length === 0 ? [] : [html`<li class="${TONES[health]}">${found.length} ${health}</li>`];
+  const counts = HEALTHS.map((health) => {
+    const found = healths.get(health)?.length;
+    return found && html`<li class="${TONES[health]}">${found} ${health}</li>`;
   });
   const failing = healths.get("failing") ?? [];
   const names = failing.slice(0, 5).map(({ name }, at) => html`${at > 0 ? ", " : ""}${linkToMailbox(name)}`);
@@ -94,14 +91,12 @@ function renderMailboxCounts({ mailboxes }: Status): Html {
   return html`<h2><a href="mailboxes">Mailboxes</a> <span class="count">${mailboxes.length}</span></h2><ul class="glance">${counts}</ul>${failing.length > 0 ? html`<p class="bad">Failing: ${names}${more}</p>` : undefined}`;
 }
 
-export type Health = "failing" | "paused" | "not polled yet" | "fine";
+/** The worst first. */
+export const TONES = { failing: "bad", "not polled yet": "plain", paused: "plain", fine: "good" } as const;
 
-export const TONES: Readonly<Record<Health, string>> = {
-  failing: "bad",
-  paused: "plain",
-  "not polled yet": "plain",
-  fine: "good",
-};
+type Health = keyof typeof TONES;
+
+export const HEALTHS = Object.keys(TONES) as Health[];
 
 export function healthOf({ paused, trouble, lastSuccess }: MailboxStatus): Health {
   if (paused) return "paused";

@@ -5,25 +5,23 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { API, API_VERSION, type ApiPath } from "../model/api.ts";
+import { API, API_VERSION, type ApiPath, type ApiRoute } from "../model/api.ts";
 import type { MailboxStatus, Status } from "../model/status.ts";
 import { requireRole } from "./access.ts";
-import { type ActionTools, actForPage, type Form, readBody, signIn, signOut } from "./actions.ts";
+import { FORMS, readBody } from "./actions.ts";
 import { explain, refuse, refuseWith, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
-import { actOnMailboxesForPage } from "./mailbox-actions.ts";
 import { Outcomes } from "./outcomes.ts";
-import { PageRenderer } from "./pages.ts";
+import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
-
-type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
+import type { ConsoleTools } from "./tools.ts";
 
 interface Route {
   /** May throw faults. */
-  readonly handle: Handler;
+  handle(response: ServerResponse, url: URL): Promise<void> | void;
   /** Other sites may request a `machine` route, and link to a `page`. They may use no other kind. */
   readonly kind: "page" | "api" | "asset" | "machine" | "change";
   readonly method?: "POST";
@@ -41,6 +39,12 @@ const HEADERS = {
   "cache-control": "no-store",
 } as const;
 
+const ASSETS = {
+  "console.css": "text/css; charset=utf-8",
+  "console.js": "text/javascript; charset=utf-8",
+  "icon.svg": "image/svg+xml",
+} as const;
+
 /** Not listening yet. Closing the server ends every connection. */
 export function createConsole(port: ConsolePort, clock: Clock): Server {
   const streams = new EventStreams();
@@ -50,14 +54,14 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
     streams.changed();
   };
   const outcomes = new Outcomes(clock, changed);
-  const pages = new PageRenderer(port, outcomes, clock);
-  const routes = routesOf(port, pages, outcomes, streams, () => version, clock);
-  const answer = makeAnswerer(routes, port, pages);
-  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+  const journal = new JournalAccess(port);
+  const tools = { ...port, clock, journal, outcomes, streams, version: () => version };
+  const routes = routesOf(tools);
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
     // Only if the answer has begun: other errors are answered.
-    answer(request, response).catch(() => response.destroy());
+    answer(tools, routes, response).catch(() => response.destroy());
   });
   limitConnections(server);
   let stopWatching = () => {};
@@ -72,30 +76,32 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   return server;
 }
 
-function makeAnswerer(routes: ReadonlyMap<string, Route>, port: ConsolePort, pages: PageRenderer) {
-  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { url: target = "" } = request;
-    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-    if (target.startsWith("/api/")) response.setHeader("inlet-api", API_VERSION);
-    const url = URL.parse(`http://here${target}`);
-    const route = url === null ? undefined : routes.get(url.pathname);
-    if (url === null || route === undefined) return refuse(response, 404, "Not found.");
-    if (isRefused(route, url, port, response)) return;
-    try {
-      if (needsRole(route, url, port)) await requireRole(port.access, "read", request);
-      await route.handle(request, response, url);
-    } catch (error) {
-      answerFault(asFault(error), route, pages, response);
-    }
-  };
+async function answer(
+  tools: ConsoleTools,
+  routes: ReadonlyMap<string, Route>,
+  response: ServerResponse,
+): Promise<void> {
+  const { url: target = "" } = response.req;
+  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+  if (target.startsWith("/api/")) response.setHeader("inlet-api", API_VERSION);
+  const url = URL.parse(`http://here${target}`);
+  const route = url === null ? undefined : routes.get(url.pathname);
+  if (url === null || route === undefined) return refuse(response, 404, "Not found.");
+  if (isRefused(route, url, tools, response)) return;
+  try {
+    if (needsRole(route, url, tools)) await requireRole(tools.access, "read", response.req);
+    await route.handle(response, url);
+  } catch (error) {
+    answerFault(asFault(error), route, tools, response);
+  }
 }
 
 /** With a page for people, and a problem for programs. Throws the fault if the answer has begun. */
-function answerFault(fault: Fault, { kind }: Route, pages: PageRenderer, response: ServerResponse): void {
+function answerFault(fault: Fault, { kind }: Route, tools: ConsoleTools, response: ServerResponse): void {
   if (response.headersSent) throw fault;
   if (kind === "page" || kind === "change") {
     const text = fault.code === "UNAUTHORIZED" ? "Sign in first." : explain(fault);
-    pages.showNotice(response.req, response, statusOf(fault), { text, isError: true });
+    showNotice(tools, response, statusOf(fault), { text, isError: true });
   } else refuseWith(response, fault);
 }
 
@@ -132,85 +138,42 @@ function isForAnySite(
   return kind === "page" && isLink && !(pathname === "/history" && searchParams.has("text"));
 }
 
-function routesOf(
-  port: ConsolePort,
-  pages: PageRenderer,
-  outcomes: Outcomes,
-  streams: EventStreams,
-  version: () => number,
-  clock: Clock,
-): ReadonlyMap<string, Route> {
-  const { access, board, operate, metrics, stuck } = port;
-  const journal = new JournalAccess(port);
-  const acting: ActionTools = {
-    operate,
-    outcomes,
-    clock,
-    transfers: () => board.transfers(),
-    show: (...answer) => pages.showNotice(...answer),
-  };
-  const makeHeartbeat = () => ({ event: "heartbeat", data: { ...pages.headline(), version: version() } });
-  const answerApi = makeApi({ port, journal, streams, makeHeartbeat, acting, clock });
-  const page = (handle: Handler): Route => ({ kind: "page", handle });
-  const machine = (handle: Handler): Route => ({ kind: "machine", handle });
-  const api = ([path, { method }]: [string, { method: string }]): [string, Route] => [
-    path,
-    {
-      kind: "api",
-      ...(method === "POST" ? { method } : {}),
-      handle: (request, response, { searchParams }) =>
-        answerApi(path as ApiPath, request, response, searchParams),
-    },
-  ];
-  const routes: [string, Route][] = [
-    ["/", page((request, response) => pages.showOverview(request, response, journal))],
-    ["/transfers", page((request, response, url) => pages.showTransfers(request, response, url))],
-    ["/transfer", page((request, response, url) => pages.showStory(request, response, url))],
-    ["/mailboxes", page((request, response) => pages.showMailboxes(request, response))],
-    ["/mailbox", page((request, response, url) => pages.showMailbox(request, response, url, journal))],
-    ["/history", page((request, response, url) => pages.showHistory(request, response, url, journal))],
-    ["/console.css", asset("console.css", "text/css; charset=utf-8")],
-    ["/console.js", asset("console.js", "text/javascript; charset=utf-8")],
-    ["/icon.svg", asset("icon.svg", "image/svg+xml")],
-    ...Object.entries(API).map(api),
-    [
-      "/healthz",
-      machine((_request, response) => {
-        const work = stuck();
-        sendJson(response, work === undefined ? 200 : 503, { alive: work === undefined, stuck: work });
-      }),
-    ],
-    [
-      "/readyz",
-      machine((_request, response) => {
-        const readiness = readinessOf(board.read());
-        sendJson(response, readiness.ready ? 200 : 503, readiness);
-      }),
-    ],
-    [
-      "/metrics",
-      machine(async (_request, response) =>
-        send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await metrics()),
-      ),
-    ],
-  ];
-  if (access === undefined) return new Map(routes);
-  const change = (handle: (tools: ActionTools, form: Form) => Promise<void>): Route => ({
-    kind: "change",
-    method: "POST",
-    async handle(request, response) {
-      const body = await readBody(request);
-      if (body === undefined) throw new Fault("REQUEST_TOO_LARGE");
-      await handle(acting, { access, request, response, fields: new URLSearchParams(body) });
-    },
+function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
+  const { access, board, metrics, stuck } = tools;
+  const answerApi = makeApi(tools);
+  const routes = new Map<string, Route>();
+  for (const path of PAGE_PATHS) {
+    routes.set(path, { kind: "page", handle: (response, url) => showPage(tools, response, url) });
+  }
+  for (const [path, { method }] of Object.entries(API) as [ApiPath, ApiRoute][]) {
+    const handle: Route["handle"] = (response, url) => answerApi(path, response, url.searchParams);
+    routes.set(path, { kind: "api", handle, ...(method === "POST" ? { method } : {}) });
+  }
+  for (const [name, type] of Object.entries(ASSETS)) {
+    routes.set(`/${name}`, { kind: "asset", handle: (response) => sendAsset(response, name, type) });
+  }
+  const addMachine = (path: string, handle: Route["handle"]) => routes.set(path, { kind: "machine", handle });
+  addMachine("/healthz", (response) => {
+    const work = stuck();
+    sendJson(response, work === undefined ? 200 : 503, { alive: work === undefined, stuck: work });
   });
-  return new Map<string, Route>([
-    ...routes,
-    ["/sign-in", change(signIn)],
-    ["/sign-out", change(signOut)],
-    ["/actions", change(actForPage)],
-    ["/mailbox-actions", change(actOnMailboxesForPage)],
-  ]);
+  addMachine("/readyz", (response) => {
+    const readiness = readinessOf(board.read());
+    sendJson(response, readiness.ready ? 200 : 503, readiness);
+  });
+  addMachine("/metrics", async (response) =>
+    send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await metrics()),
+  );
+  if (access === undefined) return routes;
+  for (const [path, handleForm] of Object.entries(FORMS)) {
+    const handle = async (response: ServerResponse) => {
+      const body = await readBody(response.req);
+      if (body === undefined) throw new Fault("REQUEST_TOO_LARGE");
+      await handleForm(tools, { access, response, fields: new URLSearchParams(body) });
+    };
+    routes.set(path, { kind: "change", method: "POST", handle });
+  }
+  return routes;
 }
 
 export interface Readiness {
@@ -245,14 +208,9 @@ function describeLate([first, ...others]: readonly MailboxStatus[]): string {
 }
 
 /** Read for each request, so that an unused console takes no memory. */
-function asset(name: string, type: string): Route {
-  return {
-    kind: "asset",
-    async handle(_request, response) {
-      response.setHeader("cache-control", "no-cache");
-      send(response, 200, type, await readFile(new URL(`assets/${name}`, import.meta.url)));
-    },
-  };
+async function sendAsset(response: ServerResponse, name: string, type: string): Promise<void> {
+  response.setHeader("cache-control", "no-cache");
+  send(response, 200, type, await readFile(new URL(`assets/${name}`, import.meta.url)));
 }
 
 /** Prevents DNS rebinding: a foreign name that points at this address would let another site read the console. */

@@ -69,9 +69,8 @@ function renderSeveral({ query, found }: TransfersData, { visitor, back }: RowCo
   const { proof = "" } = visitor;
   const filter = linkTo("", filterIn(query)).slice(1);
   const everything =
-    found.total > found.transfers.length
-      ? html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`
-      : undefined;
+    found.total > found.transfers.length &&
+    html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`;
   const button = (action: TransferAct) =>
     html`<button form="${FORM}" name="action" value="${action}">${ACT_TEXTS[action].label}</button>`;
   return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, filter })}</form>
@@ -119,8 +118,4 @@ function renderBatch(batch: Batch, time: PageTime): Html {
       ? `${first.trackingId}: ${first.text}`
       : `${outcomes.size} transfers: ${summarize(batch)}`;
   return html`<li>${renderClock(at, time)} ${ACT_TEXTS[action].label} by ${by.who}: ${text}</li>`;
-}
-
-export function isTransferAct(text: string): text is TransferAct {
-  return (TRANSFER_ACTS as readonly string[]).includes(text);
 }
