@@ -154,7 +154,7 @@ async function learnChanges(
   const transferId = recipient?.transferId ?? known.transferId;
   const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry, recipient);
   const record = { ...kept, transferId, passwordInLink, ...withoutMissing(facts) };
-  if (isDeepStrictEqual(record, known)) return known;
+  if (isDeepStrictEqual(withoutMissing(record), withoutMissing(known))) return known;
   ledger.note(record);
   // Another process may take the job at once.
   await ledger.flush();

@@ -11,7 +11,7 @@
 
 import { join } from "node:path";
 import * as v from "valibot";
-import type { HandoffStep } from "./handoff.ts";
+import { STEPS } from "./handoff.ts";
 
 export const RECORD_VERSION = 2;
 
@@ -56,94 +56,103 @@ export const ReleaseShape = v.object({
   message: v.string(),
 });
 
-type Release = Readonly<v.InferOutput<typeof ReleaseShape>>;
+const PasswordObstacleShape = v.object({
+  /** Attempts spent so far. */
+  spent: v.number(),
+  /** No attempts are left, not even for a supplied password. */
+  isExhausted: v.boolean(),
+  /** The supplied file holds no password, or does not name its service. */
+  isUnusable: v.boolean(),
+});
 
-export interface TransferRecord extends TransferKey {
-  readonly version: typeof RECORD_VERSION;
-  readonly transferId: string;
-  readonly sender: string;
-  readonly state: State;
+export type PasswordObstacle = Readonly<v.InferOutput<typeof PasswordObstacleShape>>;
+
+const Text = v.optional(v.string());
+const Count = v.optional(v.number());
+const Flag = v.optional(v.boolean());
+
+/** A key that is missing here would be lost when a record is read. */
+export const RecordShape = v.object({
+  version: v.literal(RECORD_VERSION),
+  mailbox: v.string(),
+  trackingId: v.string(),
+  transferId: v.string(),
+  sender: v.string(),
+  state: v.picklist(STATES),
   /** Counted from 1. */
-  readonly round: number;
+  round: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /**
    * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
    * fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
    */
-  readonly reason: string | undefined;
+  reason: Text,
   /** What happened, and what to do. */
-  readonly message: string | undefined;
+  message: Text,
   /** The code of the fault that made it wait, if there was one. */
-  readonly code?: string | undefined;
+  code: Text,
   /** The last output of the check that refused it, or gave no verdict. */
-  readonly output?: string | undefined;
+  output: Text,
   /** End of the wait, if known. */
-  readonly until: string | undefined;
-  readonly expires: string | undefined;
+  until: Text,
+  expires: Text,
   /** The sender chose no password: the listed link carries one. */
-  readonly passwordInLink: boolean;
+  passwordInLink: v.boolean(),
   /** The sender chose no password, and the link carries none either. */
-  readonly hasNoPassword?: boolean | undefined;
+  hasNoPassword: Flag,
   /** It holds a confidential message; missing if the service does not say. */
-  readonly hasMessage?: boolean | undefined;
+  hasMessage: Flag,
   /** The delivery's folder, planned or done, relative to the inbox. */
-  readonly folder: string | undefined;
+  folder: Text,
   /** The inbox of that folder: an absolute path. Missing: the common inbox. */
-  readonly inbox?: string | undefined;
+  inbox: Text,
   /** The sender's words, and how much was sent. Known once the transfer was opened, the subject earlier where the list shows it. Untrusted text. */
-  readonly subject?: string | undefined;
-  readonly files?: number | undefined;
-  readonly bytes?: number | undefined;
+  subject: Text,
+  files: Count,
+  bytes: Count,
   /** As in the manifest. Known once the content is complete. */
-  readonly verified?: Verified | undefined;
+  verified: v.optional(v.picklist(VERIFIED)),
   /**
    * Its content is complete and verified in a stage, and only the check is missing: the service is no longer needed. The
    * digest of the contents.
    */
-  readonly complete?: string | undefined;
+  complete: Text,
   /** The file name reserved in the folder for the consumer's acknowledgement. */
-  readonly acknowledgement?: string | undefined;
+  acknowledgement: Text,
   /** It has a placement, which says where its parts go. Missing: it is one folder with its manifest inside. */
-  readonly placement?: "folder" | "files" | undefined;
-  readonly released?: Release | undefined;
+  placement: v.optional(v.picklist(["folder", "files"])),
+  released: v.optional(ReleaseShape),
   /** The matching route, and why it matches, for people. Missing if no route matches. */
-  readonly route?: string | undefined;
-  readonly routedBecause?: string | undefined;
+  route: Text,
+  routedBecause: Text,
   /** Identifies that route, so that no other one is ever taken for it. */
-  readonly rule?: string | undefined;
+  rule: Text,
   /** The steps that follow the delivery, decided with it. */
-  readonly steps?: readonly HandoffStep[] | undefined;
+  steps: v.optional(v.pipe(v.array(v.picklist(STEPS)), v.readonly())),
   /** The routes that hold it, as a fingerprint: it is held until they change, or an operator allows it. */
-  readonly heldBy?: string | undefined;
+  heldBy: Text,
   /** The operator who allowed its delivery, whatever the routes say. */
-  readonly allowedBy?: string | undefined;
+  allowedBy: Text,
   /** An operator has acknowledged that it is gone. */
-  readonly acknowledged?: boolean | undefined;
-  /** It waits, and a retry alone will not help. */
-  readonly needsPerson?: boolean | undefined;
+  acknowledged: Flag,
   /** It waits for a password: why the last attempt ended without one. */
-  readonly password?: PasswordObstacle | undefined;
+  password: v.optional(PasswordObstacleShape),
+  /** It waits, and a retry alone will not help. */
+  needsPerson: Flag,
   /** An operator ordered a retry: quiet hours and waits do not apply. */
-  readonly wanted?: boolean | undefined;
+  wanted: Flag,
   /** Consecutive polls that have not listed it. */
-  readonly missedPolls?: number | undefined;
+  missedPolls: Count,
   /** Polls no longer list it: the service is asked for its state. */
-  readonly vanished?: boolean | undefined;
+  vanished: Flag,
   /** Attempts started in this round. */
-  readonly attempts: number;
+  attempts: v.number(),
   /** Failures of each operation in this round; `rest`: the operations that every delivery needs. */
-  readonly failures?: Readonly<Record<string, number>> | undefined;
+  failures: v.optional(v.record(v.string(), v.number())),
   /** When it last entered each state. */
-  readonly at: Readonly<Partial<Record<State, string>>>;
-}
+  at: v.record(v.picklist(STATES), v.string()),
+});
 
-export interface PasswordObstacle {
-  /** Attempts spent so far. */
-  readonly spent: number;
-  /** No attempts are left, not even for a supplied password. */
-  readonly isExhausted: boolean;
-  /** The supplied file holds no password, or does not name its service. */
-  readonly isUnusable: boolean;
-}
+export type TransferRecord = Readonly<v.InferOutput<typeof RecordShape>>;
 
 /** The reason of a transfer that an operator discarded. It stays `gone`, even while the service lists it. */
 export const DISCARDED = "discarded";
@@ -217,14 +226,13 @@ export function withState(
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
   const { reason, message, code, output, until, password, wanted, heldBy, ...others } = record;
   const { vanished, missedPolls, failures, needsPerson, complete, ...kept } = others;
-  const dropped = { reason: undefined, message: undefined, until: undefined };
   // Counted until the round ends.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
   // A new attempt does not clear `needsPerson`: its result does.
   const attention = state === "downloading" || state === "checking" ? withoutMissing({ needsPerson }) : {};
   // A download starts only if no complete content was found.
   const staged = ENDED.has(state) || state === "downloading" ? {} : withoutMissing({ complete });
-  return { ...kept, ...counted, ...attention, ...staged, ...dropped, ...facts, state, at };
+  return { ...kept, ...counted, ...attention, ...staged, ...facts, state, at };
 }
 
 /**
@@ -245,25 +253,18 @@ export function withoutMissing(facts: Partial<TransferRecord>): Partial<Transfer
 
 /** The same transfer at the start of its next round. It keeps its time of discovery, which may be part of folder names. */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
-  const { mailbox, trackingId, transferId, sender, round, expires, at } = record;
-  const { passwordInLink, hasNoPassword, hasMessage, subject, files, bytes, allowedBy } = record;
+  const { mailbox, trackingId, transferId, sender, expires, passwordInLink, round, at } = record;
+  const { hasNoPassword, hasMessage, subject, files, bytes, allowedBy } = record;
   return {
     version: RECORD_VERSION,
     mailbox,
     trackingId,
     transferId,
     sender,
+    passwordInLink,
+    ...withoutMissing({ expires, hasNoPassword, hasMessage, subject, files, bytes, allowedBy }),
     state: "discovered",
     round: round + 1,
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    expires,
-    passwordInLink,
-    hasNoPassword,
-    hasMessage,
-    ...withoutMissing({ subject, files, bytes, allowedBy }),
-    folder: undefined,
     attempts: 0,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },
     ...facts,
