@@ -23,7 +23,7 @@ import { announce, finishDeliveries, startHousekeeping, sweep } from "./daemon/h
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
-import { type DaemonNotifier, openNotifier } from "./daemon/notify.ts";
+import { journalNotices, openNotifier } from "./daemon/notify.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
 import { watchPasswords } from "./daemon/password-watch.ts";
 import { followPauses, putPausesInForce } from "./daemon/pauses.ts";
@@ -35,6 +35,7 @@ import { openWorkspace, type Workspace } from "./daemon/workspace.ts";
 import { createChecker } from "./handoff/content-check.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
+import { memberId } from "./inbox/members.ts";
 import type { KnownFolders } from "./inbox/needed-folders.ts";
 import type { Pauses } from "./ledger/pauses.ts";
 import { openExpected } from "./mailbox/expected.ts";
@@ -43,6 +44,7 @@ import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
+import type { Notifier } from "./notify/open.ts";
 import type { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
 import { openService } from "./service/open.ts";
@@ -97,7 +99,9 @@ interface StartOptions extends DaemonOptions {
   readonly patience: NonNullable<DaemonOptions["patience"]>;
   readonly events: Events;
   readonly monitor: Monitor;
-  readonly notifier: DaemonNotifier;
+  /** Identifies this process. */
+  readonly process: string;
+  readonly notifier: Notifier;
   readonly diskTrouble: Outage;
   readonly opened: Opened;
   /** May be called twice. */
@@ -127,16 +131,18 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   await using scope = new Scope();
   scope.use(undefined, () => closeDisks(undefined));
   scope.use(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
-  const notifier = openNotifier(settings, { clock, events, stop, patience: options.patience?.notify });
-  scope.use(notifier, (it) => it.close());
   const live = new LiveSettings(settings);
+  const process = memberId();
+  const notifier = openNotifier(live, { clock, events, stop, process, patience: options.patience?.notify });
+  scope.use(notifier, (it) => it.close());
   const opened: Opened = {};
   const tools = { live, monitor, clock, emit: events.emit, stop, parts: () => opened.parts };
   let shown: Promise<void> | undefined;
   const showConsole = () => (shown ??= openConsole(tools, scope));
-  const lasting = { live, clock, patience, events, monitor, notifier, diskTrouble, opened, showConsole };
+  const kept = { live, clock, patience, events, monitor, process, notifier };
+  const lasting = { ...options, ...kept, diskTrouble, opened, showConsole };
   for (;;) {
-    const outcome = await attempt({ ...options, ...lasting });
+    const outcome = await attempt(lasting);
     if (!(outcome instanceof Fault)) {
       if (mode === "once") await notifier.finish();
       return outcome;
@@ -171,12 +177,11 @@ async function attempt(options: StartOptions): Promise<DaemonOutcome | Fault> {
 
 /** Throws the fault of a folder that was lost. */
 async function openAndRun(options: StartOptions): Promise<DaemonOutcome> {
-  const { mode, live, clock, events, notifier, diskTrouble, patience, opened } = options;
+  const { mode, live, clock, events, process, diskTrouble, patience, opened } = options;
   await using scope = new Scope();
   const known = opened.folders;
   if (known === undefined) live.replace(await withGroups(live.now, options.stop));
-  const tools = { emit: events.emit, clock, process: notifier.process, known };
-  const workspace = await openWorkspace(live, scope, tools);
+  const workspace = await openWorkspace(live, scope, { emit: events.emit, clock, process, known });
   opened.folders = workspace.folders;
   await putPausesInForce(live, events.emit);
   const watch = new FolderWatch(workspace.folders, live, diskTrouble);
@@ -200,15 +205,11 @@ async function work(
   const settings = live.now;
   await using scope = new Scope();
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
-  scope.use(notifier.attach(ledger), (detach) => detach());
+  scope.use(journalNotices(notifier, ledger), (detach) => detach());
   await notifier.start();
   if (live.pauses.size > 0) await notifier.apply(settings);
-  const mailboxes = await openMailboxes(live, scope, {
-    clock,
-    emit,
-    stop,
-    openService: options.openService ?? openService,
-  });
+  const serviceTools = { clock, emit, stop, openService: options.openService ?? openService };
+  const mailboxes = await openMailboxes(live, scope, serviceTools);
   const { states, isClockRight } = mailboxes;
   const placed = await recoverFromCrash(inbox, ledger, states, emit);
   // The status recalls ends from the journal, also those that a crash kept out of it.
@@ -219,18 +220,9 @@ async function work(
   );
   scope.use(expected, (it) => it.close());
   scope.use(events.subscribe(expected.listener), (unsubscribe) => unsubscribe());
-  const handoffs = scope.use(
-    await openDaemonHandoffs(live, {
-      ledger,
-      inbox,
-      clock,
-      emit,
-      stop,
-      patience: patience.handoff,
-      isClockRight,
-    }),
-    (it) => it.close(),
-  );
+  const handoffTools = { ledger, inbox, clock, emit, stop, isClockRight };
+  const handoffs = await openDaemonHandoffs(live, handoffTools, patience.handoff);
+  scope.use(handoffs, (it) => it.close());
   const queue = scope.use(await openEngine(live, options, scope), (it) =>
     it.close(watch.signal.aborted ? 0 : options.graceMs),
   );
@@ -277,17 +269,9 @@ async function work(
   // The end counts them again.
   if (mode === "once") await readWaiting().catch(() => {});
   else {
-    await keepBoardFresh(
-      {
-        board: monitor.board,
-        folders: settings,
-        clock,
-        isShared,
-        readWaiting,
-        learnArrivals: () => expected.refresh(),
-      },
-      scope,
-    );
+    const { board } = monitor;
+    const learnArrivals = () => expected.refresh();
+    await keepBoardFresh({ board, folders: settings, clock, isShared, readWaiting, learnArrivals }, scope);
     options.opened.parts = parts;
     await options.showConsole();
   }
@@ -300,16 +284,8 @@ async function work(
   await orders.run();
   isResumed = await resumeComplete(ledger, queue);
   const demandFolders = () => watch.demand();
-  const housekeeping = {
-    demandFolders,
-    live,
-    ledger,
-    mailboxes: states,
-    passwords,
-    handoffs,
-    emit,
-    isClockRight,
-  };
+  const cleaned = { live, ledger, mailboxes: states, passwords, handoffs };
+  const housekeeping = { ...cleaned, demandFolders, emit, isClockRight };
   if (mode === "once") {
     emit({ type: "ready" });
     const work = async () => {

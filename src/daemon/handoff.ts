@@ -1,14 +1,11 @@
 /** Opens the hand-offs with the parts of the daemon that they need. */
-import type { Clock } from "../base/clock.ts";
 import { machine } from "../base/machine.ts";
 import { random } from "../base/random.ts";
 import { handoffOf } from "../config/settings.ts";
 import { openHandoffs } from "../handoff/open.ts";
 import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
-import type { Inbox } from "../inbox/port.ts";
+import type { HandoffTools } from "../handoff/tools.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
-import type { Ledger } from "../ledger/port.ts";
-import type { Emit } from "../model/events.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 export const HANDOFF_PATIENCE: HandoffPatience = {
@@ -18,26 +15,18 @@ export const HANDOFF_PATIENCE: HandoffPatience = {
   killMs: 5_000,
 };
 
-interface DaemonParts {
-  readonly ledger: Ledger;
-  readonly inbox: Inbox;
-  readonly clock: Clock;
-  readonly emit: Emit;
-  readonly stop: AbortSignal;
-  /** Overrides some of the defaults. */
-  readonly patience: Partial<HandoffPatience> | undefined;
-  /** Whether the clock agrees with that of the services. */
-  isClockRight(): boolean;
-}
+type DaemonParts = Pick<HandoffTools, "ledger" | "inbox" | "clock" | "emit" | "stop" | "isClockRight">;
 
+/** `patience`: overrides some of the defaults. */
 export function openDaemonHandoffs(
   live: LiveSettings,
-  { patience, ...rest }: DaemonParts,
+  parts: DaemonParts,
+  patience: Partial<HandoffPatience> = {},
 ): Promise<OpenHandoffs> {
   const { work, queue } = live.now;
   const paths = new LedgerPaths(work);
   return openHandoffs({
-    ...rest,
+    ...parts,
     work,
     handoffOf: (delivery) => handoffOf(live.now, delivery),
     isAlone: queue === "embedded",

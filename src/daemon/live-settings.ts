@@ -12,11 +12,13 @@ export class LiveSettings {
   #configured: Settings;
   #pauses: Pauses = new Map();
   #services: ReadonlyMap<string, string>;
+  #polledServices: ReadonlyMap<string, string>;
 
   constructor(settings: Settings) {
     this.#now = settings;
     this.#configured = settings;
-    this.#services = servicesOf(settings);
+    this.#services = servicesOf(settings.mailboxes);
+    this.#polledServices = servicesOf(settings.mailboxes.filter(({ paused }) => !paused));
   }
 
   get now(): Settings {
@@ -33,7 +35,12 @@ export class LiveSettings {
     return this.#pauses;
   }
 
-  readonly services: Services = () => this.#services;
+  readonly services: Services = () => this.#polledServices;
+
+  /** Of any mailbox that is configured. */
+  serviceOf(mailbox: string): string | undefined {
+    return this.#services.get(mailboxIdOf(mailbox));
+  }
 
   /**
    * Puts new settings in force. Returns the top-level keys that have changed, and the keys that keep their old values until
@@ -45,86 +52,65 @@ export class LiveSettings {
   ): { readonly changed: string[]; readonly needsRestart: string[] } {
     const [before, last] = [this.#now, this.#configured];
     this.#now = withFixedParts(before, { ...next, mailboxes: withPauses(next.mailboxes, pauses) });
-    this.#services = servicesOf(this.#now);
+    this.#services = servicesOf(this.#now.mailboxes);
+    this.#polledServices = servicesOf(this.#now.mailboxes.filter(({ paused }) => !paused));
     this.#configured = next;
     this.#pauses = pauses;
-    return { changed: changedGroups(last, next), needsRestart: keysNeedingRestart(before, next) };
+    return { changed: changedKeys(GROUPS, last, next), needsRestart: changedKeys(FIXED, before, next) };
   }
 }
 
-/** The service of each mailbox that is polled. */
-function servicesOf({ mailboxes }: Settings): ReadonlyMap<string, string> {
-  const active = mailboxes.filter(({ paused }) => !paused);
-  return new Map(active.map(({ name, service }) => [mailboxIdOf(name), serviceIdOf(service.baseUrl)]));
+/** The service of each mailbox. */
+function servicesOf(mailboxes: Settings["mailboxes"]): ReadonlyMap<string, string> {
+  return new Map(mailboxes.map(({ name, service }) => [mailboxIdOf(name), serviceIdOf(service.baseUrl)]));
 }
 
 /** The new settings, with the old values of all keys that need a restart. */
 function withFixedParts(before: Settings, next: Settings): Settings {
   const { inbox, work, state, queue, keep, http } = before;
-  return {
-    ...next,
-    inbox,
-    work,
-    state,
-    queue,
-    keep,
-    http: http && { ...http, tokens: next.http?.tokens ?? http.tokens },
-  };
+  const fixed = { inbox, work, state, queue, keep };
+  return { ...next, ...fixed, http: http && { ...http, tokens: next.http?.tokens ?? http.tokens } };
 }
 
-/** Top-level keys of the configuration whose values differ. */
-function changedGroups(before: Settings, next: Settings): string[] {
-  const groupsOf = ({
-    inbox,
-    work,
-    state,
-    timezone,
-    queue,
-    mailboxes,
-    limits,
-    handoff,
-    notify,
-    keep,
-    http,
-    logLevel,
-  }: Settings) => ({
-    service: mailboxes.map(({ service }) => service),
-    inbox,
-    work,
-    state,
-    timezone,
-    queue,
-    check: mailboxes.map(({ check }) => check),
-    mailboxes: mailboxes.map(
-      ({ service: _service, check: _check, handoff: _handoff, ...mailbox }) => mailbox,
-    ),
-    limits,
-    handoff: [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)],
-    notify,
-    keep,
-    http,
-    log: logLevel,
-  });
-  const [old, now] = [groupsOf(before), groupsOf(next)];
-  const keys = Object.keys(old) as (keyof typeof old)[];
-  return keys.filter((key) => !isDeepStrictEqual(plain(old[key]), plain(now[key])));
-}
+type ReadGroup = (settings: Settings) => unknown;
 
-function keysNeedingRestart(before: Settings, next: Settings): string[] {
-  const pairs: readonly (readonly [string, unknown, unknown])[] = [
-    ["inbox", before.inbox, next.inbox],
-    ["work", before.work, next.work],
-    ["state", before.state, next.state],
-    ["queue", plain(before.queue), plain(next.queue)],
-    ["keep", before.keep, next.keep],
-    ["http", withoutTokens(before.http), withoutTokens(next.http)],
-  ];
-  return pairs.filter(([, old, changed]) => !isDeepStrictEqual(old, changed)).map(([name]) => name);
+/** The values of each top-level key of the configuration. */
+const GROUPS: Readonly<Record<string, ReadGroup>> = {
+  service: ({ mailboxes }) => mailboxes.map(({ service }) => service),
+  inbox: ({ inbox }) => inbox,
+  work: ({ work }) => work,
+  state: ({ state }) => state,
+  timezone: ({ timezone }) => timezone,
+  queue: ({ queue }) => queue,
+  check: ({ mailboxes }) => mailboxes.map(({ check }) => check),
+  mailboxes: ({ mailboxes }) =>
+    mailboxes.map(({ service: _service, check: _check, handoff: _handoff, ...mailbox }) => mailbox),
+  limits: ({ limits }) => limits,
+  handoff: ({ handoff, mailboxes }) => [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)],
+  notify: ({ notify }) => notify,
+  keep: ({ keep }) => keep,
+  http: ({ http }) => http,
+  log: ({ logLevel }) => logLevel,
+};
+
+const { inbox, work, state, queue, keep } = GROUPS;
+
+/** The values of keys that change only with a restart. */
+const FIXED = { inbox, work, state, queue, keep, http: withoutTokens };
+
+/** The keys whose values differ. */
+function changedKeys(
+  groups: Readonly<Record<string, ReadGroup | undefined>>,
+  before: Settings,
+  next: Settings,
+): string[] {
+  const isChanged = (read: ReadGroup) => !isDeepStrictEqual(plain(read(before)), plain(read(next)));
+  return Object.entries(groups).flatMap(([key, read]) => (read && isChanged(read) ? [key] : []));
 }
 
 /** Changed tokens apply at their next use. Adding the first or removing the last one needs a restart. */
-function withoutTokens(http: Settings["http"]): unknown {
-  return plain(http && { ...http, tokens: http.tokens.size > 0 });
+function withoutTokens({ http }: Settings): unknown {
+  return http && { ...http, tokens: http.tokens.size > 0 };
 }
 
 /** As JSON: a secret is represented by its source. */

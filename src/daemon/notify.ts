@@ -4,18 +4,16 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { findEnd, readTail } from "../base/tail.ts";
 import { linkableAddress } from "../config/http.ts";
-import type { Settings } from "../config/settings.ts";
-import { hasEnded, memberId } from "../inbox/members.ts";
+import { hasEnded } from "../inbox/members.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { parseJson } from "../ledger/lines.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { type Events, listenTo } from "../model/events.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
-import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JournalReader, NotifyPatience } from "../notify/channel.ts";
 import { Notifier } from "../notify/open.ts";
 import { describeDaemon } from "../operate/facts.ts";
+import type { LiveSettings } from "./live-settings.ts";
 
 const PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
 
@@ -23,31 +21,20 @@ interface DaemonParts {
   readonly clock: Clock;
   readonly events: Events;
   readonly stop: AbortSignal;
+  /** Identifies this process. */
+  readonly process: string;
   /** Overrides some of the defaults. */
   readonly patience: Partial<NotifyPatience> | undefined;
 }
 
-export interface DaemonNotifier
-  extends Pick<Notifier, "start" | "review" | "promised" | "finish" | "release" | "close"> {
-  /** Identifies this process. */
-  readonly process: string;
-  /** From now on changes of notices are added to the journal. Returns the function that ends this. */
-  attach(ledger: Pick<Ledger, "notices">): () => void;
-  /** Puts new settings in force. */
-  apply(next: Settings): Promise<void>;
-}
-
 /** Subscribes to the events at once. */
 export function openNotifier(
-  settings: Settings,
-  { clock, events, stop, patience }: DaemonParts,
-): DaemonNotifier {
-  const { work, queue, http } = settings;
-  const { host, inbox, program, config } = describeDaemon(settings);
-  const process = memberId();
+  live: LiveSettings,
+  { clock, events, stop, process, patience }: DaemonParts,
+): Notifier {
+  const { work, queue, http } = live.now;
+  const { host, inbox, program, config } = describeDaemon(live.now);
   const { journal, temporary } = new LedgerPaths(work);
-  let services = servicesOf(settings);
-  let zone = settings.timezone;
   let address: string | undefined;
   const notifier = new Notifier(
     {
@@ -67,12 +54,12 @@ export function openNotifier(
         version: program,
         config,
         console: linkableAddress(http, address),
-        zone,
-        hasSeveralMailboxes: services.size > 1,
+        zone: live.now.timezone,
+        hasSeveralMailboxes: live.now.mailboxes.length > 1,
       }),
-      serviceOf: (mailbox) => services.get(mailboxIdOf(mailbox)),
+      serviceOf: (mailbox) => live.serviceOf(mailbox),
     },
-    settings,
+    live.now,
   );
   events.subscribe(notifier.listener);
   events.subscribe(
@@ -82,26 +69,15 @@ export function openNotifier(
       },
     }),
   );
-  return {
-    process,
-    start: () => notifier.start(),
-    review: (records) => notifier.review(records),
-    promised: () => notifier.promised(),
-    finish: () => notifier.finish(),
-    release: () => notifier.release(),
-    close: () => notifier.close(),
-    attach({ notices }) {
-      notices.onBatch = notifier.journalWritten;
-      notifier.record = (change) => notices.addNotice(change);
-      return () => {
-        notifier.record = undefined;
-      };
-    },
-    apply(next) {
-      services = servicesOf(next);
-      zone = next.timezone;
-      return notifier.apply(next);
-    },
+  return notifier;
+}
+
+/** From now on changes of notices are added to the journal. Returns the function that ends this. */
+export function journalNotices(notifier: Notifier, { notices }: Pick<Ledger, "notices">): () => void {
+  notices.onBatch = notifier.journalWritten;
+  notifier.record = (change) => notices.addNotice(change);
+  return () => {
+    notifier.record = undefined;
   };
 }
 
@@ -116,8 +92,4 @@ function readerOf(folder: string): JournalReader {
     read: (positions, onLine) => readTail(tailed, positions, onLine),
     end: () => findEnd(tailed),
   };
-}
-
-function servicesOf({ mailboxes }: Settings): ReadonlyMap<MailboxId, string> {
-  return new Map(mailboxes.map(({ name, service }) => [mailboxIdOf(name), serviceIdOf(service.baseUrl)]));
 }

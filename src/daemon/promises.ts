@@ -3,12 +3,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import type { OpenHandoffs } from "../handoff/port.ts";
 import type { Emit } from "../model/events.ts";
-import { type Promised, WITHIN_MS } from "../model/promise.ts";
-import type { Board } from "../observe/board.ts";
-import { Watcher } from "../observe/watcher.ts";
+import { type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
+import type { Notifier } from "../notify/open.ts";
+import type { Board, GeneralTrouble } from "../observe/board.ts";
+import { type PromiseSource, Watcher } from "../observe/watcher.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { Fleet } from "./fleet.ts";
-import type { DaemonNotifier } from "./notify.ts";
 import type { OrderRunner } from "./orders.ts";
 
 interface PromiseTools {
@@ -16,7 +16,7 @@ interface PromiseTools {
   readonly queue: Pick<JobQueue, "stalled">;
   readonly handoffs: Pick<OpenHandoffs, "scanDueMs">;
   readonly orders: Pick<OrderRunner, "open" | "dueMs">;
-  readonly notifier: Pick<DaemonNotifier, "promised">;
+  readonly notifier: Pick<Notifier, "promised">;
   /** Missing with the embedded engine. */
   readonly fleet: Fleet | undefined;
   readonly clock: Clock;
@@ -28,42 +28,22 @@ export function watchPromises(tools: PromiseTools, scope: Scope): void {
   const { board, queue, handoffs, orders, notifier, fleet, clock, emit } = tools;
   const startedMs = clock.now();
   const stalledMs = new Map<string, number>();
+  /** `explaining`: troubles that say why none of its promises is kept. */
+  const source = (
+    kind: PromiseKind,
+    explaining: readonly GeneralTrouble[],
+    read: PromiseSource["read"],
+  ): PromiseSource => ({ kind, isExplained: () => board.hasTrouble(...explaining), read });
   const watcher = new Watcher(clock, emit, [
-    {
-      kind: "poll",
-      isExplained: () => board.hasTrouble("queue", "disk"),
-      read: () => board.promisedPolls((mailbox) => fleet?.polledMs(mailbox)),
-    },
-    {
-      kind: "download",
-      isExplained: () => board.hasTrouble("queue", "disk"),
-      read: async () => downloadsOf(await queue.stalled(), stalledMs, clock.now()),
-    },
-    {
-      kind: "delivery",
-      isExplained: () => board.hasTrouble("disk"),
-      read: () => board.promisedDeliveries(),
-    },
-    {
-      kind: "order",
-      isExplained: () => board.hasTrouble("disk"),
-      read: () => ordersOf(orders, startedMs),
-    },
-    {
-      kind: "handoff",
-      isExplained: () => board.hasTrouble("disk", "handoffs"),
-      read: () => handoffsOf(handoffs.scanDueMs()),
-    },
-    { kind: "notification", read: () => notifier.promised() },
-    ...(fleet === undefined
-      ? []
-      : [
-          {
-            kind: "fleet" as const,
-            isExplained: () => board.hasTrouble("disk"),
-            read: () => fleet.promised(),
-          },
-        ]),
+    source("poll", ["queue", "disk"], () => board.promisedPolls((mailbox) => fleet?.polledMs(mailbox))),
+    source("download", ["queue", "disk"], async () =>
+      downloadsOf(await queue.stalled(), stalledMs, clock.now()),
+    ),
+    source("delivery", ["disk"], () => board.promisedDeliveries()),
+    source("order", ["disk"], () => ordersOf(orders, startedMs)),
+    source("handoff", ["disk", "handoffs"], () => handoffsOf(handoffs.scanDueMs())),
+    source("notification", [], () => notifier.promised()),
+    ...(fleet === undefined ? [] : [source("fleet", ["disk"], () => fleet.promised())]),
   ]);
   watcher.start();
   scope.use(watcher, (it) => it.close());

@@ -25,7 +25,7 @@ import { byUrgency, TransferBoard } from "./transfer-board.ts";
 const MAX_SHOWN = 100;
 const MAX_RECENT = 50;
 
-type GeneralTrouble = "disk" | "queue" | "configuration" | "handoffs" | "notify";
+export type GeneralTrouble = "disk" | "queue" | "configuration" | "handoffs" | "notify";
 
 export class Board {
   #facts: DaemonFacts;
