@@ -77,12 +77,11 @@ export class Sessions {
     readonly cookie?: string;
     readonly notice?: Notice;
   } {
-    const id = this.#idOf(request);
-    const session = id === undefined ? undefined : this.#open.get(id);
-    if (id !== undefined && session !== undefined) {
-      const { notice, who } = session;
-      session.notice = undefined;
-      const facts = { proof: this.#proof(id), name: who, role: this.#roleOf(who) };
+    const found = this.#find(request);
+    if (found !== undefined) {
+      const { notice, who } = found.session;
+      found.session.notice = undefined;
+      const facts = { proof: this.#proof(found.id), name: who, role: this.#roleOf(who) };
       return { ...facts, ...(notice === undefined ? {} : { notice }) };
     }
     if (this.needsToken) return {};
@@ -92,13 +91,13 @@ export class Sessions {
   }
 
   isSignedIn(request: IncomingMessage): boolean {
-    return this.#open.has(this.#idOf(request) ?? "");
+    return this.#find(request) !== undefined;
   }
 
   /** Shown on the next page of this session. */
   setNotice(request: IncomingMessage, notice: Notice): void {
-    const session = this.#open.get(this.#idOf(request) ?? "");
-    if (session !== undefined) session.notice = notice;
+    const found = this.#find(request);
+    if (found !== undefined) found.session.notice = notice;
   }
 
   /** By the token in the header, or by a session. To change something, a session needs the proof of its form. */
@@ -112,11 +111,10 @@ export class Sessions {
     const isReading = purpose === "read";
     if (!this.needsToken && (isReading || isProgram(request)))
       return this.#grant(claimedUser(request), request);
-    const id = this.#idOf(request);
-    const session = id === undefined ? undefined : this.#open.get(id);
-    if (id === undefined || session === undefined) return { kind: "refused" };
-    const isProven = proof !== undefined && isSame(this.#proof(id), proof) && isSameOrigin(request);
-    return isReading || isProven ? this.#grant(session.who, request) : { kind: "refused" };
+    const found = this.#find(request);
+    if (found === undefined) return { kind: "refused" };
+    const isProven = proof !== undefined && isSame(this.#proof(found.id), proof) && isSameOrigin(request);
+    return isReading || isProven ? this.#grant(found.session.who, request) : { kind: "refused" };
   }
 
   /** Returns the header that sets the cookie if the token is right. */
@@ -132,7 +130,7 @@ export class Sessions {
 
   /** Returns the header that removes the cookie. */
   signOut(request: IncomingMessage): string {
-    this.#open.delete(this.#idOf(request) ?? "");
+    this.#open.delete(this.#find(request)?.id ?? "");
     return this.#formatCookie("", 0);
   }
 
@@ -176,11 +174,12 @@ export class Sessions {
     return createHmac("sha256", this.#key).update(id).digest("base64url");
   }
 
-  #idOf({ headers }: IncomingMessage): string | undefined {
+  /** The open session of a request. */
+  #find({ headers }: IncomingMessage): { readonly id: string; readonly session: Session } | undefined {
     const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
     const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
-    const { untilMs = 0 } = this.#open.get(id) ?? {};
-    return untilMs < this.#clock.now() ? undefined : id;
+    const session = this.#open.get(id);
+    return session === undefined || session.untilMs < this.#clock.now() ? undefined : { id, session };
   }
 
   #formatCookie(id: string, lastsMs: number): string {

@@ -18,8 +18,8 @@ const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",(?:"(act|notice
 /** The kinds of lines in the history. Lines of notices are skipped. */
 const KINDS = { change: HistoryEntryShape, act: ActEntryShape } as const;
 
-type Kind = keyof typeof KINDS;
-type EntryOf<K extends Kind> = Readonly<v.InferOutput<(typeof KINDS)[K]>>;
+export type Kind = keyof typeof KINDS;
+export type EntryOf<K extends Kind> = Readonly<v.InferOutput<(typeof KINDS)[K]>>;
 
 interface WantedLines {
   readonly sinceMs?: number | undefined;

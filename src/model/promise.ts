@@ -2,30 +2,25 @@
 import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import type { Trouble } from "./status.ts";
 
-export const PROMISE_KINDS = [
-  "poll",
-  "download",
-  "delivery",
-  "order",
-  "handoff",
-  "notification",
-  "fleet",
-  "timers",
-] as const;
+/** For people, what each kind is about; and the code of a broken promise. */
+const PROMISES = {
+  poll: ["polls", "POLL_OVERDUE"],
+  download: ["downloads", "DOWNLOAD_OVERDUE"],
+  delivery: ["deliveries", "DELIVERY_OVERDUE"],
+  order: ["orders", "ORDER_OVERDUE"],
+  handoff: ["hand-offs", "HANDOFF_OVERDUE"],
+  notification: ["notifications", "NOTIFICATION_OVERDUE"],
+  fleet: ["fleet", "FLEET_INCOMPLETE"],
+  timers: ["process", "TIMERS_LATE"],
+} as const satisfies Readonly<Record<string, readonly [string, FaultCode]>>;
 
-export type PromiseKind = (typeof PROMISE_KINDS)[number];
+export type PromiseKind = keyof typeof PROMISES;
 
-/** For people: what each kind is about. */
-export const NAMES: Readonly<Record<PromiseKind, string>> = {
-  poll: "polls",
-  download: "downloads",
-  delivery: "deliveries",
-  order: "orders",
-  handoff: "hand-offs",
-  notification: "notifications",
-  fleet: "fleet",
-  timers: "process",
-};
+export const PROMISE_KINDS = Object.keys(PROMISES) as PromiseKind[];
+
+export function nameOfKind(kind: PromiseKind): string {
+  return PROMISES[kind][0];
+}
 
 /** Everything is tried within this time, unless its promise says more. */
 export const WITHIN_MS = 60_000;
@@ -49,20 +44,9 @@ export interface Broken extends Promised {
   readonly isExplained: boolean;
 }
 
-const CODES: Readonly<Record<PromiseKind, FaultCode>> = {
-  poll: "POLL_OVERDUE",
-  download: "DOWNLOAD_OVERDUE",
-  delivery: "DELIVERY_OVERDUE",
-  order: "ORDER_OVERDUE",
-  handoff: "HANDOFF_OVERDUE",
-  notification: "NOTIFICATION_OVERDUE",
-  fleet: "FLEET_INCOMPLETE",
-  timers: "TIMERS_LATE",
-};
-
 export function describeBroken({ kind, subject, mailbox, text, dueMs }: Broken): Trouble {
   const mailboxes = mailbox === undefined ? {} : { mailboxes: [mailbox] };
-  const code = CODES[kind];
+  const [, code] = PROMISES[kind];
   const since = new Date(dueMs).toISOString();
   return { what: subject, ...mailboxes, since, code, message: text, advice: FAULT_CODES[code].advice };
 }

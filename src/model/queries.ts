@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import { parseMoment } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
-import { STATES, type State, shownFolder } from "./record.ts";
+import { STATES, type State, shownFolder, type TransferKey } from "./record.ts";
 import { TRANSFER_GROUPS } from "./status.ts";
 
 /** Missing keys choose all. */
@@ -23,18 +23,10 @@ export interface TransferFilter {
 }
 
 /** What a filter looks at: a record, an entry of the journal, or an act. */
-interface Facts {
-  readonly mailbox?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly trackingId?: string | undefined;
-  readonly state?: string | undefined;
-  readonly reason?: string | undefined;
-  readonly subject?: string | undefined;
-  readonly message?: string | undefined;
-  readonly folder?: string | undefined;
-  readonly inbox?: string | undefined;
-  readonly who?: string | undefined;
-}
+type Facts = Readonly<Partial<Record<FactName, string | undefined>>>;
+
+type FactName = keyof TransferKey | "sender" | "state" | "reason" | "who" | TextName;
+type TextName = "subject" | "message" | "folder" | "inbox";
 
 /** `at`: when it changed. */
 export function makeFilter(filter: TransferFilter): (facts: Facts, at: string | undefined) => boolean {

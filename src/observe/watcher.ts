@@ -5,7 +5,7 @@
 import type { Clock } from "../base/clock.ts";
 import { clearInterval, monotonicMs, setInterval, type Timer } from "../base/timers.ts";
 import type { Emit } from "../model/events.ts";
-import { type Broken, NAMES, type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
+import { type Broken, nameOfKind, type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
 
 const CHECK_EVERY_MS = 10_000;
 
@@ -93,7 +93,7 @@ export class Watcher {
     const text = "It cannot be found out whether work waits.";
     const answer: Promised = {
       kind,
-      subject: NAMES[kind],
+      subject: nameOfKind(kind),
       text,
       dueMs: atMs + WITHIN_MS,
       graceMs: WITHIN_MS,

@@ -42,6 +42,8 @@ const CARRIED_OUT_EACH_MS = 200;
 const AWAITED_AT_ONCE = 50;
 const SUBMITTED_AT_ONCE = 8;
 
+type Result = Omit<ActResult, "mailbox" | "trackingId">;
+
 const PENDING = { status: 200, result: "pending", text: "In progress." } as const;
 export const UNTRIED = {
   status: 409,
@@ -73,7 +75,7 @@ export function startAct(
   const { act, transfers, isAwaited = true } = request;
   const results = new Map<string, ActResult>();
   const open = new Map<string, SubmittedAct>();
-  const set = ({ mailbox, trackingId }: TransferKey, result: Omit<ActResult, "mailbox" | "trackingId">) => {
+  const set = ({ mailbox, trackingId }: TransferKey, result: Result) => {
     const whole = { mailbox, trackingId, ...result };
     results.set(nameOf(whole), whole);
     onResult(whole);
@@ -193,7 +195,7 @@ async function submitAll(
   { act, password, isForMailbox = false }: ActRequest,
   keys: readonly TransferKey[],
   by: Actor,
-  set: (key: TransferKey, result: Omit<ActResult, "mailbox" | "trackingId">) => void,
+  set: (key: TransferKey, result: Result) => void,
   fail: (key: TransferKey) => (error: unknown) => void,
 ): Promise<SubmittedAct[]> {
   const peek = peekLedger(tools);
@@ -243,10 +245,10 @@ async function awaitCarriedOut(
   return isCarriedOut();
 }
 
-function resultOf({ record, text, result }: Outcome): Omit<ActResult, "mailbox" | "trackingId"> {
+function resultOf({ record, text, result }: Outcome): Result {
   return { status: 200, text, state: record?.state, reason: record?.reason, result };
 }
 
-function given({ state, reason }: TransferRecord, text: string): Omit<ActResult, "mailbox" | "trackingId"> {
+function given({ state, reason }: TransferRecord, text: string): Result {
   return { status: 200, text, state, reason, result: "given" };
 }

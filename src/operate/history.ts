@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { systemCode, unreadable } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
-import { JournalFile } from "../ledger/lines.ts";
+import { type EntryOf, JournalFile, type Kind } from "../ledger/lines.ts";
 import { LedgerPaths, nameOf } from "../ledger/paths.ts";
 import { makeFilter } from "../model/queries.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
@@ -30,11 +30,14 @@ export function readHistory(
   onDamaged: OnDamagedLines,
   signal?: AbortSignal,
 ): AsyncGenerator<HistoryEntry, void, undefined> {
-  const { sinceMs, state: mark } = query;
-  const open = (path: string) => new JournalFile(path, "change", { sinceMs, mark }, signal);
-  const isWanted = makeFilter(query);
-  const matches = (entry: HistoryEntry) => isWanted(entry, entry.at);
-  return read(work, query, { open, matches, keyOf: (entry) => keyOf(entry, query) }, onDamaged);
+  const matches = makeFilter(query);
+  const reading: Reading<"change"> = {
+    kind: "change",
+    mark: query.state,
+    matches: (entry) => matches(entry, entry.at),
+    keyOf: (entry) => keyOf(entry, query),
+  };
+  return read(work, query, reading, onDamaged, signal);
 }
 
 /** Operators' acts. Throws `DISK_UNREADABLE` and `STOPPED`. */
@@ -44,38 +47,42 @@ export function readActs(
   onDamaged: OnDamagedLines,
   signal?: AbortSignal,
 ): AsyncGenerator<ActEntry, void, undefined> {
-  const { sinceMs, transfer } = query;
-  const wanted = { sinceMs, mark: transfer?.trackingId };
-  const open = (path: string) => new JournalFile(path, "act", wanted, signal);
-  return read(work, query, { open, matches: makeActFilter(query), keyOf: ({ id }) => id }, onDamaged);
+  const matches = makeFilter(query);
+  const { transfer } = query;
+  const name = transfer && nameOf(transfer);
+  const isOf = ({ mailbox = "", trackingId = "" }: ActEntry) =>
+    name === undefined || name === nameOf({ mailbox, trackingId });
+  const reading: Reading<"act"> = {
+    kind: "act",
+    mark: transfer?.trackingId,
+    matches: (entry) => matches(entry, entry.at) && isOf(entry),
+    keyOf: ({ id }) => id,
+  };
+  return read(work, query, reading, onDamaged, signal);
 }
 
-interface JournalEntry {
-  readonly at: string;
-}
-
-type JournalReader<Entry> = Pick<JournalFile<"act">, "path" | "damaged" | "isOver" | "readDownTo"> & {
-  readBlock(): Promise<Entry[]>;
-};
-
-interface Reading<Entry> {
-  open(path: string): JournalReader<Entry>;
-  matches(entry: Entry): boolean;
+interface Reading<K extends Kind> {
+  readonly kind: K;
+  /** A text that each wanted line contains. */
+  readonly mark: string | undefined;
+  matches(entry: EntryOf<K>): boolean;
   /** Of entries with the same key, only the newest is shown. */
-  keyOf(entry: Entry): string;
+  keyOf(entry: EntryOf<K>): string;
 }
 
-async function* read<Entry extends JournalEntry>(
+async function* read<K extends Kind>(
   work: string,
   query: ActQuery,
-  reading: Reading<Entry>,
+  reading: Reading<K>,
   onDamaged: OnDamagedLines,
-): AsyncGenerator<Entry, void, undefined> {
+  signal: AbortSignal | undefined,
+): AsyncGenerator<EntryOf<K>, void, undefined> {
   const { journal } = new LedgerPaths(work);
+  const wanted = { sinceMs: query.sinceMs, mark: reading.mark };
   const shown = new Set<string>();
   for (const paths of await listMonths(journal, query)) {
-    const newest = new Newest<Entry>(query.limit - shown.size);
-    const files = paths.map((path) => reading.open(path));
+    const newest = new Newest<EntryOf<K>>(query.limit - shown.size);
+    const files = paths.map((path) => new JournalFile(path, reading.kind, wanted, signal));
     await readMonth(files, newest, reading, shown);
     for (const { path, damaged } of files) if (damaged > 0) onDamaged(path, damaged);
     for (const [key, entry] of newest.list()) {
@@ -89,19 +96,11 @@ async function* read<Entry extends JournalEntry>(
 /** One tally per slot, from `sinceMs` until `untilMs`. Each end counts once. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function tallyHistory(
   work: string,
-  {
-    sinceMs,
-    untilMs,
-    slotMs,
-  }: { readonly sinceMs: number; readonly untilMs: number; readonly slotMs: number },
+  { sinceMs, untilMs, slotMs }: Readonly<Record<"sinceMs" | "untilMs" | "slotMs", number>>,
   signal?: AbortSignal,
 ): Promise<Tally[]> {
-  const tallies = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({
-    delivered: 0,
-    quarantined: 0,
-    gone: 0,
-    bytes: 0,
-  }));
+  const none = { delivered: 0, quarantined: 0, gone: 0, bytes: 0 };
+  const tallies = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({ ...none }));
   const { journal } = new LedgerPaths(work);
   const counted = new CountedEnds();
   for (const paths of await listMonths(journal, { sinceMs, limit: 0 })) {
@@ -149,10 +148,10 @@ class CountedEnds {
 /**
  * Reads blocks, each from the file with the newest unread line, until no unread line can be among the newest entries.
  */
-async function readMonth<Entry extends JournalEntry>(
-  files: readonly JournalReader<Entry>[],
-  newest: Newest<Entry>,
-  { matches, keyOf }: Reading<Entry>,
+async function readMonth<K extends Kind>(
+  files: readonly JournalFile<K>[],
+  newest: Newest<EntryOf<K>>,
+  { matches, keyOf }: Reading<K>,
   shown: ReadonlySet<string>,
 ): Promise<void> {
   for (;;) {
@@ -166,9 +165,7 @@ async function readMonth<Entry extends JournalEntry>(
 }
 
 /** The file with the newest unread line; `undefined` if all are read. */
-function newestUnread<File extends Pick<JournalReader<unknown>, "isOver" | "readDownTo">>(
-  files: readonly File[],
-): File | undefined {
+function newestUnread<K extends Kind>(files: readonly JournalFile<K>[]): JournalFile<K> | undefined {
   const unread = files.filter(({ isOver }) => !isOver);
   return unread.toSorted((a, b) => compare(b.readDownTo, a.readDownTo))[0];
 }
@@ -193,15 +190,6 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-function makeActFilter(query: ActQuery): (entry: ActEntry) => boolean {
-  const matches = makeFilter(query);
-  const name = query.transfer && nameOf(query.transfer);
-  return (entry) => {
-    const { mailbox = "", trackingId = "", at } = entry;
-    return matches(entry, at) && (name === undefined || name === nameOf({ mailbox, trackingId }));
-  };
-}
-
 /** A round ends once, but after a crash the journal may hold its end twice, with different times. */
 function keyOf(
   { mailbox, trackingId, state, round, at }: HistoryEntry,
@@ -214,7 +202,7 @@ function keyOf(
 /**
  * Keeps the newest entry of each key, and at most `limit` keys. Entries are added in the order in which files are read.
  */
-class Newest<Entry extends JournalEntry> {
+class Newest<Entry extends { readonly at: string }> {
   readonly #limit: number;
   #entries = new Map<string, Entry>();
 
