@@ -12,7 +12,7 @@ const Count = v.optional(v.number());
 const MaybeTime = v.optional(Time);
 const StateShape = v.picklist(STATES);
 
-function listOf<Schema extends v.GenericSchema>(schema: Schema) {
+export function listOf<Schema extends v.GenericSchema>(schema: Schema) {
   return v.pipe(v.array(schema), v.readonly());
 }
 
@@ -126,8 +126,10 @@ export type TransferStatus = Readonly<v.InferOutput<typeof OpenTransferShape>>;
 
 /** One page of open transfers. */
 export const OpenListShape = v.object({
+  /** How many transfers match. */
   total: v.number(),
   page: v.number(),
+  /** At least 1. */
   pages: v.number(),
   size: v.number(),
   transfers: listOf(OpenTransferShape),

@@ -9,10 +9,11 @@ import { FileShape } from "./manifest.ts";
 import { ACTS, ActorShape, TRANSFER_ACTS } from "./order.ts";
 import type { TransferFilter } from "./queries.ts";
 import { ReleaseShape, STATES, type TransferKey, VERIFIED } from "./record.ts";
+import { listOf, OpenListShape } from "./status.ts";
 
 const Text = v.optional(v.string());
 const Count = v.optional(v.number());
-const Texts = v.pipe(v.array(v.string()), v.readonly());
+const Texts = listOf(v.string());
 const TextOrNull = v.nullable(v.string());
 const CountOrNull = v.nullable(v.number());
 
@@ -45,13 +46,8 @@ export const TransferShape = v.object({
 export type TransferView = Readonly<v.InferOutput<typeof TransferShape>>;
 
 export const TransferListShape = v.object({
-  /** How many transfers match. */
-  total: v.number(),
-  page: v.number(),
-  /** At least 1. */
-  pages: v.number(),
-  size: v.number(),
-  transfers: v.pipe(v.array(TransferShape), v.readonly()),
+  ...OpenListShape.entries,
+  transfers: listOf(TransferShape),
   /** Paths of unreadable records, which are skipped; a bounded number. */
   damaged: Texts,
 });
@@ -123,11 +119,11 @@ export interface HistoryQuery extends TransferFilter {
 }
 
 /** Damaged lines of a file, as far as it was read. */
-const DamagedShape = v.pipe(v.array(v.object({ path: v.string(), lines: v.number() })), v.readonly());
+const DamagedShape = listOf(v.object({ path: v.string(), lines: v.number() }));
 
 /** Entries of the journal, newest first. */
 export const JournalPageShape = v.object({
-  entries: v.pipe(v.array(v.union([ActEntryShape, HistoryEntryShape])), v.readonly()),
+  entries: listOf(v.union([ActEntryShape, HistoryEntryShape])),
   damaged: DamagedShape,
 });
 
@@ -161,7 +157,7 @@ const HandoffShape = v.object({
   /** The actual folder, if it differs from the end record's. */
   folder: Text,
   /** Steps whose last attempt failed. Missing if there are none. */
-  failed: v.optional(v.pipe(v.array(FailedStepShape), v.readonly())),
+  failed: v.optional(listOf(FailedStepShape)),
 });
 
 const RoundShape = v.object({
@@ -215,25 +211,22 @@ export const StoryShape = v.object({
   /** The operator who allowed its delivery, whatever the routes say. */
   allowedBy: TextOrNull,
   /** In order. */
-  rounds: v.pipe(v.array(RoundShape), v.readonly()),
+  rounds: listOf(RoundShape),
   staged: Texts,
   /** The folder in quarantine. */
   kept: TextOrNull,
   /** Oldest first. */
-  acts: v.pipe(v.array(ActEntryShape), v.readonly()),
+  acts: listOf(ActEntryShape),
   /** Orders that no daemon has carried out yet. */
-  orders: v.pipe(
-    v.array(v.object({ act: v.picklist(TRANSFER_ACTS), ...ActorShape.entries, at: v.string() })),
-    v.readonly(),
-  ),
+  orders: listOf(v.object({ act: v.picklist(TRANSFER_ACTS), ...ActorShape.entries, at: v.string() })),
   /** The last output of the check that refused it, or gave no verdict: several lines of untrusted text. */
   output: TextOrNull,
   /** The files of its last round; a bounded number. Null: they are not known, or no longer there. */
-  contents: v.nullable(v.pipe(v.array(FileShape), v.readonly())),
+  contents: v.nullable(listOf(FileShape)),
   /** How many more files there are. */
   moreContents: v.number(),
   /** Acts that apply in its state. */
-  actions: v.pipe(v.array(v.picklist(TRANSFER_ACTS)), v.readonly()),
+  actions: listOf(v.picklist(TRANSFER_ACTS)),
   commands: Texts,
 });
 

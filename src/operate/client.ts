@@ -45,16 +45,6 @@ export class DaemonClient {
     return this.#parse(schema, await this.ask("GET", addressOf(route, parameters)));
   }
 
-  /** The same; `undefined` for the status 404. */
-  async tryGet<Schema extends v.GenericSchema>(
-    route: string,
-    parameters: Parameters,
-    schema: Schema,
-  ): Promise<v.InferOutput<Schema> | undefined> {
-    const answer = await this.ask("GET", addressOf(route, parameters));
-    return answer.status === 404 ? undefined : this.#parse(schema, answer);
-  }
-
   /** `waitMs`: how long the daemon may take beyond the usual time. */
   async post<Schema extends v.GenericSchema>(
     route: string,

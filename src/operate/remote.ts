@@ -1,4 +1,5 @@
 /** Asks the daemon through its Unix socket. Its users need no access to the folders. */
+import { Fault } from "../base/faults.ts";
 import type { Settings } from "../config/settings.ts";
 import { API_SHAPES } from "../model/api.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
@@ -84,7 +85,11 @@ export class Remote implements Operate {
   }
 
   async story({ mailbox, trackingId }: TransferKey): Promise<Story | undefined> {
-    return this.#daemon.tryGet("/api/transfers/story", { mailbox, trackingId }, StoryShape);
+    const story = this.#daemon.get("/api/transfers/story", { mailbox, trackingId }, StoryShape);
+    return story.catch((error: unknown) => {
+      if (error instanceof Fault && error.code === "NO_SUCH_TRANSFER") return undefined;
+      throw error;
+    });
   }
 
   async objectionTo(act: TransferAct, { mailbox, trackingId }: TransferKey): Promise<string | undefined> {

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { HttpSettings } from "../../../src/config/settings.ts";
 import { StatusShape } from "../../../src/model/status.ts";
 import { DaemonClient } from "../../../src/operate/client.ts";
+import { Remote } from "../../../src/operate/remote.ts";
 import { makeAccess, openTestConsole, READER } from "../../support/console.ts";
 import { namedToken, pageSettings, plainSecret } from "../../support/settings.ts";
 
@@ -39,7 +40,7 @@ test("a problem becomes the fault that it names, with its detail", async () => {
     message: expect.stringMatching(/refuses$/),
   });
   const key = { mailbox: "m", trackingId: "t" };
-  expect(await client.tryGet("/api/transfers/story", key, v.unknown())).toBeUndefined();
+  expect(await new Remote(client, { mailboxes: [] }).story(key)).toBeUndefined();
 });
 
 test.each([
