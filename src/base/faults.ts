@@ -1,5 +1,5 @@
 /** Errors that carry a verdict: what to do about them. */
-import { FAULT_CODES, type FaultCode } from "./fault-codes.ts";
+import { areaOf, FAULT_CODES, type FaultCode } from "./fault-codes.ts";
 import type { Verdict } from "./fault-kinds.ts";
 
 /**
@@ -47,21 +47,9 @@ export class Fault extends Error {
   }
 }
 
-/** Faults of the disks that Inlet needs. */
-export const DISK_FAULTS: readonly FaultCode[] = [
-  "DISK_FULL",
-  "DISK_REFUSED",
-  "DISK_UNREADABLE",
-  "DISK_UNMOUNTED",
-  "DISK_REPLACED",
-  "DISK_READ_ONLY",
-  "FOLDER_MISSING",
-  "INBOX_MISSING",
-  "INBOX_APART",
-];
-
-export function isOfDisk({ code }: Fault): boolean {
-  return DISK_FAULTS.includes(code);
+/** Of the disks that Inlet needs. */
+export function isOfDisk({ code }: { readonly code: string }): boolean {
+  return areaOf(code) === "disk";
 }
 
 /** Returns a fault as it is, and any other error as `UNEXPECTED`. */

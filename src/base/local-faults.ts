@@ -2,7 +2,7 @@
 import { faults } from "./fault-kinds.ts";
 
 export const LOCAL_FAULTS = {
-  ...faults("fatal", "setup", {
+  ...faults("command", "fatal", "setup", {
     TARGET_EXISTS: [
       "The target exists already, and Inlet never overwrites a file",
       "Choose another name or folder with --output, or move the existing file away.",
@@ -43,49 +43,30 @@ export const LOCAL_FAULTS = {
       "This cannot be done",
       "Nothing was changed; inlet show lists the commands that apply to a transfer.",
     ],
+    REQUEST_INVALID: ["The request is not valid", "Correct what the message names: nothing was done."],
+    REQUEST_TOO_LARGE: ["The request is too large", "Choose fewer transfers at once."],
   }),
-  ...faults("wait", "person", {
-    DISK_FULL: ["No space is left on the disk", "Free some space, or choose another folder."],
-    DISK_REFUSED: [
-      "The file could not be written",
-      "Check that the folder exists, that its disk is healthy, and that Inlet may write there.",
-    ],
-    DISK_UNREADABLE: [
-      "The file or folder could not be read",
-      "Check that it exists, that its disk is healthy, and that this user may read it.",
-    ],
-    RECORD_UNREADABLE: [
-      "A ledger record is damaged, or was written by another version of Inlet",
-      "Do not delete the record: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
-    ],
-    TARGET_UNSAFE: [
-      "A link or file is in the way of a delivery",
-      "Nothing was delivered. Replace the link or file with a folder: consumers must not put links where Inlet delivers.",
-    ],
-    TARGET_TAKEN: [
-      "A file or folder that is not part of the delivery has the name that the delivery needs",
-      "Move it away, because Inlet does not replace it. The delivery then continues by itself.",
-    ],
-  }),
-  ...faults("fatal", "rights", {
+  ...faults("command", "fatal", "rights", {
     PERMISSION_DENIED: [
       "This user may not read or act here",
       "Run the command with sudo, or as the owner that the message names. Or let the user work through the daemon: set http.listen to a Unix socket, and add the user to the socket's group. To act, it also needs http.actions: true.",
     ],
+    UNAUTHORIZED: [
+      "The token is missing or wrong",
+      "Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send none with an action: use the console, or run the command as the owner of the folders.",
+    ],
+    NOT_ALLOWED: [
+      "This is not allowed here",
+      "To act, use a token with the role operate, and set http.actions: true.",
+    ],
   }),
-  ...faults("retry", "person", {
+  ...faults("command", "retry", "person", {
     WATCH_REFUSED: [
       "The system cannot watch this folder for changes",
       "Inlet checks the folder every few seconds instead. If the message says ENOSPC, raise fs.inotify.max_user_watches with sysctl; if it says EMFILE, raise fs.inotify.max_user_instances. Then restart Inlet.",
     ],
   }),
-  ...faults("wait", "setup", {
-    SECRET_UNREADABLE: [
-      "A secret cannot be read",
-      "Check that its file, variable, credential or command exists and that Inlet may read it.",
-    ],
-  }),
-  ...faults("fatal", "person", {
+  ...faults("command", "fatal", "person", {
     WORK_LOST: [
       "The work folder of this inbox is missing",
       "Nothing was changed: without the ledger in that folder, Inlet would deliver every listed transfer again. Mount the disk of the work folder, move the folder back, or restore it from a backup.",
@@ -95,22 +76,32 @@ export const LOCAL_FAULTS = {
       "Nothing was changed: Inlet would deliver again every transfer that the older copy does not record. Restore a newer copy of the work folder. Or, to accept the older copy, remove the file that the message names.",
     ],
   }),
-  ...faults("retry", "nobody", {
+  ...faults("command", "retry", "none", {
     DAEMON_UNREACHABLE: [
       "The daemon does not answer as it should",
       "Check that it runs, with the same version as this command.",
     ],
     ROUND_LOST: ["Another worker or an operator has already ended this round", "Nothing needs to be done."],
     STOPPED: ["Stopped before it was finished", "Run it again."],
+    TOKENS_THROTTLED: ["Too many wrong tokens came from this address", "Wait a minute, then try again."],
+    BUSY: ["The daemon is busy with other requests", "Try again in a moment."],
   }),
-  ...faults("retry", "unknown", {
+  ...faults("command", "retry", "unknown", {
     UNEXPECTED: [
       "Unexpected error",
       "The daemon retries by itself; please report it, with the log lines around it.",
     ],
   }),
-  // Faults of the folders that Inlet needs and of the group of delivered files.
-  ...faults("wait", "person", {
+  ...faults("disk", "wait", "person", {
+    DISK_FULL: ["No space is left on the disk", "Free some space, or choose another folder."],
+    DISK_REFUSED: [
+      "The file could not be written",
+      "Check that the folder exists, that its disk is healthy, and that Inlet may write there.",
+    ],
+    DISK_UNREADABLE: [
+      "The file or folder could not be read",
+      "Check that it exists, that its disk is healthy, and that this user may read it.",
+    ],
     DISK_UNMOUNTED: [
       "The disk of a folder that Inlet needs is not mounted",
       "Mount the disk. Inlet writes nothing until then, and continues by itself within a minute.",
@@ -132,14 +123,30 @@ export const LOCAL_FAULTS = {
       "Nothing was lost: the content is complete in the work folder. Mount the disk of the inbox, or create the inbox. The delivery then follows by itself.",
     ],
   }),
-  ...faults("wait", "setup", {
-    PROC_MISSING: [
-      "The system has no usable /proc, which deliveries need",
-      "Inlet reaches open folders through /proc/self/fd, so that no link can redirect a delivery. Mount /proc where Inlet runs. The delivery then follows by itself.",
-    ],
+  ...faults("disk", "wait", "setup", {
     INBOX_APART: [
       "This inbox is on another file system or mount than the work folder",
       "A delivery is one rename, which works only within one mount. Choose an inbox on the work folder's file system. Under systemd, name one folder above both folders in ReadWritePaths=. In a container, mount one volume that holds both folders.",
+    ],
+  }),
+  ...faults("transfer", "wait", "person", {
+    RECORD_UNREADABLE: [
+      "A ledger record is damaged, or was written by another version of Inlet",
+      "Do not delete the record: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
+    ],
+    TARGET_UNSAFE: [
+      "A link or file is in the way of a delivery",
+      "Nothing was delivered. Replace the link or file with a folder: consumers must not put links where Inlet delivers.",
+    ],
+    TARGET_TAKEN: [
+      "A file or folder that is not part of the delivery has the name that the delivery needs",
+      "Move it away, because Inlet does not replace it. The delivery then continues by itself.",
+    ],
+  }),
+  ...faults("transfer", "wait", "setup", {
+    PROC_MISSING: [
+      "The system has no usable /proc, which deliveries need",
+      "Inlet reaches open folders through /proc/self/fd, so that no link can redirect a delivery. Mount /proc where Inlet runs. The delivery then follows by itself.",
     ],
     GROUP_UNKNOWN: [
       "This system has no group of this name",
@@ -150,25 +157,7 @@ export const LOCAL_FAULTS = {
       "Make Inlet a member of the group. Under systemd, add SupplementaryGroups=GROUP, PrivateUsers=no and SystemCallFilter=@chown to the unit. For a container, use --group-add, group_add or supplementalGroups.",
     ],
   }),
-  // Faults of the shared queue.
-  ...faults("retry", "nobody", {
-    QUEUE_UNREACHABLE: [
-      "Redis, which holds the queue, could not be reached",
-      "Check queue and the redis settings, and that Redis is running; the daemon keeps trying.",
-    ],
-    QUEUE_REFUSED: [
-      "Redis, which holds the queue, refuses work",
-      "Correct the cause in Redis; the daemon then continues by itself.",
-    ],
-  }),
-  ...faults("fatal", "setup", {
-    QUEUE_UNSUITABLE: [
-      "This Redis cannot hold the queue",
-      "Use Redis 6.2 or newer, or Valkey, with maxmemory-policy noeviction.",
-    ],
-  }),
-  // Faults of the check, the hand-off command and the webhook.
-  ...faults("quarantine", "person", {
+  ...faults("transfer", "quarantine", "person", {
     CHECK_REFUSED: [
       "The check refused the transfer",
       "The content was not delivered. Discard it, retry it to check it again, or release it to deliver it without another check.",
@@ -178,11 +167,29 @@ export const LOCAL_FAULTS = {
       "The content was not delivered. A check must only read: correct its command, then retry the transfer.",
     ],
   }),
-  ...faults("retry", "person", {
+  ...faults("transfer", "retry", "person", {
     CHECK_FAILED: [
       "The check gave no verdict",
       "Nothing was delivered, and the content is kept. Correct the command, or the program that it needs. Inlet runs the check again by itself; inlet retry runs it at once.",
     ],
+  }),
+  ...faults("queue", "retry", "none", {
+    QUEUE_UNREACHABLE: [
+      "Redis, which holds the queue, could not be reached",
+      "Check queue and the redis settings, and that Redis is running; the daemon keeps trying.",
+    ],
+    QUEUE_REFUSED: [
+      "Redis, which holds the queue, refuses work",
+      "Correct the cause in Redis; the daemon then continues by itself.",
+    ],
+  }),
+  ...faults("queue", "fatal", "setup", {
+    QUEUE_UNSUITABLE: [
+      "This Redis cannot hold the queue",
+      "Use Redis 6.2 or newer, or Valkey, with maxmemory-policy noeviction.",
+    ],
+  }),
+  ...faults("handoff", "retry", "person", {
     COMMAND_FAILED: [
       "The hand-off command failed",
       "The folder stays delivered. inlet show prints the last output of the command. inlet retry runs the command again at once, even after the last attempt.",
@@ -192,8 +199,7 @@ export const LOCAL_FAULTS = {
       "The folder stays delivered. Check the receiver. inlet retry calls it again at once, even after the last attempt.",
     ],
   }),
-  // Faults of notifications.
-  ...faults("retry", "nobody", {
+  ...faults("notifications", "retry", "none", {
     MAIL_UNREACHABLE: [
       "The mail server could not be reached",
       "Check notify.mail.server, its port and the network. The daemon tries again by itself.",
@@ -207,7 +213,7 @@ export const LOCAL_FAULTS = {
       "Check notify.webhook and its receiver. The daemon tries again by itself.",
     ],
   }),
-  ...faults("wait", "setup", {
+  ...faults("notifications", "wait", "setup", {
     MAIL_TLS_REFUSED: [
       "No trusted TLS connection to the mail server could be established",
       "Check the server's certificate and notify.mail.tls; for a private certificate authority set notify.mail.ca.",
@@ -225,8 +231,7 @@ export const LOCAL_FAULTS = {
       "Check notify.mail.to. Later mails go to all recipients; this one is not sent again.",
     ],
   }),
-  // Troubles in the status that no failed call explains: something did not happen.
-  ...faults("wait", "person", {
+  ...faults("late", "wait", "person", {
     POLL_OVERDUE: [
       "A mailbox was not polled in time",
       "Transfers may expire meanwhile. Read the last lines of the log, and restart the daemon.",
@@ -259,6 +264,8 @@ export const LOCAL_FAULTS = {
       "The process stood still",
       "The machine was overloaded, or the process was paused. Look at its CPU, memory and disks.",
     ],
+  }),
+  ...faults("mailbox", "wait", "person", {
     ARRIVAL_MISSED: [
       "An expected transfer did not arrive",
       "Ask the sender. This message disappears when one arrives.",
@@ -276,23 +283,10 @@ export const LOCAL_FAULTS = {
       "Verify the address again with inlet verify-address.",
     ],
   }),
-  // Requests to the console's API that are refused.
-  ...faults("fatal", "setup", {
-    REQUEST_INVALID: ["The request is not valid", "Correct what the message names: nothing was done."],
-    REQUEST_TOO_LARGE: ["The request is too large", "Choose fewer transfers at once."],
-  }),
-  ...faults("fatal", "rights", {
-    UNAUTHORIZED: [
-      "The token is missing or wrong",
-      "Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send none with an action: use the console, or run the command as the owner of the folders.",
+  ...faults("mailbox", "wait", "setup", {
+    SECRET_UNREADABLE: [
+      "A secret cannot be read",
+      "Check that its file, variable, credential or command exists and that Inlet may read it.",
     ],
-    NOT_ALLOWED: [
-      "This is not allowed here",
-      "To act, use a token with the role operate, and set http.actions: true.",
-    ],
-  }),
-  ...faults("retry", "nobody", {
-    TOKENS_THROTTLED: ["Too many wrong tokens came from this address", "Wait a minute, then try again."],
-    BUSY: ["The daemon is busy with other requests", "Try again in a moment."],
   }),
 };

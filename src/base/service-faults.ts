@@ -3,7 +3,7 @@ import { faults } from "./fault-kinds.ts";
 
 /** Failures between us and the service that concern no single transfer. */
 export const SERVICE_FAULTS = {
-  ...faults("retry", "nobody", {
+  ...faults("service", "retry", "none", {
     SERVICE_UNREACHABLE: [
       "The service could not be reached",
       "Check the base URL, the network, name resolution and the proxy; the daemon retries by itself.",
@@ -29,7 +29,7 @@ export const SERVICE_FAULTS = {
       "Inlet downloads the transfers listed so far and polls again. Ask the service's administrator why its lists are slow.",
     ],
   }),
-  ...faults("wait", "nobody", {
+  ...faults("service", "wait", "none", {
     TLS_REFUSED: [
       "No trusted TLS connection to the service could be established",
       "Check the base URL and the service's certificate; for a private certificate authority set service.ca.",
@@ -47,7 +47,7 @@ export const SERVICE_FAULTS = {
       "The daemon waits as long as the service asks; if it persists, poll less often.",
     ],
   }),
-  ...faults("fatal", "person", {
+  ...faults("service", "fatal", "person", {
     NOT_SUPPORTED: [
       "The service does not support this operation",
       "Ask the service's administrator whether the operation is disabled, or the service is too old for it.",
@@ -61,7 +61,7 @@ export const SERVICE_FAULTS = {
       "Inlet needs 1.12 or a newer 1.x: ask the service's administrator for an update.",
     ],
   }),
-  ...faults("retry", "person", {
+  ...faults("service", "retry", "person", {
     ANSWER_TOO_LARGE: [
       "The answer is implausibly large",
       "Check that service.baseUrl leads to the service itself, and contact the service's administrator.",
@@ -72,7 +72,7 @@ export const SERVICE_FAULTS = {
       "If you expect that many, do nothing: later polls take up the rest. Otherwise contact the service's administrator.",
     ],
   }),
-  ...faults("wait", "person", {
+  ...faults("service", "wait", "person", {
     TOKEN_REFUSED: [
       "The service does not accept the verification of this address",
       "Ask the service's administrator to register the client id for this address, or verify the address with inlet verify-address.",
@@ -90,7 +90,7 @@ export const SERVICE_FAULTS = {
       "Check the base URL and the proxy, and ask the service's administrator.",
     ],
   }),
-  ...faults("fatal", "setup", {
+  ...faults("service", "fatal", "setup", {
     NO_SUCH_ENDPOINT: [
       "The service does not have this endpoint",
       "Check service.baseUrl, the part of the address before /api. An older service may lack this operation.",
@@ -100,14 +100,14 @@ export const SERVICE_FAULTS = {
 
 /** Failures of one transfer: its password, its content, its size. */
 export const TRANSFER_FAULTS = {
-  ...faults("fatal", "person", {
+  ...faults("transfer", "fatal", "person", {
     NOT_FOUND: [
       "The service did not find the transfer or file",
       "Check the id. A transfer may have expired, or not be ready yet.",
     ],
     TRANSFER_DELETED: ["The service has deleted the transfer", "Ask the sender to send it again."],
   }),
-  ...faults("wait", "person", {
+  ...faults("transfer", "wait", "person", {
     PASSWORD_REFUSED: [
       "The service refused the transfer password",
       "Ask the sender for the right password. Do not guess: too many wrong passwords lock or destroy the transfer.",
@@ -121,7 +121,7 @@ export const TRANSFER_FAULTS = {
       "Wait: the service unlocks the transfer after some time. Requests before that only prolong the lock.",
     ],
   }),
-  ...faults("retry", "nobody", {
+  ...faults("transfer", "retry", "none", {
     PASSWORDS_HELD: [
       "No password is sent now, because the verdict on the last one is unknown",
       "Inlet continues by itself when the service answers again. Each attempt with an unknown verdict counts as spent.",
@@ -139,7 +139,7 @@ export const TRANSFER_FAULTS = {
       "Inlet downloads the file from the start.",
     ],
   }),
-  ...faults("quarantine", "person", {
+  ...faults("transfer", "quarantine", "person", {
     MESSAGE_REFUSED: [
       "The service does not return the confidential message of this transfer",
       "Ask the sender for the message, then release the transfer to deliver its files without it.",

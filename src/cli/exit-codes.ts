@@ -49,7 +49,7 @@ export function exitCodesOf(command: Command): [code: number, meaning: string][]
 }
 
 const OUTCOME_OF_ACTOR: Readonly<Record<Actor, Outcome>> = {
-  nobody: "unreachable",
+  none: "unreachable",
   person: "attention",
   setup: "usage",
   rights: "denied",

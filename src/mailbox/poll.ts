@@ -1,8 +1,9 @@
 /** Discovery: every active transfer of a mailbox is noted, and each that is not finished gets a job. */
+
 import { forEachLimit } from "../base/concurrency.ts";
 import { Deadline } from "../base/deadline.ts";
+import { areaOf } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
 import { hasEnded } from "../model/record.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
@@ -86,7 +87,7 @@ export async function pollMailbox(
  * failure on our side, such as a full disk, the mailbox is polled at its usual interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
-  const isOfService = fault.answeredBy !== undefined || Object.hasOwn(SERVICE_FAULTS, fault.code);
+  const isOfService = fault.answeredBy !== undefined || areaOf(fault.code) === "service";
   if (!isOfService || fault.code === "TOO_MANY_TRANSFERS") return 0;
   const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
   const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);

@@ -1,6 +1,8 @@
 /** Notices: what is reported to an operator. Events and lines of the journal become changes of notices here. */
+
 import { createHash } from "node:crypto";
 import * as v from "valibot";
+import { areaOf } from "../base/fault-codes.ts";
 import { describeFault, type Fault } from "../base/faults.ts";
 import type { DaemonEvent, Overdue } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
@@ -130,8 +132,6 @@ export function changesOfRecord(record: NotedTransfer, atMs: number): NoticeChan
   ];
 }
 
-const OTHER_TROUBLES: ReadonlySet<string> = new Set(["DISK_FULL", "QUEUE_UNREACHABLE", "QUEUE_REFUSED"]);
-
 /** The changes of an event, except those that the ledger adds to the journal as changes of a transfer. */
 export function changesOfEvent(event: DaemonEvent, context: EventContext): NoticeChange[] {
   const changes = OF_EVENTS[event.type] as
@@ -161,7 +161,7 @@ const OF_EVENTS: {
   "poll-failed": ({ mailbox, fault }, { nowMs, blipMs, serviceOf }) => {
     const service = serviceOf(mailbox);
     // A full disk and the queue are troubles of their own.
-    if (service === undefined || OTHER_TROUBLES.has(fault.code)) return [];
+    if (service === undefined || fault.code === "DISK_FULL" || areaOf(fault.code) === "queue") return [];
     const isBrief = fault.verdict === "retry";
     const [cause, waitMs] = isBrief ? ["outage", blipMs] : [fault.code, 0];
     return [{ type: "failed", mailbox, service, cause, atMs: nowMs, waitMs, ...textsOf(fault) }];

@@ -1,7 +1,7 @@
 /** The status of the daemon, built from its events. It is bounded, and rebuilt after each start. */
 import type { Clock } from "../base/clock.ts";
-import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
-import { DISK_FAULTS, describeFault, type Fault } from "../base/faults.ts";
+import { FAULT_CODES } from "../base/fault-codes.ts";
+import { describeFault, type Fault, isOfDisk } from "../base/faults.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
@@ -136,7 +136,8 @@ export class Board {
       troubles: [
         ...this.#troubles.values(),
         ...this.#overdue.map(describeOverdue),
-        ...this.#mailboxes.troubles().filter((trouble) => !this.#isOfDisk(trouble)),
+        // The trouble of the disk stands for those that it causes.
+        ...this.#mailboxes.troubles().filter((trouble) => !this.#troubles.has("disk") || !isOfDisk(trouble)),
         ...this.#mailboxes.pauses(this.#facts),
         ...unusable,
         ...this.#broken
@@ -209,11 +210,6 @@ export class Board {
         this.#troubles.delete("notify");
       },
     };
-  }
-
-  /** Whether the trouble of the disk stands for the trouble of a mailbox. */
-  #isOfDisk({ code }: Trouble): boolean {
-    return this.#troubles.has("disk") && DISK_FAULTS.includes(code as FaultCode);
   }
 
   #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {

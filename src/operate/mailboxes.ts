@@ -146,7 +146,7 @@ function outcomeOf(mailbox: string, entry: ActEntry | undefined): Omit<Result, "
     const text = `${mailbox}: ${formatCount(listed, "active transfer", "active transfers")}, ${discovered} new.`;
     return { result: "fine", text, listed, discovered };
   }
-  const result = actorOf(reason) === "nobody" ? "pending" : "attention";
+  const result = actorOf(reason) === "none" ? "pending" : "attention";
   return { result, text: `${mailbox} could not be polled: ${message ?? reason}` };
 }
 

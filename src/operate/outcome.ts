@@ -135,7 +135,7 @@ function describe(
     const isHandedOver = action === "retry" && now.round === round && isDelivered(before);
     return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
   }
-  const willRetry = now.state === "waiting" && !now.needsPerson && actorOf(now.code) === "nobody";
+  const willRetry = now.state === "waiting" && !now.needsPerson && actorOf(now.code) === "none";
   return settled(willRetry ? "pending" : "attention", describeNow(now));
 }
 

@@ -5,6 +5,7 @@ import { formatFigures, formatSummary, readFigures } from "../../bench/figures.t
 import { fillPlaces } from "../../bench/support/places.ts";
 import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
+import { AREAS, type Counting } from "../../src/base/fault-kinds.ts";
 import { EXIT_CODES, outcomeOfFault } from "../../src/cli/exit-codes.ts";
 import { SECRET } from "../../src/config/credentials.ts";
 import { variableFor } from "../../src/config/draft.ts";
@@ -60,9 +61,13 @@ function apiTable(): string {
 
 function faultsPage(): string {
   const rows = Object.entries(FAULT_CODES).map(
-    ([code, { verdict, actor, happened, advice }]) =>
-      `| <a id="${code}"></a>\`${code}\` | ${verdict} | ${actor}, ${EXIT_CODES[outcomeOfFault({ code })].code} | ${happened}. | ${advice} |`,
+    ([code, { area, verdict, actor, happened, advice }]) =>
+      `| <a id="${code}"></a>\`${code}\` | ${area} | ${verdict} | ${actor}, ${EXIT_CODES[outcomeOfFault({ code })].code} | ${happened}. | ${advice} |`,
   );
+  const areas = Object.entries<Counting>(AREAS).map(([area, { notices, metric, isChecked }]) => {
+    const names = notices.map((kind) => `\`${kind}\``).join(", ");
+    return `| ${area} | ${isChecked ? "yes" : ""} | ${names} | ${metric === undefined ? "" : `\`${metric}\``} |`;
+  });
   return `# Faults
 
 Every failure has one of these codes. Find the code in the table, and do what the last column says. The code is in the log (\`fault.code\`), in
@@ -79,12 +84,18 @@ The verdict says what Inlet does about the failure:
   still tries again with growing pauses, because the service may change. The transfer needs attention at once if the service itself refused the request,
   otherwise after five attempts.
 
-Who has to act decides how a command exits that ends with this failure: **nobody** (4): it may pass by itself; **person** (3): the operator, a sender, or an
+Who has to act decides how a command exits that ends with this failure: **none** (4): it may pass by itself; **person** (3): the operator, a sender, or an
 administrator of the service; **setup** (2): the configuration, the command line or the installation has to change; **rights** (5): this user may not do it.
-\`inlet status\` exits with 4 for a problem that nobody has to act on, and with 3 for any other. Doctor exits as the command would.
+\`inlet status\` exits with 4 if the problem may pass by itself, and with 3 for any other. Doctor exits as the command would.
 
-| code | verdict | who has to act, exit code | what happened | what to do |
-|---|---|---|---|---|
+The area says where the daemon counts a failure:
+
+| area | doctor checks it | notifications | metric |
+|---|---|---|---|
+${areas.join("\n")}
+
+| code | area | verdict | who has to act, exit code | what happened | what to do |
+|---|---|---|---|---|---|
 ${rows.join("\n")}
 `;
 }
