@@ -202,12 +202,12 @@ export type Status = Readonly<v.InferOutput<typeof StatusShape>>;
 
 /** The state of everything in a few words. "All is well" needs at least one poll of each mailbox. */
 export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Headline {
-  const problems = troubles.length;
-  if (problems > 0) return { tone: "bad", words: formatCount(problems, "problem", "problems") };
   const { attention } = totals;
-  if (attention > 0) {
-    return { tone: "warn", words: `${formatCount(attention, "transfer needs", "transfers need")} attention` };
-  }
+  const words = [
+    troubles.length > 0 && formatCount(troubles.length, "problem", "problems"),
+    attention > 0 && `${formatCount(attention, "transfer needs", "transfers need")} attention`,
+  ].filter(Boolean);
+  if (words.length > 0) return { tone: troubles.length > 0 ? "bad" : "warn", words: words.join(", and ") };
   // On Redis, other processes may do the polls.
   const polled = daemon.queue === "redis" ? [] : mailboxes.filter(({ paused }) => !paused);
   const unpolled = polled.filter(({ lastSuccess }) => lastSuccess === undefined).length;

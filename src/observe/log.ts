@@ -77,13 +77,21 @@ function withPriority(line: string): string {
   return `<${PRIORITIES[level] ?? DEBUG_PRIORITY}>${line}`;
 }
 
+interface TerminalLine {
+  readonly level: string;
+  readonly time: string;
+  readonly msg: string;
+  readonly fault?: { readonly code: string; readonly message: string; readonly advice?: string };
+}
+
+/** A fault has its own lines: what happened, and what to do. */
 function formatLine(line: string): string {
-  const { level, time, msg, ...facts } = JSON.parse(line) as { level: string; time: string; msg: string };
+  const { level, time, msg, fault, ...facts } = JSON.parse(line) as TerminalLine;
   const fields = Object.entries(facts).map(([name, value]) => `${name}=${formatValue(value)}`);
   const word = LEVEL_WORDS[level] ?? "";
-  return `${time.slice(11, 19)} ${word === "" ? "" : `${word} `}${msg}  ${fields.join(" ")}`
-    .trimEnd()
-    .concat("\n");
+  const first = `${time.slice(11, 19)} ${word === "" ? "" : `${word} `}${msg}  ${fields.join(" ")}`.trimEnd();
+  const { code, message, advice } = fault ?? {};
+  return `${[first, message && `  ${code}: ${message}`, advice && `  ${advice}`].filter(Boolean).join("\n")}\n`;
 }
 
 function formatValue(value: unknown): string {

@@ -52,7 +52,9 @@ export function explain(spent: SpentAttempts, trackingId: string, obstacle: Perm
     const grant = commandFor("password", trackingId, { onceMore: true });
     return `${refused}, which is all that passwordAttempts allows: ask the sender, then allow one more attempt with ${grant}.`;
   }
-  return `${refused}: ask the sender for the right one and supply it with ${supply}.`;
+  const left = spent.allowed - spent.spent;
+  const attempts = `${left} of ${spent.allowed} attempts ${left === 1 ? "is" : "are"} left`;
+  return `${refused}, and ${attempts}: ask the sender for the right one and supply it with ${supply}.`;
 }
 
 function describeSpent({ spent, unanswered, isShared }: SpentAttempts): string {

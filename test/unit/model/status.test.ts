@@ -7,7 +7,7 @@ const mailbox = (lastSuccess: string | undefined, paused = false) =>
 const polled = mailbox("2026-03-01T00:00:00Z");
 
 test.each<[troubles: number, attention: number, mailboxes: MailboxStatus[], queue: string, words: string]>([
-  [2, 5, [polled], "embedded", "2 problems"],
+  [2, 5, [polled], "embedded", "2 problems, and 5 transfers need attention"],
   [0, 1, [polled], "embedded", "1 transfer needs attention"],
   [0, 0, [polled, mailbox(undefined)], "embedded", "Starting: 1 mailbox is not polled yet"],
   [0, 0, [polled, mailbox(undefined, true)], "embedded", "All is well"],
