@@ -96,19 +96,27 @@ test("installs, configures, delivers, updates, removes and purges; deliveries al
 
   await startService(machine, "inlet");
   const options = `--yes --base-url ${SERVICE} --mailbox ${MAILBOX} --inbox /srv/inbox --client-id-file -`;
-  await machine.sh(`umask 077; printf %s '${PASSWORD}' > /etc/inlet/secrets/supplier
-    printf %s ${CLIENT_ID} | inlet init ${options} --password-file '*=/etc/inlet/secrets/supplier'`);
+  // The daemon may not read a file of root elsewhere, so init copies it.
+  await machine.sh(`umask 077; printf %s '${PASSWORD}' > /root/supplier
+    printf %s ${CLIENT_ID} | inlet init ${options} --password-file '*=/root/supplier'`);
   expect(await machine.run("stat", "-c", "%A %U:%G", ...WRITTEN)).toBe(
     "-rw-r----- root:inlet\n-rw------- root:root\n",
   );
   const configuration = await machine.run("cat", "/etc/inlet/inlet.yaml");
-  expect(configuration).toContain("credential: secret_supplier");
+  expect(configuration).toContain("credential: secret_password-");
+  expect(configuration).not.toContain("/root/supplier");
   expect(configuration).not.toContain(CLIENT_ID);
   const changed = `${configuration.replace("- email", "- poll: 2s\n    email")}limits: { minFreeSpace: 1KiB }\n`;
   await machine.write("/etc/inlet/inlet.yaml", changed);
   expect(await machine.sh(blockOf("deb-start"))).toContain(`ok\tservice\t${MAILBOX}\tverified until`);
   await waitFor(machine, "t1");
   await verifyAddress(machine);
+  expect(await machine.run("inlet", "once", "--dry-run", "--unit", "inlet")).toBe("");
+  const broken = await machine.attempt("sh", "-c", UNIT_WITH_MISSING_PATH);
+  expect([broken.exitCode, broken.stderr]).toEqual([
+    2,
+    expect.stringContaining("systemd could not start it (exit code 226): a path of ReadWritePaths="),
+  ]);
 
   await install("deb-update");
   expect(await machine.run("inlet", "--version")).toBe(`${NEXT}\n`);
@@ -167,6 +175,11 @@ test("installs, configures, delivers, updates, removes and purges; deliveries al
 const PREPARE = `rm -rf /usr/bin/node /usr/local/bin/node /usr/sbin/policy-rc.d
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/lib/man-db/auto-update
 echo force-unsafe-io > /etc/dpkg/dpkg.cfg.d/fast`;
+
+const UNIT_WITH_MISSING_PATH = `folder=/run/systemd/system/inlet.service.d; mkdir -p $folder
+printf '[Service]\\nReadWritePaths=/missing\\n' > $folder/missing.conf
+systemctl daemon-reload; inlet doctor --unit inlet; code=$?
+rm -r $folder; systemctl daemon-reload; exit $code`;
 
 const WRITTEN = ["/etc/inlet/inlet.yaml", "/etc/inlet/secrets/client-id"];
 

@@ -342,7 +342,8 @@ export class Observer {
 
   /** Something of the inbox is gone: only a rule may say so. */
   #removed(path: string): void {
-    const delivery = this.deliveries.find(({ paths }) => paths.includes(path));
+    // An earlier one may have been taken away from the same path.
+    const delivery = this.deliveries.findLast(({ paths }) => paths.includes(path));
     if (delivery === undefined) return;
     delivery.paths.splice(delivery.paths.indexOf(path), 1);
     const { identity, trackingId, atMs } = delivery;
