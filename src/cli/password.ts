@@ -117,11 +117,11 @@ async function allowOnceMore(
   const results = await perform(context, access, { act: "grant", transfers: possible }, options);
   if (options.json) return report(context, results, options, ids.length === 1);
   const { granted = [], others = [] } = Object.groupBy(results, ({ result }) =>
-    result === "fine" ? "granted" : "others",
+    result === "fine" || result === "given" ? "granted" : "others",
   );
   const many = formatCount(granted.length, "transfer", "transfers");
-  if (granted.length > 0 || others.length === 0) {
-    say(context, `One more password attempt is allowed for ${many}.`);
-  }
+  const given = granted.find(({ result }) => result === "given");
+  say(context, `One more password attempt is ${given === undefined ? "allowed" : "ordered"} for ${many}.`);
+  if (given !== undefined) say(context, given.text.replace(`${given.trackingId}: `, ""));
   return report(context, others, options, false);
 }

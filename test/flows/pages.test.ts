@@ -50,8 +50,11 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "npm install --global --prefix /opt/inlet ./inletd-0.2.0.tgz": "it installs a later package like this",
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
     "usermod --append --groups consumers NAME": "it changes the users of the machine",
-    "systemctl edit inlet":
+    "install -d -o inlet -g inlet -m 750 /mnt/transfers":
       "it opens an editor: test/systemd/service.test.ts runs the unit with the drop-ins of the page",
+    "systemctl stop inlet": "it needs systemd, and moves the records of a machine",
+    "chown -R inlet: /etc/inlet/secrets": "it changes files of the machine",
+    "systemctl disable --now inlet-once.timer": "it needs systemd: the timer begins with the opposite",
     "inlet init":
       "it asks at a terminal: test/flows/init.test.ts answers, and test/systemd/package.test.ts uses options",
     "inlet verify-address orders@example.com --unit inlet":
