@@ -134,7 +134,7 @@ _inlet() {
     :folder) COMPREPLY=($(compgen -d -- "$current")) ;;
     *) COMPREPLY=($(compgen -W "$(cut -d : -f 1 <<<"$found")" -- "$current")) ;;
   esac
-  [[ $found == :* ]] && compopt -o filenames 2>/dev/null
+  if [[ $found == :* ]]; then compopt -o filenames 2>/dev/null; fi
 }
 
 complete -F _inlet inlet
