@@ -17,7 +17,7 @@ export const LOCAL_FAULTS = {
     ],
     INBOX_HELD: [
       "Another Inlet holds the lock on this inbox",
-      "Stop the other process, or configure another inbox for this process.",
+      "If it is the daemon of this inbox, poll with inlet poll. Otherwise stop it, or configure another inbox.",
     ],
     WORK_NOT_OURS: [
       "The work folder is not safe to use",

@@ -16,7 +16,8 @@ import { describeDaemon, keptIn, readDeliveries, readGone } from "./facts.ts";
 
 const TIMEOUT_MS = 5_000;
 
-const NO_DAEMON = "No daemon answers at http.listen.";
+const NO_DAEMON =
+  "No daemon answers at http.listen. Start one with inlet run; between two runs of inlet once there is none.";
 
 /** The status, and how it was found. */
 export interface Reading {
