@@ -32,18 +32,11 @@ export function formatStatus(status: Status, instead: string | undefined, stream
 export function fitStatus(status: Status, instead: string | undefined, stream: Stream): string[] {
   const [rows, columns] = [stream.rows || 24, stream.columns || 80];
   const lines = formatHead(status, instead, stream).split("\n");
-  let room = rows - lines.length - 1;
-  const sections = sectionsOf(status, stream).slice(0, Math.max(0, Math.floor(room / MIN_ROWS)));
-  const weights = sections.map((_, at) => sections.length - at);
-  // The last first: rows that a section does not need are left for the more important ones above it.
-  const parts = [...sections.entries()].toReversed().map(([at, section]) => {
-    const total = weights.slice(0, at + 1).reduce((sum, weight) => sum + weight, 0);
-    const share = Math.max(MIN_ROWS, Math.floor((room * (weights[at] ?? 0)) / total));
-    const part = ["", ...fitSection(section, share - 1)];
-    room -= part.length;
-    return part;
-  });
-  lines.push(...parts.toReversed().flat());
+  const sections = sectionsOf(status, stream);
+  for (const [at, rowCount] of shareRows(sections, rows - lines.length - 1).entries()) {
+    const section = sections[at];
+    if (section !== undefined && rowCount > 0) lines.push("", ...fitSection(section, rowCount - 1));
+  }
   const shown = lines.slice(0, rows - 1).map((line) => cutToWidth(line, columns));
   return [...shown, styleText("dim", cutToWidth("q quits", columns), { stream })];
 }
@@ -116,6 +109,23 @@ function formatSection({ title, items, total }: Section, max: number): string[] 
 
 /** The empty line, the title, and one line. */
 const MIN_ROWS = 3;
+
+/** Half of the rows go to the first section that wants more, half of the rest to the next; then all that are left. */
+function shareRows(sections: readonly Section[], room: number): number[] {
+  const shown = sections.slice(0, Math.max(0, Math.floor(room / MIN_ROWS)));
+  const wanted = shown.map((it) => 1 + formatSection(it, it.items.length).length);
+  const rows = shown.map(() => MIN_ROWS);
+  let left = room - rows.length * MIN_ROWS;
+  for (const share of [0.5, 1]) {
+    for (const [at, wants] of wanted.entries()) {
+      const given = rows[at] ?? 0;
+      const extra = Math.max(0, Math.min(wants - given, Math.ceil(left * share)));
+      rows[at] = given + extra;
+      left -= extra;
+    }
+  }
+  return rows;
+}
 
 /** As many whole items as there are rows for, and the number of the others. */
 function fitSection(it: Section, rows: number): string[] {

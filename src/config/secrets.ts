@@ -99,7 +99,9 @@ async function explained<Result>(
   signal: AbortSignal,
 ): Promise<Result> {
   try {
-    return await reading;
+    const result = await reading;
+    if (!signal.aborted) return result;
+    throw new Fault("STOPPED");
   } catch (error) {
     if (signal.aborted) throw new Fault("STOPPED");
     if (!(error instanceof Unreadable)) throw error;

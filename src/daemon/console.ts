@@ -1,6 +1,7 @@
 /** The console: its server, and the regular refresh of the status that it shows. */
 
 import type { Clock } from "../base/clock.ts";
+import { Coalesced } from "../base/concurrency.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { ConsolePort } from "../console/port.ts";
@@ -115,9 +116,10 @@ export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise
   board.recall(await readDeliveries(folders.work).catch(() => []), []);
   // The timer below repeats what fails, and a failing disk is a trouble of its own.
   await learnWaiting().catch(() => {});
-  // Not awaited: a day of the journal may be long. Repeated too.
-  void recallGone().catch(() => {});
-  // Repeated.
-  const timer = setInterval(() => void refresh().catch(() => {}), REFRESH_EVERY_MS);
-  scope.use(timer, clearInterval);
+  // One at a time: an older answer of the disk must not replace a newer one. What fails is repeated.
+  const refreshes = new Coalesced(refresh);
+  const look = () => void (refreshes.isIdle && refreshes.run().catch(() => {}));
+  scope.use(setInterval(look, REFRESH_EVERY_MS), clearInterval);
+  // Not awaited: a day of the journal may be long.
+  look();
 }

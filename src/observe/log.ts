@@ -1,7 +1,7 @@
 /** The log: JSON lines, or readable lines on a terminal. Messages are constant; facts are fields. */
 import { fstatSync } from "node:fs";
 import { type Logger, pino } from "pino";
-import { escapeJson } from "../base/phrases.ts";
+import { escapeJson, printable } from "../base/phrases.ts";
 import { Secret } from "../base/secret.ts";
 
 export type Log = Logger;
@@ -91,7 +91,10 @@ function formatLine(line: string): string {
   const word = LEVEL_WORDS[level] ?? "";
   const first = `${time.slice(11, 19)} ${word === "" ? "" : `${word} `}${msg}  ${fields.join(" ")}`.trimEnd();
   const { code, message, advice } = fault ?? {};
-  return `${[first, message && `  ${code}: ${message}`, advice && `  ${advice}`].filter(Boolean).join("\n")}\n`;
+  const texts = [message && `${code}: ${message}`, advice].filter((text) => text !== undefined);
+  // Indented: no text of the service looks like a line of the log.
+  const lines = texts.flatMap((text) => text.split("\n").map((line) => `  ${printable(line)}`));
+  return `${[first, ...lines].join("\n")}\n`;
 }
 
 function formatValue(value: unknown): string {

@@ -132,14 +132,15 @@ export class Candidates {
     return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
   }
 
-  async #dropsFor(request: PasswordRequest): Promise<string[]> {
-    const { trackingId } = request.query;
+  async #dropsFor({ mailbox: { name }, query: { trackingId } }: PasswordRequest): Promise<string[]> {
     const found = [];
-    for (const path of this.#drops.pathsFor(request.mailbox.name, trackingId)) {
+    for (const path of this.#drops.pathsFor(name, trackingId)) {
       if ((await markOf(path)) !== undefined) found.push(path);
     }
-    const common = (await this.isAmbiguous(request)) ? this.#drops.pathOf(trackingId) : undefined;
-    return found.filter((path) => path !== common);
+    const common = this.#drops.pathOf(trackingId);
+    const mayBeAmbiguous = common !== undefined && found.includes(common);
+    const isAmbiguous = mayBeAmbiguous && (await this.#coRecipients.isElsewhere(name, trackingId));
+    return isAmbiguous ? found.filter((path) => path !== common) : found;
   }
 }
 

@@ -58,6 +58,8 @@ async function nextUnlessDue(run: Run): Promise<Next | undefined> {
   }
   const putOff = await putOffMs(run);
   if (putOff !== "idle") return putOff === undefined ? undefined : { kind: "again", afterMs: putOff };
+  // It waits for a person, and no longer for room.
+  clearDiskWait(tools, run.key);
   // An operator's order ends here: a command that waits for its outcome sees that.
   const { wanted, ...rest } = record;
   if (wanted) tools.ledger.note(rest);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
 import { createLog, isJournal, type LogOutput } from "../../../src/observe/log.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -18,6 +19,17 @@ test.each([true, false])("a sender's text cannot control the terminal; terminal:
   expect(written.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
   expect(written).toContain("a\\u009b2J\\u202eb\\u2028c\\u001b[2Jd\\udb40\\udc41");
   if (!isTTY) expect(JSON.parse(written)).toMatchObject({ sender: HOSTILE, list: [{ name: HOSTILE }] });
+});
+
+test("a terminal shows a fault in lines of its own, and its text neither controls the terminal nor looks like a log line", async () => {
+  const output = Object.assign(new PassThrough(), { isTTY: true });
+  const fault = new Fault("ALGORITHM_UNKNOWN", { detail: `${HOSTILE}\n12:00:00 delivered` });
+  createLog(output, "info").error({ fault }, "stuck");
+  output.end();
+  const [first, ...others] = (await text(output)).trimEnd().split("\n");
+  expect(first).toMatch(/^\d\d:\d\d:\d\d ERROR stuck$/);
+  expect(others).toHaveLength(3);
+  for (const line of others) expect(line).toMatch(/^ {2}[^\p{Cc}\p{Cf}\u2028\u2029]+$/u);
 });
 
 test("each line names its level in words", async () => {
