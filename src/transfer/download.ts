@@ -7,7 +7,14 @@ import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { Contents } from "../model/manifest.ts";
-import { expiryOf, hasEnded, QUIET, type TransferKey, waitLeftMs } from "../model/record.ts";
+import {
+  expiryOf,
+  hasEnded,
+  QUIET,
+  type TransferKey,
+  type TransferRecord,
+  waitLeftMs,
+} from "../model/record.ts";
 import { factsOf, factsOfContents } from "../model/route.ts";
 import { checkContent } from "./check.ts";
 import { findQuarantined, takeComplete, takeQuarantined } from "./complete.ts";
@@ -33,8 +40,13 @@ export async function downloadTransfer(
   key: TransferKey,
   signal: AbortSignal,
 ): Promise<Next> {
-  // Polls and starts report a damaged record. Nothing is downloaded without a record.
-  const record = await tools.ledger.find(key).catch(() => undefined);
+  let record: TransferRecord | undefined;
+  try {
+    record = await tools.ledger.find(key);
+  } catch (error) {
+    // Polls and starts report a damaged record, and nothing is downloaded without one. A disk may answer later.
+    if (asFault(error).code !== "RECORD_UNREADABLE") return { kind: "again", afterMs: tools.patience.diskMs };
+  }
   if (record === undefined) {
     clearDiskWait(tools, tools.ledger.nameOf(key));
     return DONE;

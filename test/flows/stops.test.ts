@@ -63,7 +63,7 @@ const DISKS: readonly Way[] = [
       shrink("size", "$(df -k --output=used store | tr -dc 0-9)k"),
       "mount -o remount,size=16M store",
     ),
-    ...disk("DISK_FULL", "inbox"),
+    ...disk("DISK_FULL", "No space is left on the disk"),
   },
   {
     because: "the disk has no free inodes",
@@ -71,7 +71,7 @@ const DISKS: readonly Way[] = [
       shrink("nr_inodes", "$(df --output=iused store | tr -dc 0-9)"),
       "mount -o remount,nr_inodes=2k store",
     ),
-    ...disk("DISK_FULL", "inbox"),
+    ...disk("DISK_FULL", "No space is left on the disk"),
   },
 ];
 
