@@ -95,7 +95,8 @@ class FileHandoffs implements OpenHandoffs {
       const recorded = wanted ?? (await ledger.readEnd(name, round))?.folder;
       if (folder !== undefined && folder !== recorded)
         await this.#change(key, following, (entry) => ({ ...entry, folder }));
-      else if (following.steps.length === 0) this.#scanner.notePlaced(key, record);
+      // After a crash, only the entry knows a folder that got another name than its record says.
+      else if (wanted !== undefined && following.steps.length === 0) this.#scanner.notePlaced(key, record);
     } catch (error) {
       this.#failed(key, error);
     }
