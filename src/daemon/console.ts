@@ -116,8 +116,9 @@ export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise
   board.recall(await readDeliveries(folders.work).catch(() => []), []);
   // The timer below repeats what fails, and a failing disk is a trouble of its own.
   await learnWaiting().catch(() => {});
-  // One at a time: an older answer of the disk must not replace a newer one. What fails is repeated.
+  // One at a time: an older answer of the disk must not replace a newer one.
   const refreshes = new Coalesced(refresh);
+  // What fails is repeated.
   const look = () => void (refreshes.isIdle && refreshes.run().catch(() => {}));
   scope.use(setInterval(look, REFRESH_EVERY_MS), clearInterval);
   // Not awaited: a day of the journal may be long.
