@@ -17,7 +17,7 @@ function changing<Name extends keyof Files>(name: Name): Files[Name] {
     const reason = closedDisks();
     return reason === undefined ? change(...args) : Promise.reject(reason);
   };
-  return call as unknown as Files[Name];
+  return call as Files[Name];
 }
 
 export const lstat = ofMachine("lstat");

@@ -13,9 +13,9 @@ import {
   hasEnded,
   isHeld,
   isUnwanted,
+  RecordShape,
   shownFolder,
   type TransferKey,
-  type TransferRecord,
   waitsForPerson,
 } from "../model/record.ts";
 import { describeRenewal, findRenewal, type Renewal } from "../model/token.ts";
@@ -78,17 +78,14 @@ const ChangeShape = v.variant("type", [
 
 export type NoticeChange = Readonly<v.InferOutput<typeof ChangeShape>>;
 
-const TransferShape = v.looseObject({
-  at: v.pipe(v.string(), v.isoTimestamp()),
-  ...v.entriesFromList(["mailbox", "trackingId", "sender", "state"], v.string()),
-});
-
 /** A transfer, as the journal stores a change of it. */
-type NotedTransfer = TransferKey &
-  Pick<
-    TransferRecord,
-    "sender" | "state" | "reason" | "message" | "output" | "expires" | "needsPerson" | "acknowledged"
-  >;
+const NotedTransferShape = v.pick(RecordShape, [
+  ...(["mailbox", "trackingId", "sender", "state", "reason", "message", "output", "expires"] as const),
+  ...(["needsPerson", "acknowledged"] as const),
+]);
+const LineShape = v.object({ ...NotedTransferShape.entries, at: v.pipe(v.string(), v.isoTimestamp()) });
+
+type NotedTransfer = Readonly<v.InferOutput<typeof NotedTransferShape>>;
 
 export interface EventContext {
   readonly nowMs: number;
@@ -106,8 +103,7 @@ const MAX_NAME = 254;
 /** The changes of a line; none for lines about anything else. `nowMs`: the clock of its writer may be ahead. */
 export function changesOfLine(line: object, nowMs: number): NoticeChange[] {
   if ("notice" in line) return v.is(ChangeShape, line.notice) ? [line.notice] : [];
-  if (!v.is(TransferShape, line)) return [];
-  return changesOfRecord(line as unknown as NotedTransfer, Math.min(Date.parse(line.at), nowMs));
+  return v.is(LineShape, line) ? changesOfRecord(line, Math.min(Date.parse(line.at), nowMs)) : [];
 }
 
 export function changesOfRecord(record: NotedTransfer, atMs: number): NoticeChange[] {

@@ -87,6 +87,7 @@ export class Local implements Operate {
         : await Array.fromAsync(
             readHistory(work, { ...query, changes: kind === "changes" }, onDamaged, signal),
           );
+    // The kind decides the type, which the compiler cannot follow.
     return entries as unknown as JournalEntries<Kind>;
   }
 

@@ -163,6 +163,7 @@ export class Remote implements Operate {
       until = next;
     }
     for (const [path, lines] of damaged) onDamaged(path, lines);
+    // The kind decides the type, which the compiler cannot follow.
     return [...entries.values()].slice(0, limit) as unknown as JournalEntries<Kind>;
   }
 
