@@ -83,7 +83,10 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   else if (actions) printTable(context, actColumns(context, timezone), acts.slice(0, limit));
   else printTable(context, columns, transfers.slice(0, limit));
   if (found.length === 0) say(context, actions ? "No action matches." : "No transfer matches.");
-  if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
+  if (found.length > limit) {
+    const how = limit === MAX_ENTRIES ? "Choose others with --since and --until." : "Show more with --limit.";
+    say(context, `These are the newest ${limit}. ${how}`);
+  }
   for (const [file, lines] of damaged) {
     say(context, `Skipped as damaged: ${formatCount(lines, "line", "lines")} of ${file}.`);
   }

@@ -120,8 +120,9 @@ async function allowOnceMore(
     result === "fine" || result === "given" ? "granted" : "others",
   );
   const many = formatCount(granted.length, "transfer", "transfers");
-  const given = granted.find(({ result }) => result === "given");
-  say(context, `One more password attempt is ${given === undefined ? "allowed" : "ordered"} for ${many}.`);
-  if (given !== undefined) say(context, given.text.replace(`${given.trackingId}: `, ""));
+  const isOrdered = granted.some(({ result }) => result === "given");
+  say(context, `One more password attempt is ${isOrdered ? "ordered" : "allowed"} for ${many}.`);
+  if (isOrdered)
+    say(context, "The daemon, or the next inlet run or inlet once, grants it. Supply the password then.");
   return report(context, others, options, false);
 }

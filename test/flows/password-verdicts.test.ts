@@ -138,7 +138,7 @@ describe("inlet password --once-more", () => {
     const granted = await runProgram(["password", "--once-more", "t1", "--config", config]);
     expect([granted.exitCode, granted.stderr]).toEqual([
       0,
-      "One more password attempt is ordered for 1 transfer.\nNo daemon is running: the next inlet run or inlet once grants the attempt. Supply the password then.\n",
+      "One more password attempt is ordered for 1 transfer.\nThe daemon, or the next inlet run or inlet once, grants it. Supply the password then.\n",
     ]);
     expect((await once()).exitCode).toBe(0);
     const twice = await runProgram(["password", "--once-more", "t1", "--config", config]);
