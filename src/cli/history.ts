@@ -65,10 +65,15 @@ export function define(command: Command, run: Run): void {
     .action(run(showHistory));
 }
 
+/** Throws `CONFIG_INVALID`. */
+function demandCompatible({ actions, changes, json, state }: HistoryOptions): void {
+  if (actions && state !== undefined) throw invalid("--actions does not go with --state");
+  if (actions && changes && !json) throw invalid("--actions goes with --changes only if --json is given");
+}
+
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
   const { actions, changes, json, limit = json ? MAX_ENTRIES : DEFAULT_LIMIT } = options;
-  if (actions && options.state !== undefined) throw invalid("--actions does not go with --state");
-  if (actions && changes && !json) throw invalid("--actions goes with --changes only if --json is given");
+  demandCompatible(options);
   const { operate: journal, timezone } = await openJournal(context, options.config);
   const damaged = new Map<string, number>();
   const onDamaged: OnDamagedLines = (file, lines) => damaged.set(file, lines);
