@@ -21,6 +21,8 @@ AllowIsolate=yes
 /** nspawn hides /tmp, so the machine's files are below its own root. */
 const BOOT = `set -e
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+# An Inlet that was used on this system is not the machine's.
+rm -rf "$1/root/var/lib/inlet" "$1/root/etc/inlet"
 : > "$1/root/etc/fstab"
 : > "$1/root/etc/machine-id"
 cp -a "$1/files/." "$1/root/"
