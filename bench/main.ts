@@ -19,6 +19,7 @@ import { measureManyFiles } from "./cases/many-files.ts";
 import { measureManyTransfers } from "./cases/many-transfers.ts";
 import { measurePolls } from "./cases/polls.ts";
 import { measureProfiles } from "./cases/profiles.ts";
+import { measureRealLink } from "./cases/real-link.ts";
 import { measureSlowLink } from "./cases/slow-link.ts";
 import { measureSoak } from "./cases/soak.ts";
 import { measureWarmDaemon } from "./cases/warm-daemon.ts";
@@ -41,6 +42,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   commands: measureCommands,
   history: measureHistory,
   "slow-link": measureSlowLink,
+  "real-link": measureRealLink,
   fleet: measureFleet,
   soak: measureSoak,
 };

@@ -90,6 +90,56 @@ export class Mutex {
   }
 }
 
+/** Places within this process, of which `limit` can be taken at once. Waiters get one in the order in which they asked. */
+export class Semaphore {
+  readonly #limit: () => number;
+  #waiters: (() => void)[] = [];
+  #taken = 0;
+
+  /** `limit`: as it is now. Call `admit` after it has grown. */
+  constructor(limit: () => number) {
+    this.#limit = limit;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  get hasWaiters(): boolean {
+    return this.#waiters.length > 0;
+  }
+
+  /** `giveBack` must follow. Rejects with the signal's reason. */
+  async take(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = () => {
+      this.#waiters = this.#waiters.filter((it) => it !== enter);
+      reject(signal.reason);
+    };
+    const enter = () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#waiters.push(enter);
+    this.admit();
+    await promise;
+  }
+
+  giveBack(): void {
+    this.#taken--;
+    this.admit();
+  }
+
+  admit(): void {
+    while (this.#waiters.length > 0 && this.#taken < this.#limit()) {
+      this.#taken++;
+      this.#waiters.shift()?.();
+    }
+  }
+}
+
 /** One lock per key. */
 export class KeyedMutex {
   readonly #mutexes = new Map<string, Mutex>();

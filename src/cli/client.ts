@@ -11,7 +11,7 @@ import { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { ApiVersion } from "../service/wire.ts";
 
-const CONNECTIONS = 4;
+const MAX_REQUESTS = 4;
 
 /** Even anonymous operations need a well-formed client id. `maxTimeoutMs`: a shorter timeout than the configured one. */
 export function openClient(
@@ -20,7 +20,7 @@ export function openClient(
   maxTimeoutMs: number = settings.timeoutMs,
 ): ServicePort {
   const timeoutMs = Math.min(maxTimeoutMs, settings.timeoutMs);
-  return openService({ ...settings, timeoutMs, connections: CONNECTIONS, clientId });
+  return openService({ ...settings, timeoutMs, maxRequests: () => MAX_REQUESTS, clientId });
 }
 
 /** Whether one of the versions can list received transfers. */

@@ -29,12 +29,16 @@ const BANDWIDTH = {
 
 export const LIMITS = group(
   {
+    requests: key(
+      { type: "integer", minimum: 1, maximum: 1000, default: 16 },
+      "The most requests for transfers that a process sends to one service at once. Inlet begins with 4, sends more while that is faster, and fewer while the service refuses requests or answers slowly.",
+    ),
     transfers: key(
-      { type: "integer", minimum: 1, maximum: 1000, default: 4 },
+      { type: "integer", minimum: 1, maximum: 1000, default: 16 },
       "How many transfers a process downloads at once. With several services, it downloads one more for each service after the first.",
     ),
     filesPerTransfer: key(
-      { type: "integer", minimum: 1, maximum: 100, default: 4 },
+      { type: "integer", minimum: 1, maximum: 100, default: 16 },
       "How many files of one transfer to download at once.",
     ),
     minFreeSpace: key(

@@ -5,14 +5,12 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
-import { LIMITS } from "../config/limits.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { Lookup } from "../mailbox/lookup.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
-import { POLLS_AT_ONCE } from "../model/job.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { Bandwidth } from "../service/bandwidth.ts";
 import type { openService } from "../service/open.ts";
@@ -33,13 +31,6 @@ export interface Mailboxes {
 
 /** Retention deletes nothing while the clock is wrong by more than this. */
 const MAX_CLOCK_ERROR_MS = 60 * 60_000;
-
-/**
- * Jobs decide how many connections are open, and their limits may change. The most that the limits allow, so that polls never
- * wait for downloads, nor downloads for polls.
- */
-const { transfers, filesPerTransfer } = LIMITS.properties;
-const MAX_CONNECTIONS = transfers.maximum * filesPerTransfer.maximum + POLLS_AT_ONCE;
 
 interface MailboxesTools {
   readonly clock: Clock;
@@ -72,7 +63,8 @@ export async function openMailboxes(
     const key = fingerprint(wanted, clientId);
     const known = services.get(key);
     if (known !== undefined) return known;
-    const opened = openService({ ...wanted, clientId, connections: MAX_CONNECTIONS, bandwidth });
+    const maxRequests = () => live.now.limits.requests;
+    const opened = openService({ ...wanted, clientId, maxRequests, bandwidth });
     services.set(
       key,
       scope.use(opened, (it) => it.close()),

@@ -133,6 +133,8 @@ export interface AskedTransfer {
 }
 
 export interface Limits {
+  /** Requests for transfers at once, per service. */
+  readonly requests: number;
   /** Downloads at once. */
   readonly transfers: number;
   /** Files of one transfer at once. */

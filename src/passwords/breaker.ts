@@ -7,11 +7,15 @@
  * verdict closes it; each further lost answer keeps it open for longer.
  */
 import type { Clock } from "../base/clock.ts";
+import { Semaphore } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 
 /** After the second lost answer; doubled after each further one. */
 const HOLD_MS = 60_000;
 const LONGEST_HOLD_MS = 60 * 60_000;
+
+/** Passwords on the way to a service at once: so many transfers can lose an attempt when an outage begins. */
+const MAX_AT_ONCE = 4;
 
 /** How many of the service's own answers a client had received at some moment. */
 interface Mark {
@@ -45,6 +49,8 @@ export class Breaker {
   readonly #clock: Clock;
   readonly #open: Map<string, Open>;
   readonly #doubted = new Map<string, Mark>();
+  /** By service. */
+  readonly #places = new Map<string, Semaphore>();
   readonly #remember: (memory: BreakerMemory) => Promise<void>;
 
   /** `remember` stores the memory that the next process gets as `memory`. */
@@ -66,8 +72,22 @@ export class Breaker {
     this.#doubted.set(target.serviceId, markOf(target));
   }
 
-  /** Sends one password. Throws `PASSWORDS_HELD` while none may be sent. */
-  async pass<Value>(target: PasswordTarget, send: () => Promise<Value>): Promise<Value> {
+  /** Sends one password, with few others at the same time. Throws `PASSWORDS_HELD` while none may be sent. */
+  async pass<Value>(target: PasswordTarget, send: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
+    const { serviceId } = target;
+    const places = this.#places.get(serviceId) ?? new Semaphore(() => MAX_AT_ONCE);
+    this.#places.set(serviceId, places);
+    await places.take(signal).catch(() => {
+      throw new Fault("STOPPED", { answeredBy: "unsent" });
+    });
+    try {
+      return await this.#pass(target, send);
+    } finally {
+      places.giveBack();
+    }
+  }
+
+  async #pass<Value>(target: PasswordTarget, send: () => Promise<Value>): Promise<Value> {
     const doubted = this.#doubted.get(target.serviceId);
     if (doubted !== undefined) await demandAnswer(target, doubted);
     if (doubted === this.#doubted.get(target.serviceId)) this.#doubted.delete(target.serviceId);

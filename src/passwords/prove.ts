@@ -81,9 +81,8 @@ async function attempt<Value>(
   const { mailbox, query, send, onRefused } = request;
   const { trackingId } = query;
   try {
-    if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "unsent" });
     locks.check(request, clock.now());
-    const value = await breaker.pass(request, () => send(password));
+    const value = await breaker.pass(request, () => send(password), signal);
     proven.add(mailbox.name, trackingId, password);
     await slot?.giveBack();
     return value;

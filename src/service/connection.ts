@@ -20,8 +20,6 @@ export interface ConnectionOptions {
   readonly key: string | undefined;
   /** How long to wait for a connection, for the head of an answer, and between two chunks of its body. */
   readonly timeoutMs: number;
-  /** The most connections at once. */
-  readonly connections: number;
 }
 
 /**
@@ -36,7 +34,6 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
   };
   const pool = {
     allowH2: false,
-    connections: options.connections,
     headersTimeout: options.timeoutMs,
     bodyTimeout: options.timeoutMs,
     connect: { ...tls, timeout: options.timeoutMs },

@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
@@ -10,6 +11,7 @@ import { faultOfRefusal, faultOfTransport, foreignAnswer, kindOfAnswer } from ".
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
 import { readEntries } from "./entries.ts";
+import { Gate, type Place } from "./gate.ts";
 import { type Abort, type Answer, type RequestEvents, receive } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has polling. */
@@ -33,6 +35,8 @@ export interface HttpOptions extends ConnectionOptions {
   readonly clientId: Secret;
   /** The language of the service's texts for people, such as the labels of the checksums CSV. */
   readonly acceptLanguage: string;
+  /** The most requests for transfers at once, as configured now. */
+  readonly maxRequests: () => number;
 }
 
 /** Parameters without a value are left out. */
@@ -81,6 +85,13 @@ export interface Http {
 
 /** How long a measured difference between the clocks is used. */
 const CLOCK_KNOWN_MS = 60 * 60_000;
+/** Answers after which fewer requests are sent at once. */
+const OVERLOAD: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVER_FAULT", "SERVICE_TIMEOUT"]);
+/** A request that the service refuses because of too many others is repeated this often, after growing pauses. */
+const MAX_REPEATS = 5;
+const FIRST_REPEAT_MS = 250;
+/** A longer pause is the caller's to decide. */
+const LONGEST_REPEAT_MS = 10_000;
 /** How long `close` waits for running requests. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -94,11 +105,12 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
   const measureClock = (answer: Answer) => {
     const dateMs = Date.parse(headerOf(answer, "date") ?? "");
     if (!Number.isNaN(dateMs)) measured = { aheadMs: clock.now() - dateMs, atMs: performance.now() };
-    return answer;
   };
-  const ask = async <Value>(
+  const gate = new Gate(options.maxRequests);
+  const askOnce = async <Value>(
     call: Call,
     signal: AbortSignal,
+    place: Place | undefined,
     finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
     // `AbortSignal.any` would do the same, but costs as much as a small request.
@@ -107,6 +119,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     let answeredBy: AnsweredBy = "unsent";
     const onSending = () => {
       answeredBy = "none";
+      place?.onSending();
     };
     const giveUp = () => {
       isTooLate = true;
@@ -118,15 +131,50 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       if (isTooLate) giveUp();
     };
     try {
-      return await finish(
-        measureClock(await send(connections, options, call, { signal, clock, onStart, onSending })),
-      );
+      const answer = await send(connections, options, call, { signal, clock, onStart, onSending });
+      measureClock(answer);
+      place?.onAnswer();
+      // A turn later, undici can use the connection again.
+      if (place !== undefined) answer.body.whenEnded((bytes) => setImmediate(place.leave, bytes));
+      return await finish(answer);
     } catch (error) {
       if (error instanceof Fault) countOwn(call, error.answeredBy === "service");
       else if (isTooLate) throw tooSlow(call.what, answeredBy);
       throw faultOf(error, call.what, signal, answeredBy);
     } finally {
       clearTimeout(timer);
+    }
+  };
+  /** A request for a transfer keeps its place while it is repeated, so that requests that wait for its answer cannot block it. */
+  const ask = async <Value>(
+    call: Call,
+    signal: AbortSignal,
+    finish: (answer: Answer) => Value | Promise<Value>,
+  ): Promise<Value> => {
+    if (call.path[0] !== "transfers") return askOnce(call, signal, undefined, finish);
+    const stopped = (error: unknown) => faultOf(error, call.what, signal, "unsent");
+    const place = await gate.enter(`${call.path.length} ${call.path[2]}`, signal).catch((error: unknown) => {
+      throw stopped(error);
+    });
+    try {
+      for (let repeats = 0; ; repeats++) {
+        const asked = await askOnce(call, signal, place, finish).then(
+          (value) => ({ value }),
+          (fault: Fault) => fault,
+        );
+        if (!(asked instanceof Fault)) return asked.value;
+        if (OVERLOAD.has(asked.code)) place.onOverload();
+        const waitMs = repeatAfterMs(call, asked, repeats);
+        // A service that refuses a request without others wants a longer pause.
+        if (waitMs === undefined || !place.hasOthers()) throw asked;
+        gate.hold(waitMs);
+        await pause(waitMs, undefined, { signal }).catch((error: unknown) => {
+          throw stopped(error);
+        });
+      }
+    } catch (error) {
+      place.leave();
+      throw error;
     }
   };
   const askJson = <Value>(call: Call, signal: AbortSignal, finish: (answer: Answer) => Promise<Value>) => {
@@ -160,6 +208,17 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       await connections.destroy();
     },
   };
+}
+
+/**
+ * How long to wait before the request is sent again; `undefined` if it is not. A password attempt is repeated only if the
+ * service itself says that it has not judged it.
+ */
+function repeatAfterMs(call: Call, fault: Fault, repeats: number): number | undefined {
+  if (fault.code !== "RATE_LIMITED" || repeats === MAX_REPEATS) return undefined;
+  if (call.isAttempt && fault.answeredBy !== "service") return undefined;
+  const waitMs = fault.retryAfterMs ?? FIRST_REPEAT_MS * 2 ** repeats;
+  return waitMs <= LONGEST_REPEAT_MS ? waitMs : undefined;
 }
 
 /** The fault of a failed request or body: `STOPPED` after an abort, unless the error is a fault already. */

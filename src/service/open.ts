@@ -82,8 +82,14 @@ export function openService(options: ServiceOptions): ServicePort {
       }
       return files;
     },
-    checksums: async (access, files, signal) =>
-      readChecksums(await downloads.openChecksums(access, signal), files),
+    async checksums(access, listing, signal) {
+      const download = await downloads.openChecksums(access, signal);
+      try {
+        return await readChecksums(download, await listing);
+      } finally {
+        download.cancel();
+      }
+    },
 
     async generatePassword(signal) {
       const call = { what: "a generated password", path: ["password"] };

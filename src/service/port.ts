@@ -138,10 +138,10 @@ export interface ServicePort {
   /** Throws `NOT_FOUND` if the transfer has no confidential message. */
   openEml(access: TransferAccess, options: EmlOptions, signal: AbortSignal): Promise<Download>;
   openChecksums(access: TransferAccess, signal: AbortSignal): Promise<Download>;
-  /** The checksums CSV, parsed and matched to the file list. */
+  /** The checksums CSV, parsed and matched to the file list. Requested before the list has arrived; throws its failure. */
   checksums(
     access: TransferAccess,
-    files: readonly TransferFile[],
+    files: readonly TransferFile[] | Promise<readonly TransferFile[]>,
     signal: AbortSignal,
   ): Promise<ChecksumReport>;
 

@@ -20,6 +20,8 @@ export interface Answer {
 export interface AnswerBody extends AsyncIterable<Uint8Array> {
   /** Closes the connection, unless the whole answer has arrived. */
   cancel(): void;
+  /** Calls once the answer has arrived, failed or was cancelled, with the bytes that arrived. */
+  whenEnded(call: (bytes: number) => void): void;
 }
 
 /** Aborts a request, and the reading of its body. */
@@ -55,6 +57,8 @@ export function receive(
 
 class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   onEnd: (() => void) | undefined;
+  #whenEnded: ((bytes: number) => void) | undefined;
+  #bytes = 0;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: unknown) => void;
   readonly #onSending: () => void;
@@ -88,6 +92,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     if (this.#end !== undefined) return;
     this.#waiting.push(chunk);
+    this.#bytes += chunk.byteLength;
     this.#waitingBytes += chunk.byteLength;
     if (this.#waitingBytes >= MAX_WAITING_BYTES) controller.pause();
     this.#wakeReader?.();
@@ -112,6 +117,11 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   cancel(): void {
     // An error costs as much as a small request.
     if (this.#end === undefined) this.fail(new Error("the answer was not read to its end"));
+  }
+
+  whenEnded(call: (bytes: number) => void): void {
+    this.#whenEnded = call;
+    if (this.#end !== undefined) call(this.#bytes);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
@@ -151,6 +161,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     if (this.#end !== undefined) return;
     this.#end = end;
     this.onEnd?.();
+    this.#whenEnded?.(this.#bytes);
     if ("error" in end) this.#reject(end.error);
     this.#wakeReader?.();
   }

@@ -6,7 +6,7 @@ import { NO_PASSWORD } from "../model/attempts.ts";
 import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
 import { DONE } from "../model/job.ts";
 import type { TransferFile } from "../model/transfer.ts";
-import type { TransferAccess } from "../service/port.ts";
+import type { ServicePort, TransferAccess } from "../service/port.ts";
 import { asOperationFault, failOptional } from "./answers.ts";
 import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
@@ -52,13 +52,17 @@ export async function openTransfer(run: Run): Promise<Step<OpenedTransfer>> {
   }
   const access = accessWith(proof.password);
   run.password = proof.password;
-  const files = await service.files(access, signal, (count) => {
+  const listing = service.files(access, signal, (count) => {
     if (count > MANY_FILES) tools.large.take(service.id, run.key);
   });
+  // Both requests go out together.
+  const [listed, read] = await Promise.allSettled([listing, service.checksums(access, listing, signal)]);
+  if (listed.status === "rejected") throw listed.reason;
+  const files = listed.value;
   const { totalBytes, algorithm } = proof.value;
   // An operator vouches for a released transfer, whatever its size.
   if (!run.record.released) checkLimits(files, totalBytes, tools.limits);
-  const { subject, checksums, doubt } = await readChecksums(run, access, files);
+  const { subject, checksums, doubt } = useChecksums(run, files, read);
   const opened = files.map((file) => ({
     ...file,
     checksums: [
@@ -132,14 +136,13 @@ interface ReadChecksums {
 }
 
 /** Without a readable checksums file, the checksums in the list of files count. */
-async function readChecksums(
+function useChecksums(
   run: Run,
-  access: TransferAccess,
   files: readonly TransferFile[],
-): Promise<ReadChecksums> {
-  const { service } = run.source;
-  try {
-    const { subject, unlisted, byFileId } = await service.checksums(access, files, run.signal);
+  read: PromiseSettledResult<Awaited<ReturnType<ServicePort["checksums"]>>>,
+): ReadChecksums {
+  if (read.status === "fulfilled") {
+    const { subject, unlisted, byFileId } = read.value;
     const names = unlisted.slice(0, 3).map((row) => JSON.stringify(row.name.slice(0, 80)));
     const detail = `not in the list of files: ${names.join(", ")}`;
     const checksums = [...byFileId].map(
@@ -147,12 +150,12 @@ async function readChecksums(
     );
     const doubt = unlisted.length > 0 ? new Fault("CHECKSUMS_INCOMPLETE", { detail }) : undefined;
     return { subject, checksums: new Map(checksums), doubt };
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
-    const areListed = files.every(({ checksum }) => checksum !== undefined);
-    if (error.verdict === "quarantine") return { ...nothing, doubt: areListed ? undefined : error };
-    if (!failOptional(run, "checksums", error)) throw asOperationFault(error);
-    return { ...nothing, doubt: undefined };
   }
+  const error: unknown = read.reason;
+  if (!(error instanceof Fault)) throw error;
+  const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
+  const areListed = files.every(({ checksum }) => checksum !== undefined);
+  if (error.verdict === "quarantine") return { ...nothing, doubt: areListed ? undefined : error };
+  if (!failOptional(run, "checksums", error)) throw asOperationFault(error);
+  return { ...nothing, doubt: undefined };
 }

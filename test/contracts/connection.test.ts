@@ -108,7 +108,10 @@ test("connections are reused, and never exceed the limit", async () => {
   let opened = 0;
   server.on("connection", () => opened++);
   const { simulator, access } = await openPair();
-  const service = openTestService(simulator, { baseUrl: new URL(await listen(server)), connections: 2 });
+  const service = openTestService(simulator, {
+    baseUrl: new URL(await listen(server)),
+    maxRequests: () => 2,
+  });
   await Promise.all(Array.from({ length: 20 }, () => service.files(access, SIGNAL)));
   for (let round = 0; round < 20; round++) await service.files(access, SIGNAL);
   expect(opened).toBe(2);

@@ -30,7 +30,12 @@ describe("every failure of a request is a fault with a verdict", () => {
     ["a field of the wrong type", { kind: "alter", path: "data.0.size", value: "5" }, "BAD_ANSWER", "retry"],
     ["a field missing", { kind: "alter", path: "data.0.id" }, "BAD_ANSWER", "retry"],
     ["an encoding that was not requested", { kind: "encoding", encoding: "br" }, "BAD_ANSWER", "retry"],
-    ["too many requests", { kind: "error", status: 429, errorCode: 2007 }, "RATE_LIMITED", "wait"],
+    [
+      "too many requests",
+      { kind: "error", status: 429, errorCode: 2007, retryAfter: "60" },
+      "RATE_LIMITED",
+      "wait",
+    ],
     ["a failing service", { kind: "error", status: 500, errorCode: 5000 }, "SERVER_FAULT", "retry"],
     ["a missing licence", { kind: "error", status: 403, errorCode: 3001 }, "NOT_LICENSED", "wait"],
     ["an unknown refusal", { kind: "error", status: 418, errorCode: 12345 }, "BAD_REQUEST", "fatal"],

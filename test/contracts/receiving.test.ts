@@ -42,7 +42,7 @@ async function serve(send: Send, isPlain: boolean): Promise<Http> {
     cert: undefined,
     key: undefined,
     timeoutMs: 20_000,
-    connections: 8,
+    maxRequests: () => 16,
   });
   onTestFinished(() => http.close());
   return http;

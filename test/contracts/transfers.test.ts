@@ -269,11 +269,11 @@ describe("downloading", () => {
     expect(statuses).toEqual([200, 404, 200, 404, 200, 404, 200, 200, 200, 200]);
   });
 
-  test("frees its connection when it is read to the end or cancelled", async () => {
+  test("frees its place when it is read to the end or cancelled", async () => {
     const files = [{ name: "large", generate: { bytes: 50_000_000 } }];
     const { service, access, transfer } = await openPair(
       { transfers: [transferPlan({ files })] },
-      { connections: 1 },
+      { maxRequests: () => 1 },
     );
     const file = firstFile(transfer);
     (await service.openFile(access, file, {}, SIGNAL)).cancel();

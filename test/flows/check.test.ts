@@ -284,6 +284,7 @@ describe("the settings of the check", () => {
     ];
     const limits = {
       transfers: 2,
+      requests: 16,
       filesPerTransfer: 1,
       minFreeBytes: 0,
       maxTransferBytes: 2 ** 40,

@@ -259,6 +259,7 @@ describe("a transfer that arrives while the daemon runs", () => {
     const settings = await daemonSettings([mailboxSettings(simulator)], {
       limits: {
         transfers: 1,
+        requests: 16,
         filesPerTransfer: 1,
         minFreeBytes: 0,
         maxTransferBytes: 2 ** 40,

@@ -60,6 +60,7 @@ describe("I3 no burnt transfers", () => {
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })], {
       limits: {
         transfers: 8,
+        requests: 16,
         filesPerTransfer: 10,
         minFreeBytes: 0,
         maxTransferBytes: 2 ** 40,

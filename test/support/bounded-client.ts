@@ -17,7 +17,7 @@ const service = openService({
   cert: undefined,
   key: undefined,
   timeoutMs: 60_000,
-  connections: 1,
+  maxRequests: () => 16,
   idListForm: "repeat",
 });
 const access = { transferId: "t", password: new Secret("password") };

@@ -42,7 +42,14 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
   const settings = settingsIn(task.folder, [mailbox], {
-    limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
+    limits: {
+      requests: 16,
+      transfers: 1,
+      filesPerTransfer: 1,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 100,
+    },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
     handoff: { ...makeHandoff(task.handoff ?? {}, task.fileMode, "READY"), group: task.group },
   });

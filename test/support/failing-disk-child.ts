@@ -91,7 +91,14 @@ function settingsOf(
 ): Settings {
   const layout = "{mailbox}/{trackingId}";
   return settingsIn(folder, [mailboxSettings(service, { fetch, paused, layout, ...mailbox })], {
-    limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
+    limits: {
+      requests: 16,
+      transfers: 1,
+      filesPerTransfer: 1,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 100,
+    },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: "READY" },
   });
 }

@@ -47,7 +47,7 @@ export function openTestService(
     cert: undefined,
     key: undefined,
     timeoutMs: 20_000,
-    connections: 8,
+    maxRequests: () => 16,
     idListForm: "repeat",
     ...options,
   });

@@ -65,6 +65,7 @@ export function settingsIn(
     mailboxes,
     limits: {
       transfers: 4,
+      requests: 16,
       filesPerTransfer: 4,
       minFreeBytes: 0,
       maxTransferBytes: 2 ** 40,

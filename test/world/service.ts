@@ -118,15 +118,17 @@ class Connection {
             checksum: sha256,
           }));
         }),
-      checksums: (access, files, signal) =>
-        connection.#ask(signal, () => {
+      checksums: async (access, listing, signal) => {
+        const files = await listing;
+        return connection.#ask(signal, () => {
           const { subject, files: sent } = connection.#unlock(access);
           const checksumOf = (id: string) => sent.find((file) => file.id === id)?.sha256 ?? "";
           const rows = files.map(({ id, name }) => {
             return [id, { name, checksum: { value: checksumOf(id), algorithm: "SHA-256" } }] as const;
           });
           return { subject, byFileId: new Map(rows), unlisted: [], missing: [] };
-        }),
+        });
+      },
       openFile: (access, { id }, { resume }, signal) =>
         connection.#ask(signal, () => {
           const file = connection.#unlock(access).files.find((each) => each.id === id);

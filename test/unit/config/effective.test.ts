@@ -30,7 +30,7 @@ test("shows each value with its source: a line of the file, a variable, or the d
   expect(find("mailboxes[0].poll")).toEqual(["5m", `${file}:11`]);
   expect(find("mailboxes[1].poll")).toEqual(["60s", "default"]);
   expect(find("limits.transfers")).toEqual([3, "INLET_LIMITS__TRANSFERS"]);
-  expect(find("limits.filesPerTransfer")).toEqual([4, "default"]);
+  expect(find("limits.filesPerTransfer")).toEqual([16, "default"]);
   expect(find("http.listen")).toEqual(["127.0.0.1:8460", "default"]);
 });
 

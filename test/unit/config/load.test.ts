@@ -17,8 +17,9 @@ describe("the smallest configuration", () => {
       state: "/var/lib/private/inlet",
       queue: "embedded",
       limits: {
-        transfers: 4,
-        filesPerTransfer: 4,
+        transfers: 16,
+        requests: 16,
+        filesPerTransfer: 16,
         minFreeBytes: 2 ** 30,
         maxTransferBytes: 2 ** 40,
         maxFiles: 100_000,
@@ -78,6 +79,7 @@ handoff: { fileMode: 0600, folderMode: 0o700, marker: .done }
       state: join(dirname(folder), "state"),
       limits: {
         transfers: 1,
+        requests: 16,
         filesPerTransfer: 2,
         minFreeBytes: 0,
         maxTransferBytes: 10_485_760,

@@ -58,6 +58,7 @@ test("changed limits are in force at once, and need no restart", () => {
     ...before,
     limits: {
       transfers: 7,
+      requests: 16,
       filesPerTransfer: 8,
       minFreeBytes: 9,
       maxTransferBytes: 10,

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { type AnsweredBy, Fault } from "../../../src/base/faults.ts";
 import { Breaker } from "../../../src/passwords/breaker.ts";
+import { SIGNAL } from "../../support/service.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -102,18 +103,22 @@ function open() {
   const send = async (answeredBy?: AnsweredBy, serviceId = "a", client?: object): Promise<string> => {
     const target = targetOf(serviceId, client);
     try {
-      return await breaker.pass(target, async () => {
-        service.sent++;
-        await Promise.resolve();
-        if (answeredBy === undefined) return "accepted";
-        const code =
-          answeredBy === "unsent"
-            ? "SERVICE_UNREACHABLE"
-            : answeredBy === "service"
-              ? "PASSWORD_REFUSED"
-              : "CONNECTION_LOST";
-        throw new Fault(code, { answeredBy });
-      });
+      return await breaker.pass(
+        target,
+        async () => {
+          service.sent++;
+          await Promise.resolve();
+          if (answeredBy === undefined) return "accepted";
+          const code =
+            answeredBy === "unsent"
+              ? "SERVICE_UNREACHABLE"
+              : answeredBy === "service"
+                ? "PASSWORD_REFUSED"
+                : "CONNECTION_LOST";
+          throw new Fault(code, { answeredBy });
+        },
+        SIGNAL,
+      );
     } catch (error) {
       return (error as Fault).code;
     }

@@ -1,0 +1,158 @@
+/**
+ * Limits the requests for transfers that are in flight at a service, and adapts the limit. It grows while requests wait and
+ * more of them at once are answered faster. It shrinks when the service refuses requests, answers none in time, or answers
+ * more slowly than usual.
+ */
+import { Semaphore } from "../base/concurrency.ts";
+import { monotonicMs, setTimeout } from "../base/timers.ts";
+
+const FIRST_LIMIT = 4;
+const GROWTH = 1.5;
+const SHRINKING = 0.5;
+/** A larger limit must speed answers up by this factor. */
+const MIN_GAIN = 1.05;
+/** Rounds without growth after a larger limit was of no use. */
+const REST_ROUNDS = 10;
+/** An answer is slow if it takes twice as long as usual, and this much longer. */
+const SLOW_EXTRA_MS = 100;
+/** The usual time of an answer rises by this factor with each slower one. */
+const USUAL_RISE = 1.02;
+/** For this time the limit stays below a number of requests that the service refused. */
+const REMEMBER_MS = 60_000;
+
+/** A place for one request. */
+export interface Place {
+  /** The first byte of the request is sent. */
+  onSending(): void;
+  /** The head of a success has arrived. */
+  onAnswer(): void;
+  /** The service refused it because of too many requests, or did not answer in time. */
+  onOverload(): void;
+  /** Whether other requests are in flight. */
+  hasOthers(): boolean;
+  /** May be called twice. `bytes`: of the answer. */
+  leave(bytes?: number): void;
+}
+
+interface Round {
+  readonly sinceMs: number;
+  answers: number;
+  slow: number;
+  bytes: number;
+  /** A request had to wait. */
+  isFull: boolean;
+}
+
+/** Answers and bytes per second. */
+type Speed = readonly [answers: number, bytes: number];
+
+export class Gate {
+  readonly #maximum: () => number;
+  readonly #places = new Semaphore(() => (this.#isHeld() ? 0 : this.limit));
+  /** The usual time until the head of an answer, by kind of request. */
+  readonly #usualMs = new Map<string, number>();
+  #limit = FIRST_LIMIT;
+  #round: Round = newRound();
+  /** Before the limit grew. */
+  #before: { readonly limit: number; readonly speed: Speed } | undefined;
+  #rests = 0;
+  #shrunkMs = Number.NEGATIVE_INFINITY;
+  #refused: { readonly limit: number; readonly untilMs: number } | undefined;
+  #heldUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** `maximum`: as configured now. */
+  constructor(maximum: () => number) {
+    this.#maximum = maximum;
+  }
+
+  /** Requests at once. */
+  get limit(): number {
+    return Math.max(1, Math.floor(Math.min(this.#limit, this.#maximum())));
+  }
+
+  /** `kind`: requests whose answers take about as long. Rejects with the signal's reason. */
+  async enter(kind: string, signal: AbortSignal): Promise<Place> {
+    await this.#places.take(signal);
+    let sentMs = monotonicMs();
+    let isInside = true;
+    return {
+      onSending: () => {
+        sentMs = monotonicMs();
+      },
+      onAnswer: () => this.#note(kind, monotonicMs() - sentMs),
+      onOverload: () => this.#overload(sentMs),
+      hasOthers: () => this.#places.taken > 1,
+      leave: (bytes = 0) => {
+        if (!isInside) return;
+        isInside = false;
+        this.#round.isFull ||= this.#places.hasWaiters;
+        this.#round.bytes += bytes;
+        this.#places.giveBack();
+      },
+    };
+  }
+
+  /** No request enters for this time. */
+  hold(ms: number): void {
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, monotonicMs() + ms);
+    setTimeout(() => this.#places.admit(), ms + 1).unref();
+  }
+
+  #isHeld(): boolean {
+    return monotonicMs() < this.#heldUntilMs;
+  }
+
+  #note(kind: string, ms: number): void {
+    const usualMs = this.#usualMs.get(kind) ?? ms;
+    this.#usualMs.set(kind, Math.min(ms, usualMs * USUAL_RISE));
+    const round = this.#round;
+    round.answers++;
+    if (ms > 2 * usualMs + SLOW_EXTRA_MS) round.slow++;
+    if (round.answers >= 2 * this.limit) this.#endRound(round);
+  }
+
+  #endRound({ sinceMs, answers, slow, bytes, isFull }: Round): void {
+    const nowMs = monotonicMs();
+    const seconds = Math.max(1, nowMs - sinceMs) / 1_000;
+    const speed: Speed = [answers / seconds, bytes / seconds];
+    const before = this.#before;
+    this.#before = undefined;
+    this.#round = newRound();
+    if (slow > answers / 2) this.#limit = Math.max(1, this.limit * SHRINKING);
+    else if (before !== undefined && isFull && !isFaster(speed, before.speed)) {
+      this.#limit = before.limit;
+      this.#rests = REST_ROUNDS;
+    } else if (this.#rests > 0) this.#rests--;
+    else if (isFull) this.#grow(speed, nowMs);
+    this.#places.admit();
+  }
+
+  #grow(speed: Speed, nowMs: number): void {
+    const { limit } = this;
+    const isRemembered = this.#refused !== undefined && nowMs < this.#refused.untilMs;
+    const highest = isRemembered ? (this.#refused?.limit ?? 0) - 1 : Number.POSITIVE_INFINITY;
+    const next = Math.max(limit + 1, limit * GROWTH);
+    this.#limit = Math.max(limit, Math.min(next, this.#maximum(), highest));
+    if (this.limit > limit) this.#before = { limit, speed };
+  }
+
+  /** Refusals of requests that were sent before the limit shrank say nothing about the smaller limit. */
+  #overload(sentMs: number): void {
+    if (sentMs <= this.#shrunkMs) return;
+    const nowMs = monotonicMs();
+    const limit = Math.min(this.limit, this.#places.taken);
+    this.#refused = { limit, untilMs: nowMs + REMEMBER_MS };
+    this.#limit = Math.max(1, limit * SHRINKING);
+    this.#shrunkMs = nowMs;
+    this.#before = undefined;
+    this.#round = newRound();
+  }
+}
+
+function newRound(): Round {
+  return { sinceMs: monotonicMs(), answers: 0, slow: 0, bytes: 0, isFull: false };
+}
+
+function isFaster(now: Speed, before: Speed): boolean {
+  return now.some((speed, at) => speed >= (before[at] ?? 0) * MIN_GAIN);
+}
