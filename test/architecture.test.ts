@@ -45,7 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages that only one room may know. */
 const HELD_BY: Readonly<Record<string, string>> = {
-  undici: "service/",
+  undici: "(service/|base/(connection|joined-socket))",
   yazl: "simulator/",
   bullmq: "queue/bullmq",
   ioredis: "queue/bullmq",

@@ -9,7 +9,7 @@ import { uptime } from "node:os";
 import { promisify } from "node:util";
 import { type Files, systemFiles } from "./system-files.ts";
 import { type KernelLock, lockBySqlite } from "./system-lock.ts";
-import { type PostAnswer, postByHttp } from "./system-post.ts";
+import { type Post, type PostAnswer, postByHttp } from "./system-post.ts";
 import { type ProgramEnd, type ProgramStart, runChild } from "./system-program.ts";
 import {
   type FolderEvents,
@@ -45,7 +45,7 @@ export interface Machine {
   /** `undefined` if another process holds the lock. */
   tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined>;
   watchFolder(folder: string, options: FolderWatchOptions, events: FolderEvents): Promise<FolderWatch>;
-  post(url: URL, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<PostAnswer>;
+  post(call: Post, signal: AbortSignal): Promise<PostAnswer>;
   runProgram(program: ProgramStart, killMs: number, signal: AbortSignal): Promise<ProgramEnd>;
 }
 

@@ -129,3 +129,8 @@ export function printable(text: string): string {
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
+
+/** Text from senders and servers, for messages to people: as `printable`, and with links that cannot be clicked. */
+export function neutralize(text: string): string {
+  return printable(text).replaceAll("://", "[:]//");
+}

@@ -1,19 +1,31 @@
-/** A signed POST to a receiver that an operator configured. Only the status of the answer counts. */
+/** A POST to a receiver that an operator configured, signed if it has a secret. Only the status of the answer counts. */
 
 import { createHmac } from "node:crypto";
 import { parseRetryAfter } from "./backoff.ts";
+import type { ChatFormat } from "./chat.ts";
 import type { Clock } from "./clock.ts";
 import { Fault } from "./faults.ts";
 import { machine } from "./machine.ts";
 import type { Secret, SecretSource } from "./secret.ts";
+import type { Post } from "./system-post.ts";
 import { timeLimit } from "./timers.ts";
 
-export interface Receiver {
-  /** The query may hold a secret. */
+/** `inlet`: Inlet's own JSON. The others are for chat systems. */
+export type WebhookFormat = "inlet" | ChatFormat;
+
+export interface Receiver extends Omit<Post, "headers" | "body"> {
+  /** The path and the query may hold a secret. */
   readonly url: URL;
-  /** Signs the bodies. */
-  readonly secret: SecretSource;
-  readonly timeoutMs: number;
+  readonly format: WebhookFormat;
+  /** Signs the bodies; `undefined`: they are not signed. */
+  readonly secret: SecretSource | undefined;
+  readonly headers: readonly OwnHeader[];
+}
+
+/** A header of the operator's choice. */
+export interface OwnHeader {
+  readonly name: string;
+  readonly value: SecretSource;
 }
 
 export interface SignedCall {
@@ -27,21 +39,23 @@ export interface SignedCall {
 
 /** Resolves when the call was accepted. Throws its `failure`, `SECRET_UNREADABLE`, or `STOPPED` on the signal. */
 export async function postSigned(
-  { url, secret, timeoutMs }: Receiver,
+  { url, secret, headers: own, timeoutMs, proxy, ca }: Receiver,
   { id, body, failure }: SignedCall,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  const headers = {
+  const headers: Record<string, string> = {
     "content-type": "application/json",
     "user-agent": "inlet",
     "idempotency-key": id,
-    "inlet-signature": signBody(await secret.read(signal), body, clock.now()),
   };
+  for (const { name, value } of own) headers[name] = (await value.read(signal)).reveal();
+  const key = await secret?.read(signal);
+  if (key !== undefined) headers["inlet-signature"] = signBody(key, body, clock.now());
   const limit = timeLimit(timeoutMs);
   const either = AbortSignal.any([signal, limit.signal]);
   const { status, retryAfter } = await machine()
-    .post(url, headers, body, either)
+    .post({ url, headers, body, timeoutMs, proxy, ca }, either)
     .catch((error: unknown) => {
       if (signal.aborted) throw new Fault("STOPPED");
       const detail = limit.signal.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error);
@@ -61,8 +75,11 @@ export function signBody(secret: Secret, body: string, nowMs: number): string {
   return `t=${seconds},v1=${signature}`;
 }
 
-/** Without the address: its query may hold a secret. */
+/** Without the address: its path or query may hold a secret. */
 function describe(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-  return `it could not be reached${code}`;
+  const { code = "", message = "" } = error as { readonly code?: string; readonly message?: string };
+  const [, refusal] = /^Proxy response \((\d+)\)/.exec(message) ?? [];
+  if (refusal !== undefined) return `the proxy answered with status ${refusal}`;
+  if (code === "UND_ERR_SOCKET") return "it closed the connection without an answer";
+  return `it could not be reached${code === "" ? "" : ` (${code})`}`;
 }

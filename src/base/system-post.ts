@@ -1,34 +1,34 @@
 /** A POST of which only the status of the answer counts. */
+import type { ConnectionOptions } from "./connection.ts";
 
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
-import { trustSystemStore } from "./trust.ts";
+export interface Post extends Pick<ConnectionOptions, "proxy" | "ca" | "timeoutMs"> {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
 
 export interface PostAnswer {
   readonly status: number;
   readonly retryAfter: string | undefined;
 }
 
-/**
- * Without `fetch`, which limits the wait for an answer to five minutes. Each call has a new connection: the receiver
- * may close an idle one at any moment.
- */
-export function postByHttp(
-  url: URL,
-  headers: Record<string, string>,
-  body: string,
+/** Each call has a new connection: the receiver may close an idle one at any moment. */
+export async function postByHttp(
+  { url, headers, body, ...options }: Post,
   signal: AbortSignal,
 ): Promise<PostAnswer> {
-  return new Promise((resolve, reject) => {
-    const isSecure = url.protocol === "https:";
-    if (isSecure) trustSystemStore();
-    const request = isSecure ? requestHttps : requestHttp;
-    const call = request(url, { method: "POST", headers, agent: false, signal }, (answer) => {
-      resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"] });
-      // The rest of the answer is of no interest.
-      answer.on("error", () => {}).destroy();
-    });
-    call.on("error", reject);
-    call.end(body);
-  });
+  // Loaded only here: most commands call no webhook.
+  const { openConnections } = await import("./connection.ts");
+  const connections = openConnections({ ...options, cert: undefined, key: undefined, connections: 1 }, url);
+  try {
+    const path = url.pathname + url.search;
+    const request = { origin: url.origin, path, method: "POST", headers, body, signal } as const;
+    const answer = await connections.request(request);
+    // The rest of the answer is of no interest.
+    answer.body.on("error", () => {});
+    const { "retry-after": retryAfter } = answer.headers;
+    return { status: answer.statusCode, retryAfter: [retryAfter].flat()[0] };
+  } finally {
+    await connections.destroy();
+  }
 }

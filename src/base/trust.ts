@@ -3,16 +3,16 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
 let isKnown = false;
 
-/** Trusts, besides Node's own list, the store of the system, where companies put their authority. Reads it once. */
-export function trustSystemStore(): void {
-  if (isKnown) return;
-  isKnown = true;
-  const known = [...getCACertificates("default"), ...getCACertificates("system")];
-  setDefaultCACertificates([...new Set(known)]);
-}
-
 /** For TLS with an authority of the configuration. */
 export function authoritiesWith(ca: string | undefined): { readonly ca?: string[] } {
   trustSystemStore();
   return ca === undefined ? {} : { ca: [...getCACertificates("default"), ca] };
+}
+
+/** Trusts, besides Node's own list, the store of the system, where companies put their authority. Reads it once. */
+function trustSystemStore(): void {
+  if (isKnown) return;
+  isKnown = true;
+  const known = [...getCACertificates("default"), ...getCACertificates("system")];
+  setDefaultCACertificates([...new Set(known)]);
 }

@@ -51,7 +51,7 @@ export const HTTP = group(
     },
     publicUrl: key(
       { ...TEXT, title: "an address such as https://inlet.example.com, without a slash at its end" },
-      "The address under which people open the console, such as that of a proxy, with http or https. Mails and webhooks of `notify` link to it. Its host name need not be in `hosts`. Default: the address in `listen`, unless that is one of this machine only, or stands for all addresses; then there are no links.",
+      "The address under which people open the console, such as that of a proxy, with http or https. Mails and webhooks of `notify`, and chat messages of `handoff.webhook`, link to it. Its host name need not be in `hosts`. Default for `notify`: the address in `listen`, unless that is one of this machine only, or stands for all addresses; then there are no links.",
     ),
     actions: key(
       { ...SWITCH, default: false },

@@ -79,7 +79,7 @@ const KEYS = {
   mail: { ...MAIL, [READ]: readMail },
   webhook: key(
     WEBHOOK,
-    "Receives a signed POST for each message, instead of a mail. See docs/operating.md#notifications.",
+    "Receives a POST for each message, instead of a mail. See docs/operating.md#notifications.",
   ),
   on: key(
     { ...KINDS, minItems: 1 },

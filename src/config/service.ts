@@ -96,7 +96,8 @@ export async function readService(layers: readonly Layer<RawService>[], draft: D
   if (baseUrl === undefined) return undefined;
   const { verification: token, fileIdList: idListForm, timeout: timeoutMs, allowHttp, ...settings } = read;
   const { proxy = proxyOfEnvironment(draft.env) } = read;
-  return hideSecrets({ ...settings, baseUrl, token, proxy, idListForm, timeoutMs });
+  const service = { ...settings, baseUrl, token, proxy, idListForm, timeoutMs };
+  return shownAs(service, () => ({ ...service, key: service.key && "[secret]" }));
 }
 
 function readBaseUrl(layers: readonly Layer<RawService>[], { problems }: Draft): URL | undefined {
@@ -157,32 +158,23 @@ function readProxy(proxy: string, path: KeyPath, draft: Draft): ProxySettings {
   } else if (url.password !== "" && draft.variableOf(path) === undefined) {
     draft.plainSecrets.push(path);
   }
-  return { http: proxy, https: proxy, except: "" };
+  return hidden({ http: proxy, https: proxy, except: "" });
 }
 
 /** Lower-case names take precedence, as in other programs. */
-function proxyOfEnvironment(env: Environment): ProxySettings {
+export function proxyOfEnvironment(env: Environment): ProxySettings {
   const either = (name: string) => env[name.toLowerCase()] ?? env[name] ?? "";
-  return { http: either("HTTP_PROXY"), https: either("HTTPS_PROXY"), except: either("NO_PROXY") };
+  return hidden({ http: either("HTTP_PROXY"), https: either("HTTPS_PROXY"), except: either("NO_PROXY") });
 }
 
-/** Hides the private key and a proxy's password when the settings are printed. */
-function hideSecrets<Settings extends { readonly key: string | undefined; readonly proxy: ProxySettings }>(
-  settings: Settings,
-): Settings {
-  const shown = () => ({
-    ...settings,
-    key: settings.key && "[secret]",
-    proxy: {
-      ...settings.proxy,
-      http: withoutUser(settings.proxy.http),
-      https: withoutUser(settings.proxy.https),
-    },
-  });
-  return Object.defineProperties(settings, {
-    toJSON: { value: shown },
-    [inspect.custom]: { value: shown },
-  });
+/** Hides a proxy's password when the settings are printed. */
+function hidden(proxy: ProxySettings): ProxySettings {
+  const { http, https } = proxy;
+  return shownAs(proxy, () => ({ ...proxy, http: withoutUser(http), https: withoutUser(https) }));
+}
+
+function shownAs<Value extends object>(value: Value, shown: () => object): Value {
+  return Object.defineProperties(value, { toJSON: { value: shown }, [inspect.custom]: { value: shown } });
 }
 
 function withoutUser(address: string): string {

@@ -29,6 +29,7 @@ export function openDaemonHandoffs(
     ...parts,
     work,
     handoffOf: (delivery) => handoffOf(live.now, delivery),
+    console: () => live.now.http?.publicUrl,
     isAlone: queue === "embedded",
     finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => machine().uptimeMs(),

@@ -116,14 +116,15 @@ export class Steps {
     step: HandoffStep,
     { command, webhook }: Handoff,
   ): Promise<Fault | undefined> {
-    const { inbox, patience, clock } = this.#tools;
+    const { inbox, patience, clock, console } = this.#tools;
     const { signal } = this.#stop;
     try {
       if (step === "command" && command !== undefined) {
         const root = delivery.inbox ?? inbox.root;
         await runCommand(command, delivery, root, patience.killMs, signal);
       }
-      if (step === "webhook" && webhook !== undefined) await callWebhook(webhook, delivery, clock, signal);
+      if (step === "webhook" && webhook !== undefined)
+        await callWebhook(webhook, delivery, console(), clock, signal);
       return undefined;
     } catch (error) {
       return asFault(error);

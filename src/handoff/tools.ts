@@ -23,6 +23,8 @@ export interface HandoffTools {
   readonly isAlone: boolean;
   /** The hand-off of a delivery, by its mailbox and route, as configured now. */
   handoffOf(delivery: Routed): Handoff;
+  /** The address of the console to link to; `undefined` for none. */
+  console(): string | undefined;
   readonly ledger: {
     nameOf(key: TransferKey): string;
     /** The end record of this very round; `undefined` while the round is open. */

@@ -43,6 +43,11 @@ export interface TransferKey {
   readonly trackingId: string;
 }
 
+/** The page of a transfer. `console`: the address of the console, without a slash at its end. */
+export function pageOf(console: string, { mailbox, trackingId }: TransferKey): string {
+  return `${console}/transfer?${new URLSearchParams({ mailbox, trackingId })}`;
+}
+
 /** What the settings of a transfer depend on. */
 export type Routed = Pick<TransferRecord, "mailbox" | "rule">;
 

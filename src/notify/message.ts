@@ -2,17 +2,21 @@
  * The text of a message. Senders and servers choose parts of it. These parts stay out of the subject, their control and
  * invisible characters are spelt out, and their links cannot be clicked.
  */
+import { type ChatLink, formatChat } from "../base/chat.ts";
 import {
   escapeJson,
   formatCount,
   formatMoment,
   localizeTimes,
+  neutralize,
   outputLines,
   printable,
   zoneName,
 } from "../base/phrases.ts";
+import type { WebhookFormat } from "../base/signed-post.ts";
 import type { NoticeKind } from "../model/notify.ts";
 import { type Action, commandFor, quote } from "../model/order.ts";
+import { pageOf } from "../model/record.ts";
 import type { Notice } from "./notices.ts";
 import type { Batch, NoticeGroup } from "./state.ts";
 
@@ -40,7 +44,7 @@ export interface Message {
   readonly subject: string;
   readonly text: string;
   /** JSON for a webhook. */
-  body(id: string): string;
+  body(id: string, format: WebhookFormat): string;
 }
 
 /** For one, and for many; only one if it happens to the daemon as a whole, and is not counted. */
@@ -157,15 +161,30 @@ export function formatMessage(
   const named = titles.slice(0, MAX_IN_SUBJECT).join(", ");
   const more = titles.length > MAX_IN_SUBJECT ? ` and ${titles.length - MAX_IN_SUBJECT} more` : "";
   const summary = isTest ? "a test of its notifications" : `${named}${more}`;
-  const host = printable(origin.host);
-  const sections = isTest
-    ? ["This is a test. Notifications arrive here."]
-    : groups.map((group) => formatGroup(group, origin));
+  const subject = `[inlet ${printable(origin.host)}] ${summary}`;
+  const textFor = (from: MessageOrigin) =>
+    isTest
+      ? "This is a test. Notifications arrive here."
+      : groups.map((group) => formatGroup(group, from)).join("\n\n");
   return {
-    subject: `[inlet ${host}] ${summary}`,
-    text: `${[...sections, formatFooter(origin)].join("\n\n")}\n`,
-    body: (id) => formatBody(id, groups, summary, origin, atMs, isTest),
+    subject,
+    text: `${textFor(origin)}\n\n${formatFooter(origin)}\n`,
+    body(id, format) {
+      if (format === "inlet") return formatBody(id, groups, summary, origin, atMs, isTest);
+      // Here links have their own place.
+      const from = { ...origin, console: undefined };
+      const links = linksOf(groups, origin);
+      return formatChat(format, { title: subject, text: textFor(from), footer: formatFooter(from), links });
+    },
   };
+}
+
+/** The console, and the pages of the transfers. */
+function linksOf(groups: readonly NoticeGroup[], origin: MessageOrigin): ChatLink[] {
+  const open = groups.filter(({ isOver }) => !isOver).flatMap(({ notices }) => notices);
+  const links = open.map((notice) => ({ label: notice.trackingId ?? "", url: linkTo(notice, origin) ?? "" }));
+  const all = [{ label: "Console", url: origin.console ?? "" }, ...links];
+  return all.filter(({ url }) => url !== "");
 }
 
 function titleOf({ kind, isOver, count, notices }: NoticeGroup): string {
@@ -234,7 +253,7 @@ function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin)
 /** The page of a transfer in the console. */
 function linkTo({ mailbox = "", trackingId }: Notice, origin: MessageOrigin): string | undefined {
   if (trackingId === undefined || origin.console === undefined) return undefined;
-  return `${origin.console}/transfer?${new URLSearchParams({ mailbox, trackingId })}`;
+  return pageOf(origin.console, { mailbox, trackingId });
 }
 
 function formatOutput(output: string): string[] {
@@ -316,11 +335,6 @@ function formatBody(
       })),
     }),
   );
-}
-
-/** Makes text from senders and servers harmless: spells out characters, and disables links. */
-function neutralize(text: string): string {
-  return printable(text).replaceAll("://", "[:]//");
 }
 
 function capitalized(text: string): string {

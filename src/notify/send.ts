@@ -1,4 +1,4 @@
-/** Sends one message: a mail through an SMTP server, or a signed POST to a webhook. */
+/** Sends one message: a mail through an SMTP server, or a POST to a webhook. */
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ export async function sendMessage(
 ): Promise<Sent> {
   const id = randomUUID();
   if (channel.kind === "mail") return sendMail(channel, message, { id, thread }, clock, signal);
-  const call = { id, body: message.body(id), failure: "NOTIFY_WEBHOOK_FAILED" } as const;
+  const call = { id, body: message.body(id, channel.format), failure: "NOTIFY_WEBHOOK_FAILED" } as const;
   await postSigned(channel, call, clock, signal);
   return { answer: "accepted" };
 }

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
+import { type ConnectionOptions, openConnections } from "../base/connection.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
@@ -9,7 +10,6 @@ import { type Secret, scrub } from "../base/secret.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { faultOfRefusal, faultOfTransport, foreignAnswer, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
-import { type ConnectionOptions, openConnections } from "./connection.ts";
 import { readEntries } from "./entries.ts";
 import { Gate, type Place } from "./gate.ts";
 import { type Abort, type Answer, type RequestEvents, receive } from "./receiving.ts";

@@ -18,6 +18,7 @@ import { runProgram } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
+import { openProxy } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
 import { FOLDER as TLS_FOLDER } from "../support/tls.ts";
@@ -205,6 +206,34 @@ describe("a webhook", () => {
     const bad = await callCommand(["notify", "test", "--config", config]);
     expect([bad.outcome, bad.stdout]).toEqual(["unreachable", expect.stringContaining("status 403")]);
     expect(good.stdout + bad.stdout).not.toMatch(/in-the-query|hook\?/);
+  });
+
+  test("of a chat system is called through a proxy, with a header whose value is nowhere shown", async () => {
+    const receiver = await openReceiver(accept, accept, refuse(404));
+    const proxy = await openProxy();
+    const headers = [{ name: "X-Gateway", value: { env: "GATEWAY_TOKEN" } }];
+    const webhook = { url: receiver.url, headers, proxy: proxy.url };
+    const entries = [
+      { webhook: { ...webhook, format: "mattermost" } },
+      { webhook: { ...webhook, format: "teams" } },
+      { webhook: { ...webhook, format: "slack" } },
+    ];
+    const { config } = await install(
+      {},
+      { notify: entries, http: { publicUrl: "https://inlet.example.com" } },
+    );
+    const env = { GATEWAY_TOKEN: "Gateway-Token-7" };
+    const { outcome, stdout, stderr } = await callCommand(["notify", "test", "--config", config], env);
+    expect(outcome).toBe("unreachable");
+    expect(stdout).toMatch(/^ok\t1\t.*\nok\t2\t.*\nfailed\t3\t.*status 404/);
+    expect(stdout + stderr).not.toMatch(/Gateway-Token|in-the-query/);
+    expect(receiver.calls).toHaveLength(3);
+    expect(proxy.asked).toHaveLength(3);
+    for (const { headers, body } of receiver.calls) {
+      expect(headers["x-gateway"]).toBe("Gateway-Token-7");
+      expect(body).toContain("This is a test. Notifications arrive here.");
+      expect(body).toContain("https://inlet.example.com");
+    }
   });
 
   test("that is missing, or has another number, is wrong usage", async () => {

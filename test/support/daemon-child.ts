@@ -9,7 +9,14 @@ import { runDaemon } from "../../src/daemon.ts";
 import { type ChannelSettings, NOTICE_KINDS } from "../../src/model/notify.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { checkWith, HANDOFF_PATIENCE, type HandoffTask, makeHandoff } from "./handoff.ts";
-import { mailboxSettings, pageSettings, plainSecret, redisQueue, settingsIn } from "./settings.ts";
+import {
+  mailboxSettings,
+  pageSettings,
+  plainSecret,
+  receiverAt,
+  redisQueue,
+  settingsIn,
+} from "./settings.ts";
 
 export interface ChildTask {
   readonly url: string;
@@ -92,7 +99,7 @@ function channelsOf({ notify, mail }: ChildTask): ChannelSettings["channel"][] {
   const timeoutMs = 5_000;
   const channels: ChannelSettings["channel"][] = [];
   if (notify !== undefined) {
-    channels.push({ kind: "webhook", url: new URL(notify), secret: plainSecret("key"), timeoutMs });
+    channels.push({ kind: "webhook", ...receiverAt(notify, "key", { timeoutMs }) });
   }
   if (mail !== undefined) {
     const { user, password } = mail;

@@ -178,7 +178,8 @@ async function findSecrets(settings: Settings, reports: readonly string[]): Prom
     ...passwords.flatMap(({ password }) => ("read" in password ? [password] : [])),
     ...(service.clientId === undefined ? [] : [service.clientId]),
   ]);
-  if (settings.handoff.webhook !== undefined) sources.push(settings.handoff.webhook.secret);
+  const { webhook } = settings.handoff;
+  if (webhook?.secret !== undefined) sources.push(webhook.secret);
   const kept = await readdir(join(settings.state, "tokens")).catch(() => []);
   const tokens = await Promise.all(
     kept.map(

@@ -260,6 +260,10 @@ ${keyTable(handoff.properties, [])}
 
 ${keyTable(handoff.properties.webhook.properties, handoff.properties.webhook.required)}
 
+Each entry of \`headers\` has these keys:
+
+${keyTable(handoff.properties.webhook.properties.headers.items.properties, handoff.properties.webhook.properties.headers.items.required)}
+
 \`keep\` has these keys:
 
 ${keyTable(handoff.properties.keep.properties, [])}
@@ -296,7 +300,7 @@ ${keyTable(log.properties, [])}
 
 ## Secrets
 
-These keys hold secrets: \`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the \`user\` of a mail server, and the \`secret\` of a webhook. A secret is
+These keys hold secrets: \`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the \`user\` of a mail server, and the \`secret\` and the \`headers\` of a webhook. A secret is
 plain text, or a group with one of these keys:
 
 ${keyTable(SECRET.properties, [])}

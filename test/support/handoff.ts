@@ -6,7 +6,7 @@ import type { Announced } from "../../src/handoff/outbox-delivery.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import { STEPS } from "../../src/model/handoff.ts";
 import type { Check, Handoff } from "../../src/model/mailbox.ts";
-import { plainSecret } from "./settings.ts";
+import { receiverAt } from "./settings.ts";
 
 export const WEBHOOK_SECRET = "Quiet+River%17";
 
@@ -72,11 +72,7 @@ export function makeHandoff(task: HandoffTask, fileMode = 0o640, marker?: string
     webhook:
       webhook === undefined
         ? undefined
-        : {
-            url: new URL(webhook),
-            secret: plainSecret(WEBHOOK_SECRET),
-            timeoutMs: task.webhookTimeoutMs ?? 30_000,
-          },
+        : receiverAt(webhook, WEBHOOK_SECRET, { timeoutMs: task.webhookTimeoutMs ?? 30_000 }),
     acknowledgement: task.acknowledgement,
     expectWithinMs: task.expectWithinMs,
     keep: { pickedUpMs: keep.pickedUpMs, notPickedUpMs: keep.notPickedUpMs },

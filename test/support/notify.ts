@@ -3,7 +3,7 @@ import type { ChannelSettings, MailChannel } from "../../src/model/notify.ts";
 import { NOTICE_KINDS } from "../../src/model/notify.ts";
 import { LOGIN, type MailServer } from "./mail-server.ts";
 import type { Receiver } from "./receiver.ts";
-import { plainSecret } from "./settings.ts";
+import { plainSecret, receiverAt } from "./settings.ts";
 import { CA } from "./tls.ts";
 
 export const SECRET = "Signing+Key%7 ö";
@@ -23,7 +23,7 @@ export function byWebhook(
   settings: Partial<ChannelSettings> = {},
   timeoutMs = 5_000,
 ): ChannelSettings {
-  const channel = { kind: "webhook", url: new URL(url), secret: plainSecret(SECRET), timeoutMs } as const;
+  const channel = { kind: "webhook", ...receiverAt(url, SECRET, { timeoutMs }) } as const;
   return { ...USUAL, channel, ...settings };
 }
 

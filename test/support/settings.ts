@@ -1,6 +1,7 @@
 /** Settings of a daemon for tests. This file needs no test runner. */
 import { join } from "node:path";
 import { Secret, type SecretSource } from "../../src/base/secret.ts";
+import type { Receiver } from "../../src/base/signed-post.ts";
 import type {
   HttpSettings,
   MailboxSettings,
@@ -17,6 +18,19 @@ export const NO_PROXY = { http: "", https: "", except: "" };
 
 export function plainSecret(text: string) {
   return { described: "plain text", read: async () => new Secret(text) };
+}
+
+/** A webhook with Inlet's own format. */
+export function receiverAt(url: string, secret: string, more: Partial<Receiver> = {}): Receiver {
+  const connection = { proxy: NO_PROXY, ca: undefined, timeoutMs: 5_000 };
+  return {
+    url: new URL(url),
+    format: "inlet",
+    secret: plainSecret(secret),
+    headers: [],
+    ...connection,
+    ...more,
+  };
 }
 
 /** One mailbox of a simulated service whose transfers all have the usual password. */

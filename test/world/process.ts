@@ -144,7 +144,7 @@ export class Process implements Owner, Machine {
     return { exitCode: 0, why: undefined, output: "", firstLine, ...(await begun) };
   }
 
-  async post(url: URL, _headers: unknown, body: string, signal: AbortSignal) {
+  async post({ url, body }: { url: URL; body: string }, signal: AbortSignal) {
     await this.#wait(this.#random.int(200));
     signal.throwIfAborted();
     const answer = await this.#ground.post(url, body);

@@ -48,6 +48,8 @@ describe("the example", () => {
         "secret_redis-password": "p",
         "secret_sentinel-password": "p",
         "secret_webhook-secret": "p",
+        "secret_webhook-token": "p",
+        "secret_notify-token": "p",
         "secret_smtp-user": "u",
         "secret_smtp-password": "p",
         "secret_notify-secret": "p",

@@ -1,6 +1,7 @@
 /** The `notify` list: its defaults, and what it refuses. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
 import { describeChannel, NOTICE_KINDS } from "../../../src/model/notify.ts";
@@ -8,6 +9,7 @@ import { makeFolder } from "../../support/program.ts";
 import { CLIENT_ID } from "./stage.ts";
 
 const MAIL = { to: ["ops@example.com"], from: "inlet@example.com" };
+const HOOK = { url: "https://hooks.example.com/T/secret?k=v", secret: "s" };
 const LOGIN = { user: "inlet", password: "p" };
 
 describe("an entry with mail", () => {
@@ -61,6 +63,30 @@ describe("an entry with mail", () => {
       { webhook: { url: "http://hooks.example.com/", secret: "s" } },
       /set notify\[0\]\.webhook\.allowHttp to true/,
     ],
+    [
+      { webhook: { ...HOOK, format: "discord" } },
+      /format: "discord" is not one of inlet, slack, mattermost, teams/,
+    ],
+    [{ webhook: { ...HOOK, secret: undefined } }, /webhook\.secret: is missing: format: inlet needs it/],
+    [{ webhook: { ...HOOK, proxy: "u:Secret1@p" } }, /webhook\.proxy: must be the address of a proxy/],
+    [{ webhook: { ...HOOK, headers: [{ name: "Content-Type", value: "Secret1" }] } }, /is set by Inlet/],
+    [{ webhook: { ...HOOK, headers: [{ name: "a b", value: "Secret1" }] } }, /is not the name of a header/],
+    [
+      { webhook: { ...HOOK, headers: [{ name: "A", value: "Secret1\n" }] } },
+      /headers\[0\]\.value: .*printable/,
+    ],
+    [
+      {
+        webhook: {
+          ...HOOK,
+          headers: [
+            { name: "X-Key", value: "Secret1" },
+            { name: "x-key", value: "Secret1" },
+          ],
+        },
+      },
+      /headers\[1\]\.name: "x-key" is used twice/,
+    ],
   ])("that is wrong is refused: %j", async (entry, message) => {
     await expect(load([entry])).rejects.toThrow(message);
     await expect(load([entry])).rejects.not.toThrow(/Secret1/);
@@ -82,11 +108,33 @@ test("a webhook is described without the part of its address that may hold a sec
   expect(entry && describeChannel(entry.channel)).toBe("webhook at hooks.example.com");
 });
 
-async function load(notify: readonly object[]) {
+test("a webhook uses the proxy of the environment, unless it has its own, and hides the proxy's password", async () => {
+  const env = { HTTPS_PROXY: "http://u:Secret1@proxy.example:3128", NO_PROXY: "localhost" };
+  const own = { ...HOOK, proxy: "http://u:Secret1@own.example:3128" };
+  const channels = (await load([{ webhook: HOOK }, { webhook: own }], env)).map(({ channel }) => channel);
+  expect(channels).toMatchObject([
+    { proxy: { http: "", https: env.HTTPS_PROXY, except: "localhost" } },
+    { proxy: { http: own.proxy, https: own.proxy, except: "" } },
+  ]);
+  expect(JSON.stringify(channels) + inspect(channels, { depth: 9 })).not.toContain("Secret1");
+});
+
+test("a webhook for a chat system needs no secret, and headers come from any source of secrets", async () => {
+  const headers = [{ name: "Authorization", value: { env: "HOOK_TOKEN" } }];
+  const webhook = { url: HOOK.url, format: "slack", headers };
+  const [entry] = await load([{ webhook }], { HOOK_TOKEN: "Bearer Secret1" });
+  expect(entry?.channel).toMatchObject({ format: "slack", secret: undefined });
+  const { headers: read = [] } = entry?.channel.kind === "webhook" ? entry.channel : {};
+  expect(read[0]?.name).toBe("Authorization");
+  expect((await read[0]?.value.read(new AbortController().signal))?.reveal()).toBe("Bearer Secret1");
+  expect(JSON.stringify(entry)).not.toContain("Secret1");
+});
+
+async function load(notify: readonly object[], env: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder();
   const path = join(folder, "inlet.yaml");
   const service = { baseUrl: "https://transfer.example.com", clientId: CLIENT_ID };
   const keys = { service, inbox: join(folder, "inbox"), mailboxes: [{ email: "m@example.com" }], notify };
   await writeFile(path, JSON.stringify(keys), { mode: 0o600 });
-  return (await loadSettings({ path, env: {} })).notify ?? [];
+  return (await loadSettings({ path, env })).notify ?? [];
 }

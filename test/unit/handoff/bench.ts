@@ -162,6 +162,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     work,
     isAlone: true,
     handoffOf: () => bench.handoff,
+    console: () => undefined,
     ledger,
     finishedPath: (name, round) => paths.handoff(name, round),
     inbox: {

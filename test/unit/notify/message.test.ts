@@ -43,8 +43,8 @@ test("a mail has times in the zone, which it names once, and a webhook has UTC",
   expect(text).toContain(", expires 2026-07-01 22:00:00\n");
   expect(text).toContain("Expected: from x, by 2026-01-01 21:00:00.\n");
   expect(text.match(/Europe\/Berlin/g)).toHaveLength(1);
-  expect(body("id")).toContain(expires);
-  expect(body("id")).toContain("by 2026-01-01T20:00:00.000Z.");
+  expect(body("id", "inlet")).toContain(expires);
+  expect(body("id", "inlet")).toContain("by 2026-01-01T20:00:00.000Z.");
 });
 
 test("a message links to the console and to the page of each transfer, or to nothing", () => {
@@ -53,13 +53,13 @@ test("a message links to the console and to the page of each transfer, or to not
   const link = "https://inlet.example.com/in/transfer?mailbox=a+b%26c&trackingId=x%0A%3A%2F%2Fy";
   expect(text).toContain("\nConsole: https://inlet.example.com/in\n");
   expect(text.split("\n")).toContain(`      ${link}`);
-  expect(JSON.parse(body("id"))).toMatchObject({
+  expect(JSON.parse(body("id", "inlet"))).toMatchObject({
     console: "https://inlet.example.com/in",
     notices: [{ first: [{ link }] }],
   });
   const without = messageOf([notice], { ...ORIGIN, console: undefined });
   expect(without.text).not.toMatch(/:\/\/|Console/);
-  expect(JSON.parse(without.body("id")).notices[0].first[0].link).toBeUndefined();
+  expect(JSON.parse(without.body("id", "inlet")).notices[0].first[0].link).toBeUndefined();
 });
 
 test("a failed command is quoted with its last lines, which cannot be clicked or taken for ours", () => {
@@ -83,7 +83,7 @@ test("a failed command is quoted with its last lines, which cannot be clicked or
       / {4}Its last output:\n {4}\| x{500,600}\n {4}\| see https\[:\]\/\/evil\.example {2}now\n/,
     );
     expect(text).toContain("\n    | \\u{202e}last\n");
-    expect(JSON.parse(body("id")).notices[0].first[0].output).toMatch(/last$/);
+    expect(JSON.parse(body("id", "inlet")).notices[0].first[0].output).toMatch(/last$/);
   }
   expect.assertions(6);
 });
@@ -170,14 +170,39 @@ test("no text of a sender reaches the subject, ends a line, hides or reorders te
         // As many lines as with harmless text: a sender cannot add one. An empty text has none.
         if (text.trim() !== "")
           expect(message.text.split("\n").length).toBe(harmless.text.split("\n").length);
-        const body = JSON.parse(message.body("id"));
+        const body = JSON.parse(message.body("id", "inlet"));
         expect(body.notices[0].first[0]).toMatchObject({ mailbox: "m" });
-        expect(message.body("id")).not.toMatch(/[\p{Cf}\u2028\u2029\u007f-\u009f]/u);
+        expect(message.body("id", "inlet")).not.toMatch(/[\p{Cf}\u2028\u2029\u007f-\u009f]/u);
       },
     ),
     { numRuns: 500 },
   );
 });
+
+test("a chat message has the words of the mail, with links to the console and the pages", () => {
+  const notices = Array.from({ length: 12 }, (_, at) => passwordNotice(`t${at}`));
+  const { blocks } = JSON.parse(messageOf(notices, ORIGIN).body("id", "slack"));
+  const [title, text, ...links] = blocks[0].elements;
+  expect(title.elements[0].text).toBe("[inlet mail1] 12 transfers need a password");
+  expect(text.elements[0].text).toContain("  t0 from anna@supplier.example to orders@example.com");
+  expect(text.elements[0].text).toContain("Everything that is open: inlet status");
+  expect(text.elements[0].text).not.toContain("://");
+  const shown = links.flatMap(({ elements }: { elements: Link[] }) => elements);
+  expect(shown.map(({ text: label, url }: Link) => [label, url])).toEqual([
+    ["Console", ORIGIN.console],
+    ...notices
+      .slice(0, 9)
+      .map(({ trackingId }) => [
+        trackingId,
+        `${ORIGIN.console}/transfer?mailbox=orders%40example.com&trackingId=${trackingId}`,
+      ]),
+  ]);
+  const test = formatMessage({ groups: [] }, { ...ORIGIN, console: undefined }, 0, true);
+  expect(test.body("id", "mattermost")).toContain("This is a test.");
+  expect(test.body("id", "mattermost")).not.toContain("](");
+});
+
+type Link = { readonly text: string; readonly url: string };
 
 test("a record's texts are cut", () => {
   const state = new ChannelState();

@@ -1,8 +1,8 @@
-/** The connections to a service: their pool, certificates and proxy. */
+/** The connections to a service or a webhook: their pool, certificates and proxy. */
 
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
-import { authoritiesWith } from "../base/trust.ts";
 import { joinedConnector } from "./joined-socket.ts";
+import { authoritiesWith } from "./trust.ts";
 
 /** The proxy for each scheme of the service's address, and the hosts to reach without one; empty for none. */
 interface ProxyRoutes {

@@ -6,7 +6,7 @@
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { buildConnector } from "undici";
-import { Block } from "../base/blocks.ts";
+import { Block } from "./blocks.ts";
 
 /** A block with less room than this, which one TLS record needs, is not filled further. */
 const MIN_FREE_BYTES = 16 * 1024;

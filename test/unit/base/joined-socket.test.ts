@@ -11,8 +11,8 @@ import fc from "fast-check";
 import type { Dispatcher } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import { returnChunk } from "../../../src/base/blocks.ts";
-import { openConnections } from "../../../src/service/connection.ts";
-import { joinedConnector } from "../../../src/service/joined-socket.ts";
+import { openConnections } from "../../../src/base/connection.ts";
+import { joinedConnector } from "../../../src/base/joined-socket.ts";
 import { type Answer, receive } from "../../../src/service/receiving.ts";
 import { CA, SERVER } from "../../support/tls.ts";
 
