@@ -21,8 +21,8 @@ import { type Block, blocksOf, PAGES } from "../support/pages.ts";
 import { ROOT } from "../support/root.ts";
 
 /** They run the blocks under a comment `<!-- run: NAME -->`, which they find by that name. */
-const MARKED = ["service", "package"]
-  .map((name) => readFileSync(join(ROOT, `test/systemd/${name}.test.ts`), "utf8"))
+const MARKED = ["systemd/service", "systemd/package", "flows/decrypt-transfer"]
+  .map((name) => readFileSync(join(ROOT, `test/${name}.test.ts`), "utf8"))
   .join("\n");
 
 /** Page → first line of a block → why it is not run here. */
@@ -79,6 +79,10 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/recipes.md": {
     "install -m 755 examples/consumers/upload-transfer /usr/local/bin/":
       "it installs a script: test/flows/upload-transfer.test.ts runs it, with a configuration of its own",
+    "install -m 755 examples/consumers/decrypt-transfer /usr/local/bin/":
+      "it installs a script: test/flows/decrypt-transfer.test.ts runs it, with the configuration of the page",
+    "install -m 755 examples/consumers/take-passwords /usr/local/bin/":
+      "it installs a script: test/flows/take-passwords.test.ts runs it",
   },
 };
 
