@@ -19,7 +19,7 @@ export async function postByHttp(
 ): Promise<PostAnswer> {
   // Loaded only here: most commands call no webhook.
   const { openConnections } = await import("./connection.ts");
-  const connections = openConnections({ ...options, cert: undefined, key: undefined, connections: 1 }, url);
+  const connections = openConnections({ ...options, cert: undefined, key: undefined }, url);
   try {
     const path = url.pathname + url.search;
     const request = { origin: url.origin, path, method: "POST", headers, body, signal } as const;
