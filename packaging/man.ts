@@ -1,6 +1,6 @@
 /** Man pages from the definitions that the program itself works with: its commands, and the schema of its configuration. */
 import type { Argument, Command, Option } from "commander";
-import { EXIT_CODES } from "../src/cli/exit-codes.ts";
+import { EXIT_CODES } from "../src/cli/command.ts";
 import { describeProgram } from "../src/cli/program.ts";
 import { describeAllowed } from "../src/config/explain.ts";
 import { SCHEMA } from "../src/config/schema.ts";

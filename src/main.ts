@@ -2,8 +2,7 @@
 import { CommanderError } from "commander";
 import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import { escapeJson } from "./base/phrases.ts";
-import type { Context } from "./cli/context.ts";
-import { EXIT_CODES, type Outcome, outcomeOfFault } from "./cli/exit-codes.ts";
+import { type Context, EXIT_CODES, type Outcome, outcomeOfFault } from "./cli/command.ts";
 import { printableLines } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
 import { explainPermission } from "./host/permission.ts";

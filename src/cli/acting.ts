@@ -9,9 +9,8 @@ import type { ActResult, TransferView } from "../model/views.ts";
 import type { ActRequest } from "../operate/acting.ts";
 import type { Operate } from "../operate/port.ts";
 import { askYesNo, canAsk } from "./asking.ts";
-import type { Context } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
-import { addConfig, addFilter, duration, type FilterOptions, filterOf } from "./options.ts";
+import { addConfig, type Context, type Outcome } from "./command.ts";
+import { addFilter, duration, type FilterOptions, filterOf } from "./options.ts";
 import { printable, printJson, redrawLine, say } from "./printing.ts";
 
 export interface ActOptions extends FilterOptions {

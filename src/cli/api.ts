@@ -10,9 +10,8 @@ import { type Call, Operations, type PasswordOptions } from "./api/operation.ts"
 import { ownName, saveDownload } from "./api/saving.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll } from "./client.ts";
-import type { Run } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
-import { invalid, wholeNumber } from "./options.ts";
+import { invalid, type Outcome, type Run } from "./command.ts";
+import { wholeNumber } from "./options.ts";
 import { type Column, printJson, say } from "./printing.ts";
 
 const ENVIRONMENT = `

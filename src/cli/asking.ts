@@ -6,8 +6,7 @@ import { Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { Fault, systemCode } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
-import type { Context } from "./context.ts";
-import { invalid } from "./options.ts";
+import { type Context, invalid } from "./command.ts";
 import { printable } from "./printing.ts";
 
 /** Whether standard input and standard error are a terminal. */

@@ -1,6 +1,6 @@
 /** `completion`: a completion script for bash, zsh or fish. */
 import { Argument, type Command, type Option } from "commander";
-import type { Run } from "./context.ts";
+import type { Run } from "./command.ts";
 
 const FORMATS: Readonly<Record<string, (all: readonly Described[]) => string>> = {
   bash: formatBash,

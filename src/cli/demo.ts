@@ -21,8 +21,7 @@ import { runDaemon } from "../daemon.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import { type Emit, listenTo } from "../model/events.ts";
 import { hasEnded, type State, type TransferRecord } from "../model/record.ts";
-import { type Context, type Run, untilStopped } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import { type Context, type Outcome, type Run, untilStopped } from "./command.ts";
 import { formatProgress, printable, redrawLine } from "./printing.ts";
 
 export function define(demo: Command, run: Run): void {

@@ -12,16 +12,14 @@ import { LIMITER } from "../handoff/content-check.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import { withDaemonsState } from "../operate/local.ts";
+import { addConfig, addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { describeSettings, problemsOf } from "./config.ts";
-import type { Context, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AllFindings, AREAS, type Area, type Finding, type Findings } from "./doctor/findings.ts";
 import { checkDropped, checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 
 const HELP = `

@@ -15,9 +15,7 @@ import { withDaemonsState } from "../operate/local.ts";
 import { type PlannedTransfer, planMailbox } from "../operate/plan.ts";
 import type { ServicePort } from "../service/port.ts";
 import { openClient, openTokensFolder } from "./client.ts";
-import type { Context } from "./context.ts";
-import { type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import type { CommonOptions } from "./options.ts";
+import { type CommonOptions, type Context, type Outcome, outcomeOfFault } from "./command.ts";
 import { printRows, say, timeColumn } from "./printing.ts";
 
 export async function dryRun(context: Context, options: CommonOptions): Promise<Outcome> {

@@ -10,9 +10,7 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { describeStartFailure } from "../base/system-program.ts";
-import type { Context } from "./context.ts";
-import { type Outcome, outcomeOfCode } from "./exit-codes.ts";
-import { type CommonOptions, invalid } from "./options.ts";
+import { type CommonOptions, type Context, invalid, type Outcome, outcomeOfCode } from "./command.ts";
 
 const RUN = "systemd-run";
 

@@ -13,11 +13,9 @@ import type { ServiceSettings } from "../config/settings.ts";
 import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
 import { canPoll, formatVersions, openClient } from "./client.ts";
-import type { Context } from "./context.ts";
+import { type CommonOptions, type Context, invalid, outcomeOfFault } from "./command.ts";
 import { AllFindings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
-import { outcomeOfFault } from "./exit-codes.ts";
-import { type CommonOptions, invalid } from "./options.ts";
 import { say } from "./printing.ts";
 
 /** A secret to store, unless a `file` holds it already. */

@@ -21,9 +21,8 @@ import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { EXAMPLE } from "../config/source.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
-import type { Context, Run } from "./context.ts";
+import { addExitCodes, type Context, invalid, type Outcome, outcomeOfFault, type Run } from "./command.ts";
 import { nearestExisting } from "./doctor/folders.ts";
-import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import {
   type Answers,
   askForAnswers,
@@ -37,7 +36,7 @@ import {
   type Trial,
   withoutOurs,
 } from "./init-answers.ts";
-import { gather, invalid } from "./options.ts";
+import { gather } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP = `

@@ -3,10 +3,9 @@ import type { Command } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
 import { shownFolder } from "../model/record.ts";
 import { type HistoryEntry, type TransferView, timeOf } from "../model/views.ts";
-import type { Context, Run } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import { addConfig, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
-import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
+import { addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
 import { type Column, printRows, say, timeColumn, writeOut } from "./printing.ts";
 
 interface ListOptions extends FilterOptions {

@@ -2,10 +2,8 @@
 import type { Command } from "commander";
 import type { MailboxAct } from "../model/order.ts";
 import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, operatorOf, outcomeOfResults } from "./acting.ts";
-import type { Context, Run } from "./context.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { addConfig, addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
-import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP: Readonly<Record<MailboxAct, string>> = {

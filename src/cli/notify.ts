@@ -9,10 +9,17 @@ import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../notify/message.ts";
 import { sendMessage } from "../notify/send.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import type { Context, Run } from "./context.ts";
-import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
+import {
+  addConfig,
+  addExitCodes,
+  type Context,
+  invalid,
+  type Outcome,
+  outcomeOfFault,
+  type Run,
+} from "./command.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig, invalid, wholeNumber } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
 interface TestOptions extends UnitOptions {

@@ -1,24 +1,11 @@
 /** Options that several commands share, and parsers of option values. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { Fault } from "../base/faults.ts";
 import { parseMoment } from "../base/phrases.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { TransferFilter } from "../model/queries.ts";
 import { STATES, type State } from "../model/record.ts";
-
-/** Options of most commands. */
-export interface CommonOptions {
-  readonly config?: string;
-  readonly json?: boolean;
-}
-
-export function addConfig(command: Command): Command {
-  return command.option(
-    "--config <file>",
-    "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)",
-  );
-}
+import { type CommonOptions, invalid } from "./command.ts";
 
 export interface FilterOptions extends CommonOptions {
   readonly mailbox?: string;
@@ -84,11 +71,6 @@ export function megabytes(text: string): number {
   throw new InvalidArgumentError(
     `It must be a number of megabytes above 0 and up to ${MAX_MEGABYTES}, such as 5 or 0.5.`,
   );
-}
-
-/** The fault of an invalid argument or configuration. */
-export function invalid(detail: string, cause?: unknown): Fault {
-  return new Fault("CONFIG_INVALID", { detail, cause });
 }
 
 /** The mailbox with this name or address. Throws `CONFIG_INVALID`. */

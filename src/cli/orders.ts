@@ -13,8 +13,7 @@ import {
   perform,
   report,
 } from "./acting.ts";
-import type { Context, Run } from "./context.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { filterOf } from "./options.ts";
 

@@ -17,8 +17,7 @@ import {
   report,
 } from "./acting.ts";
 import { askHidden, readPassword } from "./asking.ts";
-import type { Context, Run } from "./context.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
+import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { say } from "./printing.ts";
 

@@ -10,7 +10,7 @@ import {
   printable,
   zoneName,
 } from "../base/phrases.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./command.ts";
 
 export { printable };
 

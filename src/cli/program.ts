@@ -1,8 +1,7 @@
 /** The table of commands. A command's own file is loaded when it is called, so that each starts fast. */
 import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
-import type { Context, Run } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import type { Context, Outcome, Run } from "./command.ts";
 
 /** A command's file: its options and its action. `whole`: the program with all commands defined. */
 interface Definition {

@@ -9,10 +9,9 @@ import { hasEnded } from "../model/record.ts";
 import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
 import { findOne } from "./acting.ts";
-import type { Context, Run } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import { addConfig, type CommonOptions, type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig, type CommonOptions, demandMailbox, gather, invalid } from "./options.ts";
+import { demandMailbox, gather } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
 interface RouteOptions extends CommonOptions {

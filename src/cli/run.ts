@@ -12,11 +12,9 @@ import { IGNORED, type TransferRecord } from "../model/record.ts";
 import { PLANS } from "../model/views.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
-import type { Context, Run } from "./context.ts";
+import { addConfig, addExitCodes, type Context, type Outcome, outcomeOfFault, type Run } from "./command.ts";
 import { logEvents } from "./event-log.ts";
-import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 interface RunOptions extends UnitOptions {

@@ -8,10 +8,8 @@ import { describeChecksum, describeVerdict, type FileView, type Story } from "..
 import { describeDaemon } from "../operate/facts.ts";
 import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/story-text.ts";
 import { findOne } from "./acting.ts";
-import type { Context, Run } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import { addConfig, type CommonOptions, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
-import { addConfig, type CommonOptions } from "./options.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
 
 interface ShowOptions extends CommonOptions {

@@ -8,9 +8,8 @@ import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { sampleScenario } from "../../simulator/samples.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { type Context, type Run, untilStopped } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
-import { invalid, wholeNumber } from "./options.ts";
+import { type Context, invalid, type Outcome, type Run, untilStopped } from "./command.ts";
+import { wholeNumber } from "./options.ts";
 import { say } from "./printing.ts";
 
 interface SimulateOptions {

@@ -1,8 +1,7 @@
 /** `status --watch`: the status on the whole screen, until q or Ctrl-C. */
 import { pauseOrAbort } from "../base/timers.ts";
 import type { Reading } from "../operate/status.ts";
-import type { Context } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import type { Context, Outcome } from "./command.ts";
 import { fitStatus } from "./status-text.ts";
 
 const REDRAW_MS = 1_000;

@@ -7,9 +7,15 @@ import { DEFAULT_PATH, type HttpSettings } from "../config/settings.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { Status } from "../model/status.ts";
 import { askHealth, askStatus, type Reading, readStatus } from "../operate/status.ts";
-import type { Context, Run } from "./context.ts";
-import { addExitCodes, type Outcome, outcomeOfFault } from "./exit-codes.ts";
-import { addConfig, type CommonOptions } from "./options.ts";
+import {
+  addConfig,
+  addExitCodes,
+  type CommonOptions,
+  type Context,
+  type Outcome,
+  outcomeOfFault,
+  type Run,
+} from "./command.ts";
 import { printJson, say } from "./printing.ts";
 import { formatStatus } from "./status-text.ts";
 import { watchStatus } from "./status-watch.ts";

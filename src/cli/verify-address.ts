@@ -14,10 +14,9 @@ import { Tokens } from "../mailbox/tokens.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
-import type { Context, Run } from "./context.ts";
-import type { Outcome } from "./exit-codes.ts";
+import { addConfig, type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig, demandMailbox, invalid } from "./options.ts";
+import { demandMailbox } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 interface VerifyAddressOptions extends UnitOptions {

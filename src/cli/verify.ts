@@ -6,7 +6,14 @@ import type { Command } from "commander";
 import { systemCode } from "../base/faults.ts";
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
-import type { Context, Run } from "./context.ts";
+import {
+  addExitCodes,
+  type CommonOptions,
+  type Context,
+  invalid,
+  type Outcome,
+  type Run,
+} from "./command.ts";
 import {
   type CheckedFolder,
   checkFolder,
@@ -15,8 +22,7 @@ import {
   findItsManifest,
   findWithoutManifest,
 } from "./delivered-folder.ts";
-import { addExitCodes, type Outcome } from "./exit-codes.ts";
-import { type CommonOptions, gather, invalid } from "./options.ts";
+import { gather } from "./options.ts";
 import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
 
 interface VerifyOptions extends CommonOptions {

@@ -1,6 +1,6 @@
 /** The usage and the options of every command, as Markdown, from the definitions that the program itself parses with. */
 import type { Argument, Command, Option } from "commander";
-import { EXIT_CODES, exitCodesOf } from "../../src/cli/exit-codes.ts";
+import { EXIT_CODES, exitCodesOf } from "../../src/cli/command.ts";
 import { describeProgram } from "../../src/cli/program.ts";
 
 /** By the name of the command, and `exit-codes`: the codes of all commands. */

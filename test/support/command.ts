@@ -1,7 +1,6 @@
 /** Runs a command in this process, which is much faster than a new one. Exit codes need a process. */
 import { Writable } from "node:stream";
-import type { Context } from "../../src/cli/context.ts";
-import type { Outcome } from "../../src/cli/exit-codes.ts";
+import type { Context, Outcome } from "../../src/cli/command.ts";
 import { createProgram } from "../../src/cli/program.ts";
 
 export interface Called {

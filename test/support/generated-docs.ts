@@ -6,7 +6,7 @@ import { fillPlaces } from "../../bench/support/places.ts";
 import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
 import { AREAS, type Counting } from "../../src/base/fault-kinds.ts";
-import { EXIT_CODES, outcomeOfFault } from "../../src/cli/exit-codes.ts";
+import { EXIT_CODES, outcomeOfFault } from "../../src/cli/command.ts";
 import { SECRET } from "../../src/config/credentials.ts";
 import { variableFor } from "../../src/config/draft.ts";
 import { describeAllowed } from "../../src/config/explain.ts";

@@ -20,8 +20,7 @@ import type {
   VerifiedAddress,
 } from "../../service/port.ts";
 import type { LegacyTransfer } from "../../service/wire.ts";
-import type { Context } from "../context.ts";
-import type { Outcome } from "../exit-codes.ts";
+import type { Context, Outcome } from "../command.ts";
 import { wholeNumber } from "../options.ts";
 import { type Column, printable, say, writeOut } from "../printing.ts";
 import type { Call, Operations } from "./operation.ts";

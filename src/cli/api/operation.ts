@@ -6,9 +6,7 @@ import { makeClientId } from "../../config/memory.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden, readPassword } from "../asking.ts";
 import { openClient } from "../client.ts";
-import type { Context, Run } from "../context.ts";
-import type { Outcome } from "../exit-codes.ts";
-import { type CommonOptions, invalid } from "../options.ts";
+import { type CommonOptions, type Context, invalid, type Outcome, type Run } from "../command.ts";
 import { type Column, printRows } from "../printing.ts";
 
 const NO_CLIENT_ID =

@@ -6,7 +6,7 @@ import { Fault } from "../../base/faults.ts";
 import type { OpenFile } from "../../base/files.ts";
 import { type Checksum, startVerification } from "../../model/checksum.ts";
 import type { Download } from "../../service/port.ts";
-import type { Context } from "../context.ts";
+import type { Context } from "../command.ts";
 import { type Column, startProgress } from "../printing.ts";
 
 /** Facts about a download that are known before it arrives. */

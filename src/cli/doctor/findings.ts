@@ -1,7 +1,7 @@
 /** The doctor's findings, and the outcome that follows from them. */
 import { asFault, type Fault } from "../../base/faults.ts";
 import type { Settings } from "../../config/settings.ts";
-import { type Outcome, outcomeOfFault } from "../exit-codes.ts";
+import { type Outcome, outcomeOfFault } from "../command.ts";
 
 /** In the order of the checks. */
 export const AREAS = [

@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
-import type { Context } from "../../../src/cli/context.ts";
+import type { Context } from "../../../src/cli/command.ts";
 import { widthOf } from "../../../src/cli/printing.ts";
 import { fitStatus } from "../../../src/cli/status-text.ts";
 import { watchStatus } from "../../../src/cli/status-watch.ts";

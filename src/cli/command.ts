@@ -1,9 +1,62 @@
-/** Every exit code: its number, what it means, which fault ends with it, and what it says about one command. */
+/** What all commands share: their process, their common options and their exit codes. */
+import { once } from "node:events";
 import type { Command } from "commander";
+import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { actorOf } from "../base/fault-codes.ts";
 import type { Actor } from "../base/fault-kinds.ts";
+import { Fault } from "../base/faults.ts";
+import type { Environment } from "../config/draft.ts";
 
-/** By the outcome of a command. */
+/** A command's process: its streams, its environment, and the signal to stop. */
+export interface Context {
+  readonly env: Environment;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+  /** Aborts at the first SIGINT or SIGTERM, and at SIGHUP unless `onReload` was called. */
+  readonly stop: AbortSignal;
+  /** From now on SIGHUP calls the listener, and does not stop the program. */
+  onReload(listener: () => void): void;
+  /** From now on a fault that ends the program is passed to `report`, and not printed on standard error. */
+  onFault(report: (fault: Fault) => void): void;
+}
+
+/** Makes the action of a command: its work gets the context, and then what commander passes. */
+export type Run = <Args extends unknown[]>(
+  work: (context: Context, ...args: Args) => Promise<Outcome>,
+) => (...args: Args) => Promise<void>;
+
+/** Keeps the process alive: a pending `AbortSignal` alone does not. */
+export async function untilStopped(stop: AbortSignal): Promise<void> {
+  if (stop.aborted) return;
+  // Keeps the process alive.
+  const alive = setInterval(() => {}, LONGEST_TIMER_MS);
+  try {
+    await once(stop, "abort");
+  } finally {
+    clearInterval(alive);
+  }
+}
+
+/** Options of most commands. */
+export interface CommonOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+export function addConfig(command: Command): Command {
+  return command.option(
+    "--config <file>",
+    "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)",
+  );
+}
+
+/** The fault of an invalid argument or configuration. */
+export function invalid(detail: string, cause?: unknown): Fault {
+  return new Fault("CONFIG_INVALID", { detail, cause });
+}
+
+/** Every exit code, by the outcome of a command. */
 export const EXIT_CODES = {
   fine: { code: 0, meaning: "success" },
   failed: { code: 1, meaning: "failure; the message says why" },
