@@ -4,10 +4,9 @@ import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { ApiVersion, LanguagePack, PasswordPolicyRule, VerificationStatus } from "../service/wire.ts";
-import { addDownloads } from "./api/downloads.ts";
+import { addDownloads, ownName, saveDownload } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
-import { type Call, Operations, type PasswordOptions } from "./api/operation.ts";
-import { ownName, saveDownload } from "./api/saving.ts";
+import { type Call, type Operations, operationsOf, type PasswordOptions, print } from "./api/operation.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll } from "./client.ts";
 import { invalid, type Outcome, type Run } from "./command.ts";
@@ -38,12 +37,14 @@ export function define(api: Command, run: Run): void {
     .option("--mailbox <name>", "use the service that the configuration names for this mailbox")
     .option("--json", "print data as JSON")
     .addHelpText("after", ENVIRONMENT);
-  const operations = new Operations(api, run);
+  const operations = operationsOf(api, run);
+  const group = (name: string, summary: string) => operationsOf(api.command(name).description(summary), run);
   addListing(operations);
   addDownloads(operations);
-  addPasswords(operations.group("password", "generate and check transfer passwords, and list their rules"));
-  addLanguages(operations.group("languages", "list and download language packs"));
+  addPasswords(group("password", "generate and check transfer passwords, and list their rules"));
+  addLanguages(group("languages", "list and download language packs"));
   addIdentity(operations);
+  addVerification(group("verification", "verify an address"));
 }
 
 function addPasswords(password: Operations): void {
@@ -54,25 +55,20 @@ function addPasswords(password: Operations): void {
     .add("check", "list the rules that a password breaks", checkPassword)
     .option("--password-file <file>", "read the password from a file, or from standard input for -");
   const rules = "list the rules that a transfer password must fulfil";
-  password.add("rules", rules, async ({ print, service, stop }) =>
-    print(RULE_COLUMNS, await service.passwordRules(stop)),
+  password.add("rules", rules, async (call) =>
+    print(call, RULE_COLUMNS, await call.service.passwordRules(call.stop)),
   );
 }
 
-async function checkPassword({
-  context,
-  options,
-  service,
-  stop,
-  print,
-}: Call<PasswordOptions>): Promise<Outcome> {
+async function checkPassword(call: Call<PasswordOptions>): Promise<Outcome> {
+  const { context, options, service, stop } = call;
   const password =
     (await readPassword(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
   if (password === undefined) {
     throw invalid("no password: add --password-file (- for standard input)");
   }
   const check = await service.checkPassword(password, stop);
-  print(RULE_COLUMNS, check.broken, check);
+  print(call, RULE_COLUMNS, check.broken, check);
   if (check.valid) say(context, "The password fulfils all rules.");
   return check.valid ? "fine" : "attention";
 }
@@ -89,14 +85,14 @@ const RULE_COLUMNS: readonly Column<PasswordPolicyRule>[] = [
 ];
 
 function addLanguages(languages: Operations): void {
-  const list = async ({ print, options, service, stop }: Call<{ readonly majorVersion?: number }>) =>
-    print(PACK_COLUMNS, await service.languagePacks(options.majorVersion, stop));
+  const list = async (call: Call<{ readonly majorVersion?: number }>) =>
+    print(call, PACK_COLUMNS, await call.service.languagePacks(call.options.majorVersion, call.stop));
   languages
     .add("list", "list the installed language packs", list)
     .option("--major-version <number>", "only packs of this major version", wholeNumber(1, 1_000_000));
   languages
-    .add("show", "show one language pack", async ({ print, service, stop }, id = "") =>
-      print(PACK_COLUMNS, await service.languagePack(id, stop)),
+    .add("show", "show one language pack", async (call, id = "") =>
+      print(call, PACK_COLUMNS, await call.service.languagePack(id, call.stop)),
     )
     .argument("<id>", "the id of the pack, such as en-US_2");
   languages
@@ -133,7 +129,9 @@ function addIdentity(api: Operations): void {
   api.add("client-id", "let the service create a client id, and print it", async (call) =>
     printSecret(call, "clientId", await call.service.requestClientId(call.stop)),
   );
-  const verification = api.group("verification", "verify an address");
+}
+
+function addVerification(verification: Operations): void {
   verification.add("status", "show whether an address is verified", showVerification).argument("<email>");
   verification.add("mail-code", "let the service mail a code to an address", mailCode).argument("<email>");
   verification
@@ -143,12 +141,12 @@ function addIdentity(api: Operations): void {
     .option("--code-file <file>", "read the mailed code from a file, or from standard input for -");
 }
 
-async function showStatus({ context, service, stop, print }: Call): Promise<Outcome> {
-  const versions = await service.apiVersions(stop);
-  print(VERSION_COLUMNS, versions ?? [], { apiVersions: versions ?? null });
+async function showStatus(call: Call): Promise<Outcome> {
+  const versions = await call.service.apiVersions(call.stop);
+  print(call, VERSION_COLUMNS, versions ?? [], { apiVersions: versions ?? null });
   if (versions === undefined) {
     say(
-      context,
+      call.context,
       "The service does not report its version: it is older than 1.13, or the base URL is not quite right.",
     );
     return "attention";
@@ -161,9 +159,9 @@ const VERSION_COLUMNS: readonly Column<ApiVersion>[] = [
   { title: "VERSION", value: ({ major, minor }) => `${major}.${minor}` },
 ];
 
-async function showVerification({ service, token, stop, print }: Call, email: string): Promise<Outcome> {
-  const status = await service.verification(email, token, stop);
-  print(STATUS_COLUMNS, status);
+async function showVerification(call: Call, email: string): Promise<Outcome> {
+  const status = await call.service.verification(email, call.token, call.stop);
+  print(call, STATUS_COLUMNS, status);
   return status.verified ? "fine" : "attention";
 }
 

@@ -43,23 +43,20 @@ export async function askYesNo(context: Context, question: string, preset: boole
   }
 }
 
-/** Makes the fault of an unusable text. */
-type Refuse = (detail: string, cause?: unknown) => Fault;
-
-/** The fault of a password: it was not sent, and costs no attempt. */
-const refusePassword: Refuse = (detail, cause) =>
-  new Fault("PASSWORD_UNUSABLE", { detail: `${detail}, and nothing was sent`, cause });
-
-/** Like `readSecret`. An unusable text is a `PASSWORD_UNUSABLE`. */
+/** Like `readSecret`. An unusable text is a `PASSWORD_UNUSABLE`: it was not sent, and costs no attempt. */
 export function readPassword(context: Context, path: string | undefined): Promise<Secret | undefined> {
-  return readSecret(context, path, refusePassword);
+  return readSecret(
+    context,
+    path,
+    (detail, cause) => new Fault("PASSWORD_UNUSABLE", { detail: `${detail}, and nothing was sent`, cause }),
+  );
 }
 
 /** The text of a file, or of standard input for `-`, without the final newline that editors add. */
 export async function readSecret(
   context: Context,
   path: string | undefined,
-  refuse: Refuse = invalid,
+  refuse = invalid,
 ): Promise<Secret | undefined> {
   if (path === undefined) return undefined;
   try {
@@ -81,7 +78,7 @@ function describeUnreadable(cause: unknown): string {
 }
 
 /** One line of UTF-8. Anything else is a mistake that could cost a password attempt. */
-function parseSecret(content: Uint8Array, where: string, refuse: Refuse): Secret {
+function parseSecret(content: Uint8Array, where: string, refuse: typeof invalid): Secret {
   let line: string;
   try {
     line = new TextDecoder("utf-8", { fatal: true }).decode(content).replace(/\r?\n$/, "");

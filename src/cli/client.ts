@@ -1,8 +1,9 @@
 /** Opens the client of a service for one command. */
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
+import { lookAt } from "../base/files.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Secret } from "../base/secret.ts";
 import type { ServiceSettings } from "../config/settings.ts";
@@ -35,11 +36,7 @@ export function formatVersions(versions: readonly ApiVersion[]): string {
 
 /** The daemon's folder of tokens; a temporary folder before its first start. */
 export async function openTokensFolder(scope: Scope, state: string): Promise<string> {
-  const isThere = await stat(state).then(
-    (facts) => facts.isDirectory(),
-    () => false,
-  );
-  if (isThere) {
+  if ((await lookAt(state))?.isDirectory()) {
     const folder = join(state, "tokens");
     await makeFolderDurably(folder, 0o700);
     return folder;

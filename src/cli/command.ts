@@ -1,4 +1,4 @@
-/** What all commands share: their process, their common options and their exit codes. */
+/** What each command gets: its process, with its streams and signals. And how it ends: with one of the exit codes. */
 import { once } from "node:events";
 import type { Command } from "commander";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
@@ -36,19 +36,6 @@ export async function untilStopped(stop: AbortSignal): Promise<void> {
   } finally {
     clearInterval(alive);
   }
-}
-
-/** Options of most commands. */
-export interface CommonOptions {
-  readonly config?: string;
-  readonly json?: boolean;
-}
-
-export function addConfig(command: Command): Command {
-  return command.option(
-    "--config <file>",
-    "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)",
-  );
 }
 
 /** The fault of an invalid argument or configuration. */

@@ -32,15 +32,10 @@ export function define(command: Command, run: Run, whole: () => Promise<Command>
 interface Described {
   /** Such as `api received`; empty for the program. */
   readonly path: string;
-  readonly commands: readonly Word[];
+  readonly commands: readonly Command[];
   /** Its own and its parents' options. */
   readonly options: readonly Option[];
   readonly argument: Argument | undefined;
-}
-
-interface Word {
-  readonly name: string;
-  readonly summary: string;
 }
 
 function describe(command: Command, above: readonly Command[]): Described[] {
@@ -51,7 +46,7 @@ function describe(command: Command, above: readonly Command[]): Described[] {
   return [
     {
       path: path.join(" "),
-      commands: commands.map((it) => ({ name: it.name(), summary: it.description() })),
+      commands,
       options: [...new Map(options.toReversed().map((it) => [it.flags, it])).values()].toReversed(),
       argument: command.registeredArguments[0],
     },
@@ -73,13 +68,18 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
+/** Of all commands below the program. */
+function quotedPaths([, ...commands]: readonly Described[]): string[] {
+  return commands.map(({ path }) => quote(path));
+}
+
 /** The functions that bash and zsh share. */
 function formatFunctions(all: readonly Described[]): string {
   const rows = all.flatMap(({ path, commands, options, argument }) => {
     const spellings = options.flatMap((option) =>
       [option.short, option.long].filter((it) => it !== undefined).map((name) => ({ name, option })),
     );
-    const words = commands.map(({ name, summary }) => `${name}:${summary}`);
+    const words = commands.map((it) => `${it.name()}:${it.description()}`);
     return [
       { key: `${path} `, lines: argument === undefined ? words : valuesOf(argument) },
       { key: `${path} -`, lines: spellings.map(({ name, option }) => `${name}:${option.description}`) },
@@ -103,10 +103,7 @@ _inlet_after() {
   shift 2
   for word in "$@"; do
     case "\${at:+$at }$word" in
-      ${all
-        .slice(1)
-        .map(({ path }) => quote(path))
-        .join(" | ")}) at="\${at:+$at }$word" ;;
+      ${quotedPaths(all).join(" | ")}) at="\${at:+$at }$word" ;;
     esac
   done
   case "$previous" in -*) _inlet_words "$at $previous" && return ;; esac
@@ -173,7 +170,7 @@ function formatFish(all: readonly Described[]): string {
   const lines = all.flatMap(({ path, commands, options, argument }) => {
     const rule = `complete -c inlet -n ${quote(`test (__inlet_at) = ${JSON.stringify(path)}`)}`;
     return [
-      ...commands.map(({ name, summary }) => `${rule} -a ${name} -d ${quote(summary)}`),
+      ...commands.map((it) => `${rule} -a ${it.name()} -d ${quote(it.description())}`),
       ...options.map((option) => {
         const names = [option.short?.replace("-", "-s "), option.long?.replace("--", "-l ")];
         return [rule, ...names, formatFishValues(option), `-d ${quote(option.description)}`].join(" ");
@@ -188,10 +185,7 @@ function formatFish(all: readonly Described[]): string {
 function __inlet_at
     set -l at ''
     for word in (commandline -opc)[2..-1]
-        if contains -- (string trim -- "$at $word") ${all
-          .slice(1)
-          .map(({ path }) => quote(path))
-          .join(" ")}
+        if contains -- (string trim -- "$at $word") ${quotedPaths(all).join(" ")}
             set at (string trim -- "$at $word")
         end
     end

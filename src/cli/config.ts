@@ -6,8 +6,9 @@ import { describeMissingKey, type EffectiveValue, readEffective } from "../confi
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { explainPermission } from "../host/permission.ts";
-import { addConfig, addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig } from "./options.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
 interface ConfigOptions extends UnitOptions {

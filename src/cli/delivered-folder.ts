@@ -1,12 +1,20 @@
 /** Deliveries: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
 import type { Dirent } from "node:fs";
 import { open, opendir, readdir } from "node:fs/promises";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { Fault, tolerate } from "../base/faults.ts";
 import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
 import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
-import { DamagedFolder, MANIFEST, type Manifest, readManifest, readSums, SUMS } from "../model/manifest.ts";
+import {
+  DamagedFolder,
+  filesIn,
+  MANIFEST,
+  type Manifest,
+  readManifest,
+  readSums,
+  SUMS,
+} from "../model/manifest.ts";
 import { contentOf, parsePlacement, pathOf } from "../model/placement.ts";
 
 interface CheckedFile {
@@ -76,7 +84,7 @@ export async function checkFolder(
   }
 }
 
-async function checkFile(
+export async function checkFile(
   folder: string,
   { name, size, sha256, checksums, conflict }: Expected,
   count: (bytes: number) => void,
@@ -96,7 +104,8 @@ async function checkFile(
       verification.update(chunk);
       count(chunk.byteLength);
     }
-    return verification.finish(name) === sha256 ? { name, status: "ok" } : otherContent(name);
+    const found = verification.finish(name);
+    return found === (sha256 ?? found) ? { name, status: "ok" } : otherContent(name);
   } catch (error) {
     return explain(name, error);
   }
@@ -136,18 +145,18 @@ interface Expected {
   /** Missing for a file that only the sums name. */
   readonly size: number | undefined;
   /** In hexadecimal digits. */
-  readonly sha256: string;
+  readonly sha256?: string;
   /** The sender's own checksum, where its algorithm is known here. */
   readonly checksums: readonly Checksum[];
   /** Manifest and sums disagree on the file, so it cannot be right. */
-  readonly conflict: string | undefined;
+  readonly conflict?: string | undefined;
 }
 
 /** Throws `DamagedFolder`. */
 async function readExpected({ manifest: at, sums: beside }: FoundDelivery): Promise<Expected[]> {
   const manifest = await readManifest(at.folder, at.file);
   const sums = beside && (await readSums(beside.folder, beside.file, beside.within));
-  const expected: Expected[] = listedIn(manifest).map(
+  const expected: Expected[] = filesIn(manifest).map(
     ({ name, deliveredAs = name, size, sha256, ...file }) => {
       const sum = sums?.get(name);
       const differs = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
@@ -164,19 +173,26 @@ async function readExpected({ manifest: at, sums: beside }: FoundDelivery): Prom
   return expected;
 }
 
-type ListedFile = Pick<
-  Manifest["files"][number],
-  "name" | "deliveredAs" | "size" | "sha256" | "checksum" | "algorithm"
->;
-
-function listedIn({ files, messageFile }: Manifest): readonly ListedFile[] {
-  return messageFile === undefined ? files : [...files, messageFile];
-}
-
 /** The sender's checksum, where it can be computed here. */
-function checksumsOf({ checksum, algorithm }: Pick<ListedFile, "checksum" | "algorithm">): Checksum[] {
+function checksumsOf({ checksum, algorithm }: Partial<Manifest["files"][number]>): Checksum[] {
   if (checksum === undefined || algorithm === undefined || nodeAlgorithm(algorithm) === undefined) return [];
   return [{ value: checksum, algorithm }];
+}
+
+/** As `findDelivered`, and deliveries whose manifest is beside `root`, or only in the work folder of the configuration. */
+export async function* findDeliveries(
+  root: string,
+  configured: Parameters<typeof findWithoutManifest>[1] | undefined,
+  onUnreadable: (folder: string, code: string) => void,
+  signal: AbortSignal,
+): AsyncGenerator<FoundDelivery, void, undefined> {
+  const folder = resolve(root);
+  const [parent, name] = [dirname(folder), basename(folder)];
+  const manifest = { folder: parent, file: `${name}.${MANIFEST}` };
+  const facts = await lookAtLink(join(parent, manifest.file));
+  if (facts?.isFile()) yield { folder, manifest, sums: sumsBeside(parent, name) };
+  yield* findDelivered(root, onUnreadable, signal);
+  if (configured !== undefined) yield* findWithoutManifest(folder, configured);
 }
 
 /**
@@ -217,16 +233,8 @@ async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerat
   }
   // Any file may have such a name.
   const found = await readManifest(folder, file).catch(() => undefined);
-  if (found !== undefined && listedIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
+  if (found !== undefined && filesIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
     yield { folder, manifest, sums: undefined, isShared: true };
-}
-
-/** The delivered folder itself, if its manifest is beside it. */
-export async function* findItsManifest(folder: string): AsyncGenerator<FoundDelivery> {
-  const [parent, name] = [dirname(folder), basename(folder)];
-  const manifest = { folder: parent, file: `${name}.${MANIFEST}` };
-  const facts = await lookAtLink(join(parent, manifest.file));
-  if (facts?.isFile()) yield { folder, manifest, sums: sumsBeside(parent, name) };
 }
 
 /** The sums beside the delivered folder `name`. */
@@ -238,7 +246,7 @@ function sumsBeside(folder: string, name: string): FoundDelivery["sums"] {
 const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
 
 /** Deliveries below a folder of which only the work folder has a manifest, because consumers get none. */
-export async function* findWithoutManifest(
+async function* findWithoutManifest(
   root: string,
   { inbox, work }: { readonly inbox: string; readonly work: string },
 ): AsyncGenerator<FoundDelivery> {

@@ -131,11 +131,9 @@ async function playPeople(
   trackingId: string,
 ): Promise<void> {
   if (trackingId === WAITING_ID) {
-    print(
-      context,
-      `  (an operator writes its password into ${join(settings.state, "passwords", trackingId)})`,
-    );
-    await writeFile(join(settings.state, "passwords", trackingId), `${WAITING_PASSWORD}\n`);
+    const path = join(settings.state, "passwords", trackingId);
+    print(context, `  (an operator writes its password into ${path})`);
+    await writeFile(path, `${WAITING_PASSWORD}\n`);
   }
   if (trackingId === REVOKED_ID) {
     print(context, `  (its sender revokes ${trackingId})`);
@@ -146,10 +144,8 @@ async function playPeople(
 async function showEnd(context: Context, settings: Settings, exits: boolean): Promise<void> {
   print(context, `\nAll transfers are settled. A consumer finds this in ${settings.inbox}:`);
   await showTree(context, settings.inbox, "  ");
-  print(
-    context,
-    `\nQuarantined transfers are kept, with their reasons, in ${new Quarantine(settings.work).folder}.`,
-  );
+  const { folder } = new Quarantine(settings.work);
+  print(context, `\nQuarantined transfers are kept, with their reasons, in ${folder}.`);
   if (!exits) print(context, "The service and the daemon keep running: stop them with Ctrl-C.");
   print(context, `Delete the folder when you are done:\n  rm -r ${join(settings.inbox, "..")}`);
 }

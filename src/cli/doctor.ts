@@ -12,14 +12,15 @@ import { LIMITER } from "../handoff/content-check.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import { withDaemonsState } from "../operate/local.ts";
-import { addConfig, addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
-import { AllFindings, AREAS, type Area, type Finding, type Findings } from "./doctor/findings.ts";
+import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkDropped, checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 
 const HELP = `
@@ -50,17 +51,22 @@ export function define(command: Command, run: Run): void {
 
 async function examine(context: Context, options: UnitOptions): Promise<Outcome> {
   if (options.unit !== undefined) return runInUnit(context, options.unit, ["doctor"], options);
+  const all: Finding[] = [];
   const print = printerFor(context);
-  const findings = new AllFindings((finding) => (options.json ? undefined : print(finding)));
+  const findings = new Findings(AREAS[0], (finding) => {
+    all.push(finding);
+    if (!options.json) print(finding);
+  });
   await checkAll(findings, context, options.config);
   if (context.stop.aborted) throw new Fault("STOPPED");
-  if (options.json) printJson(context, { outcome: findings.outcome, findings: findings.all });
-  else say(context, summaryOf(findings));
-  return findings.outcome;
+  const { outcome } = findings;
+  if (options.json) printJson(context, { outcome, findings: all });
+  else say(context, summaryOf(all));
+  return outcome;
 }
 
-async function checkAll(findings: AllFindings, context: Context, path: string | undefined): Promise<void> {
-  const configured = await checkConfiguration(findings.in("configuration"), context, path);
+async function checkAll(findings: Findings, context: Context, path: string | undefined): Promise<void> {
+  const configured = await checkConfiguration(findings, context, path);
   if (configured === undefined) {
     for (const area of AREAS.slice(1)) findings.in(area).skip("all", "the configuration could not be loaded");
     return;
@@ -68,7 +74,14 @@ async function checkAll(findings: AllFindings, context: Context, path: string | 
   const settings = await withDaemonsState(configured);
   const of = (area: Area) => ({ findings: findings.in(area), settings, signal: context.stop });
   const inFolders = findings.in("folders");
-  if (settings.state !== configured.state) warnOfOtherState(inFolders, settings.state, configured.state);
+  // A service manager may set the state folder for the daemon only.
+  if (settings.state !== configured.state) {
+    inFolders.warn(
+      "state",
+      `the daemon keeps its state in ${settings.state}, which is checked here; this user and environment would use ${configured.state}`,
+      `Set state: ${settings.state} in the configuration, so that it is the same for all users.`,
+    );
+  }
   const folders = await checkFolders(inFolders, settings);
   if (folders === undefined) findings.in("file system").skip("all", "a folder is not usable");
   else {
@@ -80,15 +93,6 @@ async function checkAll(findings: AllFindings, context: Context, path: string | 
   await checkServices(of("service"));
   await checkNotify(of("notifications"));
   await checkDaemon(of("daemon"));
-}
-
-/** A service manager may set the state folder for the daemon only. */
-function warnOfOtherState(findings: Findings, daemonState: string, ownState: string): void {
-  findings.warn(
-    "state",
-    `the daemon keeps its state in ${daemonState}, which is checked here; this user and environment would use ${ownState}`,
-    `Set state: ${daemonState} in the configuration, so that it is the same for all users.`,
-  );
 }
 
 const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;
@@ -110,8 +114,9 @@ function printerFor({ stdout }: Context): (finding: Finding) => void {
   };
 }
 
-function summaryOf(findings: AllFindings): string {
-  const [failed, warnings] = [findings.count("failed"), findings.count("warning")];
+function summaryOf(findings: readonly Finding[]): string {
+  const count = (wanted: Finding["status"]) => findings.filter(({ status }) => status === wanted).length;
+  const [failed, warnings] = [count("failed"), count("warning")];
   const warned = formatCount(warnings, "warning", "warnings");
   const others = warnings === 0 ? "" : `, ${warned}`;
   if (failed > 0) return `${formatCount(failed, "check", "checks")} failed${others}.`;

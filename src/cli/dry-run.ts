@@ -4,7 +4,7 @@ import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { Scope } from "../base/scope.ts";
 import { loadSettings } from "../config/load.ts";
-import { findClientId, loadTokenStores, type TokenStore } from "../config/memory.ts";
+import { findClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { ListFields } from "../mailbox/list-fields.ts";
@@ -13,9 +13,9 @@ import type { ListedTransfer } from "../model/transfer.ts";
 import { PLANS, type Plan } from "../model/views.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { type PlannedTransfer, planMailbox } from "../operate/plan.ts";
-import type { ServicePort } from "../service/port.ts";
 import { openClient, openTokensFolder } from "./client.ts";
-import { type CommonOptions, type Context, type Outcome, outcomeOfFault } from "./command.ts";
+import { type Context, type Outcome, outcomeOfFault } from "./command.ts";
+import type { CommonOptions } from "./options.ts";
 import { printRows, say, timeColumn } from "./printing.ts";
 
 export async function dryRun(context: Context, options: CommonOptions): Promise<Outcome> {
@@ -82,9 +82,9 @@ async function readList(
     const detail = "no client id is configured, and none was created yet: start the daemon once";
     throw new Fault("CONFIG_INVALID", { detail });
   }
-  const service: ServicePort = scope.use(openClient(mailbox.service, clientId), (it) => it.close());
+  const service = scope.use(openClient(mailbox.service, clientId), (it) => it.close());
   const openTokens = await loadTokenStores();
-  const store: TokenStore = openTokens(await openTokensFolder(scope, state));
+  const store = openTokens(await openTokensFolder(scope, state));
   const tokens = new Tokens(mailbox, service, mailbox.service.token, store, systemClock);
   const fields = new ListFields();
   return await tokens.use(

@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
 import type { OnDamagedLines } from "../operate/history.ts";
-import { addConfig, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { transferColumns } from "./list.ts";
 import { openJournal } from "./open-access.ts";
-import { addFilter, type FilterOptions, filterOf, parseUntil, wholeNumber } from "./options.ts";
+import { addConfig, addFilter, type FilterOptions, filterOf, parseUntil, wholeNumber } from "./options.ts";
 import { type Column, printJson, printTable, say, timeColumn } from "./printing.ts";
 
 interface HistoryOptions extends FilterOptions {

@@ -10,7 +10,8 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { describeStartFailure } from "../base/system-program.ts";
-import { type CommonOptions, type Context, invalid, type Outcome, outcomeOfCode } from "./command.ts";
+import { type Context, invalid, type Outcome, outcomeOfCode } from "./command.ts";
+import type { CommonOptions } from "./options.ts";
 
 const RUN = "systemd-run";
 
@@ -41,16 +42,12 @@ export interface UnitOptions extends CommonOptions {
   readonly unit?: string;
 }
 
-export interface UnitSettings {
-  /** In the order of the unit's files: `LoadCredential`, `secret:/etc/inlet/secrets`. */
-  readonly properties: readonly (readonly [name: string, value: string])[];
-  /** The words of `ExecStart`. */
-  readonly command: readonly string[];
-}
-
-/** Parses the output of `systemctl cat`: the unit and its drop-ins. An empty value resets a list. */
-export function parseUnit(unit: string, files: string): UnitSettings {
-  let properties: (readonly [string, string])[] = [];
+/**
+ * Parses the output of `systemctl cat`: the unit and its drop-ins. An empty value resets a list. `command`: the words of
+ * `ExecStart`.
+ */
+export function parseUnit(unit: string, files: string) {
+  let properties: [name: string, value: string][] = [];
   let command: string[] = [];
   let section = "";
   for (const line of files.replace(/\\\n/g, " ").split("\n")) {
@@ -67,7 +64,7 @@ export function parseUnit(unit: string, files: string): UnitSettings {
 
 /** The arguments of `systemd-run`, for the program of the unit with `words` instead of `run …`. */
 export function planRun(
-  { properties, command }: UnitSettings,
+  { properties, command }: ReturnType<typeof parseUnit>,
   name: string,
   words: readonly string[],
   ownProgram: readonly string[],

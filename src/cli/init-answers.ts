@@ -13,9 +13,10 @@ import type { ServiceSettings } from "../config/settings.ts";
 import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
 import { canPoll, formatVersions, openClient } from "./client.ts";
-import { type CommonOptions, type Context, invalid, outcomeOfFault } from "./command.ts";
-import { AllFindings } from "./doctor/findings.ts";
+import { type Context, invalid, outcomeOfFault } from "./command.ts";
+import { Findings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
+import type { CommonOptions } from "./options.ts";
 import { say } from "./printing.ts";
 
 /** A secret to store, unless a `file` holds it already. */
@@ -110,10 +111,6 @@ function describeWrongEmail(email: string): string | undefined {
   return EMAIL.test(email) ? undefined : `${showValue(email)} is not an email address`;
 }
 
-function likelyInbox(): string {
-  return process.getuid?.() === 0 ? "/srv/inbox" : join(homedir(), "inlet", "inbox");
-}
-
 function describeWrongPath(path: string): string | undefined {
   if (new RegExp(PATH.pattern, "u").test(path)) return undefined;
   return path.startsWith("~")
@@ -162,8 +159,7 @@ export async function askForAnswers(context: Context, given: Given, trial: Trial
   return { baseUrl, ca: given.ca, clientId, mailboxes, inbox, state: given.state, passwords, inFiles };
 }
 
-/** For a service that does not answer. */
-export const CHECK_NETWORK =
+const CHECK_NETWORK =
   "Check that the address is right, and that this machine reaches it: the network, name resolution, a proxy, a firewall.";
 
 async function askService(
@@ -177,9 +173,7 @@ async function askService(
       const service = await loadServiceAt(context, { baseUrl, ca });
       const fault = await trial.service(service);
       if (fault === undefined) return { baseUrl, service };
-      // The fault's own advice assumes a daemon that retries.
-      const shown = outcomeOfFault(fault) === "unreachable" ? withAdvice(fault, CHECK_NETWORK) : fault;
-      say(context, `  ${describeFault(shown)}`);
+      say(context, `  ${describeFault(fault)}`);
       if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
     } catch (error) {
       const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
@@ -229,17 +223,18 @@ async function askMailboxes(
 }
 
 async function askInbox(context: Context): Promise<string> {
+  const likely = process.getuid?.() === 0 ? "/srv/inbox" : join(homedir(), "inlet", "inbox");
   for (;;) {
-    const inbox = await ask(context, "Inbox (the folder in which finished transfers appear)", likelyInbox());
+    const inbox = await ask(context, "Inbox (the folder in which finished transfers appear)", likely);
     const wrong = describeWrongPath(inbox);
     if (wrong !== undefined) {
       say(context, `  ${wrong}.`);
       continue;
     }
-    const findings = new AllFindings(({ detail, advice }) =>
+    const findings = new Findings("folders", ({ detail, advice }) =>
       say(context, `  ${[detail, advice].filter(Boolean).join(". ")}`),
     );
-    const isUsable = (await checkFolder(findings.in("folders"), "inbox", resolve(inbox))) !== undefined;
+    const isUsable = (await checkFolder(findings, "inbox", resolve(inbox))) !== undefined;
     if (isUsable || (await askYesNo(context, "Use it anyway?", false))) return resolve(inbox);
   }
 }
@@ -287,7 +282,8 @@ export function startTrial(context: Context, isOn: boolean) {
       return undefined;
     } catch (error) {
       if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-      return error;
+      // The fault's own advice assumes a daemon that retries.
+      return outcomeOfFault(error) === "unreachable" ? withAdvice(error, CHECK_NETWORK) : error;
     } finally {
       await service.close();
     }

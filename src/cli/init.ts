@@ -21,12 +21,11 @@ import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { EXAMPLE } from "../config/source.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
-import { addExitCodes, type Context, invalid, type Outcome, outcomeOfFault, type Run } from "./command.ts";
+import { addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { nearestExisting } from "./doctor/folders.ts";
 import {
   type Answers,
   askForAnswers,
-  CHECK_NETWORK,
   type Given,
   type GivenSecret,
   type InitOptions,
@@ -92,9 +91,8 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   const isAsking = canAsk(context) && !options.yes;
   const storage = await chooseStorage(target);
   const given = await withKeptClientId(context, await readGiven(context, options), storage);
-  if (!isAsking) demandAll(given, options);
   const trial = startTrial(context, options.test !== false);
-  const answers = isAsking ? await askForAnswers(context, given, trial) : completed(given);
+  const answers = isAsking ? await askForAnswers(context, given, trial) : completed(given, options);
   if (!isAsking) await tryOut(context, trial, answers);
   const draft = await draftConfiguration(answers, storage);
   say(context, "");
@@ -164,17 +162,19 @@ async function withKeptClientId(context: Context, given: Given, { folder }: Stor
   return { ...given, clientId: { secret, file } };
 }
 
-function demandAll({ baseUrl, mailboxes, inbox }: Given, { yes }: InitOptions): void {
-  const needed = { "--base-url": baseUrl, "--mailbox": mailboxes, "--inbox": inbox, "--yes": yes };
-  const missing = Object.entries(needed).flatMap(([option, value]) => (value === undefined ? option : []));
-  if (missing.length === 0) return;
-  const why = yes ? "--yes asks no questions" : "no terminal to ask on";
-  throw invalid(`${why}: add ${missing.join(", ")}`);
-}
-
-function completed({ ca, state, ...given }: Given): Answers {
+/** Throws `CONFIG_INVALID` unless the options are complete. */
+function completed({ ca, state, ...given }: Given, { yes }: InitOptions): Answers {
   const { baseUrl = "", mailboxes = [], inbox = "", passwords = [], inFiles = true } = given;
   const { clientId = { secret: makeClientId() } } = given;
+  const needed = {
+    "--base-url": given.baseUrl,
+    "--mailbox": given.mailboxes,
+    "--inbox": given.inbox,
+    "--yes": yes,
+  };
+  const missing = Object.entries(needed).flatMap(([option, value]) => (value === undefined ? option : []));
+  const why = yes ? "--yes asks no questions" : "no terminal to ask on";
+  if (missing.length > 0) throw invalid(`${why}: add ${missing.join(", ")}`);
   return { baseUrl, ca, clientId, mailboxes, inbox, state, passwords, inFiles };
 }
 
@@ -189,12 +189,10 @@ async function tryOut(
   if (faults[0] === undefined) {
     for (const email of mailboxes) faults.push(await trial.mailbox(service, clientId.secret, email));
   }
-  for (const fault of faults) if (fault !== undefined) throw withAdvice(fault, adviceFor(fault));
-}
-
-function adviceFor({ code, advice }: Fault): string {
-  const remedy = outcomeOfFault({ code }) === "unreachable" ? CHECK_NETWORK : advice;
-  return `${remedy} Nothing was written. To write the configuration without asking the service, add --no-test.`;
+  const fault = faults.find((it) => it !== undefined);
+  if (fault === undefined) return;
+  const otherwise = "To write the configuration without asking the service, add --no-test.";
+  throw withAdvice(fault, `${fault.advice} Nothing was written. ${otherwise}`);
 }
 
 function sayNext(
@@ -296,18 +294,14 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
   };
 }
 
-interface Written {
-  readonly settings: Settings;
-  /** The copy of the earlier configuration. */
-  readonly backup: string | undefined;
-}
+type Written = Awaited<ReturnType<typeof writeConfiguration>>;
 
-/** Writes all files or none. Throws `CONFIG_INVALID` if the loader does not accept the text. */
+/** Writes all files or none. `backup`: the copy of the earlier configuration. Throws `CONFIG_INVALID` if the loader does not accept the text. */
 async function writeConfiguration(
   { env }: Context,
   { text, secrets }: Draft,
   { target, unitGroup }: Storage,
-): Promise<Written> {
+) {
   await makeFolderDurably(dirname(target), 0o755);
   const made: string[] = [];
   try {
@@ -316,9 +310,13 @@ async function writeConfiguration(
       made.push(path);
     }
     const settings = await tryLoad(text, target, withoutOurs(env), unitGroup !== undefined);
-    const backup = (await exists(target)) ? await backUp(target) : undefined;
+    const backup = (await exists(target)) ? await freeName(`${target}.bak`) : undefined;
     if (backup === undefined) await createTextDurably(target, text);
-    else await replaceDurably(target, text, 0o600);
+    else {
+      // A copy, so that the configuration exists at every moment.
+      await createTextDurably(backup, await readFile(target));
+      await replaceDurably(target, text, 0o600);
+    }
     if (unitGroup !== undefined) {
       await chown(target, 0, unitGroup);
       await chmod(target, 0o640);
@@ -352,18 +350,10 @@ async function tryLoad(
   }
 }
 
-/** Copies the file and does not rename it, so that the configuration exists at every moment. */
-async function backUp(target: string): Promise<string> {
-  const before = await readFile(target);
-  const backup = await freeName(`${target}.bak`, new Map());
-  await createTextDurably(backup, before);
-  return backup;
-}
-
-async function freeName(path: string, taken: ReadonlyMap<string, unknown>): Promise<string> {
+async function freeName(path: string, taken?: ReadonlyMap<string, unknown>): Promise<string> {
   for (let number = 1; ; number++) {
     const candidate = number === 1 ? path : `${path}-${number}`;
-    if (!taken.has(candidate) && !(await exists(candidate))) return candidate;
+    if (!taken?.has(candidate) && !(await exists(candidate))) return candidate;
   }
 }
 

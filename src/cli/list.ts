@@ -3,14 +3,10 @@ import type { Command } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
 import { shownFolder } from "../model/record.ts";
 import { type HistoryEntry, type TransferView, timeOf } from "../model/views.ts";
-import { addConfig, type Context, type Outcome, type Run } from "./command.ts";
+import type { Context, Outcome, Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
-import { addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
-import { type Column, printRows, say, timeColumn, writeOut } from "./printing.ts";
-
-interface ListOptions extends FilterOptions {
-  readonly limit?: number;
-}
+import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
+import { type Column, printTable, say, timeColumn, writeOut } from "./printing.ts";
 
 const DEFAULT_LIMIT = 50;
 /** Sorting keeps this many transfers in memory. */
@@ -40,6 +36,8 @@ export function define(command: Command, run: Run): void {
     .action(run(list));
 }
 
+type ListOptions = FilterOptions & { readonly limit?: number };
+
 async function list(context: Context, options: ListOptions): Promise<Outcome> {
   const { json, limit = json ? undefined : DEFAULT_LIMIT } = options;
   const { settings, access } = await openConfigured(context, options);
@@ -52,7 +50,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
     const { transfers, total, damaged: skipped } = await access.list({ ...filter, page: 1, size: limit });
     for (const path of skipped) onDamaged(path);
     if (json) for (const transfer of transfers) await printLine(context, transfer);
-    else printRows(context, {}, transferColumns<TransferView>(context, settings.timezone, timeOf), transfers);
+    else printTable(context, transferColumns<TransferView>(context, settings.timezone, timeOf), transfers);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
       say(context, `These are the newest ${limit} of ${total} transfers. Show more with --limit.`);

@@ -1,9 +1,10 @@
 /** `poll`, `pause` and `resume`: operators' acts on mailboxes. */
 import type { Command } from "commander";
 import type { MailboxAct } from "../model/order.ts";
-import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, operatorOf, outcomeOfResults } from "./acting.ts";
-import { addConfig, addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
+import { addConfig } from "./options.ts";
+import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, operatorOf, outcomeOfResults } from "./orders.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP: Readonly<Record<MailboxAct, string>> = {

@@ -9,22 +9,10 @@ import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../notify/message.ts";
 import { sendMessage } from "../notify/send.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import {
-  addConfig,
-  addExitCodes,
-  type Context,
-  invalid,
-  type Outcome,
-  outcomeOfFault,
-  type Run,
-} from "./command.ts";
+import { addExitCodes, type Context, invalid, type Outcome, outcomeOfFault, type Run } from "./command.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { wholeNumber } from "./options.ts";
+import { addConfig, wholeNumber } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
-
-interface TestOptions extends UnitOptions {
-  readonly to?: number;
-}
 
 interface TestResult {
   readonly number: number;
@@ -60,7 +48,7 @@ export function define(notify: Command, run: Run): void {
   });
 }
 
-async function testAll(context: Context, options: TestOptions): Promise<Outcome> {
+async function testAll(context: Context, options: UnitOptions & { readonly to?: number }): Promise<Outcome> {
   const { config: path, to, json, unit } = options;
   if (unit !== undefined) {
     return runInUnit(context, unit, ["notify", "test"], options, to === undefined ? [] : ["--to", `${to}`]);

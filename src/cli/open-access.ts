@@ -12,7 +12,8 @@ import type { CommandOptions } from "../model/order.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import type { LocalSettings } from "../operate/local.ts";
 import type { Operate } from "../operate/port.ts";
-import type { CommonOptions, Context } from "./command.ts";
+import type { Context } from "./command.ts";
+import type { CommonOptions } from "./options.ts";
 
 /** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openAccess(context: Context, settings: Settings): Promise<Operate> {

@@ -3,9 +3,23 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseMoment } from "../base/phrases.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings } from "../config/settings.ts";
+import { parseLongDuration } from "../config/units.ts";
 import type { TransferFilter } from "../model/queries.ts";
 import { STATES, type State } from "../model/record.ts";
-import { type CommonOptions, invalid } from "./command.ts";
+import { invalid } from "./command.ts";
+
+/** Options of most commands. */
+export interface CommonOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+export function addConfig(command: Command): Command {
+  return command.option(
+    "--config <file>",
+    "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)",
+  );
+}
 
 export interface FilterOptions extends CommonOptions {
   readonly mailbox?: string;
@@ -51,13 +65,10 @@ export function wholeNumber(from: number, to: number): (text: string) => number 
   };
 }
 
-const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
-
 /** `90s`, `5m`, `1h`, or seconds; in milliseconds. */
 export function duration(text: string): number {
-  const [, count, unit = "s"] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
-  const seconds = Number(count) * (SECONDS[unit || "s"] ?? 1);
-  if (seconds > 0 && seconds <= 7 * 24 * 3_600) return seconds * 1_000;
+  const ms = parseLongDuration(/^\d+$/.test(text) ? `${text}s` : text) ?? 0;
+  if (ms > 0 && ms <= 7 * 24 * 3_600_000) return ms;
   throw new InvalidArgumentError("It must be a time such as 30s, 5m or 1h, up to a week.");
 }
 

@@ -5,6 +5,9 @@ import { formatCount } from "../base/phrases.ts";
 import { hasEnded } from "../model/record.ts";
 import type { TransferView } from "../model/views.ts";
 import type { Operate } from "../operate/port.ts";
+import { askHidden, readPassword } from "./asking.ts";
+import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { openConfigured } from "./open-access.ts";
 import {
   ACTING_CODES,
   type ActOptions,
@@ -15,10 +18,7 @@ import {
   isConfirmed,
   perform,
   report,
-} from "./acting.ts";
-import { askHidden, readPassword } from "./asking.ts";
-import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
-import { openConfigured } from "./open-access.ts";
+} from "./orders.ts";
 import { say } from "./printing.ts";
 
 interface PasswordOptions extends ActOptions {
@@ -38,7 +38,7 @@ An accepted password is kept until the transfer expires, for retry, release and 
 With --once-more --all, each transfer that lost its attempts in an outage gets one more.`;
 
 export function define(command: Command, run: Run): void {
-  addActing(command, "[tracking-id...]")
+  addActing(command)
     .option("--password-file <file>", "read the password from a file, or from standard input for -")
     .option("--once-more", "supply no password, but allow one more attempt for a transfer that has none left")
     .addHelpText("after", HELP)

@@ -8,10 +8,10 @@ import { mailboxOf, type Routing } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
 import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
-import { findOne } from "./acting.ts";
-import { addConfig, type CommonOptions, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { openAccess } from "./open-access.ts";
-import { demandMailbox, gather } from "./options.ts";
+import { addConfig, type CommonOptions, demandMailbox, gather } from "./options.ts";
+import { findOne } from "./orders.ts";
 import { printable, printJson } from "./printing.ts";
 
 interface RouteOptions extends CommonOptions {

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { describeFault, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
-import { type LoadOptions, loadSettings } from "../config/load.ts";
+import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { followSettings } from "../config/watch.ts";
 import { type DaemonOptions, runDaemon } from "../daemon.ts";
@@ -12,9 +12,10 @@ import { IGNORED, type TransferRecord } from "../model/record.ts";
 import { PLANS } from "../model/views.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
-import { addConfig, addExitCodes, type Context, type Outcome, outcomeOfFault, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Run } from "./command.ts";
 import { logEvents } from "./event-log.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
+import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 interface RunOptions extends UnitOptions {
@@ -153,22 +154,15 @@ function openLog({ env }: Context, output: NodeJS.WriteStream, level: string): L
   return createLog(output, level, isJournal(output, env["JOURNAL_STREAM"]));
 }
 
-interface Prepared {
-  readonly settings: Settings;
-  readonly log: Log;
-  /** How to read the settings again. */
-  readonly load: LoadOptions;
-  /** The log level under these settings. */
-  levelOf(settings: Settings): string;
-}
+type Prepared = Awaited<ReturnType<typeof prepare>>;
 
-/** Reads the settings, opens the log, and logs the warnings about the settings. */
+/** Reads the settings, opens the log, and logs the warnings about the settings. `load`: how to read the settings again. */
 async function prepare(
   context: Context,
   { config: path, logLevel }: RunOptions,
   output: NodeJS.WriteStream,
   defaultLevel: string,
-): Promise<Prepared> {
+) {
   const load = { env: context.env, ...(path === undefined ? {} : { path }) };
   const settings = await loadSettings(load);
   const levelOf = (current: Settings) => logLevel ?? current.logLevel ?? defaultLevel;

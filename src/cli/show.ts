@@ -7,14 +7,11 @@ import { commandOf } from "../model/actions.ts";
 import { describeChecksum, describeVerdict, type FileView, type Story } from "../model/views.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/story-text.ts";
-import { findOne } from "./acting.ts";
-import { addConfig, type CommonOptions, type Context, type Outcome, type Run } from "./command.ts";
+import type { Context, Outcome, Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
+import { findOne } from "./orders.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
-
-interface ShowOptions extends CommonOptions {
-  readonly mailbox?: string;
-}
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
@@ -28,7 +25,11 @@ export function define(command: Command, run: Run): void {
     .action(run(show));
 }
 
-async function show(context: Context, trackingId: string, options: ShowOptions): Promise<Outcome> {
+async function show(
+  context: Context,
+  trackingId: string,
+  options: CommonOptions & { readonly mailbox?: string },
+): Promise<Outcome> {
   const { settings, access } = await openConfigured(context, options);
   const { mailbox } = options;
   const [found] = await findOne(access, trackingId, mailbox);
@@ -55,22 +56,15 @@ function formatText(context: Context, timezone: string | undefined, story: Story
     const [first = "", ...rest] = linesOf(round).flatMap(form);
     return [`  ${round.round}, ${first}`, ...rest.map((line) => `     ${line}`)];
   });
+  const operators = acts.map(({ act, who, from, given, at }) => {
+    return `  ${form([{ time: given ?? at }])}  ${printable(`${act}, by ${who} from ${from}`)}`;
+  });
   const sections = [
     [title, ...formatFacts(factsOf(story), form)],
     ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
     [stdout.isTTY ? `Times (${zoneName(timezone)}):` : "Times:", ...formatFacts(timesOf(story), form)],
     ["Rounds:", ...rounds],
-    ...(acts.length === 0
-      ? []
-      : [
-          [
-            "Operators:",
-            ...acts.map(
-              (it) =>
-                `  ${form([{ time: it.given ?? it.at }])}  ${printable(`${it.act}, by ${it.who} from ${it.from}`)}`,
-            ),
-          ],
-        ]),
+    ...(acts.length === 0 ? [] : [["Operators:", ...operators]]),
     commands.length === 0
       ? ["No command applies in this state."]
       : ["Commands that apply now:", ...commands.map((command) => `  ${printable(command)}`)],

@@ -1,24 +1,17 @@
 /** `status`: mailboxes and transfers now, from the running daemon, else from the work folder. */
 import { type Command, Option } from "commander";
 import { asFault, type Fault } from "../base/faults.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import { findLastAddress } from "../config/last-address.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
 import { DEFAULT_PATH, type HttpSettings } from "../config/settings.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { Status } from "../model/status.ts";
 import { askHealth, askStatus, type Reading, readStatus } from "../operate/status.ts";
-import {
-  addConfig,
-  addExitCodes,
-  type CommonOptions,
-  type Context,
-  type Outcome,
-  outcomeOfFault,
-  type Run,
-} from "./command.ts";
+import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Run } from "./command.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { formatStatus } from "./status-text.ts";
-import { watchStatus } from "./status-watch.ts";
+import { fitStatus, formatStatus } from "./status-text.ts";
 
 interface StatusOptions extends CommonOptions {
   readonly watch?: boolean;
@@ -75,11 +68,7 @@ async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() =>
     for (const http of addresses) {
       const read = () => readOldStatus(http, file, fault, signal);
       if ((await read()) === undefined) continue;
-      return async () => {
-        const reading = await read();
-        if (reading === undefined) throw fault;
-        return reading;
-      };
+      return async () => (await read()) ?? Promise.reject(fault);
     }
     throw fault;
   }
@@ -96,13 +85,11 @@ async function readOldStatus(
   if (status === undefined || (status.daemon.config ?? DEFAULT_PATH) !== file) return undefined;
   const isReported = status.troubles.some(({ what }) => what === "configuration");
   const { code, message } = fault;
-  const advice = `The daemon keeps its old settings, and does not start again with this file. ${FIX_IT}`;
+  const advice = `The daemon keeps its old settings, and does not start again with this file. Correct it, and check it with inlet config check.`;
   const trouble = { what: "configuration", since: status.at, code, message, advice };
   const troubles = isReported ? status.troubles : [trouble, ...status.troubles];
   return { status: { ...status, troubles }, instead: undefined };
 }
-
-const FIX_IT = "Correct it, and check it with inlet config check.";
 
 /** For health checks of containers, which show the printed line. The exit code is always 0 or 1. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
@@ -119,4 +106,51 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
 export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "troubles" | "totals">): Outcome {
   if (!live || troubles.some((trouble) => outcomeOfFault(trouble) === "unreachable")) return "unreachable";
   return totals.attention > 0 || troubles.length > 0 ? "attention" : "fine";
+}
+
+const REDRAW_MS = 1_000;
+const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
+
+/** Switch to the alternate screen without a cursor, and back. */
+const BEGIN = "\u001b[?1049h\u001b[?25l";
+const END = "\u001b[?25h\u001b[?1049l";
+
+/** The status on the whole screen, until q or Ctrl-C. */
+export async function watchStatus(context: Context, read: () => Promise<Reading>): Promise<Outcome> {
+  const { stdin, stdout, stop } = context;
+  const keys = new AbortController();
+  const ended = AbortSignal.any([stop, keys.signal]);
+  let outcome: Outcome = "interrupted";
+  const onKey = (key: Buffer) => {
+    const typed = key.toString();
+    const isQuit = /[qQ]/.test(typed) || typed.includes(CTRL_D);
+    if (isQuit && !typed.includes(CTRL_C)) outcome = "fine";
+    if (isQuit || typed.includes(CTRL_C)) keys.abort();
+  };
+  const restore = () => void stdout.write(END);
+  let last: Reading | undefined;
+  const draw = () => {
+    if (last === undefined || ended.aborted) return;
+    const { status, instead } = last;
+    const lines = fitStatus(status, instead, stdout);
+    stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K`).join("\r\n")}\u001b[J`);
+  };
+  process.once("exit", restore);
+  stdout.write(BEGIN);
+  stdout.on("resize", draw);
+  // Without a terminal to type on, a signal ends it.
+  if (stdin.isTTY) stdin.setRawMode(true).on("data", onKey).resume();
+  try {
+    while (!ended.aborted) {
+      last = await read();
+      draw();
+      await pauseOrAbort(REDRAW_MS, ended);
+    }
+    return outcome;
+  } finally {
+    process.removeListener("exit", restore);
+    stdout.off("resize", draw);
+    if (stdin.isTTY) stdin.off("data", onKey).setRawMode(false).pause();
+    restore();
+  }
 }

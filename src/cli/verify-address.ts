@@ -9,14 +9,14 @@ import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
+import type { MailboxSettings } from "../config/settings.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
-import { addConfig, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { type Context, invalid, type Outcome, type Run } from "./command.ts";
 import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { demandMailbox } from "./options.ts";
+import { addConfig, demandMailbox } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 interface VerifyAddressOptions extends UnitOptions {
@@ -71,7 +71,10 @@ async function verifyAddress(
   const tokensFolder = join(settings.state, "tokens");
   const openTokens = await loadTokenStores();
   await asOwnerOf(settings.state, () => makeFolderDurably(tokensFolder, 0o700));
-  const service = openClient(serviceSettings, await clientIdOf(settings, mailbox, context.stop));
+  const clientId =
+    (await serviceSettings.clientId?.read(context.stop)) ??
+    (await asOwnerOf(settings.state, () => keepClientId(settings.state))).clientId;
+  const service = openClient(serviceSettings, clientId);
   try {
     const tokens = new Tokens(mailbox, service, undefined, openTokens(tokensFolder), systemClock);
     if (options.codeFile === undefined) {
@@ -93,15 +96,6 @@ async function verifyAddress(
   }
 }
 
-async function clientIdOf(
-  { state }: Settings,
-  { service }: MailboxSettings,
-  signal: AbortSignal,
-): Promise<Secret> {
-  if (service.clientId !== undefined) return service.clientId.read(signal);
-  return (await asOwnerOf(state, () => keepClientId(state))).clientId;
-}
-
 /** A person may try again after a typing error; a program may not. */
 async function redeem(
   context: Context,
@@ -110,6 +104,8 @@ async function redeem(
   exchange: (code: Secret) => Promise<void>,
 ): Promise<void> {
   const isTyped = codeFile === undefined && canAsk(context);
+  // Each call without `--code-file` makes the codes of earlier mails useless.
+  const advice = `The code is wrong or too old. Use the one in the newest mail: inlet verify-address ${name} --code-file FILE. For a new mail, leave out --code-file.`;
   for (let tries = 1; ; tries++) {
     const given = isTyped
       ? await askHidden(context, `Code mailed to ${email}: `)
@@ -123,13 +119,8 @@ async function redeem(
       return await exchange(code);
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== "TOKEN_REFUSED") throw error;
-      if (!isTyped || tries === TRIES) throw withAdvice(error, adviceFor(name));
+      if (!isTyped || tries === TRIES) throw withAdvice(error, advice);
       say(context, "The service does not accept this code. Check the newest mail, and try again.");
     }
   }
-}
-
-/** Each call without `--code-file` makes the codes of earlier mails useless. */
-function adviceFor(name: string): string {
-  return `The code is wrong or too old. Use the one in the newest mail: inlet verify-address ${name} --code-file FILE. For a new mail, leave out --code-file.`;
 }

@@ -1,33 +1,15 @@
 /** `verify`: hashes delivered folders again, and compares them with their manifests and sums. */
 import { stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { systemCode } from "../base/faults.ts";
-import { formatBytes, formatCount } from "../base/phrases.ts";
+import { formatCount, formatSize } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
-import {
-  addExitCodes,
-  type CommonOptions,
-  type Context,
-  invalid,
-  type Outcome,
-  type Run,
-} from "./command.ts";
-import {
-  type CheckedFolder,
-  checkFolder,
-  type FoundDelivery,
-  findDelivered,
-  findItsManifest,
-  findWithoutManifest,
-} from "./delivered-folder.ts";
-import { gather } from "./options.ts";
+import { addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { type CheckedFolder, checkFolder, type FoundDelivery, findDeliveries } from "./delivered-folder.ts";
+import { type CommonOptions, gather } from "./options.ts";
 import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
-
-interface VerifyOptions extends CommonOptions {
-  readonly allow?: readonly string[];
-}
 
 const HELP = `
 Each FOLDER is a delivered one, or a tree in which every delivery is verified: folders with a transfer.json inside or
@@ -68,17 +50,17 @@ export function define(command: Command, run: Run): void {
 async function verifyFolders(
   context: Context,
   folders: readonly string[],
-  options: VerifyOptions,
+  options: CommonOptions & { readonly allow?: readonly string[] },
 ): Promise<Outcome> {
   for (const folder of folders) await demandFolder(folder);
-  const { config: path } = options;
+  const { config: path, json } = options;
   const load = { env: context.env, path };
   // The configuration is optional, unless `--config` names it.
-  const isNeeded = path !== undefined;
-  const added = await loadAddedNames(load).catch((error) => (isNeeded ? Promise.reject(error) : []));
-  const known = await loadFolders(load).catch((error) => (isNeeded ? Promise.reject(error) : undefined));
-  const allowed = new Set([...(options.allow ?? []), ...added]);
-  const print = options.json ? printerAsJson(context) : printerAsLines(context);
+  const unlessNeeded = (error: unknown) => (path === undefined ? undefined : Promise.reject(error));
+  const added = await loadAddedNames(load).catch(unlessNeeded);
+  const known = await loadFolders(load).catch(unlessNeeded);
+  const allowed = new Set([...(options.allow ?? []), ...(added ?? [])]);
+  const format = json ? formatEntry : formatFolder;
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {
     const { folders: foldersBefore, troubles: troublesBefore } = tally;
@@ -86,28 +68,20 @@ async function verifyFolders(
       tally.troubles++;
       say(context, `inlet: ${folder} ${why}.`);
     };
-    const deliveriesIn = async function* (below: string) {
-      yield* findItsManifest(resolve(below));
-      yield* findDelivered(
-        below,
-        (folder, code) => complain(folder, `cannot be read (${code})`),
-        context.stop,
-      );
-      if (known !== undefined) yield* findWithoutManifest(resolve(below), known);
-    };
-    for await (const delivery of deliveriesIn(root)) {
+    const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
+    for await (const delivery of findDeliveries(root, known, onUnreadable, context.stop)) {
       const checked = await checkWithProgress(context, delivery, allowed);
+      await writeOut(context, format(checked, context, tally.folders));
       tally.folders++;
       tally.files += checked.files.length;
       tally.bytes += checked.bytes;
-      if (checked.status !== "ok") tally.troubles++;
-      await print.folder(checked);
+      tally.troubles += Number(checked.status !== "ok");
     }
     const isEmpty = tally.folders === foldersBefore && tally.troubles === troublesBefore;
     if (isEmpty && folders.length === 1) throw invalid(`${root} ${NOTHING}`);
     if (isEmpty) complain(root, NOTHING);
   }
-  print.end();
+  if (json) context.stdout.write(tally.folders === 0 ? "[]\n" : "\n]\n");
   say(context, summaryOf(tally));
   return tally.troubles === 0 ? "fine" : "attention";
 }
@@ -135,52 +109,32 @@ async function demandFolder(folder: string): Promise<void> {
   if (!facts.isDirectory()) throw invalid(`${folder} is not a folder`);
 }
 
-interface Printer {
-  folder(checked: CheckedFolder): Promise<void>;
-  end(): void;
+/** One document, written folder by folder: a tree may hold more than fits into memory. `at`: its place, from 0. */
+function formatEntry(checked: CheckedFolder, _context: Context, at: number): string {
+  return `${at === 0 ? "[" : ","}\n${formatJson(checked)}`;
 }
 
-/** One document, written folder by folder: a tree may hold more than fits into memory. */
-function printerAsJson(context: Context): Printer {
-  let isFirst = true;
-  return {
-    async folder(checked) {
-      await writeOut(context, `${isFirst ? "[" : ","}\n${formatJson(checked)}`);
-      isFirst = false;
-    },
-    end: () => void context.stdout.write(isFirst ? "[]\n" : "\n]\n"),
-  };
-}
-
-/** A terminal gets the folders and their differences. A pipe gets a line per file. */
-function printerAsLines(context: Context): Printer {
-  const { stdout } = context;
-  return {
-    async folder({ folder, status, problem, bytes, files }) {
-      const troubles = files.filter((file) => file.status !== "ok");
-      if (!stdout.isTTY) {
-        const rows = problem === undefined ? files : [{ name: "", status, detail: problem }];
-        const lines = rows.map((row) =>
-          [row.status, join(folder, row.name), row.detail ?? ""].map(printable),
-        );
-        return writeOut(context, lines.map((cells) => `${cells.join("\t")}\n`).join(""));
-      }
-      const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(7), { stream: stdout });
-      const size = `${formatCount(files.length, "file", "files")}, ${formatBytes(bytes)}`;
-      const lines = [
-        `${mark}  ${printable(folder)}  (${printable(problem ?? size)})`,
-        ...troubles.map((it) =>
-          `         ${it.status}: ${printable(it.name)} ${printable(it.detail ?? "")}`.trimEnd(),
-        ),
-      ];
-      return writeOut(context, `${lines.join("\n")}\n`);
-    },
-    end() {},
-  };
+/** A terminal gets the folder and its differences. A pipe gets a line per file. */
+function formatFolder({ folder, status, problem, bytes, files }: CheckedFolder, { stdout }: Context): string {
+  if (!stdout.isTTY) {
+    const rows = problem === undefined ? files : [{ name: "", status, detail: problem }];
+    const lines = rows.map((row) => [row.status, join(folder, row.name), row.detail ?? ""].map(printable));
+    return lines.map((cells) => `${cells.join("\t")}\n`).join("");
+  }
+  const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(7), { stream: stdout });
+  const size = formatSize({ files: files.length, bytes });
+  const troubles = files.filter((file) => file.status !== "ok");
+  const lines = [
+    `${mark}  ${printable(folder)}  (${printable(problem ?? size)})`,
+    ...troubles.map((it) =>
+      `         ${it.status}: ${printable(it.name)} ${printable(it.detail ?? "")}`.trimEnd(),
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
 }
 
 function summaryOf({ folders, files, bytes, troubles }: Tally): string {
-  const what = `${formatCount(folders, "folder", "folders")}, ${formatCount(files, "file", "files")}, ${formatBytes(bytes)}`;
+  const what = `${formatCount(folders, "folder", "folders")}, ${formatSize({ files, bytes })}`;
   if (troubles === 0) return `${what}: all as they were delivered.`;
   return `${what}: ${formatCount(troubles, "folder differs", "folders differ")} from what was delivered.`;
 }

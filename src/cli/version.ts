@@ -2,7 +2,8 @@
 import { release } from "node:os";
 import type { Command } from "commander";
 import { PACKAGE_FOLDER, readVersion } from "../base/version.ts";
-import type { CommonOptions, Run } from "./command.ts";
+import type { Run } from "./command.ts";
+import type { CommonOptions } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
 export function define(command: Command, run: Run): void {

@@ -6,15 +6,13 @@ import { loadHttp } from "./load.ts";
 import { DEFAULT_PATH, type HttpSettings } from "./settings.ts";
 import { candidatesOf, type SourceOptions } from "./source.ts";
 
-export interface LastAddress {
-  /** The file that the daemon was started with. */
-  readonly file: string;
-  /** Addresses to try, the most likely first. */
-  readonly addresses: readonly HttpSettings[];
-}
-
-/** Works for a file that is not valid, or not YAML at all. Never throws. */
-export async function findLastAddress(options: SourceOptions): Promise<LastAddress> {
+/**
+ * The file that the daemon was started with, and addresses to try, the most likely first. Works for a file that is not
+ * valid, or not YAML at all. Never throws.
+ */
+export async function findLastAddress(
+  options: SourceOptions,
+): Promise<{ readonly file: string; readonly addresses: readonly HttpSettings[] }> {
   const { env } = options;
   const { candidates } = candidatesOf(options);
   let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];

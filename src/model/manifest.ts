@@ -87,7 +87,10 @@ const ManifestShape = v.object({
   files: v.pipe(v.array(v.object({ ...FILE, ...DELIVERED_AS })), v.readonly()),
 });
 
-type AnyFile = Readonly<Pick<v.InferOutput<typeof FileShape>, "name" | "size" | "sha256">>;
+type AllFiles<File, Message> = {
+  readonly files: readonly File[];
+  readonly messageFile?: Message | undefined;
+};
 export type MessageFile = Readonly<v.InferOutput<typeof MessageShape>>;
 export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
 export type Manifest = Readonly<v.InferOutput<typeof ManifestShape>>;
@@ -123,8 +126,8 @@ export function bytesOf({ files }: Contents): number {
 }
 
 /** The sender's files, and the message if there is one. */
-export function filesIn({ files, messageFile }: Contents): readonly AnyFile[] {
-  return messageFile === undefined ? files : [...files, messageFile];
+export function filesIn<File, Message>({ files, messageFile }: AllFiles<File, Message>): (File | Message)[] {
+  return messageFile === undefined ? [...files] : [...files, messageFile];
 }
 
 /** The names of files that are delivered by themselves, by their names in the contents. */
@@ -182,8 +185,7 @@ export async function readManifest(folder: string, file: string = MANIFEST): Pro
     const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
     throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);
   }
-  const { files, messageFile } = result.output;
-  for (const { name, deliveredAs = name } of messageFile === undefined ? files : [...files, messageFile]) {
+  for (const { name, deliveredAs = name } of filesIn(result.output)) {
     demandPlainName(name, file);
     demandPlainName(deliveredAs, file);
   }

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { checkDaemon } from "../../src/cli/doctor/daemon.ts";
-import { AllFindings } from "../../src/cli/doctor/findings.ts";
+import { type Finding, Findings } from "../../src/cli/doctor/findings.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import type { Status } from "../../src/model/status.ts";
 import { askStatus, readStatus } from "../../src/operate/status.ts";
@@ -339,9 +339,10 @@ describe("acting", () => {
     const unreadable = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
     const settings = { ...daemon.settings, http: { ...http, listen, tokens: namedToken(unreadable) } };
     expect((await readStatus(settings, signal)).instead).toContain("needs a token (http.read)");
-    const findings = new AllFindings(() => {});
-    await checkDaemon({ findings: findings.in("daemon"), settings, signal });
-    expect(findings.all).toMatchObject([
+    const found: Finding[] = [];
+    const findings = new Findings("daemon", (finding) => void found.push(finding));
+    await checkDaemon({ findings, settings, signal });
+    expect(found).toMatchObject([
       { check: "console", status: "warning", detail: expect.stringContaining("needs a token") },
     ]);
   });

@@ -1,5 +1,6 @@
 /** Settings of notifications for tests, and what receivers got. */
-import { type ChannelSettings, type MailChannel, NOTICE_KINDS } from "../../src/model/notify.ts";
+import type { ChannelSettings, MailChannel } from "../../src/model/notify.ts";
+import { NOTICE_KINDS } from "../../src/model/notify.ts";
 import { LOGIN, type MailServer } from "./mail-server.ts";
 import type { Receiver } from "./receiver.ts";
 import { plainSecret, receiverAt } from "./settings.ts";

@@ -1,5 +1,6 @@
 /** What routes mean, written a second time: the world judges the program by it. */
-import { BOX, type RawHandoff, type RawRoute, type Site } from "./plan.ts";
+import type { RawHandoff, RawRoute, Site } from "./plan.ts";
+import { BOX } from "./plan.ts";
 import type { SentTransfer } from "./service.ts";
 
 export interface Decision {

@@ -1,20 +1,19 @@
 /** `api get`, `zip` and `eml`: the files of a transfer, each verified before it gets its name. */
-import { open } from "node:fs/promises";
+
 import { join } from "node:path";
 import { Option } from "commander";
-import { exists } from "../../base/durable.ts";
-import { describeFault, Fault } from "../../base/faults.ts";
-import { lookAt } from "../../base/files.ts";
+import { createDurably, exists } from "../../base/durable.ts";
+import { describeFault, Fault, tolerate } from "../../base/faults.ts";
+import { lookAt, type OpenFile } from "../../base/files.ts";
 import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
-import type { ChecksumReport } from "../../service/checksums.ts";
-import type { IdListForm, TransferAccess, ZipOptions } from "../../service/port.ts";
+import type { Download, IdListForm, TransferAccess, ZipOptions } from "../../service/port.ts";
 import { verifyZip } from "../../transfer/unpack.ts";
-import { invalid, type Outcome } from "../command.ts";
+import { type Context, invalid, type Outcome } from "../command.ts";
+import { checkFile } from "../delivered-folder.ts";
 import { megabytes } from "../options.ts";
-import { say } from "../printing.ts";
-import type { Call, Operations } from "./operation.ts";
-import { algorithmsOf, ownName, SAVED_COLUMNS, type Saved, saveDownload } from "./saving.ts";
+import { type Column, say, startProgress } from "../printing.ts";
+import { type Call, type Operations, print } from "./operation.ts";
 
 type Output = { readonly output?: string };
 
@@ -72,7 +71,7 @@ async function getFiles(call: Call<Output>, access: TransferAccess, wanted?: str
       }
     }
   } finally {
-    if (saved.length > 0 || failures > 0) call.print(SAVED_COLUMNS, saved);
+    if (saved.length > 0 || failures > 0) print(call, SAVED_COLUMNS, saved);
   }
   if (files.length === 0) say(context, "The transfer has no files.");
   return failures === 0 ? "fine" : "attention";
@@ -89,23 +88,10 @@ async function getFile(
     const download = await service.openFile(access, file, { maxBytes: bytes }, stop);
     return saveDownload(context, download, target, file);
   }
-  if (!(await isSaved(target, file))) throw new Fault("TARGET_EXISTS", { detail: target });
+  // An earlier call may have saved it.
+  const found = await checkFile("", { name: target, size: bytes, checksums }, () => {}, stop);
+  if (checksums.length === 0 || found.status !== "ok") throw new Fault("TARGET_EXISTS", { detail: target });
   return { path: target, bytes, verifiedBy: algorithmsOf(checksums), already: true };
-}
-
-/** Whether an earlier call saved the file. */
-async function isSaved(path: string, { bytes, checksums }: OpenedFile): Promise<boolean> {
-  const verification = startVerification(checksums);
-  try {
-    await using file = await open(path, "r");
-    if (checksums.length === 0 || (await file.stat()).size !== bytes) return false;
-    for await (const chunk of file.createReadStream({ autoClose: false })) verification.update(chunk);
-    verification.finish(path);
-    return true;
-  } catch {
-    // It has other content, or cannot be read.
-    return false;
-  }
 }
 
 function choose(files: readonly OpenedFile[], wanted: string | undefined): readonly OpenedFile[] {
@@ -123,13 +109,9 @@ async function chooseTargets(
   count: number,
 ): Promise<(file: TransferFile) => string> {
   if (output === undefined) return (file) => ownName(file.name);
-  const isFolder = (await lookAt(output))?.isDirectory() === true;
-  if (isFolder) return (file) => join(output, ownName(file.name));
-  if (count > 1) {
-    const detail = `there are ${count} files, so --output must be an existing folder, and ${output} is not`;
-    throw invalid(detail);
-  }
-  return () => output;
+  if ((await lookAt(output))?.isDirectory()) return (file) => join(output, ownName(file.name));
+  if (count <= 1) return () => output;
+  throw invalid(`there are ${count} files, so --output must be an existing folder, and ${output} is not`);
 }
 
 function concernsFile(fault: Fault): boolean {
@@ -157,25 +139,29 @@ async function getZip(
   );
   const isProven = files.every(({ checksums }) => checksums.length > 0);
   const verifiedBy = isProven ? algorithmsOf(files.flatMap(({ checksums }) => checksums)) : [];
-  return call.print(SAVED_COLUMNS, [{ ...saved, verifiedBy }]);
+  return print(call, SAVED_COLUMNS, [{ ...saved, verifiedBy }]);
 }
 
 async function getEml(
-  { context, options, service, stop, print }: Call<Output & { readonly threshold?: number }>,
+  call: Call<Output & { readonly threshold?: number }>,
   access: TransferAccess,
 ): Promise<Outcome> {
+  const { context, options, service, stop } = call;
   const target = options.output ?? ownName(`${access.transferId}.eml`);
   const query = options.threshold === undefined ? {} : { thresholdMegabytes: options.threshold };
   const download = await service.openEml(access, query, stop);
-  return print(SAVED_COLUMNS, [await saveDownload(context, download, target)]);
+  return print(call, SAVED_COLUMNS, [await saveDownload(context, download, target)]);
 }
 
 /** Sends one request at a time, so that a wrong password is sent once. */
-async function openTransfer(call: Call, access: TransferAccess): Promise<OpenedFile[]> {
-  const { service, stop } = call;
+async function openTransfer({ context, service, stop }: Call, access: TransferAccess): Promise<OpenedFile[]> {
   const { algorithm } = await service.information(access, stop);
   const files = await service.files(access, stop);
-  const csv = await checksumsOrNone(call, access, files);
+  const csv = await service
+    .checksums(access, files, stop)
+    .catch(tolerate("NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"));
+  // The checksums of the file list remain.
+  if (csv === undefined) say(context, "The service has no checksums file for this transfer.");
   return files.map((file) => {
     const listed = file.checksum === undefined ? undefined : checksumOf(file.checksum, algorithm);
     const both = [listed, csv?.byFileId.get(file.id)?.checksum];
@@ -183,18 +169,73 @@ async function openTransfer(call: Call, access: TransferAccess): Promise<OpenedF
   });
 }
 
-/** Without a checksums file, the checksums of the file list remain. */
-async function checksumsOrNone(
-  { context, service, stop }: Call,
-  access: TransferAccess,
-  files: readonly TransferFile[],
-): Promise<ChecksumReport | undefined> {
-  try {
-    return await service.checksums(access, files, stop);
-  } catch (error) {
-    const absent = ["NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"];
-    if (!(error instanceof Fault && absent.includes(error.code))) throw error;
-    say(context, "The service has no checksums file for this transfer.");
-    return undefined;
-  }
+interface Saved {
+  readonly path: string;
+  readonly bytes: number;
+  /** The algorithms of its checksums, as the service spells them; empty without a checksum. */
+  readonly verifiedBy: readonly string[];
+  /** An earlier call saved the same content. */
+  readonly already?: boolean;
 }
+
+/**
+ * Saves a download under a temporary name, and renames it when its size and all checksums match. `inspect` reads the whole
+ * file before that, and may throw.
+ */
+export async function saveDownload(
+  context: Context,
+  download: Download,
+  target: string,
+  { bytes: expectedBytes, checksums = [] }: Partial<Pick<OpenedFile, "bytes" | "checksums">> = {},
+  inspect: (temporary: OpenFile) => Promise<void> = async () => {},
+): Promise<Saved> {
+  const progress = startProgress(context, target, expectedBytes ?? download.totalBytes);
+  let bytes = 0;
+  try {
+    if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
+    const verification = startVerification(checksums);
+    await createDurably(target, async (file) => {
+      for await (const chunk of download.body) {
+        verification.update(chunk);
+        await file.write(chunk);
+        bytes += chunk.byteLength;
+        progress.advance(chunk.byteLength);
+      }
+      if (bytes !== (expectedBytes ?? bytes)) {
+        const detail = `${target}: ${bytes} bytes instead of ${expectedBytes}`;
+        throw new Fault("SIZE_MISMATCH", { detail });
+      }
+      verification.finish(target);
+      await inspect(file);
+    });
+  } finally {
+    progress.end();
+    download.cancel();
+  }
+  return { path: target, bytes, verifiedBy: algorithmsOf(checksums) };
+}
+
+/** The sender's name for the file. Throws `NAME_UNUSABLE` for a harmful one. */
+export function ownName(name: string): string {
+  const harmful =
+    /[/\\\p{Cc}]/u.test(name) || ["", ".", ".."].includes(name) || Buffer.byteLength(name) > 255;
+  // A hidden file may configure another program, and a leading dash looks like an option.
+  if (harmful || /^[-.]/.test(name)) {
+    throw new Fault("NAME_UNUSABLE", { detail: JSON.stringify(name) });
+  }
+  return join(".", name);
+}
+
+function algorithmsOf(checksums: readonly Checksum[]): string[] {
+  return [...new Set(checksums.map((checksum) => checksum.algorithm))];
+}
+
+const SAVED_COLUMNS: readonly Column<Saved>[] = [
+  { title: "SAVED", value: (file) => file.path },
+  { title: "BYTES", right: true, value: (file) => String(file.bytes) },
+  {
+    title: "VERIFIED BY",
+    value: (file) => file.verifiedBy.join(", ") || "nothing: there is no checksum",
+  },
+  { title: "", value: (file) => (file.already ? "already here" : "") },
+];

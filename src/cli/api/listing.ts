@@ -23,7 +23,7 @@ import type { LegacyTransfer } from "../../service/wire.ts";
 import type { Context, Outcome } from "../command.ts";
 import { wholeNumber } from "../options.ts";
 import { type Column, printable, say, writeOut } from "../printing.ts";
-import type { Call, Operations } from "./operation.ts";
+import { type Call, type Operations, print } from "./operation.ts";
 
 interface ListOptions extends PageQuery {
   readonly active?: boolean;
@@ -64,11 +64,11 @@ export function addListing(api: Operations): void {
     ),
   );
   const information = "show the size of a transfer and the algorithm of its checksums";
-  api.addForTransfer("info", information, async ({ print, service, stop }, access) =>
-    print(INFORMATION_COLUMNS, await service.information(access, stop)),
+  api.addForTransfer("info", information, async (call, access) =>
+    print(call, INFORMATION_COLUMNS, await call.service.information(access, call.stop)),
   );
-  api.addForTransfer("files", "list the files of a transfer", async ({ print, service, stop }, access) =>
-    print(FILE_COLUMNS, await service.files(access, stop)),
+  api.addForTransfer("files", "list the files of a transfer", async (call, access) =>
+    print(call, FILE_COLUMNS, await call.service.files(access, call.stop)),
   );
   const checksums = "show the checksums file of a transfer, matched with its file list";
   api
@@ -105,12 +105,13 @@ function listTransfers(
 
 /** Prints the requested page, else all pages, and names entries that cannot be used. */
 async function list<Entry extends LegacyTransfer | ListedTransfer>(
-  { context, options, verified, print, stop }: Call<PageQuery>,
+  call: Call<PageQuery>,
   email: string,
   columns: readonly Column<Entry>[],
   poll: (address: VerifiedAddress, page: PageQuery, stop: AbortSignal) => Promise<Page<Entry>>,
 ): Promise<Outcome> {
-  const address = await verified(email);
+  const { context, options, stop } = call;
+  const address = await call.verified(email);
   const { page: only, pageSize = LARGEST_PAGE_SIZE } = options;
   const unusable: Fault[] = [];
   const reject = ({ fault }: Rejected) => void unusable.push(fault);
@@ -123,7 +124,7 @@ async function list<Entry extends LegacyTransfer | ListedTransfer>(
     ...entry,
     recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })),
   }));
-  print(columns, entries, document);
+  print(call, columns, entries, document);
   for (const fault of unusable.slice(0, MAX_REASONS)) say(context, `inlet: ${describeFault(fault)}`);
   if (unusable.length > MAX_REASONS)
     say(context, `inlet: ${unusable.length} entries in total cannot be used.`);
@@ -173,9 +174,10 @@ const FILE_COLUMNS: readonly Column<TransferFile>[] = [
 ];
 
 async function showChecksums(
-  { context, options, service, stop, print }: Call<{ readonly raw?: boolean }>,
+  call: Call<{ readonly raw?: boolean }>,
   access: TransferAccess,
 ): Promise<Outcome> {
+  const { context, options, service, stop } = call;
   if (options.raw) {
     const { body } = await service.openChecksums(access, stop);
     await printRaw(context, body);
@@ -184,7 +186,7 @@ async function showChecksums(
   const files = await service.files(access, stop);
   const report = await service.checksums(access, files, stop);
   const rows = files.flatMap((file) => report.byFileId.get(file.id) ?? []);
-  print(CHECKSUM_COLUMNS, rows, formatReport(files, report));
+  print(call, CHECKSUM_COLUMNS, rows, formatReport(files, report));
   if (!options.json) sayLeftovers(context, report);
   return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
 }

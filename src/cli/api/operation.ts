@@ -6,7 +6,8 @@ import { makeClientId } from "../../config/memory.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden, readPassword } from "../asking.ts";
 import { openClient } from "../client.ts";
-import { type CommonOptions, type Context, invalid, type Outcome, type Run } from "../command.ts";
+import { type Context, invalid, type Outcome, type Run } from "../command.ts";
+import type { CommonOptions } from "../options.ts";
 import { type Column, printRows } from "../printing.ts";
 
 const NO_CLIENT_ID =
@@ -34,60 +35,50 @@ export interface Call<Options = unknown> {
   readonly token: Secret | undefined;
   /** The address with the configured token, else with one that the client id obtains. */
   verified(email: string): Promise<VerifiedAddress>;
-  /** Prints the rows, or one row; with `--json` the document. */
-  print<Row extends object>(
-    columns: readonly Column<Row>[],
-    rows: Row | readonly Row[],
-    document?: unknown,
-  ): "fine";
+}
+
+/** Prints the rows, or one row; with `--json` the document. */
+export function print<Row extends object>(
+  { context, options }: Call,
+  columns: readonly Column<Row>[],
+  found: Row | readonly Row[],
+  document: unknown = found,
+): "fine" {
+  const rows = (Array.isArray(found) ? found : [found]) as readonly Row[];
+  printRows(context, options, columns, rows, document);
+  return "fine";
 }
 
 type Operation<Options, Args extends unknown[]> = (call: Call<Options>, ...args: Args) => Promise<Outcome>;
 
-/** Adds commands to one command. */
-export class Operations {
-  readonly #parent: Command;
-  readonly #run: Run;
+export type Operations = ReturnType<typeof operationsOf>;
 
-  constructor(parent: Command, run: Run) {
-    this.#parent = parent;
-    this.#run = run;
-  }
-
-  group(name: string, summary: string): Operations {
-    return new Operations(this.#parent.command(name).description(summary), this.#run);
-  }
-
-  /** The operation gets the command's arguments. The caller adds arguments and options. */
-  add<Options>(name: string, summary: string, operation: Operation<Options, string[]>): Command {
-    const command = this.#parent.command(name).description(summary);
+/** Adds commands to `parent`. An operation gets the command's arguments. The caller adds arguments and options. */
+export function operationsOf(parent: Command, run: Run) {
+  const add = <Options>(name: string, summary: string, operation: Operation<Options, string[]>): Command => {
+    const command = parent.command(name).description(summary);
     return command.action(
-      this.#run((context) =>
+      run((context) =>
         withService<Options>(context, command.optsWithGlobals(), (call) => operation(call, ...command.args)),
       ),
     );
-  }
-
+  };
   /** Adds a command that opens a transfer. Its first argument is the transfer-id. */
-  addForTransfer<Options>(
+  const addForTransfer = <Options>(
     name: string,
     summary: string,
     operation: Operation<Options, [access: TransferAccess, ...args: string[]]>,
-  ): Command {
+  ): Command => {
     const opening = async (call: Call<Options & PasswordOptions>, transferId = "", ...args: string[]) =>
       operation(call, await accessTo(call.context, transferId, call.options), ...args);
-    return this.add(name, summary, opening)
-      .argument(
-        "<transfer-id>",
-        "the transfer-id, which differs for each recipient; inlet api received lists it",
-      )
+    const transferIdHelp = "the transfer-id, which differs for each recipient; inlet api received lists it";
+    const none = new Option("--no-password", "send no password, for transfers that need none");
+    return add(name, summary, opening)
+      .argument("<transfer-id>", transferIdHelp)
       .option("--password-file <file>", "read the password from a file, or from standard input for -")
-      .addOption(
-        new Option("--no-password", "send no password, for transfers that need none").conflicts(
-          "passwordFile",
-        ),
-      );
-  }
+      .addOption(none.conflicts("passwordFile"));
+  };
+  return { add, addForTransfer };
 }
 
 async function withService<Options>(
@@ -106,17 +97,8 @@ async function withService<Options>(
     if (clientId === undefined) throw invalid(NO_CLIENT_ID);
     return { email, token: (await service.obtainToken(email, undefined, stop)).token };
   };
-  const print = <Row extends object>(
-    columns: readonly Column<Row>[],
-    found: Row | readonly Row[],
-    document: unknown = found,
-  ) => {
-    const rows = (Array.isArray(found) ? found : [found]) as readonly Row[];
-    printRows(context, options, columns, rows, document);
-    return "fine" as const;
-  };
   try {
-    return await work({ context, stop, options, service, token, verified, print });
+    return await work({ context, stop, options, service, token, verified });
   } finally {
     await service.close();
   }

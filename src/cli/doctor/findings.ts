@@ -39,56 +39,43 @@ export interface Examination {
   readonly signal: AbortSignal;
 }
 
-export class AllFindings {
-  readonly all: Finding[] = [];
-  readonly #failures = new Set<Failure>();
+/** The findings of one area. */
+export class Findings {
+  readonly #area: Area;
   readonly #onFinding: (finding: Finding) => void;
+  readonly #failures: Set<Failure>;
 
   /** `onFinding` is called at once for each finding. */
-  constructor(onFinding: (finding: Finding) => void) {
+  constructor(area: Area, onFinding: (finding: Finding) => void, failures = new Set<Failure>()) {
+    this.#area = area;
     this.#onFinding = onFinding;
+    this.#failures = failures;
   }
 
+  /** The same for another area. They have one outcome. */
   in(area: Area): Findings {
-    return new Findings(area, (finding, failure) => {
-      if (failure !== undefined) this.#failures.add(failure);
-      this.all.push(finding);
-      this.#onFinding(finding);
-    });
-  }
-
-  count(status: Finding["status"]): number {
-    return this.all.filter((finding) => finding.status === status).length;
+    return new Findings(area, this.#onFinding, this.#failures);
   }
 
   get outcome(): Outcome {
     return WORST_FIRST.find((failure) => this.#failures.has(failure)) ?? "fine";
   }
-}
-
-export class Findings {
-  readonly #area: Area;
-  readonly #add: (finding: Finding, failure?: Failure) => void;
-
-  constructor(area: Area, add: (finding: Finding, failure?: Failure) => void) {
-    this.#area = area;
-    this.#add = add;
-  }
 
   ok(check: string, detail: string): void {
-    this.#add({ area: this.#area, check, status: "ok", detail });
+    this.#onFinding({ area: this.#area, check, status: "ok", detail });
   }
 
   warn(check: string, detail: string, advice?: string): void {
-    this.#add({ area: this.#area, check, status: "warning", detail, advice });
+    this.#onFinding({ area: this.#area, check, status: "warning", detail, advice });
   }
 
   skip(check: string, why: string): void {
-    this.#add({ area: this.#area, check, status: "skipped", detail: why });
+    this.#onFinding({ area: this.#area, check, status: "skipped", detail: why });
   }
 
   fail(check: string, failure: Failure, detail: string, advice?: string): void {
-    this.#add({ area: this.#area, check, status: "failed", detail, advice }, failure);
+    this.#failures.add(failure);
+    this.#onFinding({ area: this.#area, check, status: "failed", detail, advice });
   }
 
   /** Adds the fault's message, and its advice unless a better one is given. */

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { report } from "../../../src/cli/acting.ts";
 import type { Context } from "../../../src/cli/command.ts";
+import { report } from "../../../src/cli/orders.ts";
 import type { ActResult } from "../../../src/model/views.ts";
 
 test("results of one transfer for two mailboxes name their mailbox", () => {
