@@ -12,10 +12,9 @@ import type { TransferKey } from "../model/record.ts";
 import type { MailboxResult } from "../model/views.ts";
 import type { RunningAct } from "../operate/acting.ts";
 import { filterOpen } from "../operate/list.ts";
-import { renewTokens, requireGrant, requireRole } from "./access.ts";
 import { showNotice } from "./pages.ts";
-import type { ConsoleAccess } from "./port.ts";
 import { formatKey, parseKey } from "./rows.ts";
+import { requireRole, type Sessions } from "./sessions.ts";
 import type { ConsoleTools } from "./tools.ts";
 import { renderConfirmation } from "./transfers.ts";
 
@@ -28,7 +27,7 @@ const POLL_WAIT_MS = 10_000;
 
 /** A form that a page has sent. */
 interface Form {
-  readonly access: ConsoleAccess;
+  readonly access: Sessions;
   readonly response: ServerResponse;
   readonly fields: URLSearchParams;
 }
@@ -45,22 +44,17 @@ export const FORMS: Readonly<Record<string, HandleForm>> = {
 
 /** Exchanges a token for a cookie. */
 async function signIn(tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
-  await renewTokens(access);
-  const { authorization, cookie } = await access.sessions.signIn(response.req, fields.get("token") ?? "");
-  if (authorization.kind === "refused") {
+  const cookie = await access.signIn(response.req, fields.get("token") ?? "");
+  if (cookie === undefined) {
     return showNotice(tools, response, 401, { text: "The token is wrong.", isError: true });
   }
-  requireGrant(authorization);
   response.writeHead(303, { location: backOf(fields), "set-cookie": cookie }).end();
 }
 
 /** Ends the session. */
-async function signOut(
-  _tools: ConsoleTools,
-  { access: { sessions }, response, fields }: Form,
-): Promise<void> {
-  requireGrant(await sessions.authorize(response.req, "change", fields.get("proof") ?? undefined));
-  response.writeHead(303, { location: "./", "set-cookie": sessions.signOut(response.req) }).end();
+async function signOut(_tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
+  const cookie = access.signOut(response.req, fields.get("proof") ?? undefined);
+  response.writeHead(303, { location: "./", "set-cookie": cookie }).end();
 }
 
 /** Polls, pauses or resumes mailboxes. */
@@ -72,7 +66,7 @@ async function actOnMailboxes({ operate }: ConsoleTools, { access, response, fie
   const results = await acted.catch(failedFor(mailbox));
   const isError = results.some(({ result }) => result === "attention" || result === "refused");
   const text = results.map((each) => each.text).join(" ");
-  access.sessions.setNotice(response.req, { text, isError });
+  access.setNotice(response.req, { text, isError });
   response.writeHead(303, { location: backOf(fields) }).end();
 }
 
@@ -100,7 +94,7 @@ async function actForPage(tools: ConsoleTools, { access, response, fields }: For
   const isAsked = needsQuestion && !fields.has("confirm");
   const problem = problemOf(action, keys, isAsked || password);
   if (problem !== undefined) {
-    access.sessions.setNotice(response.req, { text: problem, isError: true });
+    access.setNotice(response.req, { text: problem, isError: true });
     return void response.writeHead(303, { location: back }).end();
   }
   if (isAsked) {

@@ -9,10 +9,10 @@ import type { Actor } from "../model/order.ts";
 import { type Parsed, parseQuery } from "../model/queries.ts";
 import { headlineOf } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
-import { requireRole } from "./access.ts";
 import { act, failedFor, problemOf, readBody } from "./actions.ts";
 import { refuse, sendJson } from "./answers.ts";
 import { titleOf } from "./layout.ts";
+import { requireRole } from "./sessions.ts";
 import type { ConsoleTools } from "./tools.ts";
 
 interface Asked<Path extends ApiPath> {

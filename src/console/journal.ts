@@ -30,13 +30,20 @@ export class JournalAccess {
     });
   }
 
+  /** The entries for a page. `undefined` also if the journal cannot be read. */
+  async show<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: HistoryQuery) {
+    // The page says so.
+    return (await this.read(response, kind, query).catch(() => undefined))?.entries;
+  }
+
+  /** `undefined` also if the journal cannot be read. */
   async tally(response: ServerResponse, range: Range, nowMs: number): Promise<readonly Tally[] | undefined> {
     const known = this.#tallies.get(range);
     if (known !== undefined && Math.abs(nowMs - known.atMs) < TALLY_KEPT_MS) return known.slots;
     const { slotMs } = RANGES[range];
-    const slots = await this.run(response, (signal) =>
-      this.#port.tally(startOf(range, nowMs), slotMs, signal),
-    );
+    const read = (signal: AbortSignal) => this.#port.tally(startOf(range, nowMs), slotMs, signal);
+    // The page says so.
+    const slots = await this.run(response, read).catch(() => undefined);
     if (slots !== undefined) this.#tallies.set(range, { atMs: nowMs, slots });
     return slots;
   }

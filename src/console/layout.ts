@@ -1,5 +1,6 @@
 /** The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. */
 import { formatCount, localizeTimes, zoneName } from "../base/phrases.ts";
+import { linkTo } from "../model/queries.ts";
 import { headlineOf, type Status, type Trouble } from "../model/status.ts";
 import { type Html, html, type PageTime, renderClock, renderTime } from "./html.ts";
 
@@ -127,7 +128,7 @@ export function renderTroubles(troubles: readonly Trouble[], time: PageTime): Ht
 }
 
 export function linkToMailbox(name: string): Html {
-  return html`<a href="mailbox?${String(new URLSearchParams({ name }))}">${name}</a>`;
+  return html`<a href="${linkTo("mailbox", { name })}">${name}</a>`;
 }
 
 export function renderHidden(fields: Readonly<Record<string, string>>): Html {

@@ -1,6 +1,7 @@
 /** The pages of all mailboxes, and of one. */
 
 import type { MailboxAct } from "../model/order.ts";
+import { linkTo } from "../model/queries.ts";
 import { shownFolder } from "../model/record.ts";
 import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
 import type { HistoryEntry } from "../model/views.ts";
@@ -14,24 +15,23 @@ import {
   renderTime,
 } from "./html.ts";
 import { linkToMailbox, renderHidden, renderTroubles } from "./layout.ts";
-import { HEALTHS, healthOf, TONES } from "./overview.ts";
-import { linkTo } from "./query.ts";
+import { HEALTHS, healthOf, JOURNAL_BUSY, TONES } from "./overview.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
+import type { ShowPage } from "./tools.ts";
 
-/** Open transfers by mailbox. */
-type Counts = ReadonlyMap<string, { readonly open: number; readonly attention: number }>;
+export const showMailboxes: ShowPage = ({ board }) => ({
+  render: (status, { time }) => renderMailboxes(status, board.transfers(), time),
+});
 
-export function countByMailbox(transfers: readonly TransferStatus[]): Counts {
-  const groups = Map.groupBy(transfers, ({ mailbox }) => mailbox);
-  return new Map(
-    [...groups].map(([name, all]) => {
-      const attention = all.filter(({ group }) => group === "attention").length;
-      return [name, { open: all.length, attention }];
-    }),
-  );
-}
-
-export function renderMailboxes({ mailboxes }: Status, counts: Counts, time: PageTime): Html {
+/** `open`: all open transfers. */
+export function renderMailboxes(
+  { mailboxes }: Status,
+  open: readonly TransferStatus[],
+  time: PageTime,
+): Html {
+  const byMailbox = Map.groupBy(open, ({ mailbox }) => mailbox);
+  const openIn = (name: string) => byMailbox.get(name) ?? [];
+  const attentionIn = (name: string) => openIn(name).filter(({ group }) => group === "attention");
   const sorted = mailboxes.toSorted(
     (a, b) => HEALTHS.indexOf(healthOf(a)) - HEALTHS.indexOf(healthOf(b)) || (a.name < b.name ? -1 : 1),
   );
@@ -41,9 +41,9 @@ export function renderMailboxes({ mailboxes }: Status, counts: Counts, time: Pag
     {
       title: "Need attention",
       kind: "number",
-      value: ({ name }) => renderCount(name, counts.get(name)?.attention, "attention"),
+      value: ({ name }) => renderCount(name, attentionIn(name), "attention"),
     },
-    { title: "Open", kind: "number", value: ({ name }) => renderCount(name, counts.get(name)?.open) },
+    { title: "Open", kind: "number", value: ({ name }) => renderCount(name, openIn(name)) },
     { title: "Listed", kind: "number", value: ({ listed }) => listed },
     { title: "Last poll", value: ({ lastPoll }) => renderTime(lastPoll, time) },
     { title: "Next poll", value: ({ nextPoll }) => renderDue(nextPoll, time) },
@@ -51,19 +51,34 @@ export function renderMailboxes({ mailboxes }: Status, counts: Counts, time: Pag
   return html`<section id="list" data-live><h2>Mailboxes <span class="count">${mailboxes.length}</span></h2>${renderTable("Mailboxes", columns, sorted)}</section>`;
 }
 
-export interface MailboxData {
-  readonly mailbox: MailboxStatus;
-  readonly troubles: Status["troubles"];
-  /** The most urgent first. */
-  readonly open: readonly TransferStatus[];
-  readonly past: readonly HistoryEntry[] | undefined;
-}
-
 const MAX_OPEN = 20;
+const MAX_PAST = 50;
 
-export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, context: RowContext): Html {
-  const { time } = context;
-  const { name, listed } = mailbox;
+export const showMailbox: ShowPage = async ({ board, journal }, response, parameters) => {
+  const name = parameters.get("name") ?? "";
+  const find = ({ mailboxes }: Status) => mailboxes.find((mailbox) => mailbox.name === name);
+  const isKnown = find(board.read()) !== undefined;
+  const query = { mailbox: name, limit: MAX_PAST };
+  const past = isKnown ? await journal.show(response, "transfers", query) : undefined;
+  return {
+    code: isKnown ? 200 : 404,
+    title: name,
+    render(status, context) {
+      const mailbox = find(status);
+      if (mailbox === undefined) return html`<section><p>There is no such mailbox.</p></section>`;
+      const troubles = status.troubles.filter(({ mailboxes = [] }) => mailboxes.includes(name));
+      const found = board.transfers().filter((transfer) => transfer.mailbox === name);
+      const open = found.map((transfer) => board.withHelp(transfer));
+      const all = linkTo("transfers", { mailbox: name });
+      return html`<section id="health" data-live>${renderTroubles(troubles, context.time)}${renderMailboxActions(mailbox, context)}${renderFacts(mailbox, context)}</section>
+<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MAX_OPEN), context)}${open.length > MAX_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
+<section id="past" data-live><h2>Last transfers</h2>${past === undefined ? JOURNAL_BUSY : renderEntries(past, context.time)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
+    },
+  };
+};
+
+function renderFacts(mailbox: MailboxStatus, { time }: RowContext): Html {
+  const { listed } = mailbox;
   const facts: (readonly [string, Html | string | undefined])[] = [
     ["Address", mailbox.email],
     ["Service", mailbox.service],
@@ -76,10 +91,7 @@ export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, co
     ["Token valid until", renderTime(mailbox.tokenValidUntil, time)],
     ["Quiet hours end", renderDue(mailbox.quietUntil, time)],
   ];
-  const all = linkTo("transfers", { mailbox: name });
-  return html`<section id="health" data-live>${renderTroubles(troubles, time)}${renderMailboxActions(mailbox, context)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
-<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MAX_OPEN), context)}${open.length > MAX_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
-<section id="past" data-live><h2>Last transfers</h2>${past === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderEntries(past, time)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
+  return html`<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl>`;
 }
 
 /** Entries of the journal as a table. */
@@ -134,6 +146,10 @@ function renderHealth(mailbox: MailboxStatus): Html {
   return html`<span class="mark ${TONES[health]}">${health}${pausedBy === undefined ? undefined : ` by ${pausedBy}`}</span>${trouble === undefined ? undefined : html`: ${trouble.message}`}`;
 }
 
-function renderCount(mailbox: string, count = 0, group?: string): Html | undefined {
-  return count === 0 ? undefined : html`<a href="${linkTo("transfers", { mailbox, group })}">${count}</a>`;
+function renderCount(
+  mailbox: string,
+  { length }: readonly TransferStatus[],
+  group?: "attention",
+): Html | undefined {
+  return length === 0 ? undefined : html`<a href="${linkTo("transfers", { mailbox, group })}">${length}</a>`;
 }

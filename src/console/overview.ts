@@ -1,5 +1,6 @@
 /** The overview: problems, transfers that need attention by cause, downloads, mailboxes, and the last day. */
 
+import { linkTo } from "../model/queries.ts";
 import { shownFolder } from "../model/record.ts";
 import {
   type Cause,
@@ -9,47 +10,46 @@ import {
   type Status,
   type TransferStatus,
 } from "../model/status.ts";
-import type { Tally } from "../model/views.ts";
 import { renderChart } from "./chart.ts";
 import { type Html, html, type PageTime, renderTime } from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
-import { linkTo } from "./query.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
+import type { ConsoleTools, ShowPage } from "./tools.ts";
+import { renderBatches } from "./transfers.ts";
 
 /** Of each cause; the rest is one click away. */
 const MAX_PER_CAUSE = 5;
 const MAX_DOWNLOADING = 20;
 const MAX_RECENT = 10;
 
-export interface OverviewData {
-  readonly status: Status;
-  /** The most urgent first. */
-  readonly attention: readonly TransferStatus[];
-  withHelp(transfer: TransferStatus): TransferStatus;
-  readonly batches: Html | undefined;
-  /** The last day; `undefined` while the journal is busy. */
-  readonly day: readonly Tally[] | undefined;
-}
+export const JOURNAL_BUSY = html`<p class="facts">The journal is being read; reload in a moment.</p>`;
 
-export function renderOverview(data: OverviewData, context: RowContext): Html {
-  const { status, batches, day } = data;
-  const { time } = context;
-  return html`<section id="problems" data-live class="bare">${renderTroubles(status.troubles, time)}${batches}</section>
-<section id="attention" data-live>${renderAttention(data, context)}</section>
+export const showOverview: ShowPage = async ({ board, journal, clock }, response) => {
+  const day = await journal.tally(response, "day", clock.now());
+  return {
+    render: (status, context) =>
+      html`<section id="problems" data-live class="bare">${renderTroubles(status.troubles, context.time)}${renderBatches(context)}</section>
+<section id="attention" data-live>${renderAttention(status, board, context)}</section>
 <section id="downloading" data-live>${renderDownloading(status, context)}</section>
 <section id="mailboxes" data-live>${renderMailboxCounts(status)}</section>
-<section id="recent" data-live>${renderRecent(status, time)}</section>
-<section id="day" data-live><h2>Last day</h2>${day === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderChart(day, "day", time)}<p><a href="history">History</a></p></section>`;
-}
+<section id="recent" data-live>${renderRecent(status, context.time)}</section>
+<section id="day" data-live><h2>Last day</h2>${day === undefined ? JOURNAL_BUSY : renderChart(day, "day", context.time)}<p><a href="history">History</a></p></section>`,
+  };
+};
 
-function renderAttention({ status, attention, withHelp }: OverviewData, context: RowContext): Html {
-  const { totals, causes } = status;
+function renderAttention(
+  { totals, causes }: Status,
+  board: ConsoleTools["board"],
+  context: RowContext,
+): Html {
   const heading = html`<h2>Needs attention <span class="count">${totals.attention}</span></h2>`;
   if (totals.attention === 0) return html`${heading}<p class="nothing">Nothing needs a person.</p>`;
+  const attention = board.transfers().filter(({ group }) => group === "attention");
   const byCause = Map.groupBy(attention, causeKeyOf);
   return html`${heading}${causes.map((cause) => {
     const first = (byCause.get(causeKeyOf(cause)) ?? []).slice(0, MAX_PER_CAUSE);
-    return renderCause(cause, first.map(withHelp), context);
+    const withHelp = first.map((transfer) => board.withHelp(transfer));
+    return renderCause(cause, withHelp, context);
   })}`;
 }
 

@@ -1,5 +1,4 @@
 /** Everything that the console needs from the daemon. */
-import type { ReadAccess } from "../model/access.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import type { Tally } from "../model/views.ts";
 import type { Local } from "../operate/local.ts";
@@ -13,7 +12,7 @@ export interface ConsolePort {
   /** How transfers ended, in slots of equal length from `sinceMs` on. Rejects when the signal aborts. */
   tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly Tally[]>;
   /** `undefined`: everyone may read, and nobody may act. */
-  readonly access: ConsoleAccess | undefined;
+  readonly access: Sessions | undefined;
   /** Host names of the console, besides addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];
   /** Names the work that hangs, if any. */
@@ -28,11 +27,4 @@ interface StatusSource {
   withHelp(transfer: TransferStatus): TransferStatus;
   /** Called after every event. Returns a function that ends the subscription. */
   onChange(subscriber: () => void): () => void;
-}
-
-export interface ConsoleAccess {
-  readonly read: ReadAccess;
-  readonly sessions: Sessions;
-  /** Called before each use of the sessions, because tokens may have changed. False if one cannot be read. */
-  renew(): Promise<boolean>;
 }

@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import { formatBytes, formatSeconds, formatSize } from "../base/phrases.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import type { TransferAct } from "../model/order.ts";
+import { linkTo } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
 import { describeState, type TransferStatus } from "../model/status.ts";
 import { type Html, html, type PageTime, renderDue, renderTime } from "./html.ts";
 import { renderHidden, type Visitor } from "./layout.ts";
 import type { Outcomes } from "./outcomes.ts";
-import { linkTo } from "./query.ts";
 
 export interface RowContext {
   readonly time: PageTime;

@@ -7,7 +7,6 @@ import type { Clock } from "../base/clock.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { API, API_VERSION, type ApiPath, type ApiRoute } from "../model/api.ts";
 import type { MailboxStatus, Status } from "../model/status.ts";
-import { requireRole } from "./access.ts";
 import { FORMS, readBody } from "./actions.ts";
 import { explain, refuse, refuseWith, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
@@ -17,6 +16,7 @@ import { JournalAccess } from "./journal.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
+import { requireRole } from "./sessions.ts";
 import type { ConsoleTools } from "./tools.ts";
 
 interface Route {

@@ -5,8 +5,9 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { Role } from "../model/access.ts";
+import type { ReadAccess, Role } from "../model/access.ts";
 import { type Actor, actorOf } from "../model/order.ts";
 import { Guesses } from "./guesses.ts";
 import type { Notice } from "./layout.ts";
@@ -15,20 +16,19 @@ const SESSION_MS = 12 * 60 * 60 * 1000;
 const MAX_SESSIONS = 100;
 const MAX_NAME_LENGTH = 100;
 
+const NOBODY: Actor = { who: "", from: "" };
+
+/** By name. */
 export type Tokens = ReadonlyMap<string, { readonly token: Secret; readonly role: Role }>;
 
 export interface SessionOptions {
-  /** By name. `undefined` on a Unix socket: everyone who can open it may act. */
-  readonly tokens: Tokens | undefined;
+  readonly read: ReadAccess;
+  /** Called before each use, because tokens may have changed. `undefined` on a Unix socket: everyone who can open it may act. */
+  readonly readTokens: (() => Promise<Tokens>) | undefined;
   /** Part of the cookie's name, because browsers send the cookies of a host to each of its ports. */
   readonly cookie: string;
   readonly clock: Clock;
 }
-
-/** `throttled`: refused after many wrong tokens from the same address, with or without a check. */
-export type Authorization =
-  | { readonly kind: "granted"; readonly by: Actor; readonly role: Role }
-  | { readonly kind: "refused" | "throttled" };
 
 interface Session {
   readonly untilMs: number;
@@ -36,34 +36,27 @@ interface Session {
   notice?: Notice | undefined;
 }
 
+/** Methods throw `UNAUTHORIZED`, `TOKENS_THROTTLED` after many wrong tokens from an address, and `SECRET_UNREADABLE`. */
 export class Sessions {
-  #tokens: Tokens | undefined;
+  readonly read: ReadAccess;
+  readonly #readTokens: SessionOptions["readTokens"];
+  #tokens: Tokens = new Map();
   readonly #cookie: string;
   readonly #clock: Clock;
   readonly #key = randomBytes(32);
   readonly #open = new Map<string, Session>();
   readonly #guesses: Guesses;
 
-  constructor({ tokens, cookie, clock }: SessionOptions) {
-    this.#tokens = tokens;
+  constructor({ read, readTokens, cookie, clock }: SessionOptions) {
+    this.read = read;
+    this.#readTokens = readTokens;
     this.#cookie = `inlet-session-${cookie}`;
     this.#clock = clock;
     this.#guesses = new Guesses(clock);
   }
 
   get needsToken(): boolean {
-    return this.#tokens !== undefined;
-  }
-
-  /** Replaces the tokens. Ends the sessions of tokens that have changed or were removed. */
-  renew(tokens: Tokens): void {
-    for (const [id, { who }] of this.#open) {
-      const [before, after] = [this.#tokens?.get(who), tokens.get(who)];
-      const stays =
-        before !== undefined && after !== undefined && isSame(before.token.reveal(), after.token.reveal());
-      if (this.#tokens !== undefined && !stays) this.#open.delete(id);
-    }
-    this.#tokens = tokens;
+    return this.#readTokens !== undefined;
   }
 
   /**
@@ -100,38 +93,61 @@ export class Sessions {
     if (found !== undefined) found.session.notice = notice;
   }
 
-  /** By the token in the header, or by a session. To change something, a session needs the proof of its form. */
-  async authorize(
-    request: IncomingMessage,
-    purpose: "read" | "change",
-    proof?: string,
-  ): Promise<Authorization> {
-    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
-    if (bearer !== undefined) return this.#checkToken(request, bearer);
-    const isReading = purpose === "read";
-    if (!this.needsToken && (isReading || isProgram(request)))
-      return this.#grant(claimedUser(request), request);
-    const found = this.#find(request);
-    if (found === undefined) return { kind: "refused" };
-    const isProven = proof !== undefined && isSame(this.#proof(found.id), proof) && isSameOrigin(request);
-    return isReading || isProven ? this.#grant(found.session.who, request) : { kind: "refused" };
+  /** Returns who sends the request. Throws `NOT_ALLOWED` if the role is not enough. */
+  async authorize(request: IncomingMessage, wanted: Role, proof: string | undefined): Promise<Actor> {
+    await this.#renew();
+    const isReading = wanted === "read";
+    const who = await this.#findSender(request, isReading, proof);
+    if (who === undefined) throw new Fault("UNAUTHORIZED");
+    const role = this.#roleOf(who);
+    const by = actorOf(who, request.socket.remoteAddress ?? "socket");
+    if (isReading || role === "operate") return by;
+    const detail = `The role ${role} of ${by.who} is not enough: this needs a token with the role operate, and http.actions: true.`;
+    throw new Fault("NOT_ALLOWED", { detail });
   }
 
-  /** Returns the header that sets the cookie if the token is right. */
-  async signIn(
+  /** By the token in the header, or by a session. To change something, a session needs the proof of its form. */
+  async #findSender(
     request: IncomingMessage,
-    token: string,
-  ): Promise<{ readonly authorization: Authorization; readonly cookie?: string }> {
-    if (!isSameOrigin(request)) return { authorization: { kind: "refused" } };
-    const authorization = await this.#checkToken(request, token);
-    if (authorization.kind !== "granted") return { authorization };
-    return { authorization, cookie: this.#formatCookie(this.#start(authorization.by.who), SESSION_MS) };
+    isReading: boolean,
+    proof: string | undefined,
+  ): Promise<string | undefined> {
+    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+    if (bearer !== undefined) return this.#checkToken(request, bearer);
+    if (!this.needsToken && (isReading || isProgram(request))) return claimedUser(request);
+    const found = isReading ? this.#find(request) : this.#findProven(request, proof);
+    return found?.session.who;
+  }
+
+  /** Returns the header that sets the cookie; `undefined` if the token is wrong. */
+  async signIn(request: IncomingMessage, token: string): Promise<string | undefined> {
+    await this.#renew();
+    const who = isSameOrigin(request) ? await this.#checkToken(request, token) : undefined;
+    return who && this.#formatCookie(this.#start(who), SESSION_MS);
   }
 
   /** Returns the header that removes the cookie. */
-  signOut(request: IncomingMessage): string {
-    this.#open.delete(this.#find(request)?.id ?? "");
+  signOut(request: IncomingMessage, proof: string | undefined): string {
+    const found = this.#findProven(request, proof);
+    if (found === undefined) throw new Fault("UNAUTHORIZED");
+    this.#open.delete(found.id);
     return this.#formatCookie("", 0);
+  }
+
+  /** Reads the tokens again. Ends the sessions of tokens that have changed or were removed. */
+  async #renew(): Promise<void> {
+    const tokens = await this.#readTokens?.().catch((cause: unknown) => {
+      const detail = "A token cannot be read now: see http.tokens in the configuration.";
+      throw new Fault("SECRET_UNREADABLE", { detail, cause });
+    });
+    if (tokens === undefined) return;
+    for (const [id, { who }] of this.#open) {
+      const [before, after] = [this.#tokens.get(who), tokens.get(who)];
+      const stays =
+        before !== undefined && after !== undefined && isSame(before.token.reveal(), after.token.reveal());
+      if (!stays) this.#open.delete(id);
+    }
+    this.#tokens = tokens;
   }
 
   #start(who: string): string {
@@ -144,30 +160,26 @@ export class Sessions {
     return id;
   }
 
-  async #checkToken(request: IncomingMessage, token: string): Promise<Authorization> {
+  /** The name of a right token. */
+  async #checkToken(request: IncomingMessage, token: string): Promise<string | undefined> {
     const check = () => this.#nameOf(token);
     const found = await this.#guesses.attempt(request.socket.remoteAddress ?? "", check);
-    if (found === "throttled") return { kind: "throttled" };
-    return found === undefined ? { kind: "refused" } : this.#grant(found, request);
+    if (found === "throttled") throw new Fault("TOKENS_THROTTLED");
+    return found;
   }
 
   /** The name of a right token. Compares with all of them, so that timing reveals nothing. */
   #nameOf(token: string): string | undefined {
-    if (this.#tokens === undefined) return "socket";
+    if (!this.needsToken) return "socket";
     const names = [...this.#tokens].map(([name, right]) =>
       isSame(token, right.token.reveal()) ? name : undefined,
     );
     return names.find((name) => name !== undefined);
   }
 
-  #grant(who: string, { socket }: IncomingMessage): Authorization {
-    const by = actorOf(who, socket.remoteAddress ?? "socket");
-    return { kind: "granted", by, role: this.#roleOf(who) };
-  }
-
   /** As it is now: a reload may change it. */
   #roleOf(who: string): Role {
-    return this.#tokens === undefined ? "operate" : (this.#tokens.get(who)?.role ?? "read");
+    return this.needsToken ? (this.#tokens.get(who)?.role ?? "read") : "operate";
   }
 
   #proof(id: string): string {
@@ -182,9 +194,31 @@ export class Sessions {
     return session === undefined || session.untilMs < this.#clock.now() ? undefined : { id, session };
   }
 
+  /** The session of a form that it has sent itself. */
+  #findProven(request: IncomingMessage, proof: string | undefined) {
+    const found = this.#find(request);
+    if (found === undefined || proof === undefined || !isSameOrigin(request)) return undefined;
+    return isSame(this.#proof(found.id), proof) ? found : undefined;
+  }
+
   #formatCookie(id: string, lastsMs: number): string {
     return `${this.#cookie}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${lastsMs / 1000}`;
   }
+}
+
+/**
+ * Returns who has this role. Reading that is open has no name. `proof`: of a form. Without `access`, everyone may read, and
+ * nobody may act. Throws `NOT_ALLOWED` and the faults of the sessions.
+ */
+export async function requireRole(
+  access: Sessions | undefined,
+  role: Role,
+  request: IncomingMessage,
+  proof?: string,
+): Promise<Actor> {
+  if (role === "read" && (access?.read ?? "open") === "open") return NOBODY;
+  if (access === undefined) throw new Fault("NOT_ALLOWED");
+  return access.authorize(request, role, proof);
 }
 
 /** Node cannot ask the kernel who opened a socket, so the name is only a claim. */

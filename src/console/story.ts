@@ -6,8 +6,20 @@ import { renderActs } from "./history.ts";
 import { type Html, html, type PageColumn, type PageTime, renderTable, renderTime } from "./html.ts";
 import { linkToMailbox } from "./layout.ts";
 import { type RowContext, renderActions, renderCommands, renderOutcome } from "./rows.ts";
+import type { ShowPage } from "./tools.ts";
 
-export function renderStory(story: Story, context: RowContext): Html {
+export const showStory: ShowPage = async ({ operate }, _response, parameters) => {
+  const [mailbox = "", trackingId = ""] = ["mailbox", "trackingId"].map((it) => parameters.get(it) ?? "");
+  const story = await operate.story({ mailbox, trackingId });
+  const none = html`<section><p>There is no such transfer. Its records may have been removed by retention.</p></section>`;
+  return {
+    code: story === undefined ? 404 : 200,
+    title: "Transfer",
+    render: (_status, context) => (story === undefined ? none : renderStory(story, context)),
+  };
+};
+
+function renderStory(story: Story, context: RowContext): Html {
   const time = { ...context.time, isExact: true };
   return html`<section id="story" data-live><h3 class="id">${story.trackingId} <button type="button" class="copy" data-copy="${story.trackingId}" hidden>Copy</button></h3>
 ${renderOutcome(story, context)}

@@ -2,6 +2,7 @@
 import { formatCount } from "../base/phrases.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
+import { DEFAULT_SIZE, ListQueryShape, linkTo, type Parsed, parseQuery } from "../model/queries.ts";
 import {
   describeState,
   type OpenList,
@@ -9,12 +10,16 @@ import {
   TRANSFER_GROUPS,
   type TransferStatus,
 } from "../model/status.ts";
+import { listOpen } from "../operate/list.ts";
 import { type Choices, renderFilterForm } from "./filter-form.ts";
 import { type Html, html, type PageTime, renderClock } from "./html.ts";
 import { renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
-import { filterIn, linkTo, type PageQuery, parametersOf } from "./query.ts";
 import { type RowContext, renderRows } from "./rows.ts";
+import { noticeOf, type ShowPage } from "./tools.ts";
+
+/** What the page shows. */
+type PageQuery = Parsed<typeof ListQueryShape>;
 
 /** Associates checkboxes with the form that acts on them. */
 const FORM = "several";
@@ -29,34 +34,38 @@ const SORT_TITLES: Choices = [
   ["size", "largest"],
 ];
 
-export interface TransfersData {
-  readonly status: Status;
-  readonly query: PageQuery;
-  readonly found: OpenList;
-  /** The reasons among all open transfers. */
-  readonly reasons: readonly string[];
-  readonly batches: Html | undefined;
-}
+/** Open transfers on a page. */
+const MAX_ROWS = 500;
 
-export function renderTransfers(data: TransfersData, context: RowContext): Html {
-  const { query, found, batches } = data;
-  const { visitor } = context;
-  const canAct = visitor.proof !== undefined && found.total > 0;
-  const rows = renderRows(found.transfers, canAct ? { ...context, selection: FORM } : context);
-  return html`<section class="bare">${renderFilters(data)}</section>
-<section id="batches" data-live class="bare">${batches}</section>
+export const showTransfers: ShowPage = ({ board, clock }, _response, parameters) => {
+  const all = board.transfers();
+  const parsed = parseQuery(ListQueryShape, parameters, clock.now());
+  const wanted = typeof parsed === "string" ? { page: 1, size: DEFAULT_SIZE } : parsed;
+  const query = { ...wanted, size: Math.min(wanted.size, MAX_ROWS) };
+  const found = listOpen(all, query);
+  const withHelp = found.transfers.map((transfer) => board.withHelp(transfer));
+  const reasons = [...new Set(all.flatMap(({ reason }) => reason ?? []))].toSorted();
+  return {
+    ...noticeOf(parsed),
+    render(status, context) {
+      const canAct = context.visitor.proof !== undefined && found.total > 0;
+      const rows = renderRows(withHelp, canAct ? { ...context, selection: FORM } : context);
+      return html`<section class="bare">${renderFilters(query, reasons, status)}</section>
+<section id="batches" data-live class="bare">${renderBatches(context)}</section>
 <section id="found" data-live><h2>${found.total === 0 ? "No open transfer matches" : "Open transfers"} <span class="count">${found.total === 0 ? "" : found.total}</span></h2>
-${canAct ? renderSeveral(data, context) : undefined}${rows}${renderPager(query, found)}
+${canAct ? renderSeveral(query, found, context) : undefined}${rows}${renderPager(query, found)}
 ${found.total === 0 ? html`<p class="facts">Transfers that were delivered are in the <a href="history">history</a>.</p>` : undefined}</section>`;
-}
+    },
+  };
+};
 
-function renderFilters({ query, reasons, status }: TransfersData): Html {
+function renderFilters(query: PageQuery, reasons: readonly string[], { mailboxes }: Status): Html {
   const groups: Choices = [["", "all open"], ...TRANSFER_GROUPS.map((it) => [it, GROUP_TITLES[it]] as const)];
   return renderFilterForm({
     page: "transfers",
     fields: { ...query, sort: query.sort === "urgency" ? undefined : query.sort },
     reasons,
-    mailboxes: status.mailboxes.map(({ name }) => name),
+    mailboxes: mailboxes.map(({ name }) => name),
     more: {
       group: { title: "Show", choices: groups },
       sort: { title: "Order", choices: SORT_TITLES },
@@ -65,7 +74,7 @@ function renderFilters({ query, reasons, status }: TransfersData): Html {
 }
 
 /** Actions on the selected transfers, or on all that match. */
-function renderSeveral({ query, found }: TransfersData, { visitor, back }: RowContext): Html {
+function renderSeveral(query: PageQuery, found: OpenList, { visitor, back }: RowContext): Html {
   const { proof = "" } = visitor;
   const filter = linkTo("", filterIn(query)).slice(1);
   const everything =
@@ -87,6 +96,22 @@ function renderPager(query: PageQuery, { page, pages }: OpenList): Html | undefi
   return html`<nav class="pager" aria-label="Pages of the list">${link(1, "First")} ${link(page - 1, "Previous")} <span>Page ${page} of ${pages}</span> ${link(page + 1, "Next")} ${link(pages, "Last")}</nav>`;
 }
 
+/** The parameters that choose transfers. */
+function filterIn({ group, state, reason, mailbox, sender, text, since, until }: PageQuery) {
+  return { group, state, reason, mailbox, sender, text, since, until };
+}
+
+/** The parameters of a query that differ from their defaults. */
+export function parametersOf(query: PageQuery) {
+  const { sort, page, size } = query;
+  return {
+    ...filterIn(query),
+    sort: sort === "urgency" ? undefined : sort,
+    size: size === DEFAULT_SIZE ? undefined : size,
+    page: page === 1 ? undefined : page,
+  };
+}
+
 const PASSWORD = html`<label>Their password <input type="password" name="password" autocomplete="off" required></label> `;
 
 /** Asks for confirmation before an action on several transfers that has a warning. */
@@ -104,8 +129,11 @@ export function renderConfirmation(
 }
 
 /** The outcomes of recent actions. */
-export function renderBatches(batches: readonly Batch[], time: PageTime): Html | undefined {
-  const shown = batches.filter(({ outcomes }) => outcomes.size > 0).slice(0, 5);
+export function renderBatches({ outcomes, time }: RowContext): Html | undefined {
+  const shown = outcomes
+    .recent()
+    .filter((batch) => batch.outcomes.size > 0)
+    .slice(0, 5);
   if (shown.length === 0) return undefined;
   return html`<div class="notice"><h3>Recent actions</h3><ul class="names">${shown.map((batch) => renderBatch(batch, time))}</ul></div>`;
 }

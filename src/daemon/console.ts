@@ -1,10 +1,14 @@
 /** The console: its server, and the regular refresh of the status that it shows. */
 
+import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
+import type { HttpSettings } from "../config/settings.ts";
 import type { ConsolePort } from "../console/port.ts";
+import { Sessions, type Tokens } from "../console/sessions.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { PeekedFolders } from "../ledger/peek.ts";
 import type { Emit } from "../model/events.ts";
@@ -13,12 +17,13 @@ import { describeDaemon, readDeliveries, readGone } from "../operate/facts.ts";
 import { tallyHistory } from "../operate/history.ts";
 import { Local } from "../operate/local.ts";
 import type { JobQueue } from "../queue/port.ts";
-import { openAccess } from "./console-access.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
 import type { OrderRunner } from "./orders.ts";
 import type { Waiting } from "./unfinished.ts";
 
+/** The source of a token may be a command, so tokens are read no more often than this. */
+const READ_EVERY_MS = 2_000;
 const REFRESH_EVERY_MS = 30_000;
 /** Transfers that other processes have ended are looked for this much further back than the last look. */
 const GONE_LATELY_MS = 10 * 60_000;
@@ -73,11 +78,51 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
     }),
     tally: (sinceMs, slotMs, signal) =>
       tallyHistory(live.now.work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
-    access: await openAccess(live, clock, stop),
+    access: await openAccess(tools, http),
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
   };
   scope.use(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
+}
+
+/** Who may read and act; `undefined` if everyone may read, and nobody may act. */
+async function openAccess(
+  { live, clock, stop }: ConsoleTools,
+  http: HttpSettings,
+): Promise<Sessions | undefined> {
+  const needsToken = !("path" in http.listen) || http.tokens.size > 0;
+  const read = needsToken ? (http.read ?? "open") : "open";
+  if (!http.actions && read === "open") return undefined;
+  const daemon = JSON.stringify([hostname(), http.listen, live.now.inbox]);
+  const cookie = createHash("sha256").update(daemon).digest("hex").slice(0, 12);
+  const readTokens = needsToken ? createTokenReader(live, clock, stop) : undefined;
+  await readTokens?.();
+  return new Sessions({ read, readTokens, cookie, clock });
+}
+
+/** Returns a function that reads the tokens from their present sources, unless that was done a moment ago. */
+function createTokenReader(live: LiveSettings, clock: Clock, stop: AbortSignal): () => Promise<Tokens> {
+  let last: { readonly of: HttpSettings["tokens"]; readonly atMs: number; readonly tokens: Promise<Tokens> };
+  return () => {
+    const { tokens, actions } = live.now.http ?? { tokens: new Map(), actions: false };
+    const atMs = clock.now();
+    if (last?.of !== tokens || Math.abs(atMs - last.atMs) >= READ_EVERY_MS)
+      last = { of: tokens, atMs, tokens: readTokens(tokens, actions, stop) };
+    return last.tokens;
+  };
+}
+
+/** Without `actions`, every token may only read. */
+async function readTokens(
+  sources: HttpSettings["tokens"],
+  actions: boolean,
+  stop: AbortSignal,
+): Promise<Tokens> {
+  const read = [...sources].map(async ([name, { source, role }]) => {
+    const token = await source.read(stop);
+    return [name, { token, role: actions ? role : "read" }] as const;
+  });
+  return new Map(await Promise.all(read));
 }
 
 interface RefreshTools {

@@ -140,6 +140,17 @@ export function parseQuery<Shape extends v.GenericSchema<unknown, object>>(
   return { ...parsed.output, sinceMs, untilMs };
 }
 
+/** The address of a page or route with these parameters; empty ones are left out. */
+export function linkTo(
+  page: string,
+  parameters: Readonly<Record<string, string | number | undefined>>,
+): string {
+  const used = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined || value === "" ? [] : [[name, String(value)] as [string, string]],
+  );
+  return used.length === 0 ? page : `${page}?${new URLSearchParams(used)}`;
+}
+
 function explain({ path, message, type }: v.BaseIssue<unknown>, shape: v.GenericSchema): string {
   const name = String(path?.[0]?.key ?? "A parameter");
   const known = "entries" in shape ? Object.keys(shape.entries as object) : [];

@@ -6,6 +6,7 @@ import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { HttpSettings } from "../config/settings.ts";
 import { ProblemShape } from "../model/api.ts";
+import { linkTo } from "../model/queries.ts";
 
 const TIMEOUT_MS = 30_000;
 /** Enough for many thousands of mailboxes. */
@@ -42,7 +43,7 @@ export class DaemonClient {
     parameters: Parameters,
     schema: Schema,
   ): Promise<v.InferOutput<Schema>> {
-    return this.#parse(schema, await this.ask("GET", addressOf(route, parameters)));
+    return this.#parse(schema, await this.ask("GET", linkTo(route, parameters)));
   }
 
   /** `waitMs`: how long the daemon may take beyond the usual time. */
@@ -147,11 +148,4 @@ function placeOf(listen: HttpSettings["listen"]) {
 
 function describePlace(listen: HttpSettings["listen"]): string {
   return "path" in listen ? listen.path : `${listen.host}:${listen.port}`;
-}
-
-function addressOf(route: string, parameters: Parameters): string {
-  const given = Object.entries(parameters).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)] as [string, string]],
-  );
-  return `${route}?${new URLSearchParams(given)}`;
 }

@@ -7,8 +7,8 @@ import { Fault } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { ConsolePort } from "../../src/console/port.ts";
 import { createConsole } from "../../src/console/server.ts";
-import { Sessions } from "../../src/console/sessions.ts";
-import type { ReadAccess, Role } from "../../src/model/access.ts";
+import { Sessions, type Tokens } from "../../src/console/sessions.ts";
+import type { ReadAccess } from "../../src/model/access.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { Board } from "../../src/observe/board.ts";
 import { pollFailed, pollSucceeded } from "./events.ts";
@@ -80,17 +80,17 @@ export async function openTestConsole(
 /** Tokens of the two roles. */
 export const [READER, OPERATOR] = ["the-token-of-the-reader", "the-token-of-the-operator"] as const;
 
+const TOKENS: Tokens = new Map([
+  ["reader", { token: new Secret(READER), role: "read" }],
+  ["operator", { token: new Secret(OPERATOR), role: "operate" }],
+]);
+
 /** Guesses of tokens are not slowed down: each comes a minute after the other. */
-export function makeAccess(read: ReadAccess) {
+export function makeAccess(read: ReadAccess, readTokens = async () => TOKENS): Sessions {
   let nowMs = 0;
   const now = () => {
     nowMs += 61_000;
     return nowMs;
   };
-  const tokens = new Map<string, { token: Secret; role: Role }>([
-    ["reader", { token: new Secret(READER), role: "read" }],
-    ["operator", { token: new Secret(OPERATOR), role: "operate" }],
-  ]);
-  const sessions = new Sessions({ tokens, cookie: "test", clock: { now } });
-  return { read, sessions, renew: async () => true };
+  return new Sessions({ read, readTokens, cookie: "test", clock: { now } });
 }

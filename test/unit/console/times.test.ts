@@ -31,7 +31,7 @@ test("a poll that is due is shown as now, on pages and by commands", async () =>
   const status = board.read();
   const at = new Date(TIME.nowMs).toISOString();
   const mailboxes = status.mailboxes.map((mailbox) => ({ ...mailbox, lastSuccess: ISO, nextPoll: ISO }));
-  const page = String(renderMailboxes({ ...status, mailboxes }, new Map(), TIME));
+  const page = String(renderMailboxes({ ...status, mailboxes }, [], TIME));
   expect(page).toContain(`data-column="Next poll"><span class="cell"><time ${MARKUP}>now</time>`);
   expect(formatStatus({ ...status, at, mailboxes }, undefined, process.stdout)).toContain(
     "polled 3 s ago, next now,",

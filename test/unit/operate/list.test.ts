@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { linkTo, parametersOf } from "../../../src/console/query.ts";
-import { ListQueryShape, parseQuery } from "../../../src/model/queries.ts";
+import { parametersOf } from "../../../src/console/transfers.ts";
+import { ListQueryShape, linkTo, parseQuery } from "../../../src/model/queries.ts";
 import type { TransferStatus } from "../../../src/model/status.ts";
 import { listOpen } from "../../../src/operate/list.ts";
 
