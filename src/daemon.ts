@@ -13,24 +13,31 @@ import { Scope } from "./base/scope.ts";
 import { clearInterval, pause, setInterval } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
-import { openEngine } from "./daemon/engine.ts";
 import { joinFleet } from "./daemon/fleet.ts";
 import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
-import { withGroups } from "./daemon/groups.ts";
 import { createHandlers, type JobTools } from "./daemon/handlers.ts";
-import { HANDOFF_PATIENCE, openDaemonHandoffs } from "./daemon/handoff.ts";
 import { announce, finishDeliveries, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
-import { journalNotices, openNotifier } from "./daemon/notify.ts";
+import {
+  HANDOFF_PATIENCE,
+  journalNotices,
+  openDaemonHandoffs,
+  openEngine,
+  openNotifier,
+} from "./daemon/open-parts.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
-import { watchPasswords } from "./daemon/password-watch.ts";
-import { followPauses, putPausesInForce } from "./daemon/pauses.ts";
 import { watchPromises } from "./daemon/promises.ts";
-import { applySettings, schedulePolls } from "./daemon/reload.ts";
-import { journalSettings } from "./daemon/settings-journal.ts";
-import { readUnfinished, resumeComplete, type Waiting } from "./daemon/unfinished.ts";
+import {
+  applySettings,
+  followPauses,
+  journalSettings,
+  putPausesInForce,
+  schedulePolls,
+  withGroups,
+} from "./daemon/reload.ts";
+import { readUnfinished, resumeComplete, type Waiting, watchPasswords } from "./daemon/unfinished.ts";
 import { openWorkspace, type Workspace } from "./daemon/workspace.ts";
 import { createChecker } from "./handoff/content-check.ts";
 import type { HandoffPatience } from "./handoff/port.ts";

@@ -20,6 +20,18 @@ export function formatSeconds(seconds: number): string {
   return `${Math.floor(whole / DAY_SECONDS)} days`;
 }
 
+/** A time in ISO 8601; `undefined` for a missing one. */
+export function isoOf<Time extends number | undefined>(ms: Time) {
+  return (ms === undefined ? undefined : new Date(ms).toISOString()) as Time extends number
+    ? string
+    : undefined;
+}
+
+/** For sorting, by the characters' codes. */
+export function compareTexts(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
 /** `3 min 20 s ago`, or `in 3 min 20 s`. */
 export function formatWhen(iso: string, nowMs: number): string {
   const seconds = Math.round((Date.parse(iso) - nowMs) / 1000);

@@ -10,8 +10,7 @@ import { countMembers } from "../inbox/members.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
 import type { CommandOptions } from "../model/order.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import type { LocalSettings } from "../operate/local.ts";
-import type { Operate } from "../operate/port.ts";
+import type { LocalSettings, Operate } from "../operate/local.ts";
 import type { Context } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
 

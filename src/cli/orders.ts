@@ -9,7 +9,7 @@ import { ACT_TEXTS } from "../model/actions.ts";
 import { type Action, type Actor, actorOf, type TransferAct } from "../model/order.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { ActRequest } from "../operate/acting.ts";
-import type { Operate } from "../operate/port.ts";
+import type { Operate } from "../operate/local.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";

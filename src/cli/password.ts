@@ -4,7 +4,7 @@ import { makeMatcher, textForm } from "../base/normal-form.ts";
 import { formatCount } from "../base/phrases.ts";
 import { hasEnded } from "../model/record.ts";
 import type { TransferView } from "../model/views.ts";
-import type { Operate } from "../operate/port.ts";
+import type { Operate } from "../operate/local.ts";
 import { askHidden, readPassword } from "./asking.ts";
 import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
 import { openConfigured } from "./open-access.ts";

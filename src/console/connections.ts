@@ -11,19 +11,18 @@ export function limitConnections(server: Server): void {
   /** The longest idle first. */
   const idle = new Set<Socket>();
   const open = new Set<Socket>();
-  const close = (socket: Socket | undefined) => {
-    if (socket === undefined) return;
+  const forget = (socket: Socket) => {
     open.delete(socket);
     idle.delete(socket);
+  };
+  const close = (socket: Socket) => {
+    forget(socket);
     socket.destroy();
   };
   server.on("connection", (socket: Socket) => {
     open.add(socket);
     idle.add(socket);
-    socket.once("close", () => {
-      open.delete(socket);
-      idle.delete(socket);
-    });
+    socket.once("close", () => forget(socket));
     const ofPeer = (other: Socket) => other.remoteAddress === socket.remoteAddress && other !== socket;
     if ([...open].filter(ofPeer).length >= MAX_PER_PEER) close([...idle].find(ofPeer) ?? socket);
     if (open.size > MAX_CONNECTIONS) close([...idle].find((other) => other !== socket) ?? socket);

@@ -3,7 +3,6 @@
  * anything has changed. Browsers then fetch their page again. Programs get the whole status instead.
  */
 import type { ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 
 const MIN_PAUSE_MS = 1_000;
 /** Browsers show a missing heartbeat after eight seconds. */
@@ -18,8 +17,6 @@ type MakeEvent = () => { readonly event: string; readonly data: unknown };
 
 export class EventStreams {
   readonly #listeners = new Map<ServerResponse, MakeEvent>();
-  /** A stream never ends, so its connection can serve no other request. */
-  readonly #sockets = new Set<Socket>();
   #timer: NodeJS.Timeout | undefined;
   #dueMs = 0;
   #sentMs = 0;
@@ -32,17 +29,17 @@ export class EventStreams {
   /** Returns false if there are too many listeners. */
   add(response: ServerResponse, makeEvent: MakeEvent): boolean {
     const { socket } = response.req;
-    const ofPeer = [...this.#sockets].filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
+    const sockets = [...this.#listeners.keys()].map(({ req }) => req.socket);
+    const ofPeer = sockets.filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
     if (this.#listeners.size >= MAX_LISTENERS || ofPeer.length >= MAX_PER_PEER) return false;
-    if (this.#sockets.has(socket)) return false;
-    this.#sockets.add(socket);
+    // A stream never ends, so its connection can serve no other request.
+    if (sockets.includes(socket)) return false;
     response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
     response.write("retry: 2000\n\n");
     response.write(serialize(makeEvent));
     this.#listeners.set(response, makeEvent);
     response.once("close", () => {
       this.#listeners.delete(response);
-      this.#sockets.delete(socket);
       if (this.#listeners.size === 0) this.#stopTimer();
     });
     this.#plan(HEARTBEAT_MS);

@@ -48,13 +48,13 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
 }
 
 async function listen(server: Server, at: ListenAddress): Promise<void> {
-  if (!("path" in at)) return bind(server, at);
+  if (!("path" in at)) return void (await once(server.listen(at), "listening"));
   await removeIfStale(at.path);
   // The umask decides the mode of a new socket, so its mode is set in a folder that only we can enter.
   const folder = await mkdtemp(join(dirname(at.path), ".inlet-"));
   const temporary = join(folder, "s");
   try {
-    await bind(server, { path: temporary });
+    await once(server.listen(temporary), "listening");
     await chmod(temporary, SOCKET_MODE);
     // Not a rename, which would replace a file that is not ours.
     await link(temporary, at.path);
@@ -63,17 +63,6 @@ async function listen(server: Server, at: ListenAddress): Promise<void> {
     throw error;
   } finally {
     await rm(folder, { recursive: true, force: true });
-  }
-}
-
-async function bind(server: Server, at: ListenAddress): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject).once("listening", resolve);
-  try {
-    server.listen(at);
-    await promise;
-  } finally {
-    server.off("error", reject).off("listening", resolve);
   }
 }
 

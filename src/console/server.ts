@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { API, API_VERSION, type ApiPath, type ApiRoute } from "../model/api.ts";
-import type { MailboxStatus, Status } from "../model/status.ts";
+import { isPolled, type MailboxStatus, type Status } from "../model/status.ts";
 import { FORMS, readBody } from "./actions.ts";
 import { explain, refuse, refuseWith, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
@@ -185,19 +185,18 @@ export interface Readiness {
  * Not ready with trouble of the disk or the queue, before the first poll, while no mailbox can be polled, and while one is
  * not polled in time.
  */
-export function readinessOf({ troubles, mailboxes, daemon }: Status): Readiness {
+export function readinessOf(status: Status): Readiness {
+  const { troubles, mailboxes, daemon } = status;
   const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
   const active = mailboxes.filter(({ paused }) => !paused);
   const polls = daemon.role !== "worker" && active.length > 0;
   const allFail = polls && active.every(({ trouble }) => trouble !== undefined);
   const late = active.filter(({ overdueSince }) => overdueSince !== undefined);
-  const nonePolled =
-    polls && daemon.queue !== "redis" && active.every(({ lastPoll }) => lastPoll === undefined);
   const reasons = [
     ...general.map(({ message }) => message),
     ...(allFail ? ["No mailbox can be polled."] : []),
     ...(late.length > 0 && !allFail ? [describeLate(late)] : []),
-    ...(nonePolled ? ["No mailbox has been polled yet."] : []),
+    ...(!isPolled(status) ? ["No mailbox has been polled yet."] : []),
   ];
   return { ready: reasons.length === 0, reasons };
 }

@@ -4,7 +4,7 @@ import { readVersion } from "../base/version.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Vitals } from "../host/systemd.ts";
 import { type Events, listenTo } from "../model/events.ts";
-import type { Status } from "../model/status.ts";
+import { isPolled } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { Pulse } from "../observe/pulse.ts";
@@ -57,12 +57,4 @@ export async function createMonitor(
 async function loadMetrics({ mailboxes }: Settings, board: Board, clock: Clock): Promise<Metrics> {
   const { Metrics } = await import("../observe/metrics.ts");
   return new Metrics(mailboxes, readVersion(), () => board.read(), clock);
-}
-
-/** A first poll was attempted. On Redis another process may do all polls. */
-function isPolled({ daemon, mailboxes }: Status): boolean {
-  const active = mailboxes.filter(({ paused }) => !paused);
-  return (
-    daemon.queue === "redis" || active.length === 0 || active.some(({ lastPoll }) => lastPoll !== undefined)
-  );
 }

@@ -1,19 +1,104 @@
-/** Applies new settings while the daemon runs: all that can change takes effect, or nothing does. */
-
+/** Puts settings and operators' pauses in force: at a start, and while the daemon runs. */
+import { hostname } from "node:os";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../base/clock.ts";
+import { Coalesced } from "../base/concurrency.ts";
+import type { Fault } from "../base/faults.ts";
+import { stat } from "../base/files.ts";
+import { randomHex } from "../base/random.ts";
+import type { Scope } from "../base/scope.ts";
+import { clearInterval, setInterval } from "../base/timers.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
-import { withPauses } from "../ledger/pauses.ts";
+import { findGroup } from "../host/groups.ts";
+import { type Pauses, readPauses, watchPauses, withPauses } from "../ledger/pauses.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
-import type { Emit } from "../model/events.ts";
+import { type Emit, listenTo } from "../model/events.ts";
+import type { Handoff, Route } from "../model/mailbox.ts";
+import { actorOf } from "../model/order.ts";
 import { expiryOf, type TransferRecord, waitLeftMs } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Mailboxes } from "./mailboxes.ts";
 import { readUnfinished, type UnfinishedTools } from "./unfinished.ts";
+
+const LOOK_EVERY_MS = 30_000;
+
+/** The settings with the number of each group of delivered files. Throws `GROUP_UNKNOWN` and `STOPPED`. */
+export async function withGroups(settings: Settings, signal: AbortSignal): Promise<Settings> {
+  const withGroup = async <Given extends { readonly handoff?: Handoff | undefined }>(
+    given: Given,
+  ): Promise<Given> => {
+    const { handoff } = given;
+    if (handoff?.group === undefined) return given;
+    return { ...given, handoff: { ...handoff, gid: await findGroup(handoff.group, signal) } };
+  };
+  const common = await withGroup(settings);
+  const mailboxes: Settings["mailboxes"][number][] = [];
+  for (const mailbox of settings.mailboxes) {
+    const { routing } = mailbox;
+    const routes: Route[] = [];
+    for (const route of routing?.routes ?? []) routes.push(await withGroup(route));
+    mailboxes.push({ ...(await withGroup(mailbox)), ...(routing && { routing: { ...routing, routes } }) });
+  }
+  return { ...common, mailboxes };
+}
+
+/** At a start: before anything is polled. */
+export async function putPausesInForce(live: LiveSettings, emit: Emit): Promise<void> {
+  const pauses = await readPauses(live.now.work);
+  if (isDeepStrictEqual(pauses, live.pauses)) return;
+  live.replace(live.configured, pauses);
+  emit({ type: "pauses-changed", mailboxes: live.now.mailboxes });
+}
+
+/** Looks at each change and regularly, until the scope ends. Returns a function that looks now. */
+export async function followPauses(
+  live: LiveSettings,
+  apply: (pauses: Pauses) => Promise<void>,
+  emit: Emit,
+  scope: Scope,
+): Promise<() => Promise<void>> {
+  const { work } = live.now;
+  const looks = new Coalesced(async () => {
+    const pauses = await readPauses(work);
+    if (isDeepStrictEqual(pauses, live.pauses)) return;
+    // Without the work folder, its disk is gone, and no pause has ended.
+    await stat(work);
+    await apply(pauses);
+  });
+  // Repeated, and a failing disk is a trouble of its own.
+  const look = () => looks.run().catch(() => {});
+  scope.use(looks, (it) => it.idle());
+  const unwatchable = (fault: Fault) => emit({ type: "folder-unwatchable", fault });
+  scope.use(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
+  scope.use(
+    setInterval(() => void look(), LOOK_EVERY_MS),
+    clearInterval,
+  );
+  // Changes since the start.
+  await look();
+  return look;
+}
+
+/**
+ * Adds changes of the configuration to the journal: which keys have changed, never their values. `source`: the file that
+ * holds the configuration. Who has changed it is not known.
+ */
+export function journalSettings(ledger: Pick<Ledger, "recordAct">, source: string): Emit {
+  const facts = () => ({ id: randomHex(8), ...actorOf(source, hostname()) });
+  return listenTo({
+    "settings-reloaded"({ changed = [] }) {
+      if (changed.length > 0) void ledger.recordAct({ ...facts(), act: "reload", keys: changed });
+    },
+    "settings-refused"({ fault: { code } }) {
+      void ledger.recordAct({ ...facts(), act: "reload-refused", reason: code });
+    },
+  });
+}
 
 interface ReloadTools extends UnfinishedTools {
   readonly live: LiveSettings;
@@ -25,8 +110,8 @@ interface ReloadTools extends UnfinishedTools {
 }
 
 /**
- * Steps that can fail come first. Throws their faults, and then nothing has changed. Only the pauses change if `configured`
- * is `live.configured`. Not to be called twice at once.
+ * All that can change takes effect, or nothing does: steps that can fail come first, and their faults are thrown. Only the
+ * pauses change if `configured` is `live.configured`. Not to be called twice at once.
  */
 export async function applySettings(
   tools: ReloadTools,

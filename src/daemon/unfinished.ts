@@ -1,14 +1,17 @@
-/** Reads the open transfers from the disk, because orders and other processes change them. */
+/** Open transfers: reads them from the disk, because orders and others change them, and queues those that can go on. */
 
 import { isAbsolute } from "node:path";
 import type { Outage } from "../base/outage.ts";
+import type { Settings } from "../config/settings.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
-import { expiryOf, type TransferRecord } from "../model/record.ts";
+import type { Emit } from "../model/events.ts";
+import { expiryOf, hasEnded, type TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { watchDropFolder } from "../passwords/dropped.ts";
 import type { JobQueue } from "../queue/port.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 
@@ -69,4 +72,31 @@ export async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<b
     if (isHere) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
   }
   return isWhole;
+}
+
+/** Watches the drop folder: a transfer whose password is supplied is downloaded at once. */
+export function watchPasswords(
+  { state }: Settings,
+  { ledger, queue }: { readonly ledger: Ledger; readonly queue: JobQueue },
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
+  emit: Emit,
+) {
+  const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
+    const record = await ledger.find({ mailbox, trackingId });
+    if (record === undefined || hasEnded(record)) return;
+    ledger.note({ ...record, wanted: true });
+    await ledger.flush();
+    await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
+  };
+  return watchDropFolder(
+    state,
+    (trackingId) => {
+      for (const [id, { transfers }] of mailboxes) {
+        const expiresMs = transfers.expiryOf(trackingId);
+        // If Redis is away, the next poll finds the password.
+        if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});
+      }
+    },
+    (fault) => emit({ type: "folder-unwatchable", fault }),
+  );
 }

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { foldName, IGNORED } from "../base/fold-name.ts";
+import { compareTexts } from "../base/phrases.ts";
 import { nextTurn } from "../base/timers.ts";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
@@ -212,10 +213,7 @@ function cutToBytes(text: string, maxBytes: number): string {
 }
 
 function byFile(one: Naming, other: Naming): number {
-  return compare(one.file.name, other.file.name) || compare(one.file.id, other.file.id);
+  return compareTexts(one.file.name, other.file.name) || compareTexts(one.file.id, other.file.id);
 }
 
 /** By code units: the same on every machine. */
-function compare(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
-}

@@ -218,6 +218,14 @@ export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Hea
   };
 }
 
+/** Whether a first poll was attempted. On Redis another process may do all polls. */
+export function isPolled({ daemon, mailboxes }: Status): boolean {
+  const active = mailboxes.filter(({ paused }) => !paused);
+  return (
+    daemon.queue === "redis" || active.length === 0 || active.some(({ lastPoll }) => lastPoll !== undefined)
+  );
+}
+
 /** `transfers`: all that need attention, the most urgent first. */
 export function causesOf(transfers: readonly TransferStatus[]): Cause[] {
   const groups = Map.groupBy(transfers, causeKeyOf);

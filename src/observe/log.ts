@@ -11,30 +11,12 @@ export interface LogOutput extends NodeJS.WritableStream {
   readonly fd?: number;
 }
 
-const LEVEL_WORDS: Readonly<Record<string, string>> = {
-  trace: "trace",
-  debug: "debug",
-  warn: "WARN",
-  error: "ERROR",
-  fatal: "FATAL",
-};
-
 /** The priorities of syslog, by which `journalctl -p` selects. */
 const PRIORITIES: Readonly<Record<string, number>> = { fatal: 2, error: 3, warn: 4, info: 6 };
 const DEBUG_PRIORITY = 7;
 
 /** Fields with these names are never written. */
-const HIDDEN = [
-  "password",
-  "token",
-  "clientId",
-  "href",
-  "downloadUrl",
-  "*.password",
-  "*.token",
-  "*.clientId",
-  "*.href",
-];
+const HIDDEN = ["password", "token", "clientId", "href", "downloadUrl"];
 
 /** `isJournal`: each line begins with its priority, which the journal of systemd removes. */
 export function createLog(output: LogOutput, level: string, isJournal = false): Log {
@@ -43,7 +25,7 @@ export function createLog(output: LogOutput, level: string, isJournal = false): 
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (name: string) => ({ level: name }) },
-    redact: { paths: HIDDEN, censor: "[secret]" },
+    redact: { paths: HIDDEN.flatMap((name) => [name, `*.${name}`]), censor: "[secret]" },
     serializers: { fault: describe },
   };
   const format = output.isTTY === true ? formatLine : isJournal ? withPriority : String;
@@ -88,8 +70,9 @@ interface TerminalLine {
 function formatLine(line: string): string {
   const { level, time, msg, fault, ...facts } = JSON.parse(line) as TerminalLine;
   const fields = Object.entries(facts).map(([name, value]) => `${name}=${formatValue(value)}`);
-  const word = LEVEL_WORDS[level] ?? "";
-  const first = `${time.slice(11, 19)} ${word === "" ? "" : `${word} `}${msg}  ${fields.join(" ")}`.trimEnd();
+  const word = level in PRIORITIES ? level.toUpperCase() : level;
+  const first =
+    `${time.slice(11, 19)} ${level === "info" ? "" : `${word} `}${msg}  ${fields.join(" ")}`.trimEnd();
   const { code, message, advice } = fault ?? {};
   const texts = [message && `${code}: ${message}`, advice].filter((text) => text !== undefined);
   // Indented: no text of the service looks like a line of the log.

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
+import { isoOf } from "../base/phrases.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { EventOf, ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
@@ -216,8 +217,4 @@ function troubleOf(
 ): Trouble {
   const began = new Date(since).toISOString();
   return { what: `mailbox ${mailbox}`, mailboxes: [mailbox], since: began, code, message, advice };
-}
-
-function isoOf(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }

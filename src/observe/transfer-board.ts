@@ -4,11 +4,11 @@
  */
 
 import type { Clock } from "../base/clock.ts";
+import { compareTexts } from "../base/phrases.ts";
 import { type Promised, WITHIN_MS } from "../model/promise.ts";
 import { needsNoAttention, type State, type TransferRecord } from "../model/record.ts";
-import type { Status, TransferGroup, TransferStatus } from "../model/status.ts";
+import type { Progress, Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
-import { ProgressMeter } from "./progress.ts";
 
 /** Records that are kept; those in quarantine and those that are gone have a limit of their own. */
 const MAX_KEPT = 10_000;
@@ -16,6 +16,10 @@ const MAX_ENDED = 5_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Longer than the pause between two recoveries. */
 const STUCK_MS = 7 * 60_000;
+
+/** The rate is the average over this time. */
+const WINDOW_MS = 10_000;
+const SAMPLE_EVERY_MS = 500;
 
 /** Sorts after every time in ISO 8601. */
 const NO_TIME = "9";
@@ -165,12 +169,10 @@ export class TransferBoard {
 
 /** The first to expire first, then the longest without a change. */
 export function byUrgency(a: TransferStatus, b: TransferStatus): number {
-  const byExpiry = compare(a.expires ?? NO_TIME, b.expires ?? NO_TIME);
-  return byExpiry === 0 ? compare(a.since ?? NO_TIME, b.since ?? NO_TIME) : byExpiry;
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
+  return (
+    compareTexts(a.expires ?? NO_TIME, b.expires ?? NO_TIME) ||
+    compareTexts(a.since ?? NO_TIME, b.since ?? NO_TIME)
+  );
 }
 
 function groupOf(entry: Entry, nowMs: number): TransferGroup {
@@ -206,4 +208,43 @@ function isEnded(state: State): boolean {
 
 function keyOf({ mailbox, trackingId }: TransferRecord): string {
   return `${mailboxIdOf(mailbox)}\0${trackingId}`;
+}
+
+/** Progress of a download: bytes, rate and remaining time. */
+class ProgressMeter {
+  #doneBytes = 0;
+  #totalBytes = 0;
+  /** Oldest first, within the window. */
+  readonly #samples: { readonly atMs: number; readonly doneBytes: number }[] = [];
+
+  note(doneBytes: number, totalBytes: number, nowMs: number): void {
+    this.#doneBytes = doneBytes;
+    this.#totalBytes = totalBytes;
+    const last = this.#samples.at(-1);
+    if (last !== undefined && nowMs - last.atMs < SAMPLE_EVERY_MS) return;
+    this.#samples.push({ atMs: nowMs, doneBytes });
+    this.#forgetBefore(nowMs - WINDOW_MS);
+  }
+
+  read(nowMs: number): Progress {
+    this.#forgetBefore(nowMs - WINDOW_MS);
+    const [first] = this.#samples;
+    const elapsedMs = first === undefined ? 0 : nowMs - first.atMs;
+    const bytesPerSecond =
+      first === undefined || elapsedMs < SAMPLE_EVERY_MS
+        ? 0
+        : Math.round(((this.#doneBytes - first.doneBytes) * 1000) / elapsedMs);
+    const left = this.#totalBytes - this.#doneBytes;
+    return {
+      doneBytes: this.#doneBytes,
+      totalBytes: this.#totalBytes,
+      bytesPerSecond,
+      secondsLeft: bytesPerSecond > 0 ? Math.ceil(left / bytesPerSecond) : undefined,
+    };
+  }
+
+  /** Keeps one sample older than the window, so that there is a rate when no bytes arrive. */
+  #forgetBefore(ms: number): void {
+    while ((this.#samples[1]?.atMs ?? Number.POSITIVE_INFINITY) <= ms) this.#samples.shift();
+  }
 }

@@ -119,12 +119,8 @@ export function parseBody<Schema extends v.GenericSchema>(
   schema: Schema,
   body: string,
 ): v.InferOutput<Schema> | undefined {
-  try {
-    const result = v.safeParse(schema, JSON.parse(body));
-    return result.success ? result.output : undefined;
-  } catch {
-    return undefined;
-  }
+  const result = v.safeParse(v.pipe(v.string(), v.parseJson(), schema), body);
+  return result.success ? result.output : undefined;
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

@@ -10,6 +10,7 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import { systemCode, unreadable } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
+import { compareTexts } from "../base/phrases.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { type EntryOf, JournalFile, type Kind } from "../ledger/lines.ts";
 import { LedgerPaths, nameOf } from "../ledger/paths.ts";
@@ -167,7 +168,7 @@ async function readMonth<K extends Kind>(
 /** The file with the newest unread line; `undefined` if all are read. */
 function newestUnread<K extends Kind>(files: readonly JournalFile<K>[]): JournalFile<K> | undefined {
   const unread = files.filter(({ isOver }) => !isOver);
-  return unread.toSorted((a, b) => compare(b.readDownTo, a.readDownTo))[0];
+  return unread.toSorted((a, b) => compareTexts(b.readDownTo, a.readDownTo))[0];
 }
 
 /** The files of each month that the query covers, the last month first. A file holds one month of UTC. */
@@ -180,7 +181,7 @@ async function listMonths(folder: string, { sinceMs, untilMs }: ActQuery): Promi
     const isTooNew = untilMs !== undefined && month > monthOf(untilMs);
     if (!isTooOld && !isTooNew) months.set(month, [...(months.get(month) ?? []), join(folder, name)]);
   }
-  return [...months].toSorted(([a], [b]) => compare(b, a)).map(([, paths]) => paths.toSorted());
+  return [...months].toSorted(([a], [b]) => compareTexts(b, a)).map(([, paths]) => paths.toSorted());
 }
 
 async function namesIn(folder: string): Promise<string[]> {
@@ -228,12 +229,8 @@ class Newest<Entry extends { readonly at: string }> {
 
   /** Newest first. Entries of the same time stay in the order in which they were read. */
   list(): [string, Entry][] {
-    return [...this.#entries].toSorted(([, a], [, b]) => compare(b.at, a.at)).slice(0, this.#limit);
+    return [...this.#entries].toSorted(([, a], [, b]) => compareTexts(b.at, a.at)).slice(0, this.#limit);
   }
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
 }
 
 function monthOf(ms: number): string {

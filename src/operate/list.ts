@@ -1,6 +1,7 @@
 /** Lists transfers: all that the ledger knows, or the open ones of a running daemon. Changes nothing. */
 import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
+import { compareTexts } from "../base/phrases.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { LedgerPeek } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
@@ -99,22 +100,18 @@ const NEVER = "~";
 
 type Listed = TransferRecord | TransferStatus;
 
-const byTime = (one: Listed, other: Listed) => compare(changedAt(one), changedAt(other));
+const byTime = (one: Listed, other: Listed) => compareTexts(changedAt(one), changedAt(other));
 
 const COMPARATORS: Readonly<Record<Sort, (one: Listed, other: Listed) => number>> = {
-  urgency: (one, other) => compare(one.expires ?? NEVER, other.expires ?? NEVER) || byTime(one, other),
+  urgency: (one, other) => compareTexts(one.expires ?? NEVER, other.expires ?? NEVER) || byTime(one, other),
   newest: (one, other) => byTime(other, one),
   oldest: byTime,
-  sender: (one, other) => compare(one.sender, other.sender),
+  sender: (one, other) => compareTexts(one.sender, other.sender),
   size: (one, other) => (other.bytes ?? -1) - (one.bytes ?? -1),
 };
 
 function changedAt(listed: Listed): string {
   return "at" in listed ? timeOf(listed) : (listed.since ?? "");
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
 }
 
 /** Formats many records: the folder of password attempts is listed once. */

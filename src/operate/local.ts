@@ -1,4 +1,7 @@
-/** Answers from the work folder, and gives orders there: for commands, with or without a daemon, and inside the daemon. */
+/**
+ * What operators ask and do: commands, the console and the API know no other way. Answers come from the work folder, and
+ * orders are given there, with or without a daemon, and inside the daemon.
+ */
 import { mapLimit } from "../base/concurrency.ts";
 import { type Disk, systemDisk } from "../base/disk.ts";
 import type { Settings } from "../config/settings.ts";
@@ -7,10 +10,12 @@ import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import type { Actor, CommandOptions, TransferAct } from "../model/order.ts";
-import type { JournalKind, ListQuery } from "../model/queries.ts";
+import type { JournalKind, ListQuery, TransferFilter } from "../model/queries.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type {
+  ActEntry,
   ActResult,
+  HistoryEntry,
   HistoryQuery,
   MailboxResult,
   Story,
@@ -22,8 +27,18 @@ import { type ActRequest, type RunningAct, startAct } from "./acting.ts";
 import { type OnDamagedLines, readActs, readHistory } from "./history.ts";
 import { listTransfers, makeFormatter, selectTransfers } from "./list.ts";
 import { actOnMailboxes, type MailboxRequest } from "./mailboxes.ts";
-import type { Choice, JournalEntries, Operate } from "./port.ts";
 import { readStory } from "./story.ts";
+
+/** `act`: only transfers for which it is possible, as far as that is known. */
+export type Choice = TransferFilter & { readonly act?: TransferAct | undefined };
+
+/** Newest first. */
+export type JournalEntries<Kind extends JournalKind> = readonly (Kind extends "acts"
+  ? ActEntry
+  : HistoryEntry)[];
+
+/** Both ways, through the folders and through the daemon, give the same answers. */
+export type Operate = Omit<Local, "start">;
 
 /** Transfers that are read at the same time. */
 const AT_ONCE = 50;
@@ -39,13 +54,15 @@ export interface LocalTools extends Pick<ActTools, "asOwner" | "isRunning" | "ru
   readonly options?: CommandOptions;
 }
 
-export class Local implements Operate {
+/** Methods throw the faults of the disk. */
+export class Local {
   readonly #tools: LocalTools;
 
   constructor(tools: LocalTools) {
     this.#tools = tools;
   }
 
+  /** The transfer in the named mailbox, or in every mailbox that received it. */
   async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
     const { mailboxes } = this.#tools.settings();
     const names = mailbox === undefined ? mailboxes.map(({ name }) => name) : [mailbox];
@@ -59,7 +76,11 @@ export class Local implements Operate {
     return mapLimit(found, AT_ONCE, await makeFormatter(this.#peek(), mailboxes));
   }
 
-  async *all(choice: Choice, onDamaged: OnDamaged): AsyncGenerator<TransferView, void, undefined> {
+  /** Every transfer that matches, in no particular order. */
+  async *all(
+    choice: Choice,
+    onDamaged: (path: string) => void,
+  ): AsyncGenerator<TransferView, void, undefined> {
     const format = await makeFormatter(this.#peek(), this.#tools.settings().mailboxes);
     for await (const record of this.#select(choice, onDamaged)) yield await format(record);
   }
@@ -69,6 +90,7 @@ export class Local implements Operate {
     return listTransfers(this.#peek(), this.#tools.settings().mailboxes, select, query);
   }
 
+  /** `undefined` for an unknown transfer. */
   story(key: TransferKey): Promise<Story | undefined> {
     const settings = this.#tools.settings();
     return readStory(settings, key, settings.mailboxes, this.#tools.options);
@@ -91,10 +113,12 @@ export class Local implements Operate {
     return entries as unknown as JournalEntries<Kind>;
   }
 
+  /** Why the act is not possible, for people; `undefined` if it may be. */
   async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
     return (await objectionToAct(await this.#acting(), act, await this.#peek().find(key)))?.detail;
   }
 
+  /** In the order of the request. `waitMs`: for the outcomes. `onLook`: the state of a transfer whose outcome is awaited. */
   async act(
     request: ActRequest,
     by: Actor,
@@ -107,6 +131,7 @@ export class Local implements Operate {
     return running.results();
   }
 
+  /** In the order of the configuration. `waitMs`: for the outcomes of polls. */
   actOnMailboxes(
     request: MailboxRequest,
     by: Actor,
@@ -119,7 +144,7 @@ export class Local implements Operate {
     return actOnMailboxes({ ...tools, work, configured }, request, by, ended);
   }
 
-  /** The same, for a caller that shows results as they come. */
+  /** As `act`, for a caller that shows results as they come. */
   async start(
     request: ActRequest,
     by: Actor,

@@ -1,5 +1,6 @@
 /** Asks the daemon through its Unix socket. Its users need no access to the folders. */
 import { Fault } from "../base/faults.ts";
+import { isoOf } from "../base/phrases.ts";
 import type { Settings } from "../config/settings.ts";
 import { API_SHAPES } from "../model/api.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
@@ -24,8 +25,8 @@ import { describeGiven } from "./act.ts";
 import { type ActRequest, isOpenedBy, UNTRIED } from "./acting.ts";
 import type { DaemonClient, Parameters } from "./client.ts";
 import type { OnDamagedLines } from "./history.ts";
+import type { Choice, JournalEntries, Operate } from "./local.ts";
 import type { MailboxRequest } from "./mailboxes.ts";
-import type { Choice, JournalEntries, Operate } from "./port.ts";
 
 /** The daemon bounds the size of a request. */
 const MAX_AT_ONCE = 100;
@@ -178,8 +179,4 @@ function keyOf(kind: JournalKind, entry: HistoryEntry | ActEntry): string {
   if ("act" in entry) return entry.id;
   const { mailbox, trackingId, ...rest } = entry;
   return JSON.stringify([mailbox, trackingId, kind === "changes" ? rest : ""]);
-}
-
-function isoOf(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }

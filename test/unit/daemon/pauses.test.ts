@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Scope } from "../../../src/base/scope.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
-import { followPauses, putPausesInForce } from "../../../src/daemon/pauses.ts";
+import { followPauses, putPausesInForce } from "../../../src/daemon/reload.ts";
 import { createPause, type Pauses, removePause } from "../../../src/ledger/pauses.ts";
 import { makeFolder } from "../../support/program.ts";
 import { MAILBOX, OPERATOR, settingsIn } from "../../support/settings.ts";

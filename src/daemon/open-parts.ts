@@ -1,9 +1,16 @@
-/** Opens the notifications with the parts of the daemon that they need. */
-
+/** Opens the engine, the hand-offs and the notifications with the parts of the daemon that they need. */
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { machine } from "../base/machine.ts";
+import { Outage } from "../base/outage.ts";
+import { random } from "../base/random.ts";
+import type { Scope } from "../base/scope.ts";
 import { findEnd, readTail } from "../base/tail.ts";
 import { linkableAddress } from "../config/http.ts";
+import { handoffOf } from "../config/settings.ts";
+import { openHandoffs } from "../handoff/open.ts";
+import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
+import type { HandoffTools } from "../handoff/tools.ts";
 import { hasEnded } from "../inbox/members.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { parseJson } from "../ledger/lines.ts";
@@ -13,11 +20,70 @@ import { type Events, listenTo } from "../model/events.ts";
 import type { JournalReader, NotifyPatience } from "../notify/channel.ts";
 import { Notifier } from "../notify/open.ts";
 import { describeDaemon } from "../operate/facts.ts";
+import { openQueue } from "../queue/open.ts";
+import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
-const PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
+interface EngineOptions {
+  readonly mode: "run" | "once";
+  readonly stop: AbortSignal;
+  readonly clock: Clock;
+  readonly events: Events;
+  readonly openQueue?: typeof openQueue;
+}
 
-interface DaemonParts {
+export function openEngine(live: LiveSettings, options: EngineOptions, scope: Scope): Promise<JobQueue> {
+  const { mode, stop, clock, events } = options;
+  const { queue } = live.now;
+  const outage = new Outage(clock, {
+    began: (fault) => events.emit({ type: "queue-lost", fault }),
+    changed: (fault) => events.emit({ type: "queue-lost", fault }),
+    ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
+  });
+  scope.use(outage, (it) => it.end());
+  return (options.openQueue ?? openQueue)(queue, {
+    slots: () => live.now.limits.transfers,
+    mode,
+    services: live.services,
+    mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
+    outage,
+    onValueRemoved: (key) => events.emit({ type: "queue-value-removed", key }),
+    onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
+    signal: stop,
+  });
+}
+
+export const HANDOFF_PATIENCE: HandoffPatience = {
+  retryMs: 60_000,
+  giveUpMs: 3 * 24 * 3_600_000,
+  scanMs: 10_000,
+  killMs: 5_000,
+};
+
+/** `patience`: overrides some of the defaults. */
+export function openDaemonHandoffs(
+  live: LiveSettings,
+  parts: Pick<HandoffTools, "ledger" | "inbox" | "clock" | "emit" | "stop" | "isClockRight">,
+  patience: Partial<HandoffPatience> = {},
+): Promise<OpenHandoffs> {
+  const { work, queue } = live.now;
+  const paths = new LedgerPaths(work);
+  return openHandoffs({
+    ...parts,
+    work,
+    handoffOf: (delivery) => handoffOf(live.now, delivery),
+    console: () => live.now.http?.publicUrl,
+    isAlone: queue === "embedded",
+    finishedPath: (name, round) => paths.handoff(name, round),
+    uptimeMs: () => machine().uptimeMs(),
+    random,
+    patience: { ...HANDOFF_PATIENCE, ...patience },
+  });
+}
+
+const NOTIFY_PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
+
+interface NotifierOptions {
   readonly clock: Clock;
   readonly events: Events;
   readonly stop: AbortSignal;
@@ -30,7 +96,7 @@ interface DaemonParts {
 /** Subscribes to the events at once. */
 export function openNotifier(
   live: LiveSettings,
-  { clock, events, stop, process, patience }: DaemonParts,
+  { clock, events, stop, process, patience }: NotifierOptions,
 ): Notifier {
   const { work, queue, http } = live.now;
   const { host, inbox, program, config } = describeDaemon(live.now);
@@ -45,7 +111,7 @@ export function openNotifier(
       temporary,
       isShared: queue !== "embedded",
       process,
-      patience: { ...PATIENCE, ...patience },
+      patience: { ...NOTIFY_PATIENCE, ...patience },
       journal: readerOf(journal),
       hasEnded: (id) => hasEnded(work, id),
       origin: () => ({
