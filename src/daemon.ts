@@ -28,6 +28,7 @@ import {
   openNotifier,
 } from "./daemon/open-parts.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
+import type { Parts } from "./daemon/parts.ts";
 import { watchPromises } from "./daemon/promises.ts";
 import {
   applySettings,
@@ -53,7 +54,6 @@ import { mailboxIdOf } from "./model/transfer.ts";
 import type { NotifyPatience } from "./notify/channel.ts";
 import type { Notifier } from "./notify/open.ts";
 import type { openQueue } from "./queue/open.ts";
-import type { JobQueue } from "./queue/port.ts";
 import { openService } from "./service/open.ts";
 import { LargeTransfers } from "./transfer/large.ts";
 import type { Patience, TransferTools } from "./transfer/tools.ts";
@@ -233,17 +233,6 @@ async function work(
   const queue = scope.use(await openEngine(live, options, scope), (it) =>
     it.close(watch.signal.aborted ? 0 : options.graceMs),
   );
-  const handlers = createHandlers({
-    live,
-    mailboxes: states,
-    expected,
-    poll: pollTools(options, emit, live, { ledger, passwords, queue }),
-    transfer: transferTools(options, emit, live, { inbox, ledger, passwords, handoffs }, queue),
-    pulse: monitor.pulse,
-    clock,
-    demandFolders: async () => (mode === "run" ? watch.demand() : undefined),
-    lost: watch.signal,
-  });
   const isShared = settings.queue !== "embedded";
   const orders = scope.use(
     await startOrderRunner(
@@ -252,9 +241,19 @@ async function work(
     ),
     (it) => it.close(),
   );
-  const parts: DaemonParts = { inbox, queue, orders };
+  const { board, pulse } = monitor;
+  const demandFolders = async () => (mode === "run" ? watch.demand() : undefined);
+  const stores = { inbox, ledger, passwords, mailboxes, expected, handoffs, queue, orders };
+  const parts: Parts = { ...stores, live, clock, emit, board, diskTrouble, notifier, demandFolders };
+  const handlers = createHandlers({
+    ...parts,
+    poll: pollTools(options, parts),
+    transfer: transferTools(options, parts),
+    pulse,
+    lost: watch.signal,
+  });
   const refreshUnfinished = async () => {
-    const unfinished = await readUnfinished({ ledger, inbox, diskTrouble });
+    const unfinished = await readUnfinished(parts);
     unfinished.apply(states);
     return unfinished;
   };
@@ -270,13 +269,12 @@ async function work(
     records = [...records, ...(await Array.fromAsync(quarantined))];
     if (!isReviewed) notifier.review(records);
     isReviewed = isWhole;
-    if (isResumed === false) isResumed = await resumeComplete(ledger, queue);
+    if (isResumed === false) isResumed = await resumeComplete(parts);
     return { records, isWhole };
   };
   // The end counts them again.
   if (mode === "once") await readWaiting().catch(() => {});
   else {
-    const { board } = monitor;
     const learnArrivals = () => expected.refresh();
     await keepBoardFresh({ board, folders: settings, clock, isShared, readWaiting, learnArrivals }, scope);
     options.opened.parts = parts;
@@ -285,14 +283,11 @@ async function work(
 
   await announce(placed, handoffs, emit);
   // The trouble of an earlier attempt ends if there is room enough.
-  if (mode === "run") await watch.demand();
+  await demandFolders();
   await queue.start(handlers);
-  scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
+  scope.use(await watchPasswords(parts), (it) => it.close());
   await orders.run();
-  isResumed = await resumeComplete(ledger, queue);
-  const demandFolders = () => watch.demand();
-  const cleaned = { live, ledger, mailboxes: states, passwords, handoffs };
-  const housekeeping = { ...cleaned, demandFolders, emit, isClockRight };
+  isResumed = await resumeComplete(parts);
   if (mode === "once") {
     emit({ type: "ready" });
     const work = async () => {
@@ -302,14 +297,13 @@ async function work(
       await handoffs.finish();
     };
     await Promise.race([work(), whenAborted(stop)]);
-    if (!stop.aborted) await sweep(housekeeping);
+    if (!stop.aborted) await sweep(parts);
   } else {
     handoffs.start();
-    startHousekeeping(housekeeping, scope);
+    startHousekeeping(parts, scope);
     const fleet = joinFleet(settings, membership, events, clock, scope);
     // Not through the filter of the folders' watch, which waits for the disk.
-    const watched = { board: monitor.board, queue, handoffs, orders, notifier, fleet, clock };
-    watchPromises({ ...watched, emit: events.emit }, scope);
+    watchPromises({ ...parts, fleet, emit: events.emit }, scope);
     if (isShared) {
       // Repeated, and a failing disk is a trouble of its own.
       const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
@@ -317,16 +311,15 @@ async function work(
     }
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
-    const reload = { live, mailboxes, expected, ledger, inbox, diskTrouble, queue, clock, emit };
     const reloads = new Mutex();
     const apply = (read: () => Promise<Settings>, pauses?: Pauses) =>
       reloads.run(async () => {
-        await watch.demand();
-        await applySettings(reload, await read(), pauses);
+        await demandFolders();
+        await applySettings(parts, await read(), pauses);
         await notifier.apply(live.now);
       });
     const applyPauses = (pauses: Pauses) => apply(async () => live.configured, pauses);
-    parts.applyPauses = await followPauses(live, applyPauses, emit, scope);
+    options.opened.parts = { ...parts, applyPauses: await followPauses(live, applyPauses, emit, scope) };
     const follower = await options.follow?.(
       (next) => apply(() => withGroups(next, stop)),
       (fault) => emit({ type: "settings-refused", fault }),
@@ -338,7 +331,7 @@ async function work(
 
   await ledger.flush();
   let unplaced = 0;
-  await finishDeliveries(housekeeping, () => unplaced++);
+  await finishDeliveries(parts, () => unplaced++);
   let unreadable = 0;
   const unfinished = await Array.fromAsync(ledger.open(() => unreadable++));
   const quarantined = await Array.fromAsync(ledger.quarantined(() => unreadable++));
@@ -349,35 +342,22 @@ async function work(
   };
 }
 
-function pollTools(
-  { clock, diskTrouble, patience }: StartOptions,
-  emit: Emit,
-  live: LiveSettings,
-  stores: Pick<PollTools, "ledger" | "passwords" | "queue">,
-): PollTools {
+function pollTools({ patience }: StartOptions, parts: Parts): PollTools {
   const deadline = patience.poll ?? POLL_DEADLINE;
-  return { ...stores, clock, emit, diskTrouble, atOnce: () => live.now.limits.transfers, deadline };
+  return { ...parts, atOnce: () => parts.live.now.limits.transfers, deadline };
 }
 
-function transferTools(
-  { clock, diskTrouble, patience, mode }: StartOptions,
-  emit: Emit,
-  live: LiveSettings,
-  stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
-  queue: JobQueue,
-): Omit<TransferTools, JobTools> {
+function transferTools({ patience, mode }: StartOptions, parts: Parts): Omit<TransferTools, JobTools> {
+  const { live, queue } = parts;
   // Not under our own bandwidth limit, where every download is slow, and not in `once`, which would end before a paused
   // download continues.
   const mayGiveWay = () => mode === "run" && (live.now.limits.bandwidth ?? []).length === 0;
   return {
-    ...stores,
+    ...parts,
     checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
-    clock,
     random,
     patience,
-    diskTrouble,
     large: new LargeTransfers(),
     othersWait: async () => mayGiveWay() && ((await queue.depth()) ?? 0) > 0,
-    emit,
   };
 }

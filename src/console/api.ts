@@ -30,16 +30,10 @@ type Handlers = {
   ) => AnswerOf<Path> | undefined | Promise<AnswerOf<Path> | undefined>;
 };
 
-/** Answers one request, or throws a fault. */
-export type AnswerApi = (
-  path: ApiPath,
-  response: ServerResponse,
-  parameters: URLSearchParams,
-) => Promise<void>;
-
-export function makeApi(tools: ConsoleTools): AnswerApi {
+/** Returns a function that answers one request, or throws a fault. */
+export function makeApi(tools: ConsoleTools) {
   const handlers = handlersOf(tools);
-  return async (path, response, parameters) => {
+  return async (path: ApiPath, response: ServerResponse, parameters: URLSearchParams): Promise<void> => {
     const route: ApiRoute = API[path];
     const text = route.body === undefined ? "" : await readBody(response.req);
     const by = await requireRole(tools.access, route.role, response.req);

@@ -8,10 +8,10 @@ export interface Visitor {
   /** More is possible after signing in with a token. */
   readonly canSignIn: boolean;
   /** Proves that a form comes from this session. Missing if the visitor may only read. */
-  readonly proof: string | undefined;
+  readonly proof?: string | undefined;
   /** The same proof, to sign out. Missing without a session. */
-  readonly signOut: string | undefined;
-  readonly name: string | undefined;
+  readonly signOut?: string;
+  readonly name?: string;
 }
 
 /** The result of a visitor's last request, shown once. */

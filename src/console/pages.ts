@@ -3,9 +3,10 @@ import type { ServerResponse } from "node:http";
 import { sendPage } from "./answers.ts";
 import { showHistory } from "./history.ts";
 import { html } from "./html.ts";
-import { type Notice, type PageName, renderDocument, renderSignInPage, type Visitor } from "./layout.ts";
+import { type Notice, type PageName, renderDocument, renderSignInPage } from "./layout.ts";
 import { showMailbox, showMailboxes } from "./mailboxes.ts";
 import { showOverview } from "./overview.ts";
+import type { Sessions } from "./sessions.ts";
 import { showStory } from "./story.ts";
 import type { ConsoleTools, Shown, ShowPage } from "./tools.ts";
 import { showTransfers } from "./transfers.ts";
@@ -33,6 +34,8 @@ export function showNotice(
   } else show(tools, response, "Overview", "./", { code, notice, render: () => body });
 }
 
+const NO_SESSION: ReturnType<Sessions["resume"]> = { visitor: { canSignIn: false } };
+
 function show(
   { access, board, clock, outcomes }: ConsoleTools,
   response: ServerResponse,
@@ -41,20 +44,13 @@ function show(
   { code = 200, title, notice, render }: Shown,
 ): void {
   const status = board.read();
-  const session = access?.resume(response.req) ?? {};
-  if (session.cookie !== undefined) response.setHeader("set-cookie", session.cookie);
-  const { proof: signOut, role } = session;
-  const visitor: Visitor = {
-    canSignIn: access?.needsToken === true,
-    proof: role === "operate" ? signOut : undefined,
-    signOut,
-    name: session.name,
-  };
+  const { visitor, cookie, notice: last } = access?.resume(response.req) ?? NO_SESSION;
+  if (cookie !== undefined) response.setHeader("set-cookie", cookie);
   const time = { nowMs: clock.now(), zone: status.daemon.timezone };
   const hasSeveralMailboxes = status.mailboxes.length > 1;
   const context = { time, visitor, outcomes, back: address, hasSeveralMailboxes };
   const page = { name, address, title, body: render(status, context) };
-  sendPage(response, code, renderDocument(status, page, visitor, time, notice ?? session.notice));
+  sendPage(response, code, renderDocument(status, page, visitor, time, notice ?? last));
 }
 
 type Page = readonly [PageName, ShowPage];

@@ -176,16 +176,11 @@ function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
   return routes;
 }
 
-export interface Readiness {
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-}
-
 /**
  * Not ready with trouble of the disk or the queue, before the first poll, while no mailbox can be polled, and while one is
  * not polled in time.
  */
-export function readinessOf(status: Status): Readiness {
+export function readinessOf(status: Status) {
   const { troubles, mailboxes, daemon } = status;
   const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
   const active = mailboxes.filter(({ paused }) => !paused);

@@ -10,7 +10,7 @@ import type { Secret } from "../base/secret.ts";
 import type { ReadAccess, Role } from "../model/access.ts";
 import { type Actor, actorOf } from "../model/order.ts";
 import { Guesses } from "./guesses.ts";
-import type { Notice } from "./layout.ts";
+import type { Notice, Visitor } from "./layout.ts";
 
 const SESSION_MS = 12 * 60 * 60 * 1000;
 const MAX_SESSIONS = 100;
@@ -59,28 +59,22 @@ export class Sessions {
     return this.#readTokens !== undefined;
   }
 
-  /**
-   * The session of a page request: the proof for its forms, its name, role and notice. Starts a session, with a cookie, if
-   * no token is needed.
-   */
-  resume(request: IncomingMessage): {
-    readonly proof?: string;
-    readonly name?: string;
-    readonly role?: Role;
-    readonly cookie?: string;
-    readonly notice?: Notice;
-  } {
+  /** Who requests a page, and the notice for it. Starts a session, with a cookie, if no token is needed. */
+  resume(request: IncomingMessage): { visitor: Visitor; notice?: Notice | undefined; cookie?: string } {
+    const canSignIn = this.needsToken;
     const found = this.#find(request);
     if (found !== undefined) {
-      const { notice, who } = found.session;
+      const { notice, who: name } = found.session;
       found.session.notice = undefined;
-      const facts = { proof: this.#proof(found.id), name: who, role: this.#roleOf(who) };
-      return { ...facts, ...(notice === undefined ? {} : { notice }) };
+      const signOut = this.#proof(found.id);
+      const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
+      return { visitor: { canSignIn, proof, signOut, name }, notice };
     }
-    if (this.needsToken) return {};
+    if (canSignIn) return { visitor: { canSignIn } };
     const started = this.#start("socket");
+    const proof = this.#proof(started);
     const cookie = this.#formatCookie(started, SESSION_MS);
-    return { proof: this.#proof(started), name: "socket", role: "operate", cookie };
+    return { visitor: { canSignIn, proof, signOut: proof, name: "socket" }, cookie };
   }
 
   isSignedIn(request: IncomingMessage): boolean {

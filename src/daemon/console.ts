@@ -9,17 +9,13 @@ import { clearInterval, setInterval } from "../base/timers.ts";
 import type { HttpSettings } from "../config/settings.ts";
 import type { ConsolePort } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
-import type { Inbox } from "../inbox/port.ts";
 import type { PeekedFolders } from "../ledger/peek.ts";
-import type { Emit } from "../model/events.ts";
-import type { Board } from "../observe/board.ts";
 import { describeDaemon, readDeliveries, readGone } from "../operate/facts.ts";
 import { tallyHistory } from "../operate/history.ts";
 import { Local } from "../operate/local.ts";
-import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
-import type { OrderRunner } from "./orders.ts";
+import type { Parts } from "./parts.ts";
 import type { Waiting } from "./unfinished.ts";
 
 /** The source of a token may be a command, so tokens are read no more often than this. */
@@ -28,20 +24,14 @@ const REFRESH_EVERY_MS = 30_000;
 /** Transfers that other processes have ended are looked for this much further back than the last look. */
 const GONE_LATELY_MS = 10 * 60_000;
 
-interface ConsoleTools {
-  readonly live: LiveSettings;
+interface ConsoleTools extends Pick<Parts, "live" | "clock" | "emit"> {
   readonly monitor: Monitor;
-  readonly clock: Clock;
-  readonly emit: Emit;
   readonly stop: AbortSignal;
   /** The parts of the daemon that are open; `undefined` while a folder is lost that they need. */
   parts(): DaemonParts | undefined;
 }
 
-export interface DaemonParts {
-  readonly inbox: Inbox;
-  readonly queue: JobQueue;
-  readonly orders: OrderRunner;
+export interface DaemonParts extends Pick<Parts, "inbox" | "queue" | "orders"> {
   /** Puts operators' pauses in force at once. Missing until the daemon is ready. */
   applyPauses?: () => Promise<void>;
 }
@@ -125,10 +115,8 @@ async function readTokens(
   return new Map(await Promise.all(read));
 }
 
-interface RefreshTools {
-  readonly board: Board;
+interface RefreshTools extends Pick<Parts, "board" | "clock"> {
   readonly folders: PeekedFolders;
-  readonly clock: Clock;
   /** Other processes change transfers, and their events are not known here. */
   readonly isShared: boolean;
   readWaiting(): Promise<Waiting>;

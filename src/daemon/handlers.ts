@@ -1,37 +1,28 @@
 /** The jobs that the engine runs: polls of mailboxes, and downloads of their transfers. */
 
-import type { Clock } from "../base/clock.ts";
 import { handoffOf } from "../config/settings.ts";
-import type { Expected } from "../mailbox/expected.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
-import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import { DONE, NO_WAIT } from "../model/job.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
-import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 import { downloadOf, type Pulse } from "../observe/pulse.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 import type { TransferTools } from "../transfer/tools.ts";
-import type { LiveSettings } from "./live-settings.ts";
 import { sourceOf } from "./mailboxes.ts";
+import type { Parts } from "./parts.ts";
 
 /** The tools that each job gets anew. */
 export type JobTools = "limits" | "handoffOf" | "check" | "freeSlot";
 
-interface HandlerTools {
-  readonly live: LiveSettings;
-  readonly mailboxes: ReadonlyMap<MailboxId, MailboxState>;
-  readonly expected: Expected;
+interface HandlerTools extends Pick<Parts, "live" | "mailboxes" | "expected" | "clock" | "demandFolders"> {
   readonly poll: PollTools;
   readonly transfer: Omit<TransferTools, JobTools>;
   readonly pulse: Pulse;
-  readonly clock: Clock;
-  /** Throws if a folder is lost that everything needs. */
-  demandFolders(): Promise<void>;
-  /** Aborts then. */
+  /** Aborts if a folder is lost that everything needs. */
   readonly lost: AbortSignal;
 }
 
@@ -44,7 +35,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   const { live, mailboxes, expected, poll, transfer, pulse, clock, demandFolders } = tools;
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
-    const state = mailboxes.get(mailboxIdOf(name));
+    const state = mailboxes.states.get(mailboxIdOf(name));
     if (state === undefined) return NO_WAIT;
     const beganMs = clock.now();
     const { isGood, ...wait } = await pollMailbox(poll, state, signal);
@@ -67,7 +58,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
     },
     async download(key, signal, freeSlot) {
       if (!(await isUsable())) return DONE;
-      const state = mailboxes.get(mailboxIdOf(key.mailbox));
+      const state = mailboxes.states.get(mailboxIdOf(key.mailbox));
       if (state === undefined) {
         clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;

@@ -6,31 +6,21 @@ import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import { listOrders } from "../ledger/orders.ts";
-import type { Ledger, OnUnrecovered } from "../ledger/port.ts";
-import type { MailboxState } from "../mailbox/state.ts";
+import type { OnUnrecovered } from "../ledger/port.ts";
 import { forgetUnusedPasswords } from "../mailbox/unfinished.ts";
 import type { AttemptKey } from "../model/attempts.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
-import type { Passwords } from "../passwords/port.ts";
-import type { LiveSettings } from "./live-settings.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
+import type { Parts } from "./parts.ts";
 
 /** Each sweep checks one of 256 parts of the ledger: all of them in a day. */
 const SWEEP_EVERY_MS = 5 * 60_000;
 
-export interface HousekeepingTools {
-  readonly live: LiveSettings;
-  readonly ledger: Ledger;
-  readonly mailboxes: ReadonlyMap<MailboxId, MailboxState>;
-  readonly passwords: Passwords;
-  readonly handoffs: Handoffs;
-  readonly emit: Emit;
-  /** Throws if a folder is lost that everything needs. */
-  demandFolders(): Promise<void>;
-  /** Whether the clock agrees with that of the services. */
-  isClockRight(): boolean;
-}
+type HousekeepingTools = Pick<
+  Parts,
+  "live" | "ledger" | "mailboxes" | "passwords" | "handoffs" | "emit" | "demandFolders"
+>;
 
 /** Runs until the scope ends. */
 export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
@@ -52,7 +42,7 @@ export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void 
 
 /** Places deliveries that were decided but not placed. `onFailed` is called for each that cannot be placed. */
 export async function finishDeliveries(
-  { ledger, handoffs, emit }: Pick<HousekeepingTools, "ledger" | "handoffs" | "emit">,
+  { ledger, handoffs, emit }: Pick<Parts, "ledger" | "handoffs" | "emit">,
   onFailed: () => void,
 ): Promise<void> {
   const report: OnUnrecovered = (_path, error, end) => {
@@ -78,25 +68,25 @@ export async function announce(
 
 /** Never throws: a step that fails is retried by the next sweep, and the others run. */
 export async function sweep(tools: HousekeepingTools): Promise<void> {
-  const { live, ledger, mailboxes, passwords, isClockRight } = tools;
+  const { live, ledger, mailboxes, passwords } = tools;
   // Another process may have the mailbox.
   const isShared = live.now.queue !== "embedded";
   const isListed = ({ mailbox, trackingId }: TransferRecord) =>
-    mailboxes.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
+    mailboxes.states.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
   const isOrdered = async (trackingId: string) =>
     (await listOrders(live.now.work)).some(({ order }) => order.trackingId === trackingId);
   // Only removals, which the next sweep tries again.
   const orLater = (removal: Promise<void>) => removal.catch(() => {});
-  await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes, isOrdered));
-  if (!isClockRight()) return;
+  await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes.states, isOrdered));
+  if (!mailboxes.isClockRight()) return;
   await orLater(passwords.forgetExpired());
   const listed = () => attemptKeysOf(mailboxes);
   await orLater(ledger.sweep({ ...live.now.keep, isListed, listed }));
 }
 
 /** The keys of all listed transfers; `undefined` until every list is known. */
-function attemptKeysOf(mailboxes: HousekeepingTools["mailboxes"]): AttemptKey[] | undefined {
-  const states = [...mailboxes.values()];
+function attemptKeysOf(mailboxes: Parts["mailboxes"]): AttemptKey[] | undefined {
+  const states = [...mailboxes.states.values()];
   if (!states.every((state) => state.isListKnown)) return undefined;
   return states.flatMap(({ service, transfers }) =>
     [...transfers.trackingIds()].map((trackingId) => ({ serviceId: service.id, trackingId })),

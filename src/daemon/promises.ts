@@ -1,26 +1,15 @@
 /** What this daemon has promised, from each of its parts; a watcher compares it with what has happened. */
-import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
-import type { OpenHandoffs } from "../handoff/port.ts";
-import type { Emit } from "../model/events.ts";
 import { type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
-import type { Notifier } from "../notify/open.ts";
-import type { Board, GeneralTrouble } from "../observe/board.ts";
+import type { GeneralTrouble } from "../observe/board.ts";
 import { type PromiseSource, Watcher } from "../observe/watcher.ts";
-import type { JobQueue } from "../queue/port.ts";
 import type { Fleet } from "./fleet.ts";
-import type { OrderRunner } from "./orders.ts";
+import type { Parts } from "./parts.ts";
 
-interface PromiseTools {
-  readonly board: Board;
-  readonly queue: Pick<JobQueue, "stalled">;
-  readonly handoffs: Pick<OpenHandoffs, "scanDueMs">;
-  readonly orders: Pick<OrderRunner, "open" | "dueMs">;
-  readonly notifier: Pick<Notifier, "promised">;
+interface PromiseTools
+  extends Pick<Parts, "board" | "queue" | "handoffs" | "orders" | "notifier" | "clock" | "emit"> {
   /** Missing with the embedded engine. */
   readonly fleet: Fleet | undefined;
-  readonly clock: Clock;
-  readonly emit: Emit;
 }
 
 /** Watches until the scope ends. */
@@ -66,7 +55,7 @@ function downloadsOf(
 }
 
 /** Each order is carried out within a minute, and orders are looked for regularly. */
-function ordersOf({ open, dueMs }: PromiseTools["orders"], startedMs: number): readonly Promised[] {
+function ordersOf({ open, dueMs }: Parts["orders"], startedMs: number): readonly Promised[] {
   const look = { text: "Orders are not read.", dueMs: dueMs() + WITHIN_MS };
   const given = open().map(({ order: { action, mailbox, trackingId, at } }) => ({
     subject: `order ${action} ${trackingId ?? mailbox}`,

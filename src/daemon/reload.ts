@@ -1,7 +1,6 @@
 /** Puts settings and operators' pauses in force: at a start, and while the daemon runs. */
 import { hostname } from "node:os";
 import { isDeepStrictEqual } from "node:util";
-import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import type { Fault } from "../base/faults.ts";
 import { stat } from "../base/files.ts";
@@ -12,7 +11,6 @@ import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
 import { type Pauses, readPauses, watchPauses, withPauses } from "../ledger/pauses.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
 import { type Emit, listenTo } from "../model/events.ts";
@@ -22,7 +20,7 @@ import { expiryOf, type TransferRecord, waitLeftMs } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
-import type { Mailboxes } from "./mailboxes.ts";
+import type { Parts } from "./parts.ts";
 import { readUnfinished, type UnfinishedTools } from "./unfinished.ts";
 
 const LOOK_EVERY_MS = 30_000;
@@ -100,14 +98,8 @@ export function journalSettings(ledger: Pick<Ledger, "recordAct">, source: strin
   });
 }
 
-interface ReloadTools extends UnfinishedTools {
-  readonly live: LiveSettings;
-  readonly mailboxes: Mailboxes;
-  readonly expected: Expected;
-  readonly queue: JobQueue;
-  readonly clock: Clock;
-  readonly emit: Emit;
-}
+type ReloadTools = UnfinishedTools &
+  Pick<Parts, "live" | "mailboxes" | "expected" | "queue" | "clock" | "emit">;
 
 /**
  * All that can change takes effect, or nothing does: steps that can fail come first, and their faults are thrown. Only the

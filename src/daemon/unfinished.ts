@@ -1,25 +1,16 @@
 /** Open transfers: reads them from the disk, because orders and others change them, and queues those that can go on. */
 
 import { isAbsolute } from "node:path";
-import type { Outage } from "../base/outage.ts";
-import type { Settings } from "../config/settings.ts";
-import type { Inbox } from "../inbox/port.ts";
-import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
-import type { Emit } from "../model/events.ts";
 import { expiryOf, hasEnded, type TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { watchDropFolder } from "../passwords/dropped.ts";
-import type { JobQueue } from "../queue/port.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
+import type { Parts } from "./parts.ts";
 
-export interface UnfinishedTools {
-  readonly ledger: Ledger;
-  readonly inbox: Inbox;
-  readonly diskTrouble: Outage;
-}
+export type UnfinishedTools = Pick<Parts, "ledger" | "inbox" | "diskTrouble">;
 
 export interface Waiting {
   readonly records: readonly TransferRecord[];
@@ -59,7 +50,7 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
  * Queues transfers whose content is complete, or in quarantine: they need no poll, and the service may no longer list
  * them. Returns whether every record could be read.
  */
-export async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<boolean> {
+export async function resumeComplete({ ledger, queue }: Pick<Parts, "ledger" | "queue">): Promise<boolean> {
   let isWhole = true;
   for await (const record of ledger.open(() => (isWhole = false))) {
     const { complete, round, mailbox, trackingId } = record;
@@ -75,12 +66,13 @@ export async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<b
 }
 
 /** Watches the drop folder: a transfer whose password is supplied is downloaded at once. */
-export function watchPasswords(
-  { state }: Settings,
-  { ledger, queue }: { readonly ledger: Ledger; readonly queue: JobQueue },
-  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
-  emit: Emit,
-) {
+export function watchPasswords({
+  live,
+  ledger,
+  queue,
+  mailboxes,
+  emit,
+}: Pick<Parts, "live" | "ledger" | "queue" | "mailboxes" | "emit">) {
   const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
     const record = await ledger.find({ mailbox, trackingId });
     if (record === undefined || hasEnded(record)) return;
@@ -89,9 +81,9 @@ export function watchPasswords(
     await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
   };
   return watchDropFolder(
-    state,
+    live.now.state,
     (trackingId) => {
-      for (const [id, { transfers }] of mailboxes) {
+      for (const [id, { transfers }] of mailboxes.states) {
         const expiresMs = transfers.expiryOf(trackingId);
         // If Redis is away, the next poll finds the password.
         if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});

@@ -9,18 +9,12 @@ const PLACES = ["trackingId", "sender", "mailbox", "folder", "file"];
 /** Facts that differ from line to line. */
 const DETAILS = ["until", "expires", "due", "output"];
 
-const LEVELS = ["debug", "info", "warn", "error"] as const;
-type Level = (typeof LEVELS)[number];
+type Level = "debug" | "info" | "warn" | "error";
 
 type Facts = Readonly<Record<string, unknown>>;
 
 /** The part of a log that events are written to. */
 export type EventLines = Readonly<Record<Level, (facts: Facts, message: string) => void>>;
-
-export interface LimitedLog extends EventLines {
-  /** Writes the open summaries, and ends the timer. */
-  close(): void;
-}
 
 const EVERY_MS = 60_000;
 const FIRST = 20;
@@ -35,7 +29,8 @@ interface Counted {
   last: Facts;
 }
 
-export function limitLog(log: Log): LimitedLog {
+/** `close` writes the open summaries, and ends the timer. */
+export function limitLog(log: Log): EventLines & { close(): void } {
   const causes = new Map<string, Counted>();
   const write = (level: "warn" | "error", facts: Facts, message: string) => {
     const exact = causeOf(level, facts, message);

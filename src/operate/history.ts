@@ -108,24 +108,16 @@ export async function tallyHistory(
     const files = paths.map((path) => new JournalFile(path, "change", { sinceMs }, signal));
     for (let file = newestUnread(files); file !== undefined; file = newestUnread(files)) {
       for (const entry of await file.readBlock()) {
+        const { state, bytes = 0 } = entry;
         const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
-        if (tally !== undefined) count(tally, entry, counted);
+        const isEnd = state === "delivered" || state === "quarantined" || state === "gone";
+        if (tally === undefined || !isEnd || !counted.tryAdd(entry)) continue;
+        tally[state]++;
+        if (state === "delivered") tally.bytes += bytes;
       }
     }
   }
   return tallies;
-}
-
-function count(
-  tally: { -readonly [Key in keyof Tally]: number },
-  entry: HistoryEntry,
-  counted: CountedEnds,
-): void {
-  const { state, bytes = 0 } = entry;
-  if (state !== "delivered" && state !== "quarantined" && state !== "gone") return;
-  if (!counted.tryAdd(entry)) return;
-  tally[state]++;
-  if (state === "delivered") tally.bytes += bytes;
 }
 
 /** The ends counted last. Older ones are forgotten: a start writes an end again soon after a crash. */

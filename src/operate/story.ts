@@ -2,7 +2,7 @@
 
 import { listOrders } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
-import { type PeekedFolders, peekLedger, type TransferDescription } from "../ledger/peek.ts";
+import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { CommandOptions } from "../model/order.ts";
@@ -25,8 +25,29 @@ export async function readStory(
   };
   const description = await peekLedger(folders).describe(key, service);
   if (description === undefined) return undefined;
-  const acts = await actsOn(folders.work, description.record);
-  return formatStory(description, mailbox, options, acts, await ordersFor(folders.work, description.record));
+  const { record, rounds, staged, kept, files, passwords } = description;
+  const actions = actionsFor(record, {
+    isExhausted: record.password?.isExhausted === true,
+    isHandedOver: rounds.at(-1)?.ended?.handoff?.progress !== "open",
+    isConfigured: mailbox !== undefined,
+  });
+  return {
+    ...formatTransfer(record, passwords?.spent),
+    passwordAttempts: passwords?.allowed ?? null,
+    attempts: record.attempts,
+    acknowledged: record.acknowledged ?? false,
+    routedBecause: record.routedBecause ?? null,
+    allowedBy: record.allowedBy ?? null,
+    rounds,
+    staged,
+    kept: kept ?? null,
+    acts: await actsOn(folders.work, record),
+    orders: await ordersFor(folders.work, record),
+    output: record.output ?? null,
+    ...files,
+    actions,
+    commands: actions.map((act) => commandOf(act, record.trackingId, options)),
+  };
 }
 
 /** Of more acts, only the newest are shown. */
@@ -49,36 +70,4 @@ async function ordersFor(work: string, record: TransferRecord): Promise<Story["o
     const act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
     return [{ act, ...order.by, at: order.at }];
   });
-}
-
-function formatStory(
-  description: TransferDescription,
-  mailbox: MailboxFacts | undefined,
-  options: CommandOptions,
-  acts: readonly ActEntry[],
-  orders: Story["orders"],
-): Story {
-  const { record, rounds, staged, kept, files, passwords } = description;
-  const actions = actionsFor(record, {
-    isExhausted: record.password?.isExhausted === true,
-    isHandedOver: rounds.at(-1)?.ended?.handoff?.progress !== "open",
-    isConfigured: mailbox !== undefined,
-  });
-  return {
-    ...formatTransfer(record, passwords?.spent),
-    passwordAttempts: passwords?.allowed ?? null,
-    attempts: record.attempts,
-    acknowledged: record.acknowledged ?? false,
-    routedBecause: record.routedBecause ?? null,
-    allowedBy: record.allowedBy ?? null,
-    rounds,
-    staged,
-    kept: kept ?? null,
-    acts,
-    orders,
-    output: record.output ?? null,
-    ...files,
-    actions,
-    commands: actions.map((act) => commandOf(act, record.trackingId, options)),
-  };
 }
