@@ -47,10 +47,6 @@ export function refuse(
   } else send(response, status, "text/plain; charset=utf-8", `${detail}\n`);
 }
 
-export function refuseWith(response: ServerResponse, fault: Fault): void {
-  refuse(response, statusOf(fault), explain(fault), { code: fault.code });
-}
-
 export function sendPage(response: ServerResponse, status: number, page: string): void {
   send(response, status, "text/html; charset=utf-8", page);
 }

@@ -25,7 +25,7 @@ export function startOf(range: Range, nowMs: number): number {
 
 /** Bars of deliveries, with transfers that did not end well on top of them. */
 export function renderChart(slots: readonly Tally[], range: Range, time: PageTime): Html {
-  const sum = (of: (slot: Tally) => number) => slots.reduce((total, slot) => total + of(slot), 0);
+  const sum = (key: keyof Tally) => slots.reduce((total, slot) => total + slot[key], 0);
   const totals = slots.map(({ delivered, quarantined, gone }) => delivered + quarantined + gone);
   const highest = Math.max(0, ...totals);
   const scale = Math.max(1, highest);
@@ -39,13 +39,7 @@ export function renderChart(slots: readonly Tally[], range: Range, time: PageTim
         : html`<rect class="${kind}" x="${round(at * width + 1)}" y="${round(y)}" width="${round(width - 2)}" height="${round(height)}"/>`;
     return html`${bar("bar-good", HEIGHT - good, good)}${bar("bar-bad", HEIGHT - good - bad, bad)}`;
   });
-  const [delivered, quarantined, gone, bytes] = [
-    sum((slot) => slot.delivered),
-    sum((slot) => slot.quarantined),
-    sum((slot) => slot.gone),
-    sum((slot) => slot.bytes),
-  ];
-  const words = `${delivered} delivered (${formatBytes(bytes)}), ${quarantined} quarantined, ${gone} gone`;
+  const words = `${sum("delivered")} delivered (${formatBytes(sum("bytes"))}), ${sum("quarantined")} quarantined, ${sum("gone")} gone`;
   const { title, each } = RANGES[range];
   return html`<figure><figcaption>${words}. ${highest === 0 ? undefined : html`<span>Most in ${each}: ${formatCount(highest, "transfer", "transfers")}.</span>`}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${words}">${bars}</svg>

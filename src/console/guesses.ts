@@ -32,7 +32,7 @@ export class Guesses {
     check: () => Found | undefined,
   ): Promise<Found | undefined | "throttled"> {
     const peer = peerOf(address);
-    if (!this.#isSuspect(peer)) return this.#note(peer, check());
+    if (this.#recent(peer).length < MAX_WRONG_PER_MINUTE) return this.#note(peer, check());
     const waiting = this.#waiting.get(peer) ?? 0;
     if (waiting >= MAX_WAITING) return "throttled";
     this.#waiting.set(peer, waiting + 1);
@@ -46,10 +46,6 @@ export class Guesses {
       if (left === 0) this.#waiting.delete(peer);
       else this.#waiting.set(peer, left);
     }
-  }
-
-  #isSuspect(peer: string): boolean {
-    return this.#recent(peer).length >= MAX_WRONG_PER_MINUTE;
   }
 
   #note<Found>(peer: string, found: Found | undefined): Found | undefined {

@@ -1,5 +1,5 @@
 /** The pages of all mailboxes, and of one. */
-
+import { formatSize } from "../base/phrases.ts";
 import type { MailboxAct } from "../model/order.ts";
 import { linkTo } from "../model/queries.ts";
 import { shownFolder } from "../model/record.ts";
@@ -16,7 +16,7 @@ import {
 } from "./html.ts";
 import { linkToMailbox, renderHidden, renderTroubles } from "./layout.ts";
 import { HEALTHS, healthOf, JOURNAL_BUSY, TONES } from "./overview.ts";
-import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
+import { addressOfStory, type RowContext, renderRows } from "./rows.ts";
 import type { ShowPage } from "./tools.ts";
 
 export const showMailboxes: ShowPage = ({ board }) => ({
@@ -120,7 +120,7 @@ function renderSubject({ subject, folder, inbox }: HistoryEntry): Html | undefin
 
 function renderContent(entry: HistoryEntry): Html {
   const { seconds } = entry;
-  return html`${sizeOf(entry)}${seconds === undefined ? undefined : html`<br>in ${formatDuration(seconds)}`}`;
+  return html`${formatSize(entry)}${seconds === undefined ? undefined : html`<br>in ${formatDuration(seconds)}`}`;
 }
 
 function formatDuration(seconds: number): string {

@@ -13,7 +13,7 @@ import {
 import { renderChart } from "./chart.ts";
 import { type Html, html, type PageTime, renderTime } from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
-import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
+import { addressOfStory, describeContent, type RowContext, renderRows } from "./rows.ts";
 import type { ConsoleTools, ShowPage } from "./tools.ts";
 import { renderBatches } from "./transfers.ts";
 
@@ -111,6 +111,6 @@ function renderRecent({ recent }: Status, time: PageTime): Html {
     .slice(0, MAX_RECENT)
     .map(
       (delivery) =>
-        html`<li><span class="when">${renderTime(delivery.at, time)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${shownFolder(delivery)}</span></li>`,
+        html`<li><span class="when">${renderTime(delivery.at, time)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${describeContent(delivery)}</span> <span class="path">${shownFolder(delivery)}</span></li>`,
     )}</ul><p><a href="history?state=delivered">All deliveries</a></p>`;
 }

@@ -40,7 +40,7 @@ function renderRow(transfer: TransferStatus, context: RowContext): Html {
     selection === undefined
       ? undefined
       : html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
-  return html`<li class="row ${state}${hasHeading ? " headed" : ""}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}</span> <span class="about">${subject ?? ""}${sizeOf(transfer, subject === undefined ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, time)}`}</span></summary>
+  return html`<li class="row ${state}${hasHeading ? " headed" : ""}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}</span> <span class="about">${describeContent(transfer)}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, time)}`}</span></summary>
 <div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, time)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
 `;
 }
@@ -103,10 +103,9 @@ function renderProgress({ trackingId, progress }: TransferStatus): Html | undefi
   return html`<div class="progress"><progress max="${Math.max(totalBytes, 1)}" value="${doneBytes}" aria-label="Progress of ${trackingId}"></progress> <span class="facts">${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}, ${formatBytes(bytesPerSecond)}/s${left}</span></div>`;
 }
 
-/** As `formatSize`. */
-export function sizeOf(of: Pick<TransferStatus, "files" | "bytes">, separator = ""): string {
-  const size = formatSize(of);
-  return size === "" ? "" : `${separator}${size}`;
+/** The subject and the size, as far as they are known. */
+export function describeContent(of: Pick<TransferStatus, "subject" | "files" | "bytes">): string {
+  return [of.subject, formatSize(of)].filter(Boolean).join(" · ");
 }
 
 export function addressOfStory({ mailbox, trackingId }: TransferKey): string {

@@ -8,7 +8,7 @@ import { asFault, Fault } from "../base/faults.ts";
 import { API, API_VERSION, type ApiPath, type ApiRoute } from "../model/api.ts";
 import { isPolled, type MailboxStatus, type Status } from "../model/status.ts";
 import { FORMS, readBody } from "./actions.ts";
-import { explain, refuse, refuseWith, send, sendJson, statusOf } from "./answers.ts";
+import { explain, refuse, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
@@ -99,10 +99,11 @@ async function answer(
 /** With a page for people, and a problem for programs. Throws the fault if the answer has begun. */
 function answerFault(fault: Fault, { kind }: Route, tools: ConsoleTools, response: ServerResponse): void {
   if (response.headersSent) throw fault;
+  const status = statusOf(fault);
   if (kind === "page" || kind === "change") {
     const text = fault.code === "UNAUTHORIZED" ? "Sign in first." : explain(fault);
-    showNotice(tools, response, statusOf(fault), { text, isError: true });
-  } else refuseWith(response, fault);
+    showNotice(tools, response, status, { text, isError: true });
+  } else refuse(response, status, explain(fault), { code: fault.code });
 }
 
 /** Answers requests with a wrong method, under a foreign name, or from another site. */

@@ -107,13 +107,12 @@ export class TransferBoard {
     if (entry?.needsPerson) this.#entries.set(key, { ...entry, needsPerson: false, why: NOTHING });
   }
 
-  /** Those whose records are kept, the first to expire first. */
+  /** Those whose records are kept. */
   list(): TransferStatus[] {
     const nowMs = this.#clock.now();
-    const kept = [...this.#entries.values()].flatMap((entry) =>
+    return [...this.#entries.values()].flatMap((entry) =>
       entry.record === undefined ? [] : [describe(entry, entry.record, nowMs)],
     );
-    return kept.toSorted(byUrgency);
   }
 
   read(): Pick<Status, "counts" | "totals" | "waitingSince"> {

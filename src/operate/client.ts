@@ -17,30 +17,23 @@ interface Answer {
   readonly body: string;
 }
 
-export type Parameters = Readonly<Record<string, string | number | undefined>>;
-
 /** Methods throw the fault that the daemon names, `DAEMON_UNREACHABLE` and `STOPPED`. */
 export class DaemonClient {
-  readonly #listen: HttpSettings["listen"];
+  readonly #http: HttpSettings;
   readonly #user: string;
   readonly #stop: AbortSignal;
-  readonly #readToken: () => Promise<Secret | undefined>;
+  #token: Promise<Secret | undefined> | undefined;
 
   /** `user`: the socket does not say who opened it, so the daemon records this name as claimed. */
   constructor(http: HttpSettings, user: string, stop: AbortSignal) {
-    this.#listen = http.listen;
+    this.#http = http;
     this.#user = user;
     this.#stop = stop;
-    let token: Promise<Secret | undefined> | undefined;
-    this.#readToken = () => {
-      token ??= findToken(http, stop);
-      return token;
-    };
   }
 
   async get<Schema extends v.GenericSchema>(
     route: string,
-    parameters: Parameters,
+    parameters: Readonly<Record<string, string | number | undefined>>,
     schema: Schema,
   ): Promise<v.InferOutput<Schema>> {
     return this.#parse(schema, await this.ask("GET", linkTo(route, parameters)));
@@ -66,7 +59,8 @@ export class DaemonClient {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const content = body === undefined ? undefined : JSON.stringify(body);
     const signal = AbortSignal.any([this.#stop, AbortSignal.timeout(timeoutMs)]);
-    const token = method === "GET" ? await this.#readToken() : undefined;
+    if (method === "GET") this.#token ??= findToken(this.#http, this.#stop);
+    const token = method === "GET" ? await this.#token : undefined;
     const headers = {
       ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
       // A name that every daemon accepts.
@@ -78,19 +72,19 @@ export class DaemonClient {
     };
     const receive = (response: IncomingMessage) =>
       readText(response).then((text) => resolve({ status: response.statusCode ?? 0, body: text }), reject);
-    request({ ...placeOf(this.#listen), method, path, headers, agent: false, signal }, receive)
+    request({ ...placeOf(this.#http.listen), method, path, headers, agent: false, signal }, receive)
       .once("error", reject)
       .end(content);
     return promise.catch((cause: unknown) => {
       if (this.#stop.aborted) throw new Fault("STOPPED", { cause });
-      throw new Fault("DAEMON_UNREACHABLE", { detail: describePlace(this.#listen), cause });
+      throw new Fault("DAEMON_UNREACHABLE", { detail: describePlace(this.#http.listen), cause });
     });
   }
 
   #parse<Schema extends v.GenericSchema>(schema: Schema, { status, body }: Answer): v.InferOutput<Schema> {
     const answer = status === 200 ? parseBody(schema, body) : undefined;
     if (answer !== undefined) return answer;
-    const where = `the daemon at ${describePlace(this.#listen)}`;
+    const where = `the daemon at ${describePlace(this.#http.listen)}`;
     const { code = "", detail } = parseBody(ProblemShape, body) ?? {};
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
       throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });

@@ -24,14 +24,12 @@ const AT_ONCE = 32;
 /** In these states, a transfer's round is open and has a note in the ledger, so only the notes have to be read. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
 
-export type PageRequest = Pick<ListQuery, "page" | "size" | "sort">;
-
 /** A page beyond the last one is empty. Throws the faults of `select`. */
 export async function listTransfers(
   peek: LedgerPeek,
   mailboxes: readonly MailboxFacts[],
   select: (onDamaged: OnDamaged) => AsyncIterable<TransferRecord>,
-  { page, size, sort = "newest" }: PageRequest,
+  { page, size, sort = "newest" }: ListQuery,
 ): Promise<TransferList> {
   const damaged = new Set<string>();
   const onDamaged = (path: string) => void (damaged.size < MAX_DAMAGED && damaged.add(path));

@@ -92,8 +92,7 @@ export class Local {
 
   /** `undefined` for an unknown transfer. */
   story(key: TransferKey): Promise<Story | undefined> {
-    const settings = this.#tools.settings();
-    return readStory(settings, key, settings.mailboxes, this.#tools.options);
+    return readStory(this.#tools.settings(), key, this.#tools.options);
   }
 
   async history<Kind extends JournalKind>(
@@ -103,14 +102,12 @@ export class Local {
     signal = this.#tools.stop,
   ): Promise<JournalEntries<Kind>> {
     const { work } = this.#tools.settings();
-    const entries =
+    const entries: AsyncIterable<ActEntry | HistoryEntry> =
       kind === "acts"
-        ? await Array.fromAsync(readActs(work, query, onDamaged, signal))
-        : await Array.fromAsync(
-            readHistory(work, { ...query, changes: kind === "changes" }, onDamaged, signal),
-          );
+        ? readActs(work, query, onDamaged, signal)
+        : readHistory(work, { ...query, changes: kind === "changes" }, onDamaged, signal);
     // The kind decides the type, which the compiler cannot follow.
-    return entries as unknown as JournalEntries<Kind>;
+    return (await Array.fromAsync(entries)) as unknown as JournalEntries<Kind>;
   }
 
   /** Why the act is not possible, for people; `undefined` if it may be. */
@@ -138,10 +135,9 @@ export class Local {
     waitMs: number,
     signal = this.#tools.stop,
   ): Promise<MailboxResult[]> {
-    const { settings, stop, ...tools } = this.#tools;
-    const { work, mailboxes: configured } = settings();
-    const ended = AbortSignal.any([stop, signal, AbortSignal.timeout(waitMs)]);
-    return actOnMailboxes({ ...tools, work, configured }, request, by, ended);
+    const { work, mailboxes: configured } = this.#tools.settings();
+    const ended = AbortSignal.any([this.#tools.stop, signal, AbortSignal.timeout(waitMs)]);
+    return actOnMailboxes({ ...this.#tools, work, configured }, request, by, ended);
   }
 
   /** As `act`, for a caller that shows results as they come. */
@@ -164,11 +160,8 @@ export class Local {
   }
 
   async #acting(): Promise<ActTools> {
-    const { settings, asOwner, isRunning, runOrders } = this.#tools;
-    const { work, inbox, state, mailboxes: configured } = await withDaemonsState(settings());
-    const mailboxes = withPauses(configured, await readPauses(work));
-    const run = runOrders === undefined ? {} : { runOrders };
-    return { work, inbox, state, mailboxes, asOwner, isRunning, ...run };
+    const { work, inbox, state, mailboxes } = await withDaemonsState(this.#tools.settings());
+    return { ...this.#tools, work, inbox, state, mailboxes: withPauses(mailboxes, await readPauses(work)) };
   }
 }
 

@@ -23,7 +23,7 @@ import {
 } from "../model/views.ts";
 import { describeGiven } from "./act.ts";
 import { type ActRequest, isOpenedBy, UNTRIED } from "./acting.ts";
-import type { DaemonClient, Parameters } from "./client.ts";
+import type { DaemonClient } from "./client.ts";
 import type { OnDamagedLines } from "./history.ts";
 import type { Choice, JournalEntries, Operate } from "./local.ts";
 import type { MailboxRequest } from "./mailboxes.ts";
@@ -169,7 +169,7 @@ export class Remote implements Operate {
   }
 
   #page({ sinceMs, untilMs, ...query }: ListQuery): Promise<TransferList> {
-    const moments: Parameters = { since: isoOf(sinceMs), until: isoOf(untilMs) };
+    const moments = { since: isoOf(sinceMs), until: isoOf(untilMs) };
     return this.#daemon.get("/api/transfers", { ...query, ...moments }, TransferListShape);
   }
 }

@@ -13,17 +13,16 @@ import { formatTransfer, type MailboxFacts } from "./list.ts";
 
 /** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */
 export async function readStory(
-  folders: PeekedFolders,
+  settings: PeekedFolders & { readonly mailboxes: readonly MailboxFacts[] },
   key: TransferKey,
-  mailboxes: readonly MailboxFacts[],
   options: CommandOptions = {},
 ): Promise<Story | undefined> {
-  const mailbox = mailboxOf(mailboxes, key);
+  const mailbox = mailboxOf(settings.mailboxes, key);
   const service = mailbox && {
     serviceId: serviceIdOf(mailbox.service.baseUrl),
     passwordAttempts: mailbox.passwordAttempts,
   };
-  const description = await peekLedger(folders).describe(key, service);
+  const description = await peekLedger(settings).describe(key, service);
   if (description === undefined) return undefined;
   const { record, rounds, staged, kept, files, passwords } = description;
   const actions = actionsFor(record, {
@@ -41,8 +40,8 @@ export async function readStory(
     rounds,
     staged,
     kept: kept ?? null,
-    acts: await actsOn(folders.work, record),
-    orders: await ordersFor(folders.work, record),
+    acts: await actsOn(settings.work, record),
+    orders: await ordersFor(settings.work, record),
     output: record.output ?? null,
     ...files,
     actions,

@@ -223,7 +223,7 @@ async function readConsole(
   const { url, board } = await openTestConsole(0, {
     operate: {
       ...NOTHING_KNOWN.operate,
-      story: (key) => readStory({ work: join(inbox, ".inlet"), inbox }, key, []),
+      story: (key) => readStory({ work: join(inbox, ".inlet"), inbox, mailboxes: [] }, key),
     },
   });
   board.listener({ type: "settings-reloaded", mailboxes: [], timezone, needsRestart: [] });
