@@ -31,7 +31,7 @@ export const LIMITS = group(
   {
     requests: key(
       { type: "integer", minimum: 1, maximum: 1000, default: 16 },
-      "The most requests for transfers that a process sends to one service at once. Inlet begins with 4, sends more while that is faster, and fewer while the service refuses requests or answers slowly.",
+      "The most requests for transfers that a process sends to one service at once. Inlet begins with 6, sends more while that is faster, and fewer while the service refuses requests or answers slowly.",
     ),
     transfers: key(
       { type: "integer", minimum: 1, maximum: 1000, default: 16 },

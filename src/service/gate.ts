@@ -6,8 +6,9 @@
 import { Semaphore } from "../base/concurrency.ts";
 import { monotonicMs, setTimeout } from "../base/timers.ts";
 
-const FIRST_LIMIT = 4;
-const GROWTH = 1.5;
+const FIRST_LIMIT = 6;
+/** Until growth is of no use for the first time, and afterwards. */
+const GROWTH = { first: 2, later: 1.5 };
 const SHRINKING = 0.5;
 /** A larger limit must speed answers up by this factor. */
 const MIN_GAIN = 1.05;
@@ -56,6 +57,7 @@ export class Gate {
   /** Before the limit grew. */
   #before: { readonly limit: number; readonly speed: Speed } | undefined;
   #rests = 0;
+  #growth: keyof typeof GROWTH = "first";
   #shrunkMs = Number.NEGATIVE_INFINITY;
   #refused: { readonly limit: number; readonly untilMs: number } | undefined;
   #heldUntilMs = Number.NEGATIVE_INFINITY;
@@ -108,7 +110,7 @@ export class Gate {
     const round = this.#round;
     round.answers++;
     if (ms > 2 * usualMs + SLOW_EXTRA_MS) round.slow++;
-    if (round.answers >= 2 * this.limit) this.#endRound(round);
+    if (round.answers >= this.limit * (this.#growth === "first" ? 1 : 2)) this.#endRound(round);
   }
 
   #endRound({ sinceMs, answers, slow, bytes, isFull }: Round): void {
@@ -118,9 +120,10 @@ export class Gate {
     const before = this.#before;
     this.#before = undefined;
     this.#round = newRound();
-    if (slow > answers / 2) this.#limit = Math.max(1, this.limit * SHRINKING);
+    if (slow > answers / 2) this.#shrink(this.limit);
     else if (before !== undefined && isFull && !isFaster(speed, before.speed)) {
       this.#limit = before.limit;
+      this.#growth = "later";
       this.#rests = REST_ROUNDS;
     } else if (this.#rests > 0) this.#rests--;
     else if (isFull) this.#grow(speed, nowMs);
@@ -131,7 +134,7 @@ export class Gate {
     const { limit } = this;
     const isRemembered = this.#refused !== undefined && nowMs < this.#refused.untilMs;
     const highest = isRemembered ? (this.#refused?.limit ?? 0) - 1 : Number.POSITIVE_INFINITY;
-    const next = Math.max(limit + 1, limit * GROWTH);
+    const next = Math.max(limit + 1, limit * GROWTH[this.#growth]);
     this.#limit = Math.max(limit, Math.min(next, this.#maximum(), highest));
     if (this.limit > limit) this.#before = { limit, speed };
   }
@@ -142,10 +145,15 @@ export class Gate {
     const nowMs = monotonicMs();
     const limit = Math.min(this.limit, this.#places.taken);
     this.#refused = { limit, untilMs: nowMs + REMEMBER_MS };
-    this.#limit = Math.max(1, limit * SHRINKING);
+    this.#shrink(limit);
     this.#shrunkMs = nowMs;
     this.#before = undefined;
     this.#round = newRound();
+  }
+
+  #shrink(limit: number): void {
+    this.#limit = Math.max(1, limit * SHRINKING);
+    this.#growth = "later";
   }
 }
 
