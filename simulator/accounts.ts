@@ -45,13 +45,17 @@ export class Accounts {
     return clientId === this.#settings.clientId;
   }
 
-  /** Mails a code, which replaces any earlier one. */
-  mailCode(clientId: string, address: string): void {
-    const code = this.#derive("code", 8, "0123456789");
+  /** Mails a code, which replaces any earlier one. False if the address got too many. */
+  mailCode(clientId: string, address: string): boolean {
     const nowMs = this.#clock.now();
+    const isRecent = (mail: Mail) =>
+      canonicalAddress(mail.address) === canonicalAddress(address) && mail.sentAtMs > nowMs - CODE_MS;
+    if (this.#mails.filter(isRecent).length >= this.#settings.codesPerAddress) return false;
+    const code = this.#derive("code", 8, "0123456789");
     this.#codes.set(keyOf(clientId, address), { code, untilMs: nowMs + CODE_MS, triesLeft: CODE_TRIES });
     this.#mails.push({ address, code, sentAtMs: nowMs });
     if (this.#mails.length > MAILS_KEPT) this.#mails.shift();
+    return true;
   }
 
   /** Whether the code is the one mailed last. A right code works once. */

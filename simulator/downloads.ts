@@ -2,7 +2,7 @@
 import type { Call, Handler, World } from "./call.ts";
 import { literalContent } from "./content.ts";
 import { type CsvFile, checksumsCsv } from "./csv.ts";
-import { emlSource } from "./eml.ts";
+import { emlSource, messageFileOf } from "./eml.ts";
 import { ServiceError } from "./errors.ts";
 import { attachmentOf } from "./mime.ts";
 import { algorithmOf } from "./record.ts";
@@ -33,7 +33,8 @@ export const listFiles: Handler = async (call, world) => {
 
 export const sendFile: Handler = (call, world) => {
   const { transfer, recipient } = openTransfer(call, world);
-  const file = transfer.files.find(({ id }) => id === call.path["file"]);
+  const all = [...transfer.files, ...messageFileOf(transfer)];
+  const file = all.find(({ id }) => id === call.path["file"]);
   if (file === undefined) throw new ServiceError("noSuchEntity");
   recordDownloads(recipient, [file], world);
   const { content } = file;
@@ -60,7 +61,7 @@ export const sendZip: Handler = async (call, world) => {
 export const sendEml: Handler = (call, world) => {
   const { transfer, recipient } = openTransfer(call, world);
   const { message } = transfer.plan;
-  const maxBytes = thresholdBytes(call);
+  const maxBytes = thresholdBytes(call, world);
   if (message === undefined) throw new ServiceError("noSuchEntity", "there is no confidential message");
   recordDownloads(recipient, transfer.files, world);
   return sourceReply("message/rfc822", `${transfer.trackingId}.eml`, emlSource(transfer, message, maxBytes));
@@ -138,9 +139,10 @@ function freeName(wanted: string, files: readonly StoredFile[]): string {
   return files.some(({ name }) => name === wanted) ? freeName(`_${wanted}`, files) : wanted;
 }
 
-function thresholdBytes(call: Call): number | undefined {
+function thresholdBytes(call: Call, { settings }: World): number | undefined {
   const text = call.url.searchParams.get("threshold");
   if (text === null) return undefined;
+  if (settings.wholeThreshold && !/^\d+$/.test(text)) throw new ServiceError("noSuchEntity");
   if (!/^\d+(\.\d+)?$/.test(text)) throw new ServiceError("badValue", "threshold");
   return Number(text) * MEGABYTE;
 }

@@ -4,6 +4,7 @@ import { slice } from "./chunks.ts";
 import { type Content, literalContent } from "./content.ts";
 import { encodeAddress, encodeHeaderText, encodeParameter } from "./mime.ts";
 import type { Source } from "./reply.ts";
+import type { FilePlan } from "./scenario.ts";
 import type { StoredFile, StoredTransfer } from "./transfers.ts";
 
 /** With a limit, only the smallest files that fit are attached, and the mail says how many are missing. */
@@ -18,6 +19,22 @@ export function emlSource(transfer: StoredTransfer, message: string, maxBytes: n
     measure: () => Promise.resolve(bytes),
     read: (start, end) => slice(writeParts(parts), start, end),
   };
+}
+
+/** The message as a file, which only the checksums file shows: its text, or the EML without attachments. */
+export function messageFileOf(transfer: StoredTransfer): readonly StoredFile[] {
+  const { messageFileId: id, plan } = transfer;
+  if (id === undefined || plan.message === undefined || plan.messageRow === undefined) return [];
+  const isEml = plan.messageRow === "eml";
+  const bytes = isEml ? emlBytes(transfer, plan.message) : Buffer.from(plan.message);
+  const content = literalContent(bytes, true);
+  const file: FilePlan = { name: "message", csvChecksum: plan.messageRow === "wrong" ? "wrong" : "right" };
+  return [{ id, name: file.name, plan: file, content, announcedBytes: content.bytes }];
+}
+
+/** The mail without any file. */
+function emlBytes(transfer: StoredTransfer, message: string): Buffer {
+  return Buffer.concat([...writeParts(planParts(transfer, message, 1))]);
 }
 
 /** Headers and an empty line, then content in base64. The last part has no content. */

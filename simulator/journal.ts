@@ -126,6 +126,7 @@ const HEADERS_SHOWN = [
   "accept",
   "accept-encoding",
   "accept-language",
+  "user-agent",
   "content-type",
   "if-range",
   "range",

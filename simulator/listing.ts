@@ -46,7 +46,7 @@ function listRecords(
     call.url.searchParams.get("fields") ?? DEFAULT_FIELDS,
     world.settings.otherFields,
   );
-  const active = booleanParameter(call, "active");
+  const active = world.settings.ignoresActive ? undefined : booleanParameter(call, "active");
   const page = choosePage(
     call,
     world,

@@ -60,6 +60,8 @@ const transferPlan = v.pipe(
     files: v.array(filePlan),
     password: v.exactOptional(text),
     passwordMode: v.exactOptional(v.picklist(["GENERATED", "MANUAL", "NONE"])),
+    securityMode: v.exactOptional(text),
+    messageRow: v.exactOptional(v.picklist(["text", "eml", "wrong"])),
     trackingId: v.exactOptional(text),
     processingSeconds: v.exactOptional(seconds),
     expiresInSeconds: v.exactOptional(seconds),
@@ -137,6 +139,10 @@ const scenario = shape({
   showsMessage: v.exactOptional(v.boolean()),
   noPassword: v.exactOptional(v.picklist(["link", "open", "withheld"])),
   otherFields: v.exactOptional(v.picklist(["select", "refuse"])),
+  ignoresActive: v.exactOptional(v.boolean()),
+  wholeThreshold: v.exactOptional(v.boolean()),
+  sessionLinks: v.exactOptional(v.boolean()),
+  codesPerAddress: v.exactOptional(count),
   languagePacks: v.exactOptional(
     v.array(
       shape({

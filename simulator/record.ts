@@ -29,7 +29,10 @@ export async function describeTransfer(
       files: isSelected(selection, "transfer", "files") ? await describeFiles(transfer, viewer, world) : [],
       ...(world.settings.showsMessage ? describeMessage(transfer, viewer) : {}),
       notificationMessage: { subject: transfer.subject, body: "" },
-      securityMode: { name: "ONE_TIME_PASSWORD", config: { passwordMode: transfer.passwordMode } },
+      securityMode: {
+        name: plan.securityMode ?? "ONE_TIME_PASSWORD",
+        config: { passwordMode: transfer.passwordMode },
+      },
       senderLanguage: "en",
       recipientLanguage: "en",
     },
@@ -91,7 +94,8 @@ function downloadUrlOf(transfer: StoredTransfer, transferId: string, world: Worl
   const query = new URLSearchParams({ id: transferId });
   if (transfer.passwordMode === "NONE" && world.settings.noPassword === "link")
     query.set("password", transfer.password);
-  return `${world.url()}/download?${query}`;
+  const session = world.settings.sessionLinks ? `;jsessionid=${transferId}` : "";
+  return `${world.url()}/download${session}?${query}`;
 }
 
 function mailsOf(recipients: readonly StoredRecipient[], role: StoredRecipient["role"]): unknown {

@@ -20,6 +20,10 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
                   password), "open" (no password is needed) or "withheld" (the link
                   does not contain the password)
   otherFields     "refuse": a request for undocumented fields is an error
+  ignoresActive   true: lists of active transfers contain all transfers
+  wholeThreshold  true: a threshold that is not a whole number is answered with 404
+  sessionLinks    true: download links contain ";jsessionid=" and the id of a session
+  codesPerAddress how many codes an address gets in 15 minutes (no limit)
   languagePacks   [{ locale, displayName, version, lastChangeTimestamp, files }]
   transfers       [transfer, …]
   faults          [fault, …]
@@ -34,6 +38,9 @@ A transfer. Only from, to and files are required:
                   "missing"), and announcedBytes for a wrong size
   password        (derived from the seed)
   passwordMode    "GENERATED" "MANUAL" or "NONE"
+  securityMode    such as "QUICK" ("ONE_TIME_PASSWORD")
+  messageRow      the row of the message in the checksums file: "text" (with the checksum
+                  of its text), "eml" (of the EML) or "wrong" (no row)
   trackingId      (derived from seed and time)
   processingSeconds, expiresInSeconds, revokedAfterSeconds   counted from now
   failed          true: it fails after processing

@@ -34,6 +34,14 @@ export interface Scenario {
   readonly noPassword?: "link" | "open" | "withheld";
   /** The reaction to fields that the interface does not document. Default `select`. */
   readonly otherFields?: "select" | "refuse";
+  /** Lists contain transfers in every state, although only active ones are requested. Default false. */
+  readonly ignoresActive?: boolean;
+  /** Answers a threshold that is not a whole number with 404, as some frameworks do. Default false. */
+  readonly wholeThreshold?: boolean;
+  /** Puts the id of a web session into the download links. Default false. */
+  readonly sessionLinks?: boolean;
+  /** How many codes an address gets in 15 minutes. Default: no limit. */
+  readonly codesPerAddress?: number;
   readonly languagePacks?: readonly LanguagePackPlan[];
   readonly transfers?: readonly TransferPlan[];
   readonly faults?: readonly FaultPlan[];
@@ -105,6 +113,10 @@ export interface TransferPlan {
   readonly password?: string;
   /** Default MANUAL with a password, else GENERATED. With NONE the download link carries the password. */
   readonly passwordMode?: "GENERATED" | "MANUAL" | "NONE";
+  /** Default `ONE_TIME_PASSWORD`. In any other mode the password is the agreed key. */
+  readonly securityMode?: string;
+  /** The message's row in the checksums file: of its text, of the EML, or with a wrong checksum. Default: no row. */
+  readonly messageRow?: "text" | "eml" | "wrong";
   /** Default: derived from seed and time, in the usual form. */
   readonly trackingId?: string;
   /** Seconds until it becomes active. Default 0. */

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { prepareBody } from "./body.ts";
 import type { World } from "./call.ts";
 import type { Control } from "./control.ts";
+import { messageFileOf } from "./eml.ts";
 import { ServiceError } from "./errors.ts";
 import type { Faults, Strike } from "./faults.ts";
 import { type HttpRequest, type Journal, type OpenRecord, recordOf } from "./journal.ts";
@@ -142,7 +143,8 @@ function subjectOf(path: Readonly<Record<string, string>>, world: World) {
   const { transfer: transferId, file: fileId } = path;
   if (transferId === undefined) return { trackingId: undefined, transfers: [], file: fileId };
   const transfer = world.transfers.open(transferId)?.transfer;
-  const file = transfer?.files.find(({ id }) => id === fileId)?.name;
+  const files = transfer === undefined ? [] : [...transfer.files, ...messageFileOf(transfer)];
+  const file = files.find(({ id }) => id === fileId)?.name;
   const transfers = transfer === undefined ? [transferId] : [transferId, transfer.trackingId];
   return { trackingId: transfer?.trackingId, transfers, file };
 }

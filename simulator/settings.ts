@@ -20,6 +20,10 @@ export interface Settings {
   readonly oldPaths: boolean;
   readonly showsMessage: boolean;
   readonly otherFields: "select" | "refuse";
+  readonly ignoresActive: boolean;
+  readonly wholeThreshold: boolean;
+  readonly sessionLinks: boolean;
+  readonly codesPerAddress: number;
   readonly noPassword: "link" | "open" | "withheld";
 }
 
@@ -46,6 +50,10 @@ export function settingsOf(scenario: Scenario): Settings {
     oldPaths: scenario.oldPaths ?? false,
     showsMessage: scenario.showsMessage ?? true,
     otherFields: scenario.otherFields ?? "select",
+    ignoresActive: scenario.ignoresActive ?? false,
+    wholeThreshold: scenario.wholeThreshold ?? false,
+    sessionLinks: scenario.sessionLinks ?? false,
+    codesPerAddress: scenario.codesPerAddress ?? Number.POSITIVE_INFINITY,
     noPassword: scenario.noPassword ?? "link",
   };
 }

@@ -21,7 +21,7 @@ export const showVerification: Handler = (call, { accounts }) => {
 
 export const mailCode: Handler = (call, { accounts }) => {
   const { address = "" } = call.path;
-  accounts.mailCode(clientIdOf(call), address);
+  if (!accounts.mailCode(clientIdOf(call), address)) throw new ServiceError("tooManyRequests");
   return dataReply({});
 };
 

@@ -20,6 +20,10 @@ export const SERVICE_FAULTS = {
       "The service failed",
       "The daemon retries by itself; if it persists, contact the service's administrator.",
     ],
+    CONFLICT: [
+      "The request conflicts with what the service is doing with the transfer or the address",
+      "The daemon retries by itself; if it persists, contact the service's administrator.",
+    ],
     BAD_ANSWER: [
       "The answer does not follow the interface",
       "A proxy or login page may have answered; check that service.baseUrl leads to the service itself.",
@@ -55,6 +59,10 @@ export const SERVICE_FAULTS = {
     BAD_REQUEST: [
       "The service did not understand the request",
       "Check the ids and options; if they are right, please report this as a defect of Inlet.",
+    ],
+    NOT_ACCEPTABLE: [
+      "The service cannot answer in a form that Inlet accepts",
+      "Check service.acceptLanguage. If it names a usual language, a proxy may have changed the request: ask the service's administrator.",
     ],
     API_VERSION: [
       "The service does not offer the interface version that Inlet needs",
@@ -116,6 +124,10 @@ export const TRANSFER_FAULTS = {
       "The password is empty, or not one line of text",
       "Supply the password again, as one line of UTF-8 text.",
     ],
+    SECURITY_MODE: [
+      "Inlet sends no password by itself to a transfer with this security mode",
+      "Ask the sender how to open the transfer. If it has a password, supply that with inlet password. Otherwise download it in a browser, then discard it here.",
+    ],
     TRANSFER_LOCKED: [
       "The service has locked the transfer after too many wrong passwords",
       "Wait: the service unlocks the transfer after some time. Requests before that only prolong the lock.",
@@ -125,6 +137,10 @@ export const TRANSFER_FAULTS = {
     PASSWORDS_HELD: [
       "No password is sent now, because the verdict on the last one is unknown",
       "Inlet continues by itself when the service answers again. Each attempt with an unknown verdict counts as spent.",
+    ],
+    NOT_READY: [
+      "The service is still preparing the transfer",
+      "Inlet continues by itself when the service lists the transfer as active.",
     ],
     ONE_AT_A_TIME: [
       "Another transfer with thousands of files is being downloaded from this service",

@@ -9,5 +9,18 @@ const MANIFEST = findPackageJSON(import.meta.url) ?? "package.json";
 export const PACKAGE_FOLDER = dirname(MANIFEST);
 
 export function readVersion(): string {
-  return (JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }).version;
+  return readPackage().version;
+}
+
+/** How Inlet names itself to services: firewalls drop requests without a name. */
+export function defaultUserAgent(): string {
+  const { version, homepage } = readPackage();
+  return `inlet/${version} (+${homepage})`;
+}
+
+function readPackage() {
+  return JSON.parse(readFileSync(MANIFEST, "utf8")) as {
+    readonly version: string;
+    readonly homepage: string;
+  };
 }

@@ -30,6 +30,7 @@ const HELP = `
 For mailboxes whose client id is not registered with the service. The service mails a code to the address; enter it
 on the terminal, or pass it on standard input. Inlet exchanges it for a token, which it keeps in the state folder for the
 daemon, even a running one. Repeat the command before the token ends: inlet status and notifications remind you.
+Services limit how many codes they mail to an address: use --code-file for a code that has arrived.
 If only systemd gives the client id to the daemon, let root name its unit.
 
   inlet verify-address orders@example.com
@@ -78,7 +79,10 @@ async function verifyAddress(
   try {
     const tokens = new Tokens(mailbox, service, undefined, openTokens(tokensFolder), systemClock);
     if (options.codeFile === undefined) {
-      await service.mailVerificationCode(email, context.stop);
+      await service.mailVerificationCode(email, context.stop).catch((error: unknown) => {
+        const isLimit = error instanceof Fault && error.code === "RATE_LIMITED";
+        throw isLimit ? withAdvice(error, adviceForLimit(name)) : error;
+      });
       say(context, `The service mails a code to ${email}.`);
     }
     await redeem(context, mailbox, options, (code) =>
@@ -123,4 +127,8 @@ async function redeem(
       say(context, "The service does not accept this code. Check the newest mail, and try again.");
     }
   }
+}
+
+function adviceForLimit(name: string): string {
+  return `The service limits how many codes it mails to an address. If a code has arrived, use the newest: inlet verify-address ${name} --code-file FILE. Otherwise wait before you request another.`;
 }

@@ -1,6 +1,7 @@
 /** The `service` group, common or of one mailbox: address, client id and connection of a transfer service. */
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
+import { defaultUserAgent } from "../base/version.ts";
 import { CERTIFICATES, PRIVATE_KEY, type RawSecret, SECRET, secretWith } from "./credentials.ts";
 import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
 import { type Layer, pick, readKeys } from "./layers.ts";
@@ -46,6 +47,13 @@ export const SERVICE_KEYS = {
     pattern: "^[A-Za-z0-9*][A-Za-z0-9*,;=. -]{0,199}$",
     default: "en",
     description: "The language of the service's own texts, such as the column titles of its checksums file.",
+  },
+  userAgent: {
+    type: "string",
+    title: "1 to 200 printable ASCII characters",
+    pattern: "^[!-~]([ -~]{0,198}[!-~])?$",
+    description:
+      "How Inlet names itself in each request, in the header `User-Agent`. Some firewalls let only known names pass. Default: `inlet/VERSION (+HOMEPAGE)`.",
   },
   fileIdList: key(
     { type: "string", enum: ["repeat", "comma"], default: "repeat" },
@@ -95,8 +103,8 @@ export async function readService(layers: readonly Layer<RawService>[], draft: D
   const read = await readKeys(SERVICE_KEYS, layers, draft);
   if (baseUrl === undefined) return undefined;
   const { verification: token, fileIdList: idListForm, timeout: timeoutMs, allowHttp, ...settings } = read;
-  const { proxy = proxyOfEnvironment(draft.env) } = read;
-  const service = { ...settings, baseUrl, token, proxy, idListForm, timeoutMs };
+  const { proxy = proxyOfEnvironment(draft.env), userAgent = defaultUserAgent() } = read;
+  const service = { ...settings, baseUrl, token, proxy, userAgent, idListForm, timeoutMs };
   return shownAs(service, () => ({ ...service, key: service.key && "[secret]" }));
 }
 

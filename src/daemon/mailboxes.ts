@@ -102,9 +102,10 @@ export async function openMailboxes(
 
 /** Equal for services that are reached in the same way, as the same client. */
 function fingerprint(service: MailboxSettings["service"], clientId: Secret): string {
-  const { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, timeoutMs } = service;
+  const { baseUrl, acceptLanguage, userAgent, idListForm, ca, cert, key, proxy, timeoutMs } = service;
   const tls = [ca, cert, key];
-  const facts = [baseUrl.href, clientId.reveal(), acceptLanguage, idListForm, tls, proxy, timeoutMs];
+  const texts = [acceptLanguage, userAgent, idListForm];
+  const facts = [baseUrl.href, clientId.reveal(), texts, tls, proxy, timeoutMs];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
 

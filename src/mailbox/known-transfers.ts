@@ -109,6 +109,12 @@ export class KnownTransfers {
     else if (known !== undefined) this.#transfers.set(trackingId, this.#listing);
   }
 
+  /** This listing does not have the open transfer, or not as an active one. */
+  noteMissing(trackingId: string): void {
+    const open = this.#findOpen(trackingId);
+    if (open !== undefined) open.listing = 0;
+  }
+
   /** The listing is complete: settled transfers that it does not have are forgotten. */
   finishListing(): void {
     for (const [trackingId, known] of this.#transfers) {

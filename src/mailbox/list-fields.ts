@@ -1,4 +1,4 @@
-/** The fields that a poll requests: the wanted ones, or only the needed ones if the service refuses the others. */
+/** The fields that a poll requests: the wanted ones, or fewer if the service refuses them. */
 
 import { asFault, type Fault } from "../base/faults.ts";
 import { monotonicMs } from "../base/timers.ts";
@@ -19,10 +19,19 @@ export const WANTED_FIELDS = {
   transfer: {
     ...NEEDED_FIELDS.transfer,
     confidentialMessageFileId: true,
-    securityMode: { config: { passwordMode: true } },
+    securityMode: { name: true, config: { passwordMode: true } },
     notificationMessage: { subject: true },
   },
 } as const satisfies Fields;
+
+/** The mode as a whole is documented. Without it, a password could go to a transfer that takes none. */
+const MODE_FIELDS = {
+  ...NEEDED_FIELDS,
+  transfer: { ...NEEDED_FIELDS.transfer, securityMode: true },
+} as const satisfies Fields;
+
+/** Each is requested if the service refuses the one before. */
+const SELECTIONS: readonly Fields[] = [WANTED_FIELDS, WANTED_FIELDS, MODE_FIELDS, NEEDED_FIELDS];
 
 /** A service that refused the wanted fields is asked for them again after this time. */
 const RETRY_WANTED_MS = 60 * 60_000;
@@ -43,39 +52,33 @@ const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED",
 export class ListFields {
   /** The service has given the wanted fields. */
   #hasGivenWanted = false;
-  /** When the service itself refused the wanted fields, by `monotonicMs()`. */
-  #refusedMs: number | undefined;
+  /** What the service gave after it had refused more, and since when, by `monotonicMs()`. */
+  #accepted: { readonly fields: Fields; readonly sinceMs: number } | undefined;
 
   /**
-   * Reads the list with the wanted fields, or with the needed ones if that fails. Without the wanted fields a confidential
-   * message can be missed. So they are requested once more if the failure may come from a proxy, and not from the service
-   * itself.
+   * Reads the list with the wanted fields, or with fewer if that fails. Without the wanted fields a confidential message can
+   * be missed. So they are requested once more if the failure may come from a proxy, and not from the service itself.
    */
   async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
-    if (this.#refusedMs !== undefined && monotonicMs() - this.#refusedMs <= RETRY_WANTED_MS) {
-      return read(NEEDED_FIELDS);
-    }
-    this.#refusedMs = undefined;
-    const readWanted = async () => {
-      const result = await read(WANTED_FIELDS);
-      this.#hasGivenWanted = true;
-      return result;
-    };
-    try {
-      return await readWanted().catch((error: unknown) => {
+    const { fields: accepted, sinceMs = 0 } = this.#accepted ?? {};
+    if (accepted !== undefined && monotonicMs() - sinceMs <= RETRY_WANTED_MS) return read(accepted);
+    this.#accepted = undefined;
+    let failure: Fault | undefined;
+    for (const fields of SELECTIONS) {
+      const isRefused = failure?.answeredBy === "service";
+      if (isRefused && fields === WANTED_FIELDS) continue;
+      try {
+        const result = await read(fields);
+        if (fields === WANTED_FIELDS) this.#hasGivenWanted = true;
+        else if (isRefused) this.#accepted = { fields, sinceMs: monotonicMs() };
+        return result;
+      } catch (error) {
         const fault = asFault(error);
-        if (fault.answeredBy === "service" || !this.#mayBeRefusal(fault)) throw error;
-        return readWanted();
-      });
-    } catch (error) {
-      const fault = asFault(error);
-      if (!this.#mayBeRefusal(fault)) throw error;
-      const result = await read(NEEDED_FIELDS).catch(() => {
-        throw error;
-      });
-      if (fault.answeredBy === "service") this.#refusedMs = monotonicMs();
-      return result;
+        if (!this.#mayBeRefusal(fault)) throw failure ?? error;
+        failure = fault;
+      }
     }
+    throw failure;
   }
 
   /** A service that never gave the wanted fields may answer a request for them with any error. */

@@ -18,6 +18,7 @@ import {
   type TransferRecord,
   withState,
 } from "../model/record.ts";
+import { TRANSFER_STATES } from "../model/transfer.ts";
 import type { MailboxState } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
@@ -70,7 +71,7 @@ async function isStillListed(state: MailboxState, { trackingId }: TransferRecord
       throw signal.aborted ? new Fault("SERVICE_TIMEOUT", { detail: "the list", cause: error }) : error;
     })
     .finally(clear);
-  return found === "active" || found === "processing" || found === "unknown";
+  return found !== undefined && TRANSFER_STATES[found] !== "gone";
 }
 
 async function beginAgain(

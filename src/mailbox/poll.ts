@@ -161,7 +161,8 @@ async function discover(
     const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
     if (taken.settled) transfers.settle(trackingId);
     else unsettled++;
-    transfers.noteListed(trackingId);
+    if (taken.isInactive) transfers.noteMissing(trackingId);
+    else transfers.noteListed(trackingId);
     transfers.keepLink(trackingId, recipient?.downloadUrl);
     if (taken.discovered) discovered++;
     if (taken.job !== undefined) jobs.push(taken.job);

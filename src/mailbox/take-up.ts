@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
 import type { TransferJob } from "../model/job.ts";
 import {
+  expiryOf,
   hasEnded,
   IGNORED,
   mayComeBack,
@@ -13,12 +14,7 @@ import {
   withoutMissing,
   withState,
 } from "../model/record.ts";
-import {
-  type ListedTransfer,
-  passwordOfLink,
-  type Recipient,
-  type TransferState,
-} from "../model/transfer.ts";
+import { type ListedTransfer, passwordOfLink, type Recipient, TRANSFER_STATES } from "../model/transfer.ts";
 import type { IsTooEarly } from "./since.ts";
 import type { MailboxState } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
@@ -31,19 +27,12 @@ const ASK_COMMAND_EVERY_MS = 15 * 60_000;
 /** Pause before a transfer that was gone twice is begun again. */
 const COME_BACK_MS = 60_000;
 
-/** States of transfers that the service still lists, but no longer has. */
-const GONE: ReadonlySet<TransferState> = new Set([
-  "deleted_by_expiration",
-  "deleted_by_revocation",
-  "deleted_by_admin",
-  "deleted_by_security",
-  "failed",
-]);
-
 /** The outcome for one entry of the list. */
 interface Taken {
   /** Nothing is left to do, now or later. */
   readonly settled: boolean;
+  /** It is not active, and counts as if the service had not listed it. */
+  readonly isInactive?: true;
   readonly discovered: boolean;
   readonly job: TransferJob | undefined;
 }
@@ -74,12 +63,10 @@ export async function takeUp(
   const { name } = state.mailbox;
   const { trackingId } = entry;
   const known = await ledger.find({ mailbox: name, trackingId });
-  const untouched = known && leaveEnded(known, entry, tools.clock.now());
-  if (untouched !== undefined) return untouched;
+  const left = leave(state, entry, known, tools.clock.now());
+  if (left !== undefined) return left;
   // A recipient whose address was replaced by a proxy address keeps its transfer-id.
   const transferId = recipient?.transferId ?? known?.transferId;
-  // The service may still be preparing it for its recipients.
-  if (transferId === undefined && entry.state === "processing") return LEFT_ALONE;
   if (transferId === undefined) {
     const detail = `${trackingId} has no recipient with the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
@@ -120,15 +107,26 @@ async function ignore({ ledger, clock, emit }: PollTools, record: TransferRecord
   if (await ledger.end(ended)) emit({ type: "transfer-changed", record: ended });
 }
 
-/** The outcome for a transfer that stays ended. `undefined` if it is open, or a new round may begin. */
-function leaveEnded(known: TransferRecord, entry: ListedTransfer, nowMs: number): Taken | undefined {
-  if (!hasEnded(known) || !staysEnded(known, entry, nowMs)) return undefined;
-  return !mayComeBack(known) || GONE.has(entry.state) ? SETTLED : LEFT_ALONE;
+/** The outcome for an entry that is not active, or whose transfer stays ended. `undefined` if it is taken up. */
+function leave(
+  { transfers }: MailboxState,
+  entry: ListedTransfer,
+  known: TransferRecord | undefined,
+  nowMs: number,
+): Taken | undefined {
+  const isEnded = known === undefined || hasEnded(known);
+  const meaning = TRANSFER_STATES[entry.state];
+  if (meaning === "open") {
+    if (known === undefined || !isEnded || !staysEnded(known, nowMs)) return undefined;
+    return mayComeBack(known) ? LEFT_ALONE : SETTLED;
+  }
+  if (!isEnded) transfers.noteOpen(entry.trackingId, expiryOf(known));
+  return { ...(meaning === "gone" && isEnded ? SETTLED : LEFT_ALONE), isInactive: true };
 }
 
 /** Whether a transfer that has ended stays so, for now. */
-export function staysEnded(known: TransferRecord, { state }: ListedTransfer, nowMs: number): boolean {
-  return !mayComeBack(known) || GONE.has(state) || !isTimeToComeBack(known, nowMs);
+export function staysEnded(known: TransferRecord, nowMs: number): boolean {
+  return !mayComeBack(known) || !isTimeToComeBack(known, nowMs);
 }
 
 /**
@@ -152,7 +150,7 @@ async function learnChanges(
 ): Promise<TransferRecord> {
   const { vanished, missedPolls, ...kept } = known;
   const transferId = recipient?.transferId ?? known.transferId;
-  const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry, recipient);
+  const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry, recipient, known);
   const record = { ...kept, transferId, passwordInLink, ...withoutMissing(facts) };
   if (isDeepStrictEqual(withoutMissing(record), withoutMissing(known))) return known;
   ledger.note(record);
@@ -193,7 +191,7 @@ function newRecord(
   transferId: string,
   known: TransferRecord | undefined,
 ): TransferRecord {
-  const facts = factsOf(entry, recipient);
+  const facts = factsOf(entry, recipient, known);
   return {
     version: RECORD_VERSION,
     mailbox: mailbox.name,
@@ -213,10 +211,11 @@ function newRecord(
   };
 }
 
-/** Facts of the list that may change; each is missing if the list does not give it. */
+/** Facts of the list; each is missing if the list does not give it. All but the security mode may change. */
 function factsOf(
-  { expires, passwordMode, messageFile, subject }: ListedTransfer,
+  { expires, passwordMode, securityMode, messageFile, messageFileId, subject }: ListedTransfer,
   recipient: Recipient | undefined,
+  known: TransferRecord | undefined,
 ) {
   const link = recipient?.downloadUrl;
   const passwordInLink = link && passwordOfLink(link) !== undefined;
@@ -226,7 +225,9 @@ function factsOf(
     expires: expires?.toISOString(),
     passwordInLink,
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
+    securityMode: known?.securityMode ?? securityMode,
     hasMessage: isMessageKnown ? messageFile === "present" : undefined,
+    messageFileId,
     subject: subject?.trim() || undefined,
   };
 }

@@ -1,6 +1,14 @@
 /** What can be done with a transfer: decided here, for the status, the story, the console and the commands alike. */
 import { ACTIONS, type Action, type CommandOptions, commandFor, type TransferAct } from "./order.ts";
-import { hasEnded, IGNORED, isDelivered, isHeld, needsNoAttention, type TransferRecord } from "./record.ts";
+import {
+  hasEnded,
+  IGNORED,
+  isDelivered,
+  isHeld,
+  needsNoAttention,
+  type TransferRecord,
+  waitsForPassword,
+} from "./record.ts";
 
 /** What the answer depends on. */
 type Facts = Pick<TransferRecord, "state"> & Partial<Pick<TransferRecord, "reason" | "acknowledged">>;
@@ -39,7 +47,7 @@ export function actionsFor(
     (action) =>
       (isConfigured || action === "discard") && objectionTo(action, facts, isHandedOver) === undefined,
   );
-  if (facts.state !== "waiting" || facts.reason !== "password" || !isConfigured) return possible;
+  if (!waitsForPassword(facts) || !isConfigured) return possible;
   return [isExhausted ? "grant" : "password", ...possible.filter((action) => action !== "retry")];
 }
 

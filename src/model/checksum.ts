@@ -74,7 +74,7 @@ function demandAlgorithm(spelling: string): string {
 }
 
 /** `checksum` is in hex of either case, or in base64. */
-function matchesChecksum(digest: Uint8Array, checksum: string): boolean {
+export function matchesChecksum(digest: Uint8Array, checksum: string): boolean {
   const bytes = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength);
   const text = checksum.trim();
   return text.toLowerCase() === bytes.toString("hex") || text === bytes.toString("base64");

@@ -41,6 +41,17 @@ export const FileShape = v.object(FILE);
 
 const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
 
+/**
+ * A row of the checksums file that is in no list of files: the confidential message's, as far as that was compared. `eml`:
+ * its checksum is that of the message file here. `file`: it is that of the file from which the service makes the EML.
+ */
+const MessageRowShape = v.object({
+  originalName: v.string(),
+  checksum: v.optional(v.string()),
+  algorithm: v.optional(v.string()),
+  compared: v.picklist(["eml", "file", "none"]),
+});
+
 const ArchiveShape = v.object({
   name: v.string(),
   originalName: v.string(),
@@ -59,6 +70,7 @@ const CONTENTS = {
   /** `refused`: the service does not provide the message, and there may be one. */
   message: v.picklist(["present", "none", "refused"]),
   messageFile: v.optional(MessageShape),
+  messageRow: v.optional(MessageRowShape),
   files: v.pipe(v.array(FileShape), v.readonly()),
   /** Received archives; missing if none was to be unpacked. */
   unpacked: v.optional(v.array(ArchiveShape)),
@@ -92,6 +104,7 @@ type AllFiles<File, Message> = {
   readonly messageFile?: Message | undefined;
 };
 export type MessageFile = Readonly<v.InferOutput<typeof MessageShape>>;
+export type MessageRow = Readonly<v.InferOutput<typeof MessageRowShape>>;
 export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
 export type Manifest = Readonly<v.InferOutput<typeof ManifestShape>>;
 

@@ -87,7 +87,7 @@ export const RecordShape = v.object({
   /** Counted from 1. */
   round: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /**
-   * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
+   * Why it waits (`password`, `mode`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
    * fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
    */
   reason: Text,
@@ -104,8 +104,12 @@ export const RecordShape = v.object({
   passwordInLink: v.boolean(),
   /** The sender chose no password, and the link carries none either. */
   hasNoPassword: Flag,
+  /** As the service first listed it; missing if the service names none. */
+  securityMode: Text,
   /** It holds a confidential message; missing if the service does not say. */
   hasMessage: Flag,
+  /** The file of that message. */
+  messageFileId: Text,
   /** The delivery's folder, planned or done, relative to the inbox. */
   folder: Text,
   /** The inbox of that folder: an absolute path. Missing: the common inbox. */
@@ -168,6 +172,9 @@ export const IGNORED = "ignored";
 /** The reason of a transfer that waits for an operator, because a route says so. */
 export const HELD = "held";
 
+/** The reason of a transfer that waits for a person, because Inlet sends no password by itself in its security mode. */
+export const MODE = "mode";
+
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
 
@@ -193,7 +200,13 @@ export function waitsForPerson({
   reason,
   needsPerson,
 }: Pick<TransferRecord, "state" | "reason" | "needsPerson">): boolean {
-  return state === "waiting" && (reason === "password" || reason === HELD || needsPerson === true);
+  if (state !== "waiting") return false;
+  return waitsForPassword({ state, reason }) || reason === HELD || needsPerson === true;
+}
+
+/** It waits for a password that a person has to supply. */
+export function waitsForPassword({ state, reason }: Reasoned): boolean {
+  return state === "waiting" && (reason === "password" || reason === MODE);
 }
 
 /** The folder of a delivery for people: relative to the common inbox, or in another inbox its whole path. */
@@ -259,7 +272,7 @@ export function withoutMissing(facts: Partial<TransferRecord>): Partial<Transfer
 /** The same transfer at the start of its next round. It keeps its time of discovery, which may be part of folder names. */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
   const { mailbox, trackingId, transferId, sender, expires, passwordInLink, round, at } = record;
-  const { hasNoPassword, hasMessage, subject, files, bytes, allowedBy } = record;
+  const { hasNoPassword, securityMode, hasMessage, messageFileId, subject, files, bytes, allowedBy } = record;
   return {
     version: RECORD_VERSION,
     mailbox,
@@ -267,7 +280,8 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
     transferId,
     sender,
     passwordInLink,
-    ...withoutMissing({ expires, hasNoPassword, hasMessage, subject, files, bytes, allowedBy }),
+    ...withoutMissing({ expires, hasNoPassword, securityMode, hasMessage, messageFileId }),
+    ...withoutMissing({ subject, files, bytes, allowedBy }),
     state: "discovered",
     round: round + 1,
     attempts: 0,

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { formatCount } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
-import { HELD, QUIET, STATES } from "./record.ts";
+import { HELD, MODE, QUIET, STATES } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
@@ -257,6 +257,7 @@ export function describeState(transfer: Pick<TransferStatus, "state" | "reason" 
   const { state, reason, isExpiring } = transfer;
   if (isExpiring) return `expires soon: ${describeState({ state, reason })}`;
   if (reason === "password") return "needs a password";
+  if (reason === MODE) return "needs a person: its security mode";
   if (state === "quarantined") return "in quarantine";
   if (reason === "handoff") return "delivered, but the hand-off failed";
   if (reason === "not-picked-up") return "delivered, but not picked up";

@@ -7,18 +7,24 @@
 import { hash } from "node:crypto";
 import { Secret } from "../base/secret.ts";
 
-export const TRANSFER_STATES = [
-  "active",
-  "deleted_by_expiration",
-  "deleted_by_revocation",
-  "deleted_by_admin",
-  "deleted_by_security",
-  "processing",
-  "failed",
-] as const;
+/**
+ * The service's states of a transfer, and what each means for us. `open`: it can be opened. `later`: it is not ready yet.
+ * `gone`: the service no longer has it. `unknown` is any other word, or none: polls request only active transfers, so
+ * that alone does not keep one closed.
+ */
+export const TRANSFER_STATES = {
+  active: "open",
+  unknown: "open",
+  processing: "later",
+  pending: "later",
+  failed: "gone",
+  deleted_by_expiration: "gone",
+  deleted_by_revocation: "gone",
+  deleted_by_admin: "gone",
+  deleted_by_security: "gone",
+} as const satisfies Readonly<Record<string, "open" | "later" | "gone">>;
 
-/** The service's state of a transfer; `unknown` for any word that Inlet does not know. */
-export type TransferState = (typeof TRANSFER_STATES)[number] | "unknown";
+export type TransferState = keyof typeof TRANSFER_STATES;
 
 export interface Recipient {
   readonly mail: string;
@@ -39,10 +45,14 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
+  /** `ONE_TIME_PASSWORD`, or how else recipients prove who they are. */
+  readonly securityMode: string | undefined;
   /** Untrusted, and missing unless the service shows it in its lists. */
   readonly subject?: string | undefined;
   /** The confidential message. The service also answers `none` to recipients without access to it. */
   readonly messageFile: "present" | "none" | undefined;
+  /** The message's file, which the service also stores. */
+  readonly messageFileId: string | undefined;
   /** Further fields as the service sent them, only if the query asks to keep them. */
   readonly more?: unknown;
 }
@@ -86,8 +96,22 @@ export function canonicalAddress(address: string): string {
   return address.trim().normalize("NFC").toLowerCase();
 }
 
+/**
+ * Whether Inlet may send a password by itself. In any other mode it could be a wrong authentication, which counts towards
+ * the deletion of the transfer.
+ */
+export function takesAnyPassword(securityMode: string | undefined): boolean {
+  return securityMode === undefined || /^one[^a-z]*time[^a-z]*password$/i.test(securityMode);
+}
+
 /** The link of a transfer without a password of its own is `…/download?id=…&password=…`. */
 export function passwordOfLink(link: Secret): Secret | undefined {
-  const password = URL.parse(link.reveal(), "https://service.invalid")?.searchParams.get("password");
+  const address = withoutSession(link.reveal());
+  const password = URL.parse(address, "https://service.invalid")?.searchParams.get("password");
   return password ? new Secret(password) : undefined;
+}
+
+/** Removes the id of a web session, which gives access like a password. */
+export function withoutSession(address: string): string {
+  return address.replace(/;jsessionid=[^/?#&;]*/gi, "");
 }

@@ -16,6 +16,7 @@ import {
   RecordShape,
   shownFolder,
   type TransferKey,
+  waitsForPassword,
   waitsForPerson,
 } from "../model/record.ts";
 import { describeRenewal, findRenewal, type Renewal } from "../model/token.ts";
@@ -107,9 +108,9 @@ export function changesOfLine(line: object, nowMs: number): NoticeChange[] {
 }
 
 export function changesOfRecord(record: NotedTransfer, atMs: number): NoticeChange[] {
-  const { state, reason, acknowledged } = record;
+  const { state, acknowledged } = record;
   if (waitsForPerson(record)) {
-    const kind = reason === "password" ? "password" : isHeld(record) ? "held" : "refused";
+    const kind = waitsForPassword(record) ? "password" : isHeld(record) ? "held" : "refused";
     return [begin(ofTransfer(kind, record, atMs))];
   }
   if (state === "downloading") return [settle(keyOf("quarantined", record))];

@@ -13,7 +13,7 @@ import type { SpentAttempts } from "../model/attempts.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { Actor, Order, TransferAct } from "../model/order.ts";
 import type { TransferFilter } from "../model/queries.ts";
-import { isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { isDelivered, type TransferKey, type TransferRecord, waitsForPassword } from "../model/record.ts";
 import type { ActResult } from "../model/views.ts";
 import { dropPassword, readPassword } from "../passwords/dropped.ts";
 import { isRefused, objectionToSupply } from "../passwords/guard.ts";
@@ -99,6 +99,7 @@ export async function* selectActable(
   for await (const record of selectTransfers(peekLedger(tools), wanted, onDamaged, signal)) {
     // Delivered transfers may be very many: a retry skips them unless the filter names a state.
     if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
+    // In another security mode, a password is sent only if it was supplied for that very transfer.
     if (act === "password" && record.reason !== "password") continue;
     // Only attempts that an outage left without an answer are granted again. After a refusal, the sender has to be asked.
     if (act === "grant" && (await spentOn(tools, record)).unanswered === 0) continue;
@@ -214,8 +215,7 @@ async function withVerdict(tools: ActTools, submitted: SubmittedAct, outcome: Ou
     return withFirst("The password was refused.");
   const isKept = dropped !== undefined && (await readPassword(dropped))?.reveal() === password.reveal();
   if (isKept) return withFirst("The password is kept until its outcome is known.");
-  const isUnsent = record.state === "waiting" && record.reason === "password";
-  return withFirst(isUnsent ? "The password was not sent." : "The password was accepted.");
+  return withFirst(waitsForPassword(record) ? "The password was not sent." : "The password was accepted.");
 }
 
 /** A sentence for people who do not wait for the outcome. */

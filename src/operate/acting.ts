@@ -7,7 +7,7 @@ import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
-import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { hasEnded, MODE, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { ActResult } from "../model/views.ts";
 import {
   type ActObjection,
@@ -165,7 +165,7 @@ function isTried(results: readonly ActResult[]): boolean {
 /** Whether the password has opened a transfer, for whichever of its mailboxes. */
 export function isOpenedBy(results: readonly ActResult[]): boolean {
   return results.some(({ state, reason, result }) => {
-    const isLocked = state === "waiting" && (reason === "password" || reason === "locked");
+    const isLocked = state === "waiting" && (reason === "password" || reason === MODE || reason === "locked");
     return result !== "refused" && result !== "pending" && !isLocked;
   });
 }

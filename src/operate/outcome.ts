@@ -151,8 +151,8 @@ function describeDelivery({ trackingId, inbox, folder = "", state, released }: T
 }
 
 function describeNow(record: TransferRecord): string {
-  const { trackingId, reason, message, until } = record;
-  const next = until === undefined || reason === "password" ? "" : `, until ${until}`;
+  const { trackingId, message, until } = record;
+  const next = until === undefined ? "" : `, until ${until}`;
   return `${trackingId}: ${describeState(record)}${next}.${message === undefined ? "" : ` ${message}`}`;
 }
 

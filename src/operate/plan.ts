@@ -6,9 +6,17 @@ import { peekLedger } from "../ledger/peek.ts";
 import { isTooEarlyFor } from "../mailbox/since.ts";
 import { staysEnded } from "../mailbox/take-up.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import { expiryOf, hasEnded, isHeld, shownFolder, type TransferRecord, waitLeftMs } from "../model/record.ts";
+import {
+  expiryOf,
+  hasEnded,
+  isHeld,
+  shownFolder,
+  type TransferRecord,
+  waitLeftMs,
+  waitsForPassword,
+} from "../model/record.ts";
 import { decideRoute, fingerprintOf, type RouteDecision } from "../model/route.ts";
-import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
+import { findRecipient, type ListedTransfer, TRANSFER_STATES, takesAnyPassword } from "../model/transfer.ts";
 import type { Plan } from "../model/views.ts";
 import { forecastPassword } from "../passwords/forecast.ts";
 import { quietUntil } from "../transfer/quiet.ts";
@@ -43,7 +51,8 @@ export async function* planMailbox(
   );
   for (const entry of listed) {
     const known = await peek.find({ mailbox: mailbox.name, trackingId: entry.trackingId });
-    if (known !== undefined && hasEnded(known) && staysEnded(known, entry, nowMs)) yield undefined;
+    const isInactive = TRANSFER_STATES[entry.state] !== "open";
+    if (isInactive || (known !== undefined && hasEnded(known) && staysEnded(known, nowMs))) yield undefined;
     else {
       const open = known === undefined || hasEnded(known) ? undefined : known;
       const isLeftOut = known === undefined && isTooEarly(entry.trackingId);
@@ -82,9 +91,11 @@ async function planTransfer(
   const waits = open && whyItWaits(tools, open, expires);
   if (waits !== undefined) return { ...facts, ...waits };
   const password = open?.complete === undefined ? await passwordFor(tools, entry, open) : "not needed";
-  const lacksPassword = { plan: "password", because: open?.message } as const;
+  const { securityMode } = entry;
+  const mode = takesAnyPassword(securityMode) ? undefined : `its security mode is ${securityMode}`;
+  const lacksPassword = { plan: "password", because: open?.message ?? mode } as const;
   // It is not tried again before a password is there.
-  if (open?.state === "waiting" && open.reason === "password" && password === undefined)
+  if (open !== undefined && waitsForPassword(open) && password === undefined)
     return { ...facts, ...lacksPassword };
   const decision = routeOf(mailbox, entry, open);
   const because = decision && (decision.route ? `${decision.route.name}: ${decision.why}` : decision.why);
@@ -125,7 +136,7 @@ function whyItWaits(
 /** `undefined` if it would wait for a password. */
 async function passwordFor(
   { settings, mailbox, signal }: PlanTools,
-  { trackingId, sender = "", recipients, passwordMode }: ListedTransfer,
+  { trackingId, sender = "", recipients, passwordMode, ...entry }: ListedTransfer,
   open: TransferRecord | undefined,
 ): Promise<string | undefined> {
   const serviceId = serviceIdOf(mailbox.service.baseUrl);
@@ -133,7 +144,8 @@ async function passwordFor(
   const { passwordAttempts } = mailbox;
   const spent = await peekLedger(settings).attempts.spent({ serviceId, trackingId }, name, passwordAttempts);
   const recipient = findRecipient(recipients, mailbox.email);
-  const query = { mailbox, serviceId, trackingId, sender, recipient, passwordMode };
+  const securityMode = open?.securityMode ?? entry.securityMode;
+  const query = { mailbox, serviceId, trackingId, sender, recipient, passwordMode, securityMode };
   return forecastPassword(settings.state, query, spent, signal);
 }
 

@@ -4,7 +4,7 @@ import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
-import { passwordOfLink } from "../model/transfer.ts";
+import { passwordOfLink, takesAnyPassword } from "../model/transfer.ts";
 import {
   clearDrop,
   type Drop,
@@ -50,13 +50,14 @@ export class Candidates {
 
   /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` if a rule's secret cannot be read. */
   async *find(request: PasswordRequest, signal: AbortSignal): AsyncIterable<Candidate> {
-    const { mailbox, query } = request;
+    const { mailbox, query, record } = request;
     const kept = await this.#kept.read(keyOf(request));
     if (kept !== undefined) yield { password: kept, source: "kept" };
     for (const path of await this.#dropsFor(request)) {
       const dropped = await readDrop(path);
       if (dropped !== undefined) yield { ...dropped, source: "drop", path };
     }
+    if (!takesAnyPassword(record.securityMode)) return;
     const link = await query.link();
     const carried = link === undefined ? undefined : passwordOfLink(link);
     if (carried !== undefined) yield { password: carried, source: "link" };

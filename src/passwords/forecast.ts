@@ -2,7 +2,7 @@
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import { passwordOfLink, type Recipient } from "../model/transfer.ts";
+import { passwordOfLink, type Recipient, takesAnyPassword } from "../model/transfer.ts";
 import { type Candidate, fits } from "./candidates.ts";
 import { DropFolder, readPassword } from "./dropped.ts";
 import { mayTry } from "./guard.ts";
@@ -16,6 +16,7 @@ interface Forecast {
   readonly recipient: Recipient | undefined;
   /** `NONE`: the sender chose no password. */
   readonly passwordMode: string | undefined;
+  readonly securityMode: string | undefined;
 }
 
 /**
@@ -24,7 +25,7 @@ interface Forecast {
  */
 export async function forecastPassword(
   state: string,
-  { mailbox, serviceId, trackingId, sender, recipient, passwordMode }: Forecast,
+  { mailbox, serviceId, trackingId, sender, recipient, passwordMode, securityMode }: Forecast,
   spent: SpentAttempts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -36,6 +37,7 @@ export async function forecastPassword(
   for (const path of new DropFolder(state).pathsFor(mailbox.name, trackingId)) {
     if (await maySend("drop", await readPassword(path))) return "supplied";
   }
+  if (!takesAnyPassword(securityMode)) return undefined;
   const carried = recipient?.downloadUrl && passwordOfLink(recipient.downloadUrl);
   if (await maySend("link", carried)) return "in the link";
   const hasNone = carried === undefined && passwordMode?.toUpperCase() === "NONE";

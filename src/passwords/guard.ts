@@ -6,6 +6,7 @@ import type { Secret } from "../base/secret.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { commandFor } from "../model/order.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { takesAnyPassword } from "../model/transfer.ts";
 import type { Candidate } from "./candidates.ts";
 import { DropFolder } from "./dropped.ts";
 
@@ -44,9 +45,14 @@ export const NOTES = {
 } as const;
 
 /** Why a transfer waits for a password, and what a person can do. */
-export function explain(spent: SpentAttempts, trackingId: string, obstacle: Permission): string {
+export function explain(
+  spent: SpentAttempts,
+  { trackingId, securityMode }: Pick<TransferRecord, "trackingId" | "securityMode">,
+  obstacle: Permission,
+): string {
   const supply = commandFor("password", trackingId);
-  if (spent.spent === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
+  const orRule = takesAnyPassword(securityMode) ? ", or add a rule" : "";
+  if (spent.spent === 0) return `No password is known for it: supply it with ${supply}${orRule}.`;
   const refused = describeSpent(spent);
   if (obstacle === "exhausted" || spent.spent >= spent.allowed) {
     const grant = commandFor("password", trackingId, { onceMore: true });

@@ -54,7 +54,7 @@ export interface CoRecipients {
 export interface Passwords {
   /**
    * Tries candidates one after the other, each alone: accepted before, dropped by a person, carried by the link, named
-   * by a rule. An attempt is counted before it is sent. A refused password is never sent again, for any mailbox of the
+   * by a rule; the last two only if the security mode allows that. An attempt is counted before it is sent. A refused password is never sent again, for any mailbox of the
    * service. Any other fault is thrown; the attempt stays counted unless the service itself says that it cost nothing.
    * Throws `PASSWORDS_HELD` while answers to attempts are being lost.
    */

@@ -35,7 +35,6 @@ export async function prove<Value>(
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
   const { candidates, clock } = tools;
-  const { query } = request;
   let obstacle: Permission = "known";
   const notes: string[] = [];
   for await (const candidate of inOrder(tools, request, signal)) {
@@ -63,7 +62,7 @@ export async function prove<Value>(
   const isUnusable = await candidates.isUnusable(request);
   if (isUnusable) notes.unshift((await candidates.isAmbiguous(request)) ? NOTES.ambiguous : NOTES.unusable);
   const spent = await countSpent(tools, request);
-  const message = [explain(spent, query.trackingId, obstacle), ...notes].join(" ");
+  const message = [explain(spent, request.record, obstacle), ...notes].join(" ");
   const isExhausted = spent.spent >= spent.allowed;
   return { kind: "waiting", message, obstacle: { spent: spent.spent, isExhausted, isUnusable } };
 }

@@ -8,7 +8,7 @@ const MODEL_FIELDS = {
   transfer: {
     recipients: { to: true, cc: true },
     expirationDate: true,
-    securityMode: { config: { passwordMode: true } },
+    securityMode: { name: true, config: { passwordMode: true } },
   },
 } as const;
 

@@ -35,6 +35,7 @@ export interface HttpOptions extends ConnectionOptions {
   readonly clientId: Secret;
   /** The language of the service's texts for people, such as the labels of the checksums CSV. */
   readonly acceptLanguage: string;
+  readonly userAgent: string;
   /** The most requests for transfers at once, as configured now. */
   readonly maxRequests: () => number;
 }
@@ -308,6 +309,7 @@ function headersOf(options: HttpOptions, call: Call): Record<string, string> {
     "x-cs-minimumminorapiversion": String(call.minorVersion ?? OLDEST_MINOR_VERSION),
     "x-cs-productkey": "api.rest",
     "accept-language": options.acceptLanguage,
+    "user-agent": options.userAgent,
     ...(call.anonymous ? {} : { "x-cs-clientid": options.clientId.reveal() }),
     ...(call.token === undefined ? {} : { "x-cs-verificationtoken": call.token.reveal() }),
     ...(call.password === undefined ? {} : { "x-cs-password": encodePassword(call.password) }),

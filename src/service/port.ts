@@ -12,6 +12,7 @@ import type { Page, Rejected } from "./decoding.ts";
 import type { FieldTree } from "./fields.ts";
 import type * as wire from "./wire.ts";
 
+export type { ChecksumRow } from "./checksums.ts";
 export type { Page, Rejected } from "./decoding.ts";
 
 /** An address with the token that proves its ownership. */

@@ -8,6 +8,7 @@ import {
   type TransferFile,
   type TransferInformation,
   type TransferState,
+  withoutSession,
 } from "../model/transfer.ts";
 import { check, type Decoder, decodeData, decodePage, type Page, trackingIdOf } from "./decoding.ts";
 
@@ -63,11 +64,13 @@ const Time = textOnly((text) => {
 /** Only displayed. Without a query that may hold a secret. */
 const Href = textOnly((text) => (text === "" ? undefined : publicHref(text)));
 
+const STATES = Object.keys(TRANSFER_STATES) as TransferState[];
+
 /** Ignores case; an unknown word is not an error. */
 const State = v.pipe(
   LenientText,
   v.transform(
-    (word): TransferState => TRANSFER_STATES.find((known) => known === word?.toLowerCase()) ?? "unknown",
+    (word = ""): TransferState => STATES.find((known) => known === word.toLowerCase()) ?? "unknown",
   ),
 );
 
@@ -111,6 +114,13 @@ function orMissing<Output>(schema: v.GenericSchema<unknown, Output>) {
   return v.fallback(v.nullish(schema), undefined);
 }
 
+/** Only a missing or empty name is no mode: any other value is one that Inlet does not know. */
+const ModeName = v.pipe(
+  v.nullish(v.unknown(), ""),
+  v.transform((name) => (typeof name === "string" ? name.trim().slice(0, MAX_CHARACTERS) : "unknown")),
+  emptyAsMissing,
+);
+
 const Listed = v.pipe(
   v.object({
     trackingId: Id,
@@ -122,7 +132,9 @@ const Listed = v.pipe(
         recipients: orMissing(v.object({ to: Addressees, cc: Addressees })),
         expirationDate: Time,
         confidentialMessageFileId: v.optional(v.unknown()),
-        securityMode: orMissing(v.object({ config: orMissing(v.object({ passwordMode: LenientText })) })),
+        securityMode: orMissing(
+          v.object({ name: ModeName, config: orMissing(v.object({ passwordMode: LenientText })) }),
+        ),
         notificationMessage: orMissing(v.object({ subject: LenientText })),
       }),
     ),
@@ -137,7 +149,11 @@ const Listed = v.pipe(
       cc: transfer?.recipients?.cc ?? [],
       expires: transfer?.expirationDate,
       passwordMode: transfer?.securityMode?.config?.passwordMode,
+      securityMode: transfer?.securityMode?.name,
       messageFile: messageFileOf(transfer?.confidentialMessageFileId),
+      messageFileId: v.is(Id, transfer?.confidentialMessageFileId)
+        ? transfer.confidentialMessageFileId
+        : undefined,
       subject: transfer?.notificationMessage?.subject,
     }),
   ),
@@ -291,7 +307,7 @@ const SECRET = /pass|pwd|token|secret|client-?id|code|auth|api-?key/i;
 
 /** For display: without a query that may hold a secret, and without user and password before the host. */
 function publicHref(href: string): string {
-  const plain = href.replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/?#]*@/i, "$1//");
+  const plain = withoutSession(href).replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/?#]*@/i, "$1//");
   const at = plain.search(/[?#]/);
   return at >= 0 && mayHoldSecret(plain.slice(at)) ? plain.slice(0, at) : plain;
 }

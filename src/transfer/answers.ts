@@ -21,7 +21,7 @@ const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIME
 
 /**
  * `refused`: the service refuses the operation. `foreign`: the answer is a proxy's, or is about the whole transfer.
- * `failed`: a server error. `transient`: there was no answer, or one that asks to wait. `other`: no failed request, such
+ * `failed`: a server error, or a conflict that may pass. `transient`: there was no answer, or one that asks to wait. `other`: no failed request, such
  * as a full disk.
  */
 type Kind = "refused" | "foreign" | "failed" | "transient" | "other";
@@ -84,7 +84,7 @@ function kindOf(fault: Fault): Kind {
   if (answeredBy === undefined || code === "STOPPED") return "other";
   if (answeredBy === "none" || answeredBy === "unsent") return "transient";
   if (TRANSIENT.has(code)) return "transient";
-  if (code === "SERVER_FAULT") return "failed";
+  if (code === "SERVER_FAULT" || code === "CONFLICT") return "failed";
   if (answeredBy === "intermediary") return "foreign";
   return ABOUT_TRANSFER.has(code) ? "foreign" : "refused";
 }

@@ -24,7 +24,7 @@ import { openTransfer, refusePassword, waitsIdly } from "./open.ts";
 import { quietUntil } from "./quiet.ts";
 import { askRoutes, isStillHeld, listedFacts } from "./route.ts";
 import { Run } from "./run.ts";
-import { askIfGone, clearDiskWait, outcomeOf, retryStuck } from "./settle.ts";
+import { askState, clearDiskWait, outcomeOf, retryStuck } from "./settle.ts";
 import { goOn, type Outcome, type Step } from "./step.ts";
 import type { Source, TransferTools } from "./tools.ts";
 import { unpackArchives } from "./unpack-archives.ts";
@@ -200,7 +200,7 @@ async function findContents(run: Run): Promise<Step<Contents>> {
 
 /** It is not gone, so a lock, or a pause that the service asked for, still applies. */
 async function stillThere(run: Run): Promise<Step<void>> {
-  const gone = await askIfGone(run);
+  const gone = await askState(run);
   if (gone !== undefined) return gone;
   const { record } = run;
   const leftMs = record.wanted ? undefined : waitLeftMs(record, run.tools.clock.now());

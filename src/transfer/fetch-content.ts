@@ -6,14 +6,14 @@ import { adoptContent } from "./adopt.ts";
 import { failOptional } from "./answers.ts";
 import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
 import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
-import { fetchMessage, type Message } from "./message.ts";
-import type { OpenedTransfer } from "./open.ts";
+import { compareRow, fetchMessage, type Message } from "./message.ts";
+import { type OpenedTransfer, unlistedRows } from "./open.ts";
 import { type Plan, planTransfer } from "./plan.ts";
 import type { Run } from "./run.ts";
 
 export interface FetchedContents {
   readonly contents: Contents;
-  /** A file that does not match its checksum. */
+  /** A file that does not match its checksum, or a checksum without a file. */
   readonly doubt: Fault | undefined;
   readonly message: Message;
 }
@@ -23,17 +23,21 @@ export async function fetchContents(run: Run, transfer: OpenedTransfer): Promise
   const plan = await planTransfer(transfer, run.source.mailbox, run.handoff, run.tools.inbox);
   const { files, doubt } = await fetchAll(run, access, plan);
   const message = await fetchMessage(run, access, plan.totalBytes);
+  const { messageRow: row } = transfer;
+  const messageRow = row && (await compareRow(run, access, row, message, plan.totalBytes));
   const contents: Contents = {
     subject: run.record.subject,
     message: message.kind,
     messageFile: message.kind === "present" ? message.file : undefined,
+    messageRow,
     files: files.map(({ name, originalName, bytes: size, checksums, sha256, isProven }) => {
       const { value: checksum, algorithm } = checksums[0] ?? {};
       return { name, originalName, size, checksum, algorithm, sha256, verified: isProven };
     }),
   };
   run.contents = contents;
-  return { contents, doubt, message };
+  const stranger = row && messageRow === undefined ? unlistedRows([row]) : undefined;
+  return { contents, doubt: doubt ?? stranger, message };
 }
 
 /** Reserves room first. If the ZIP is refused or damaged, single files are fetched instead. */

@@ -95,9 +95,9 @@ async function fetchFile(
   }
 }
 
-/** The SHA-256 of a file, in hexadecimal digits. */
-export async function hashFile(path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash("sha256");
+/** The digest of a file, in hexadecimal digits. */
+export async function hashFile(path: string, signal: AbortSignal, algorithm = "sha256"): Promise<string> {
+  const hash = createHash(algorithm);
   const buffer = new Uint8Array(READ_BYTES);
   await withFile(path, "r", async (file) => {
     for (let at = 0, count = -1; count !== 0; at += count) {

@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { openFile, rm } from "../base/files.ts";
-import { MESSAGE, type MessageFile } from "../model/manifest.ts";
-import type { Download, TransferAccess } from "../service/port.ts";
+import { matchesChecksum, nodeAlgorithm } from "../model/checksum.ts";
+import { MESSAGE, type MessageFile, type MessageRow } from "../model/manifest.ts";
+import type { ChecksumRow, Download, TransferAccess } from "../service/port.ts";
 import { asOperationFault, failOptional, isRefusedForGood } from "./answers.ts";
+import { hashFile } from "./fetch.ts";
 import type { Run } from "./run.ts";
 
 /**
@@ -90,13 +92,10 @@ function demandMessage(beginning: Uint8Array): void {
   throw new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
-/** A service that refuses the threshold is asked without it. */
+/** A service that refuses the threshold, or does not find what it cannot parse, is asked without it. */
 async function openMessage(run: Run, access: TransferAccess, totalBytes: number): Promise<Download> {
   const { source, signal } = run;
-  const options = {
-    maxBytes: totalBytes * 1.5 + SPARE_BYTES,
-    isExpected: run.record.hasMessage === true,
-  };
+  const options = { maxBytes: mostBytes(totalBytes), isExpected: run.record.hasMessage === true };
   try {
     return await source.service.openEml(
       access,
@@ -104,7 +103,50 @@ async function openMessage(run: Run, access: TransferAccess, totalBytes: number)
       signal,
     );
   } catch (error) {
-    if (!(error instanceof Fault && error.code === "BAD_REQUEST")) throw error;
+    const mayBeThreshold =
+      error instanceof Fault &&
+      (isRefusedForGood(error) || ["BAD_REQUEST", "NO_SUCH_ENDPOINT"].includes(error.code));
+    if (!mayBeThreshold) throw error;
     return source.service.openEml(access, options, signal);
+  }
+}
+
+function mostBytes(totalBytes: number): number {
+  return totalBytes * 1.5 + SPARE_BYTES;
+}
+
+/**
+ * Compares the row that may be the message's with the EML, and with the message's file where the list names it. `undefined`
+ * if the row is not the message's.
+ */
+export async function compareRow(
+  run: Run,
+  access: TransferAccess,
+  { name, checksum }: ChecksumRow,
+  { kind }: Message,
+  totalBytes: number,
+): Promise<MessageRow | undefined> {
+  if (kind === "none") return undefined;
+  const sent = checksum && { checksum: checksum.value, algorithm: checksum.algorithm };
+  const found = (compared: MessageRow["compared"]) => ({ originalName: name, ...sent, compared });
+  const algorithm = checksum && nodeAlgorithm(checksum.algorithm);
+  if (algorithm === undefined) return found("none");
+  const isSame = (hex: string) => matchesChecksum(Buffer.from(hex, "hex"), checksum?.value ?? "");
+  if (kind === "present") {
+    const { folder } = await run.openStage();
+    if (isSame(await hashFile(join(folder, MESSAGE), run.signal, algorithm))) return found("eml");
+  }
+  const { messageFileId: id } = run.record;
+  if (id === undefined) return found("none");
+  try {
+    const hash = createHash(algorithm);
+    const options = { maxBytes: mostBytes(totalBytes) };
+    const { body } = await run.source.service.openFile(access, { id, name }, options, run.signal);
+    for await (const chunk of body) hash.update(chunk);
+    return isSame(hash.digest("hex")) ? found("file") : undefined;
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    if (!failOptional(run, "message", error)) throw asOperationFault(error);
+    return found("none");
   }
 }

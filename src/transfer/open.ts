@@ -1,12 +1,14 @@
 /** Opens a transfer: proves its password before any other request, then reads its files and checksums. */
 
-import { Fault } from "../base/faults.ts";
+import { describeFault, Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
 import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
 import { DONE } from "../model/job.ts";
-import type { TransferFile } from "../model/transfer.ts";
-import type { ServicePort, TransferAccess } from "../service/port.ts";
+import { MODE, waitsForPassword } from "../model/record.ts";
+import { type TransferFile, takesAnyPassword } from "../model/transfer.ts";
+import type { Proof } from "../passwords/port.ts";
+import type { ChecksumRow, ServicePort, TransferAccess } from "../service/port.ts";
 import { asOperationFault, failOptional } from "./answers.ts";
 import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
@@ -18,6 +20,8 @@ export interface OpenedTransfer {
   readonly totalBytes: number;
   readonly files: readonly OpenedFile[];
   readonly subject: string | undefined;
+  /** A row of the checksums file that may be the confidential message's. */
+  readonly messageRow: ChecksumRow | undefined;
   /** Why the transfer cannot be verified, even if every file matches. */
   readonly doubt: Fault | undefined;
 }
@@ -46,10 +50,7 @@ export async function openTransfer(run: Run): Promise<Step<OpenedTransfer>> {
     },
     signal,
   );
-  if (proof.kind === "waiting") {
-    const { message, obstacle } = proof;
-    return { kind: "wait", facts: { reason: "password", message, password: obstacle }, next: DONE };
-  }
+  if (proof.kind === "waiting") return { kind: "wait", facts: whyWaiting(run, proof), next: DONE };
   const access = accessWith(proof.password);
   run.password = proof.password;
   const listing = service.files(access, signal, (count) => {
@@ -62,7 +63,7 @@ export async function openTransfer(run: Run): Promise<Step<OpenedTransfer>> {
   const { totalBytes, algorithm } = proof.value;
   // An operator vouches for a released transfer, whatever its size.
   if (!run.record.released) checkLimits(files, totalBytes, tools.limits);
-  const { subject, checksums, doubt } = useChecksums(run, files, read);
+  const { subject, checksums, messageRow, doubt } = useChecksums(run, files, read);
   const opened = files.map((file) => ({
     ...file,
     checksums: [
@@ -75,12 +76,21 @@ export async function openTransfer(run: Run): Promise<Step<OpenedTransfer>> {
     access,
     totalBytes,
     subject,
+    messageRow,
     files: opened.map((file) => ({
       ...file,
       checksums: file.checksums.filter(({ algorithm: it }) => isKnown(it)),
     })),
     doubt: doubt ?? (unknown && new Fault("ALGORITHM_UNKNOWN", { detail: unknown.algorithm })),
   });
+}
+
+function whyWaiting({ record }: Run, { message, obstacle: password }: Proof<unknown> & { kind: "waiting" }) {
+  const { securityMode } = record;
+  if (securityMode === undefined || takesAnyPassword(securityMode))
+    return { reason: "password", message, password };
+  const fault = new Fault("SECURITY_MODE", { detail: JSON.stringify(securityMode.slice(0, 80)) });
+  return { reason: MODE, code: fault.code, message: `${describeFault(fault)} ${message}`, password };
 }
 
 /** The service, in the form that the password circuit breaker needs. */
@@ -115,8 +125,7 @@ export async function refusePassword(run: Run): Promise<void> {
 
 /** Whether the transfer waits for a password, and another attempt would change nothing. */
 export async function waitsIdly(run: Run): Promise<boolean> {
-  const { state, reason } = run.record;
-  if (state !== "waiting" || reason !== "password") return false;
+  if (!waitsForPassword(run.record)) return false;
   // The attempt fails in the same way, and handles the fault.
   return run.tools.passwords.isIdle(requestOf(run), run.signal).catch(() => false);
 }
@@ -131,6 +140,7 @@ function requestOf({ source, record, signal }: Run) {
 interface ReadChecksums {
   readonly subject: string | undefined;
   readonly checksums: ReadonlyMap<string, readonly Checksum[]>;
+  readonly messageRow: ChecksumRow | undefined;
   /** The checksums file does not fit the list of files, or cannot be understood. */
   readonly doubt: Fault | undefined;
 }
@@ -143,19 +153,30 @@ function useChecksums(
 ): ReadChecksums {
   if (read.status === "fulfilled") {
     const { subject, unlisted, byFileId } = read.value;
-    const names = unlisted.slice(0, 3).map((row) => JSON.stringify(row.name.slice(0, 80)));
-    const detail = `not in the list of files: ${names.join(", ")}`;
+    // The message is a file of the transfer, which the list need not show.
+    const isMessage = unlisted.length === 1 && run.record.hasMessage !== false;
     const checksums = [...byFileId].map(
       ([id, row]) => [id, row.checksum === undefined ? [] : [row.checksum]] as const,
     );
-    const doubt = unlisted.length > 0 ? new Fault("CHECKSUMS_INCOMPLETE", { detail }) : undefined;
-    return { subject, checksums: new Map(checksums), doubt };
+    const messageRow = isMessage ? unlisted[0] : undefined;
+    const doubt = unlisted.length > 0 && !isMessage ? unlistedRows(unlisted) : undefined;
+    return { subject, checksums: new Map(checksums), messageRow, doubt };
   }
   const error: unknown = read.reason;
   if (!(error instanceof Fault)) throw error;
-  const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
+  const nothing = {
+    subject: undefined,
+    checksums: new Map<string, readonly Checksum[]>(),
+    messageRow: undefined,
+  };
   const areListed = files.every(({ checksum }) => checksum !== undefined);
   if (error.verdict === "quarantine") return { ...nothing, doubt: areListed ? undefined : error };
   if (!failOptional(run, "checksums", error)) throw asOperationFault(error);
   return { ...nothing, doubt: undefined };
+}
+
+/** The checksums file names files that are not in the list of files. */
+export function unlistedRows(rows: readonly ChecksumRow[]): Fault {
+  const names = rows.slice(0, 3).map((row) => JSON.stringify(row.name.slice(0, 80)));
+  return new Fault("CHECKSUMS_INCOMPLETE", { detail: `not in the list of files: ${names.join(", ")}` });
 }

@@ -5,6 +5,7 @@ import { describeFault, Fault, isOfDisk } from "../base/faults.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { Next } from "../model/job.ts";
 import { type TransferRecord, withoutMissing } from "../model/record.ts";
+import { TRANSFER_STATES } from "../model/transfer.ts";
 import { failCheck, failRequired } from "./answers.ts";
 import { clientOf } from "./open.ts";
 import type { Run } from "./run.ts";
@@ -65,7 +66,7 @@ async function judge(run: Run, fault: Fault): Promise<Outcome> {
   const { patience, random } = run.tools;
   let isUnconfirmed = false;
   if (fault.code === "TRANSFER_DELETED" || fault.code === "NOT_FOUND") {
-    const gone = await askIfGone(run).catch((error: unknown) => {
+    const gone = await askState(run).catch((error: unknown) => {
       // The service does not say: the next attempt asks again before it sends a password.
       isUnconfirmed = error instanceof Fault && error.answeredBy !== undefined;
       if (!isUnconfirmed) throw error;
@@ -113,10 +114,16 @@ function wait(
   return { kind: "wait", facts, fault, next: { kind: "again", afterMs, ...limit } };
 }
 
-/** How the round ends if the service confirms that the transfer is gone; `undefined` if it is not. */
-export async function askIfGone({ source, record, signal }: Run): Promise<Outcome | undefined> {
+/** What follows if the service says that the transfer is gone, or not ready; `undefined` if it can be opened. */
+export async function askState(run: Run): Promise<Outcome | undefined> {
+  const { source, record, signal, tools } = run;
   const state = await source.stateOf(record, signal);
-  if (state === "active" || state === "processing" || state === "unknown") return undefined;
+  const meaning = state === undefined ? "gone" : TRANSFER_STATES[state];
+  if (meaning === "open") return undefined;
+  if (meaning === "later") {
+    const pauseMs = backoffMs(record.attempts, tools.random(), tools.patience.retryMs);
+    return wait(run, "retry", new Fault("NOT_READY", { detail: state }), pauseMs, { vanished: true });
+  }
   return { kind: "gone", reason: state ?? "not_listed", message: goneMessage(state) };
 }
 

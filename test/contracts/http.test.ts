@@ -10,6 +10,18 @@ import { listen, openWitness } from "../support/servers.ts";
 import { firstFile, openPair, openTestService, SIGNAL, transferPlan, verify } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
+test("every request names the program", async () => {
+  const { service, access, simulator } = await openPair(
+    {},
+    { userAgent: "inlet/1.2.3 (+https://x.example)" },
+  );
+  await service.pollReceived(await verify(service), {}, SIGNAL);
+  await service.information(access, SIGNAL);
+  await service.apiVersions(SIGNAL);
+  const names = new Set(simulator.requests().map(({ headers }) => headers["user-agent"]));
+  expect([...names]).toEqual(["inlet/1.2.3 (+https://x.example)"]);
+});
+
 const LARGE = [{ name: "large.bin", generate: { bytes: 1_000_000 } }];
 
 describe("every failure of a request is a fault with a verdict", () => {

@@ -37,6 +37,7 @@ async function serve(send: Send, isPlain: boolean): Promise<Http> {
     baseUrl: new URL(isPlain ? address : address.replace("http:", "https:")),
     clientId: new Secret("x"),
     acceptLanguage: "en",
+    userAgent: "inlet/test",
     proxy: { http: "", https: "", except: "" },
     ca: CA,
     cert: undefined,

@@ -45,7 +45,8 @@ const OWN: readonly (readonly [status: number, errorCode: number, means: Meaning
   [404, 1006, "refused"],
   [404, 2003, "refused"],
   [404, 2004, "refused"],
-  [409, 9999, "refused"],
+  [406, 9999, "refused"],
+  [409, 9999, "failed"],
   [410, 2006, "deleted"],
   [422, 9999, "refused"],
   [429, 2007, "later"],
@@ -53,7 +54,7 @@ const OWN: readonly (readonly [status: number, errorCode: number, means: Meaning
   [501, 5001, "refused"],
   [501, 5002, "refused"],
 ];
-const PAGES = [200, 400, 401, 403, 404, 405, 409, 410, 422, 429, 500, 501, 502, 503, 504];
+const PAGES = [200, 400, 401, 403, 404, 405, 406, 409, 410, 422, 429, 500, 501, 502, 503, 504];
 const BARE = [200, 204, 400, 403, 404, 500];
 
 const REFUSALS: readonly Refusal[] = [

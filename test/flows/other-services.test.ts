@@ -260,9 +260,13 @@ describe("a list", () => {
 
   test("with deleted transfers among the active ones starts none of them again", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
+    let isDeleted = false;
     const front = await openFront(simulator, (url, body) => {
-      if (isInformation(url)) return { status: 410, json: { errorCode: 2006, errorMessage: "no" } };
-      return isList(url) ? { json: withStates(body, "DELETED_BY_ADMIN") } : undefined;
+      if (isInformation(url)) {
+        isDeleted = true;
+        return { status: 410, json: { errorCode: 2006, errorMessage: "no" } };
+      }
+      return isList(url) && isDeleted ? { json: withStates(body, "DELETED_BY_ADMIN") } : undefined;
     });
     const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
     await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(20);

@@ -243,12 +243,15 @@ describe("passwords are found", () => {
     expect(["t1", "t2", "t3"].map((id) => simulator.refusedPasswords(id))).toEqual([[], [], []]);
   });
 
-  test("in the link of a transfer without its own password", async () => {
-    const plan = transferPlan({ trackingId: "t1", passwordMode: "NONE", password: "in the link &%+" });
-    const simulator = await openTestSimulator({ transfers: [plan] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
-    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
-  });
+  test.each([false, true])(
+    "in the link of a transfer without its own password (with a session: %s)",
+    async (sessionLinks) => {
+      const plan = transferPlan({ trackingId: "t1", passwordMode: "NONE", password: "in the link &%+" });
+      const simulator = await openTestSimulator({ sessionLinks, transfers: [plan] });
+      const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+      expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    },
+  );
 
   test("in the drop folder, at once, and are removed when accepted or refused", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { loadTokenStores } from "../../src/config/memory.ts";
@@ -88,6 +89,16 @@ test("exits with 3 for a wrong code, and with 2 for a missing code or an unknown
   );
 });
 
+test("explains that a service mails only some codes to an address, and what to do", async () => {
+  const { config, simulator } = await unregistered({}, { codesPerAddress: 1 });
+  await mail(config);
+  const { exitCode, stderr } = await runProgram(["verify-address", MAILBOX, "--config", config]);
+  expect(exitCode).toBe(4);
+  expect(stderr).toContain("The service limits how many codes it mails to an address.");
+  expect(stderr).toContain(`inlet verify-address ${MAILBOX} --code-file FILE`);
+  expect(simulator.mails()).toHaveLength(1);
+});
+
 test("refuses to obtain a token that a configured one would hide", async () => {
   const { config, simulator } = await unregistered({ verification: { token: "a-token" } });
   const refusal = await callCommand(["verify-address", MAILBOX, "--config", config]).catch(String);
@@ -166,8 +177,11 @@ function movable(simulator: Simulator) {
 }
 
 /** Without a configured client id: the daemon creates one, which the service does not know. */
-async function unregistered(service: Record<string, unknown> = {}): Promise<Installation> {
-  const installation = await install({ transfers: [transferPlan({ trackingId: "t1" })] });
+async function unregistered(
+  service: Record<string, unknown> = {},
+  scenario: Scenario = {},
+): Promise<Installation> {
+  const installation = await install({ ...scenario, transfers: [transferPlan({ trackingId: "t1" })] });
   const document = JSON.parse(await readFile(installation.config, "utf8"));
   document.service = { baseUrl: document.service.baseUrl, ...service };
   await writeFile(installation.config, JSON.stringify(document));

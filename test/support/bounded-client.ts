@@ -12,6 +12,7 @@ const service = openService({
   baseUrl: new URL(url),
   clientId: new Secret("client"),
   acceptLanguage: "en",
+  userAgent: "inlet/test",
   proxy: { http: "", https: "", except: "" },
   ca: undefined,
   cert: undefined,

@@ -42,6 +42,7 @@ export function openTestService(
     baseUrl: new URL(simulator.url),
     clientId: new Secret(simulator.clientId),
     acceptLanguage: "en",
+    userAgent: "inlet/test",
     proxy: NO_PROXY,
     ca: undefined,
     cert: undefined,

@@ -53,6 +53,7 @@ export function mailboxSettings(
       clientId: plainSecret(clientId),
       token: undefined,
       acceptLanguage: "en",
+      userAgent: "inlet/test",
       idListForm: "repeat",
       ca: undefined,
       cert: undefined,

@@ -13,6 +13,7 @@ const NOTICE_OF: Readonly<Record<string, string>> = {
   quarantined: "quarantined",
   gone: "gone",
   "waiting password": "password",
+  "waiting mode": "password",
   "waiting held": "held",
   delivering: "refused",
 };
@@ -73,12 +74,13 @@ function checkState(world: World, record: TransferRecord, isListed: boolean, sta
   const { observer } = world;
   const { trackingId, mailbox, state, reason } = record;
   const what = `${trackingId} of ${mailbox}`;
+  if (reason === "CHECKSUMS_INCOMPLETE") observer.violate(`${what} lacks no file, and is in quarantine`);
   const isBlocked = observer.foreign.size > 0;
   if (["discovered", "downloading", "checking"].includes(state)) {
     observer.violate(`I7: ${what} stays ${state}, and all is at rest`);
   }
   if (state === "delivering" && !isBlocked) observer.violate(`I7: ${what} is decided and not placed`);
-  const waitsForPerson = reason === "password" || reason === "held";
+  const waitsForPerson = reason === "password" || reason === "mode" || reason === "held";
   if (state === "waiting" && !waitsForPerson && isListed && !isBlocked) {
     observer.violate(`I7: ${what} waits (${reason}: ${record.message}), and nothing is in its way`);
   }

@@ -47,6 +47,8 @@ export class Observer {
   readonly violations: string[] = [];
   readonly deliveries: Delivered[] = [];
   readonly orders: { act: string; record: TransferRecord; withPassword: boolean; atMs: number }[] = [];
+  /** Passwords that a person is about to supply, each with its tracking-id. */
+  readonly supplying = new Set<string>();
   readonly supplies: { record: TransferRecord; isRight: boolean }[] = [];
   readonly notices: { atMs: number; kind: string; trackingId: string | undefined; isOver: boolean }[] = [];
   readonly traps: { trackingId: string; number: number }[] = [];
@@ -176,6 +178,14 @@ export class Observer {
 
   ordered(act: string, record: TransferRecord, withPassword: boolean): void {
     this.orders.push({ act, record, withPassword, atMs: this.#nowMs });
+  }
+
+  /** In another security mode than one-time passwords, only a person's password may arrive. */
+  passwordSent({ trackingId, securityMode, state }: SentTransfer, password: string | undefined): void {
+    if (securityMode !== undefined && !this.supplying.has(`${trackingId} ${password}`)) {
+      this.violate(`I3: ${trackingId} got a password by itself in the mode ${securityMode}`);
+    }
+    if (state === "processing") this.violate(`I3: ${trackingId} got a password before it was active`);
   }
 
   supplied(record: TransferRecord, isRight: boolean): void {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { writeZip } from "../support/zip-writer.ts";
 import { START_MS } from "./process.ts";
 import { Random } from "./random.ts";
-import { MOODS, type Mood, type SentFile, type SentTransfer } from "./service.ts";
+import { MOODS, type Mood, type SentFile, type SentTransfer, type ServiceHabits } from "./service.ts";
 
 const MINUTE_MS = 60_000;
 /** Disturbances happen within this time. After it the world is left in peace. */
@@ -135,12 +135,43 @@ export interface PlannedHappening {
 
 export interface Plan {
   readonly seed: number;
+  /** Missing: the usual ones. */
+  readonly habits?: ServiceHabits;
   readonly site: Site;
   readonly transfers: readonly SentTransfer[];
   readonly happenings: readonly PlannedHappening[];
 }
 
 export function makePlan(seed: number): Plan {
+  const plan = makeUsualPlan(seed);
+  const random = new Random(seed ^ ODD_SERVICES);
+  return random.chance(0.12) ? withOddService(plan, random) : plan;
+}
+
+/** Chosen so that none of the worlds that once failed becomes another one. */
+const ODD_SERVICES = 143;
+
+/** Its service has other security modes, lists that ignore `active`, rows for messages, and whole thresholds. */
+function withOddService(plan: Plan, random: Random): Plan {
+  const isCalm = plan.happenings.every(({ what }) => what.kind !== "service");
+  return {
+    ...plan,
+    habits: {
+      ignoresActive: random.chance(0.7),
+      wholeThreshold: random.chance(0.5),
+      // A service that fails may withhold the message, and then it is delivered without.
+      hidesMessages: isCalm && random.chance(0.5),
+    },
+    transfers: plan.transfers.map((transfer, at) => ({
+      ...transfer,
+      ...(random.chance(0.4) ? { securityMode: "QUICK", password: "Secret-agreed" } : {}),
+      ...(random.chance(0.6) ? { messageRow: random.pick(["file", "eml"] as const) } : {}),
+      message: random.chance(0.5) ? Buffer.from(`Subject: hello\r\n\r\nmessage ${at}\r\n`) : transfer.message,
+    })),
+  };
+}
+
+function makeUsualPlan(seed: number): Plan {
   const random = new Random(seed);
   if (COLLISIONS.includes(seed % 22)) return planCollisions(seed, random);
   const taste = makeTaste(random);

@@ -6,6 +6,7 @@ import { type AnsweredBy, Fault, type FaultDetails } from "../../src/base/faults
 import { Secret } from "../../src/base/secret.ts";
 import { canonicalAddress, type ListedTransfer, type TransferState } from "../../src/model/transfer.ts";
 import type { Download, ServicePort, TransferAccess } from "../../src/service/port.ts";
+import type { Plan } from "./plan.ts";
 import type { Process } from "./process.ts";
 import type { Random } from "./random.ts";
 
@@ -29,12 +30,28 @@ export interface SentTransfer {
   readonly message: Buffer | undefined;
   readonly zip: Buffer;
   readonly expiresMs: number;
+  /** Missing: one-time passwords. */
+  readonly securityMode?: string;
+  /** The message's row in the checksums file has the checksum of its file, or of the EML. */
+  readonly messageRow?: "file" | "eml";
   state: TransferState | "unsent";
   /** Wrong passwords that the service received. */
   wrong: number;
   /** Requests with a password. */
   opened: number;
 }
+
+/** How the service differs from others. */
+export interface ServiceHabits {
+  /** Lists have transfers in every state, also those that are still processed. */
+  readonly ignoresActive: boolean;
+  /** A threshold that is not a whole number is answered with "not found". */
+  readonly wholeThreshold: boolean;
+  /** Lists do not say whether there is a message. */
+  readonly hidesMessages: boolean;
+}
+
+const USUAL: ServiceHabits = { ignoresActive: false, wholeThreshold: false, hidesMessages: false };
 
 /** How the service behaves now. */
 export const MOODS = ["fine", "away", "failing", "lossy", "limiting", "foreign", "forgetful"] as const;
@@ -46,11 +63,19 @@ export class SimulatedService {
   /** The file of this name arrives with other bytes. */
   damaged: string | undefined;
   readonly transfers: readonly SentTransfer[];
+  readonly habits: ServiceHabits;
+  /** Called with each password that arrives. */
+  onPassword: (transfer: SentTransfer, password: string | undefined) => void = () => {};
   readonly #random: Random;
   readonly #nowMs: () => number;
 
-  constructor(transfers: readonly SentTransfer[], random: Random, nowMs: () => number) {
+  constructor(
+    { transfers, habits = USUAL }: Pick<Plan, "transfers" | "habits">,
+    random: Random,
+    nowMs: () => number,
+  ) {
     this.transfers = transfers;
+    this.habits = habits;
     this.#random = random;
     this.#nowMs = nowMs;
   }
@@ -64,6 +89,19 @@ export class SimulatedService {
     if (transfer.state === "active" && this.#nowMs() >= transfer.expiresMs) return "deleted_by_expiration";
     return transfer.state;
   }
+}
+
+const MESSAGE_FILE = "message-file";
+
+/** The file from which the service makes the EML. */
+function fileOfMessage(message: Buffer): Buffer {
+  return Buffer.concat([Buffer.from("<p>"), message]);
+}
+
+function messageFacts({ message }: SentTransfer, { hidesMessages }: ServiceHabits) {
+  if (hidesMessages) return { messageFile: undefined, messageFileId: undefined };
+  if (message === undefined) return { messageFile: "none", messageFileId: undefined } as const;
+  return { messageFile: "present", messageFileId: MESSAGE_FILE } as const;
 }
 
 function transferIdOf(trackingId: string, address: string): string {
@@ -121,17 +159,27 @@ class Connection {
       checksums: async (access, listing, signal) => {
         const files = await listing;
         return connection.#ask(signal, () => {
-          const { subject, files: sent } = connection.#unlock(access);
+          const { subject, files: sent, message, messageRow } = connection.#unlock(access);
           const checksumOf = (id: string) => sent.find((file) => file.id === id)?.sha256 ?? "";
           const rows = files.map(({ id, name }) => {
             return [id, { name, checksum: { value: checksumOf(id), algorithm: "SHA-256" } }] as const;
           });
-          return { subject, byFileId: new Map(rows), unlisted: [], missing: [] };
+          const text = messageRow === "eml" ? message : message && fileOfMessage(message);
+          const value = createHash("sha256")
+            .update(text ?? "")
+            .digest("hex");
+          const ofMessage = { name: "message", checksum: { value, algorithm: "SHA-256" } };
+          const unlisted = text === undefined || messageRow === undefined ? [] : [ofMessage];
+          return { subject, byFileId: new Map(rows), unlisted, missing: [] };
         });
       },
       openFile: (access, { id }, { resume }, signal) =>
         connection.#ask(signal, () => {
-          const file = connection.#unlock(access).files.find((each) => each.id === id);
+          const { files, message } = connection.#unlock(access);
+          if (id === MESSAGE_FILE && message !== undefined) {
+            return connection.#download(fileOfMessage(message), 0);
+          }
+          const file = files.find((each) => each.id === id);
           if (file === undefined) throw connection.#word("NOT_FOUND");
           const isDamaged = file.name === connection.#service.damaged;
           const bytes = isDamaged ? Buffer.alloc(file.bytes.length, "x") : file.bytes;
@@ -139,10 +187,11 @@ class Connection {
         }),
       openZip: (access, _options, signal) =>
         connection.#ask(signal, () => connection.#download(connection.#unlock(access).zip, 0)),
-      openEml: (access, _options, signal) =>
+      openEml: (access, { thresholdMegabytes }, signal) =>
         connection.#ask(signal, () => {
           const { message } = connection.#unlock(access);
-          if (message === undefined) throw connection.#word("NOT_FOUND");
+          const isRefused = connection.#service.habits.wholeThreshold && thresholdMegabytes !== undefined;
+          if (message === undefined || isRefused) throw connection.#word("NOT_FOUND");
           return connection.#download(message, 0);
         }),
       obtainToken: async () => ({ token: new Secret("Token-0"), validUntil: undefined }),
@@ -188,8 +237,9 @@ class Connection {
         const state = this.#service.stateOf(transfer);
         const mail = transfer.recipients.find((each) => canonicalAddress(each) === canonicalAddress(email));
         if (state === "unsent" || mail === undefined || isForgotten()) return [];
-        if (active === true && state !== "active") return [];
-        const { trackingId, sender, subject, message, expiresMs } = transfer;
+        const isWanted = state === "active" || active !== true || this.#service.habits.ignoresActive;
+        if (!isWanted) return [];
+        const { trackingId, sender, subject, expiresMs } = transfer;
         const transferId = transferIdOf(trackingId, mail);
         const recipient = {
           mail,
@@ -206,7 +256,8 @@ class Connection {
           cc: [],
           expires: new Date(expiresMs),
           passwordMode: "MANUAL",
-          messageFile: message === undefined ? "none" : "present",
+          securityMode: transfer.securityMode ?? "ONE_TIME_PASSWORD",
+          ...messageFacts(transfer, this.#service.habits),
         };
         return [entry];
       });
@@ -219,8 +270,10 @@ class Connection {
     );
     if (transfer === undefined) throw this.#word("NOT_FOUND");
     transfer.opened++;
+    this.#service.onPassword(transfer, password?.reveal());
     const state = this.#service.stateOf(transfer);
-    if (state !== "active") throw this.#word(state === "unsent" ? "NOT_FOUND" : "TRANSFER_DELETED");
+    const isThere = state !== "unsent" && state !== "processing";
+    if (state !== "active") throw this.#word(isThere ? "TRANSFER_DELETED" : "NOT_FOUND");
     if (password?.reveal() === transfer.password) return transfer;
     transfer.wrong++;
     throw this.#word("PASSWORD_REFUSED");

@@ -14,7 +14,7 @@ import { peekLedger } from "../../src/ledger/peek.ts";
 import type { DaemonEvent } from "../../src/model/events.ts";
 import { serviceIdOf } from "../../src/model/mailbox.ts";
 import type { TransferAct } from "../../src/model/order.ts";
-import type { TransferRecord } from "../../src/model/record.ts";
+import { type TransferRecord, waitsForPassword } from "../../src/model/record.ts";
 import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
@@ -102,8 +102,11 @@ export class World implements Ground {
     this.plan = plan;
     this.site = plan.site;
     this.random = new Random(plan.seed ^ 0x5eed);
-    this.service = new SimulatedService(plan.transfers, this.random.fork(), () => this.schedule.nowMs);
+    this.service = new SimulatedService(plan, this.random.fork(), () => this.schedule.nowMs);
     this.observer = new Observer(this);
+    this.service.onPassword = (transfer, password) => this.observer.passwordSent(transfer, password);
+    // It is listed before it arrives.
+    for (const transfer of plan.transfers) if (plan.habits?.ignoresActive) transfer.state = "processing";
     this.#operator = new Process("operator", this);
     for (const folder of ["/data", STATE, OUTSIDE, "/taken"]) this.disk.prepare(folder, 0o755, 0);
     this.disk.onChange = (change) => {
@@ -590,13 +593,14 @@ export class World implements Ground {
 
   async #supply(trackingId: string, isRight: boolean): Promise<void> {
     for (const record of await peekLedger({ work: WORK, inbox: INBOX }).findAll(trackingId)) {
-      if (record.state === "waiting" && record.reason === "password") await this.#supplyFor(record, isRight);
+      if (waitsForPassword(record)) await this.#supplyFor(record, isRight);
     }
   }
 
   async #supplyFor(record: TransferRecord, isRight: boolean): Promise<void> {
     const right = this.plan.transfers.find((each) => each.trackingId === record.trackingId)?.password ?? "";
     const password = new Secret(isRight ? right : "Secret-wrong");
+    this.observer.supplying.add(`${record.trackingId} ${password.reveal()}`);
     await supplyPassword(this.#acts, [record], OPERATOR, password, false);
     this.note(`the operator supplies a ${isRight ? "right" : "wrong"} password for ${record.trackingId}`);
     this.observer.supplied(record, isRight);

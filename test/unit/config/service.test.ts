@@ -28,6 +28,14 @@ describe("the service in the environment", () => {
     });
   });
 
+  test("sees the name and version of Inlet, or a configured name", async () => {
+    expect((await load({ env: BASE })).userAgent).toMatch(/^inlet\/\d+\.\d+\.\d+ \(\+https:\/\/.+\)$/);
+    const env = { ...BASE, INLET_SERVICE__USERAGENT: "Mozilla/5.0 (allowed)" };
+    expect((await load({ env })).userAgent).toBe("Mozilla/5.0 (allowed)");
+    const problem = faultMessage(load({ env: { ...BASE, INLET_SERVICE__USERAGENT: "a\nb: c" } }));
+    expect(await problem).toContain("printable ASCII characters");
+  });
+
   test("may use lists of file ids with commas", async () => {
     expect((await load({ env: BASE })).idListForm).toBe("repeat");
     expect((await load({ env: { ...BASE, INLET_SERVICE__FILEIDLIST: "comma" } })).idListForm).toBe("comma");

@@ -189,6 +189,8 @@ function entryOf(trackingId: string): ListedTransfer {
     cc: [],
     expires: undefined,
     passwordMode: undefined,
+    securityMode: undefined,
     messageFile: undefined,
+    messageFileId: undefined,
   };
 }

@@ -23,7 +23,9 @@ describe("a refusal becomes a fault", () => {
     [500, 5000, "SERVER_FAULT", "retry"],
     [501, 5001, "NOT_SUPPORTED", "fatal"],
     [501, 5002, "NOT_SUPPORTED", "fatal"],
-    [409, 9999, "BAD_REQUEST", "fatal"],
+    [406, 9999, "NOT_ACCEPTABLE", "fatal"],
+    [409, 9999, "CONFLICT", "retry"],
+    [422, 9999, "BAD_REQUEST", "fatal"],
     [599, 9999, "SERVER_FAULT", "retry"],
   ])("%i with error %i: %s, %s", (status, errorCode, code, verdict) => {
     const body = JSON.stringify({ errorCode, errorMessage: "why" });
@@ -36,8 +38,10 @@ describe("a refusal becomes a fault", () => {
     [401, "<html>", "ACCESS_REFUSED"],
     [403, "", "ACCESS_REFUSED"],
     [404, "<html>", "NO_SUCH_ENDPOINT"],
+    [406, "<html>", "NOT_ACCEPTABLE"],
     [407, "", "PROXY_REFUSED"],
     [408, "", "SERVICE_TIMEOUT"],
+    [409, "", "CONFLICT"],
     [416, "", "RANGE_REFUSED"],
     [429, "{}", "RATE_LIMITED"],
     [502, "<html>", "SERVER_FAULT"],

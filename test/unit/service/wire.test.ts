@@ -49,7 +49,7 @@ describe("the service's JSON becomes the model", () => {
     ["Active", "active"],
     ["DELETED_BY_SECURITY", "deleted_by_security"],
     ["Deleted_by_expiration", "deleted_by_expiration"],
-    ["Pending", "unknown"],
+    ["Pending", "pending"],
     ["a word of tomorrow", "unknown"],
     [null, "unknown"],
   ])("the state %j as %s", (word, state) => {
@@ -66,6 +66,7 @@ describe("the service's JSON becomes the model", () => {
     ["/api/t?page=1&verification%2dtoken=hunter2", "/api/t"],
     ["/api/t#PASSWORD=hunter2", "/api/t"],
     ["/api/t?%zz=hunter2", "/api/t"],
+    ["/api/t;jsessionid=hunter2/x;jsessionid=hunter2?page=1", "/api/t/x?page=1"],
     ["https://me:hunter2@host.example/api/t", "https://host.example/api/t"],
     ["//me:hunter2@host.example/t", "//host.example/t"],
     ["", undefined],

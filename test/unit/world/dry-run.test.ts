@@ -1,7 +1,13 @@
 /** `once --dry-run` says what `once` then does, on many random sites with random pasts. */
 import { expect, test } from "vitest";
 import { serviceIdOf } from "../../../src/model/mailbox.ts";
-import { HELD, IGNORED, isDelivered, type TransferRecord } from "../../../src/model/record.ts";
+import {
+  HELD,
+  IGNORED,
+  isDelivered,
+  type TransferRecord,
+  waitsForPassword,
+} from "../../../src/model/record.ts";
 import type { Plan } from "../../../src/model/views.ts";
 import { type PlannedTransfer, planMailbox } from "../../../src/operate/plan.ts";
 import { type Happening, makePlan } from "../../world/plan.ts";
@@ -43,7 +49,9 @@ async function compare(seed: number, seen: Set<Plan | "settled">): Promise<strin
   const transfers = plan.transfers.map((it) => ({ ...it, state: "unsent" as const, wrong: 0, opened: 0 }));
   const world = new World({ ...plan, transfers, happenings });
   await world.run();
-  for (const transfer of world.plan.transfers) if (transfer.state === "unsent") transfer.state = "active";
+  for (const transfer of world.plan.transfers) {
+    if (["unsent", "processing"].includes(transfer.state)) transfer.state = "active";
+  }
   const said = await rehearse(world);
   const opened = world.plan.transfers.map((it) => it.opened);
   const before = await world.records();
@@ -103,7 +111,7 @@ function isTrue(
     case "open":
       return isDelivered(record) || isHeld || isLeftOut || isRefused;
     case "password":
-      return state === "waiting" && reason === "password";
+      return waitsForPassword(record);
     case "hold":
       return isHeld;
     case "ignore":

@@ -1,0 +1,247 @@
+/** Security modes, states and message rows, as real services have them. */
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
+import type { Settings } from "../../src/config/settings.ts";
+import { headlineOf, type Status } from "../../src/model/status.ts";
+import { readApi } from "../support/api.ts";
+import { callCommand } from "../support/command.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { install } from "../support/installation.ts";
+import { byWebhook, groupsOf } from "../support/notify.ts";
+import { accept, openReceiver } from "../support/receiver.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
+
+const BURNS = { wrongPasswords: { limit: 1, reaction: "delete" } } as const;
+
+describe("I3 no burnt transfers: a transfer of another security mode", () => {
+  test.each<readonly [string, Partial<TransferPlan>, Partial<Scenario>]>([
+    ["QUICK, and a rule", { securityMode: "QUICK", password: "agreed 42" }, {}],
+    ["of an ID provider, and a rule with the right password", { securityMode: "ID_PROVIDER" }, {}],
+    ["a password in the link", { securityMode: "QUICK", passwordMode: "NONE" }, {}],
+    ["no password at all", { securityMode: "QUICK", passwordMode: "NONE" }, { noPassword: "open" }],
+    ["where other fields are refused", { securityMode: "QUICK" }, { otherFields: "refuse" }],
+  ])("waits for a person: %s", async (_name, plan, scenario) => {
+    const simulator = await openTestSimulator({
+      ...BURNS,
+      ...scenario,
+      transfers: [transferPlan({ trackingId: "t1", ...plan })],
+    });
+    const { changes } = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+    expect(simulator.totals().info).toBe(0);
+    expect(changes.at(-1)).toMatchObject({
+      state: "waiting",
+      reason: "mode",
+      code: "SECURITY_MODE",
+      message: expect.stringMatching(/"(QUICK|ID_PROVIDER)".* inlet password t1/),
+    });
+  });
+
+  test("is opened with the password that a person supplied for it", async () => {
+    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK", password: "agreed 42" });
+    const simulator = await openTestSimulator({ ...BURNS, transfers: [plan] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("mode");
+    await drop(settings, "t1", "agreed 42");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("is shown with its reason everywhere, and one password for many is not for it", async () => {
+    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
+    const { config, simulator } = await install({ ...BURNS, transfers: [plan] });
+    const inlet = (...args: string[]) => callCommand([...args, "--config", config]);
+    expect((await inlet("once", "--dry-run")).stdout).toContain("its security mode is QUICK");
+    expect((await inlet("once")).outcome).toBe("attention");
+    const [listed, shown] = [await inlet("list", "--json"), await inlet("show", "t1")];
+    expect(JSON.parse(listed.stdout)).toMatchObject({ state: "waiting", reason: "mode" });
+    expect(shown.stdout).toContain(
+      'Inlet sends no password by itself to a transfer with this security mode: "QUICK"',
+    );
+    expect(shown.stdout).toContain("inlet password t1");
+    const file = `${config}.password`;
+    await writeFile(file, PASSWORD);
+    const all = await inlet("password", "--all", "--sender", "*", "--yes", "--password-file", file);
+    expect(all.stderr).toContain("No transfer");
+    expect(simulator.totals().info).toBe(0);
+  });
+
+  test("needs attention, and is notified of", async () => {
+    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
+    const simulator = await openTestSimulator({ ...BURNS, transfers: [plan] });
+    const receiver = await openReceiver(accept);
+    const more = { http: pageSettings(), notify: [byWebhook(receiver.url)] };
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)], more));
+    const notices = () => groupsOf(receiver).map(({ kind, first: [one] }) => [kind, one?.["message"]]);
+    await expect
+      .poll(notices)
+      .toEqual([["password", expect.stringContaining('this security mode: "QUICK"')]]);
+    const status = (await readApi(`${await daemon.page}api/status`)) as Status;
+    expect(status.attention).toMatchObject([{ trackingId: "t1", reason: "mode" }]);
+    expect(headlineOf(status).tone).not.toBe("good");
+  });
+
+  test("keeps the mode that was listed first, whatever later lists say", async () => {
+    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
+    const simulator = await openTestSimulator({ ...BURNS, transfers: [plan] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    const path = "data.0.transfer.securityMode";
+    for (const does of [{ value: { name: "ONE_TIME_PASSWORD" } }, {}]) {
+      simulator.clearFaults();
+      simulator.addFault({ on: "received", times: "always", does: { kind: "alter", path, ...does } });
+      await runOnce(settings);
+    }
+    expect(simulator.totals().info).toBe(0);
+  });
+});
+
+test.each(["one_time_password", "OneTimePassword", "", undefined])(
+  "a rule's password goes to a transfer whose security mode is %j",
+  async (name) => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const value = name === undefined ? null : { name };
+    simulator.addFault({
+      on: "received",
+      times: "always",
+      does: { kind: "alter", path: "data.0.transfer.securityMode", value },
+    });
+    const daemon = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+    expect(daemon.stateOf("t1")).toBe("delivered");
+  },
+);
+
+describe("a service that lists transfers in every state", () => {
+  /** Without an entry, the transfer is not taken up at all. */
+  const OUTCOMES: Readonly<Record<string, string | undefined>> = {
+    Active: "delivered",
+    Unknown: "delivered",
+    Shiny: "delivered",
+    Processing: undefined,
+    PENDING: undefined,
+    Failed: undefined,
+    Deleted_by_expiration: undefined,
+    Deleted_by_revocation: undefined,
+    DELETED_BY_ADMIN: undefined,
+    Deleted_by_security: undefined,
+  };
+
+  test.each(Object.entries(OUTCOMES))("%s: %s", async (state, outcome) => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    simulator.addFault({
+      on: "received",
+      times: "always",
+      does: { kind: "alter", path: "data.0.status.state", value: state },
+    });
+    const daemon = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+    expect(daemon.stateOf("t1")).toBe(outcome);
+    expect(simulator.totals().info).toBe(outcome === undefined ? 0 : 1);
+  });
+
+  test("opens one when it is processed, and ends a waiting one that was revoked", async () => {
+    const simulator = await openTestSimulator({
+      ignoresActive: true,
+      transfers: [
+        transferPlan({ trackingId: "t1", processingSeconds: 600 }),
+        transferPlan({ trackingId: "t2", from: "ben@other.example" }),
+        transferPlan({ trackingId: "t3", revokedAfterSeconds: 0 }),
+      ],
+    });
+    const [rule] = mailboxSettings(simulator).passwords;
+    const passwords = rule === undefined ? [] : [{ ...rule, sender: "*@supplier.example" }];
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { passwords })]));
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    simulator.advance(601);
+    simulator.revoke("t2");
+    await expect.poll(() => [daemon.stateOf("t1"), daemon.stateOf("t2")]).toEqual(["delivered", "gone"]);
+    expect(daemon.changes.findLast(({ trackingId }) => trackingId === "t2")?.reason).toBe(
+      "deleted_by_revocation",
+    );
+    expect(daemon.stateOf("t3")).toBeUndefined();
+  });
+});
+
+describe("a row of the confidential message in the checksums file", () => {
+  test.each<readonly [string, Partial<TransferPlan>, Partial<Scenario>, string]>([
+    ["is compared with the file", { messageRow: "text" }, {}, "file"],
+    ["is compared with the EML", { messageRow: "eml" }, {}, "eml"],
+    ["is compared with the EML, by SHA-1", { messageRow: "eml", algorithm: "SHA-1" }, {}, "eml"],
+    ["is accepted where the list does not tell", { messageRow: "text" }, { showsMessage: false }, "none"],
+    ["is accepted without a checksum", { messageRow: "text", algorithm: "none" }, {}, "none"],
+  ])("%s", async (_name, plan, scenario, compared) => {
+    const { outcome, manifest } = await receive({ message: "for you alone", ...plan }, scenario);
+    expect(outcome).toBe("delivered");
+    expect(manifest).toMatchObject({ message: "present", messageRow: { originalName: "message", compared } });
+  });
+
+  test("is accepted where the service refuses the file, and the manifest says that nothing was compared", async () => {
+    const plan = { message: "for you alone", messageRow: "text" } as const;
+    const fault = { on: "file", file: "message", times: "always" } as const;
+    const does = { kind: "error", status: 404, errorCode: 2003 } as const;
+    const { outcome, manifest } = await receive(plan, { faults: [{ ...fault, does }] });
+    expect([outcome, manifest["messageRow"]]).toEqual([
+      "delivered",
+      expect.objectContaining({ compared: "none" }),
+    ]);
+  });
+
+  test.each<readonly [string, Partial<TransferPlan>, Partial<Scenario>]>([
+    ["another checksum than the message's file", { messageRow: "wrong" }, {}],
+    [
+      "the message is not the only file without an entry",
+      { messageRow: "text" },
+      { faults: [withoutSecondFile()] },
+    ],
+  ])("I1 whole or nothing: quarantines the transfer if %s", async (_name, plan, scenario) => {
+    const { outcome } = await receive({ message: "for you alone", ...plan }, scenario);
+    expect(outcome).toBe("CHECKSUMS_INCOMPLETE");
+  });
+
+  test.each([true, false])(
+    "I1 whole or nothing: quarantines a transfer without a message (the list tells: %s)",
+    async (showsMessage) => {
+      const { outcome } = await receive({}, { showsMessage, faults: [withoutSecondFile()] });
+      expect(outcome).toBe("CHECKSUMS_INCOMPLETE");
+    },
+  );
+});
+
+describe("a service that answers 404 to a threshold that it cannot parse", () => {
+  test.each([true, false])("gives the message all the same (the list tells: %s)", async (showsMessage) => {
+    const scenario = { wholeThreshold: true, showsMessage };
+    const { outcome, manifest } = await receive({ message: "for you alone" }, scenario);
+    expect([outcome, manifest["message"]]).toEqual(["delivered", "present"]);
+  });
+
+  test("is asked once more before no message means none", async () => {
+    const { outcome, manifest, requests } = await receive({}, { showsMessage: false });
+    expect([outcome, manifest["message"]]).toEqual(["delivered", "none"]);
+    const asked = requests.filter(({ operation }) => operation === "eml");
+    expect(asked.map(({ query }) => query["threshold"])).toEqual([["0.000001"], undefined]);
+  });
+});
+
+/** The list of files lacks the second file, which the checksums file names. */
+function withoutSecondFile() {
+  return { on: "files", times: "always", does: { kind: "alter", path: "data.1" } } as const;
+}
+
+async function receive(plan: Partial<TransferPlan>, scenario: Partial<Scenario>) {
+  const simulator = await openTestSimulator({
+    ...scenario,
+    transfers: [transferPlan({ trackingId: "t1", ...plan })],
+  });
+  const settings = await daemonSettings([mailboxSettings(simulator, { verify: "prefer" })]);
+  const { changes } = await runOnce(settings);
+  const { state, reason, folder = "" } = changes.at(-1) ?? {};
+  const isDelivered = state === "delivered";
+  const text = isDelivered ? await readFile(join(settings.inbox, folder, "transfer.json"), "utf8") : "{}";
+  const manifest = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  return { outcome: isDelivered ? state : reason, manifest, requests: simulator.requests() };
+}
+
+async function drop(settings: Settings, trackingId: string, password: string = PASSWORD): Promise<void> {
+  await writeFile(join(settings.state, "passwords", trackingId), password);
+}
