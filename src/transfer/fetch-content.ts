@@ -21,8 +21,7 @@ export interface FetchedContents {
 export async function fetchContents(run: Run, transfer: OpenedTransfer): Promise<FetchedContents> {
   const { access } = transfer;
   const plan = await planTransfer(transfer, run.source.mailbox, run.handoff, run.tools.inbox);
-  const { files, doubt } = await fetchAll(run, access, plan);
-  const message = await fetchMessage(run, access, plan.totalBytes);
+  const { files, doubt, message } = await fetchAll(run, access, plan);
   const { messageRow: row } = transfer;
   const messageRow = row && (await compareRow(run, access, row, message, plan.totalBytes));
   const contents: Contents = {
@@ -40,9 +39,13 @@ export async function fetchContents(run: Run, transfer: OpenedTransfer): Promise
   return { contents, doubt: doubt ?? stranger, message };
 }
 
-/** Reserves room first. If the ZIP is refused or damaged, single files are fetched instead. */
-async function fetchAll(run: Run, access: TransferAccess, plan: Plan): Promise<Fetched> {
-  const { tools, signal } = run;
+/** Reserves room first. The files and the message are requested together. */
+async function fetchAll(
+  run: Run,
+  access: TransferAccess,
+  plan: Plan,
+): Promise<Fetched & Pick<FetchedContents, "message">> {
+  const { tools } = run;
   const stage = await run.openStage();
   const presentBytes = await adoptContent(tools, stage, plan);
   await tools.ledger.stages.reclaim(stage);
@@ -69,17 +72,29 @@ async function fetchAll(run: Run, access: TransferAccess, plan: Plan): Promise<F
     },
   };
   try {
-    if (plan.way === "files") return await fetchFiles(context, plan, signal);
-    return await fetchZip(context, plan, signal).catch((error: unknown) => {
-      if (!(error instanceof Fault)) throw error;
-      const isDamage = MAY_BE_DAMAGE.has(error.code);
-      if (!isDamage && !failOptional(run, "zip", error)) throw error;
-      return fetchFiles(context, plan, signal);
-    });
+    const [fetched, message] = await Promise.allSettled([
+      fetchEither(run, context, plan),
+      fetchMessage(run, access, plan.totalBytes),
+    ]);
+    if (fetched.status === "rejected") throw fetched.reason;
+    if (message.status === "rejected") throw message.reason;
+    return { ...fetched.value, message: message.value };
   } catch (error) {
     if (error instanceof Fault && error.code === "DISK_FULL") reservation.ranShort();
     throw error;
   } finally {
     reservation.release();
   }
+}
+
+/** If the ZIP is refused or damaged, single files are fetched instead. */
+async function fetchEither(run: Run, context: FetchContext, plan: Plan): Promise<Fetched> {
+  const { signal } = run;
+  if (plan.way === "files") return fetchFiles(context, plan, signal);
+  return fetchZip(context, plan, signal).catch((error: unknown) => {
+    if (!(error instanceof Fault)) throw error;
+    const isDamage = MAY_BE_DAMAGE.has(error.code);
+    if (!isDamage && !failOptional(run, "zip", error)) throw error;
+    return fetchFiles(context, plan, signal);
+  });
 }
