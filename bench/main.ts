@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { buildPackage } from "../build.ts";
 import { measureCalls } from "./cases/calls.ts";
 import { measureCommands } from "./cases/commands.ts";
+import { measureCosts } from "./cases/costs.ts";
 import { measureDaemon } from "./cases/daemon.ts";
 import { measureFleet } from "./cases/fleet.ts";
 import { measureHistory } from "./cases/history.ts";
@@ -41,6 +42,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   daemon: measureDaemon,
   commands: measureCommands,
   history: measureHistory,
+  costs: measureCosts,
   "slow-link": measureSlowLink,
   "real-link": measureRealLink,
   fleet: measureFleet,

@@ -1,5 +1,5 @@
 /** The normal form of texts, in which an operator's patterns are compared with a sender's texts. */
-import { foldName } from "./fold-name.ts";
+import { foldName, limitMarks } from "./fold-name.ts";
 import { matchesGlob } from "./glob.ts";
 
 /**
@@ -11,9 +11,9 @@ export type NormalForm = (text: string) => string | undefined;
 /** Ignores case, width, Unicode form, invisible and control characters, and blanks at the ends. Joins other blanks. */
 export function textForm(text: string): string | undefined {
   if (!text.isWellFormed()) return undefined;
-  const folded = foldName(text.normalize("NFKC").replace(INVISIBLE, ""));
+  const folded = foldName(limitMarks(text).normalize("NFKC").replace(INVISIBLE, ""));
   // Whether a sigma is final depends on its neighbours, which a pattern need not name.
-  return folded.replaceAll("ς", "σ").replace(BLANKS, " ").trim().normalize("NFKC");
+  return limitMarks(folded.replaceAll("ς", "σ").replace(BLANKS, " ").trim().normalize("NFKC"));
 }
 
 /** Also ignores blanks beside dots, and dots at the end. */

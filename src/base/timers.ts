@@ -10,6 +10,20 @@ export const clearInterval: Machine["clearTimer"] = (timer) => machine().clearTi
 export const monotonicMs: Machine["monotonicMs"] = () => machine().monotonicMs();
 export const nextTurn: Machine["nextTurn"] = () => machine().nextTurn();
 
+/** How long one loop may keep the other work of this process waiting. */
+const TURN_MS = 10;
+
+/** For loops over items whose number a sender, the service or a client chooses: other work runs between turns. */
+export async function* inTurns<Item>(items: Iterable<Item> | AsyncIterable<Item>): AsyncGenerator<Item> {
+  let startedMs = monotonicMs();
+  for await (const item of items) {
+    yield item;
+    if (monotonicMs() - startedMs < TURN_MS) continue;
+    await nextTurn();
+    startedMs = monotonicMs();
+  }
+}
+
 /** Rejects with the signal's reason. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();

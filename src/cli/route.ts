@@ -67,8 +67,8 @@ async function explain(
       ? describeNew(settings, options)
       : await describeKnown(context, settings, trackingId, options);
   const routing: Routing = mailbox.routing ?? { routes: [], otherwise: "deliver" };
-  const compared = routing.routes.map((route) => compareWith(route, facts));
-  const decision = decideRoute(routing, facts);
+  const compared = await Promise.all(routing.routes.map((route) => compareWith(route, facts)));
+  const decision = await decideRoute(routing, facts);
   const by = decision?.route;
   if (options.json) {
     printJson(context, {

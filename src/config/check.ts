@@ -1,5 +1,5 @@
 /** The `check` group: a command that decides about each complete transfer, for all mailboxes or for one. */
-import type { Check } from "../model/mailbox.ts";
+import { type Check, FOLDER } from "../model/mailbox.ts";
 import type { Draft } from "./draft.ts";
 import { COMMAND } from "./handoff.ts";
 import { type Layer, readKeys } from "./layers.ts";
@@ -8,8 +8,8 @@ import { bytesFrom, DURATION, SIZE } from "./units.ts";
 
 export const CHECK_KEYS = {
   command: key(
-    COMMAND,
-    "A program that is run in each complete and verified folder before its delivery, with its arguments. No shell is involved. After exit code 0 Inlet delivers the transfer, after 1 it quarantines the transfer, and after anything else it runs the program again; see docs/consuming.md. An empty list: no check.",
+    { ...COMMAND, [READ]: readCheckCommand },
+    "A program that is run for each complete and verified folder before its delivery, with its arguments. In an argument, `{folder}` stands for the path of the folder. No shell is involved. After exit code 0 Inlet delivers the transfer, after 1 it quarantines the transfer, and after anything else it runs the program again; see docs/consuming.md. An empty list: no check.",
   ),
   timeout: key(
     { ...DURATION, default: "10m" },
@@ -28,6 +28,16 @@ export const CHECK_KEYS = {
 } as const satisfies SchemaKeys;
 
 export type RawCheck = WrittenKeys<typeof CHECK_KEYS>;
+
+/** The program does not run in the folder: a scanner that is told to scan `.` would look elsewhere. */
+function readCheckCommand(...[command, path, draft]: Parameters<(typeof COMMAND)[typeof READ]>) {
+  const bad = command.findIndex((word, at) => at > 0 && word !== undefined && /^\.\.?(?:\/|$)/.test(word));
+  if (bad >= 0) {
+    const message = `is a relative path, and the program does not run in the folder of the transfer: write "${FOLDER}"`;
+    draft.problems.add([...path, bad], message);
+  }
+  return COMMAND[READ](command, path, draft);
+}
 
 /** Takes each key from the first layer that sets it. Without `command` there is no check. Problems go to the draft. */
 export async function readCheck(

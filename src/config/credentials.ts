@@ -41,7 +41,8 @@ const SECRET_FORM = {
       title: "a list of a program and its arguments",
       items: { type: "string", title: "text", writeOnly: true },
       minItems: 1,
-      description: "A program that prints the secret, and its arguments. It runs without a shell.",
+      description:
+        "A program that prints the secret, and its arguments. It runs without a shell. Of the variables of the daemon, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
       writeOnly: true,
     },
   },

@@ -6,6 +6,7 @@ import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
 import { type Layer, layersWithin, pick, readKeys } from "./layers.ts";
 import { describeWrongPlaceholders } from "./layout.ts";
 import { group, key, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { environmentFor } from "./secrets.ts";
 import { DURATION, LONG_DURATION, LONG_DURATION_PATTERN, MODE, modeWith } from "./units.ts";
 import { WEBHOOK } from "./webhook.ts";
 
@@ -138,9 +139,6 @@ export const HANDOFF = group(
 
 export type RawHandoff = Written<typeof HANDOFF>;
 
-/** The only variables of the daemon that a command receives: others may hold secrets. */
-const PASSED_ON = ["PATH", "HOME", "LANG", "TZ"];
-
 /** Takes each key from the first layer that sets it. Problems and warnings go to the draft. */
 export async function readHandoff(layers: readonly Layer<RawHandoff>[], draft: Draft): Promise<Handoff> {
   const read = await readKeys(HANDOFF.properties, layers, draft);
@@ -228,11 +226,7 @@ function readProgram(
   if (!command[0]) draft.problems.add([...path, 0], "names no program");
   const bad = command.findIndex((word) => word?.includes("\0"));
   if (bad >= 0) draft.problems.add([...path, bad], "contains a NUL, which no argument can hold");
-  const env = PASSED_ON.flatMap((name): [string, string][] => {
-    const value = draft.env[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return { argv: resolveProgram(command, path, draft), env: Object.fromEntries(env) };
+  return { argv: resolveProgram(command, path, draft), env: environmentFor(draft.env) };
 }
 
 /** Without an acknowledgement, a folder that was picked up is no longer there. */

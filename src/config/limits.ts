@@ -68,8 +68,12 @@ export const KEEP = group(
       { ...LONG_DURATION, default: "730d" },
       "How far `inlet history` goes back. Inlet removes the journal of a month when the whole month is older than this.",
     ),
+    passwords: key(
+      { ...LONG_DURATION, default: "30d" },
+      "How long Inlet keeps a password that a person supplied and the service accepted, because `inlet retry`, `release` and `redeliver` need it again. If the transfer expires earlier, Inlet removes the password then.",
+    ),
   },
-  "How long Inlet keeps its records.",
+  "How long Inlet keeps its records, and passwords that a person supplied.",
 );
 
 /** Problems go to the draft. */
@@ -99,15 +103,17 @@ function readBandwidth(given: Written<typeof BANDWIDTH>, path: KeyPath, draft: D
   return rules;
 }
 
-/** How long records are kept; `undefined`: forever. */
+/** How long records and accepted passwords are kept; `undefined`: forever. */
 export interface KeepSettings {
   /** For the records of a transfer, after it expires. */
   readonly ledgerMs: number | undefined;
   readonly historyMs: number | undefined;
+  /** For supplied passwords that the service accepted. Never longer than the transfer. */
+  readonly passwordsMs: number | undefined;
 }
 
 /** Problems go to the draft. */
 export async function readKeep(raw: Written<typeof KEEP> = {}, draft: Draft): Promise<KeepSettings> {
-  const { ledger, history } = await readKeys(KEEP.properties, [{ raw, path: ["keep"] }], draft);
-  return { ledgerMs: ledger, historyMs: history };
+  const { ledger, history, passwords } = await readKeys(KEEP.properties, [{ raw, path: ["keep"] }], draft);
+  return { ledgerMs: ledger, historyMs: history, passwordsMs: passwords };
 }

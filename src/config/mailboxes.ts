@@ -7,7 +7,7 @@ import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { deliversFiles, HANDOFF, type RawHandoff, readHandoff } from "./handoff.ts";
 import { type Layer, layersWithin, pick, readKeys } from "./layers.ts";
 import { LAYOUT, readLayout } from "./layout.ts";
-import { PASSWORDS, readPasswords } from "./passwords.ts";
+import { type COMMON_PASSWORDS, PASSWORDS, readCommonPasswords } from "./passwords.ts";
 import { OTHERWISE, ROUTES, readRouting } from "./routes.ts";
 import { group, key, PATH, type SchemaKeys, type SchemaNode, SWITCH, type Written } from "./schema-nodes.ts";
 import { type RawService, readService, SERVICE_KEYS } from "./service.ts";
@@ -97,7 +97,7 @@ export type RawMailbox = Written<typeof MAILBOX>;
 interface RawGroups {
   readonly mailboxes?: readonly (RawMailbox | undefined)[];
   readonly defaults?: Written<typeof DEFAULTS>;
-  readonly passwords?: Written<typeof PASSWORDS>;
+  readonly passwords?: Written<typeof COMMON_PASSWORDS>;
   readonly service?: RawService;
   readonly check?: RawCheck;
   readonly handoff?: RawHandoff;
@@ -112,7 +112,6 @@ export async function readMailboxes(raw: RawGroups, draft: Draft): Promise<Mailb
     return shared;
   };
   if (common.baseUrl !== undefined || mailboxes.length === 0) await readShared();
-  const passwords = await readPasswords(raw.passwords ?? [], ["passwords"], draft);
   const settings: MailboxSettings[] = [];
   for (const [at, own] of mailboxes.entries()) {
     if (own === undefined) continue;
@@ -122,10 +121,15 @@ export async function readMailboxes(raw: RawGroups, draft: Draft): Promise<Mailb
       : await readShared();
     const mailbox = await readMailbox(own, raw, path, draft);
     if (service === undefined) continue;
-    settings.push({ ...mailbox, passwords: [...mailbox.passwords, ...passwords], service });
+    settings.push({ ...mailbox, service });
   }
   checkUnique(mailboxes, draft);
-  return settings;
+  const services = settings.map(({ service }) => service.baseUrl);
+  const commonFor = await readCommonPasswords(raw.passwords ?? [], services, draft);
+  return settings.map((mailbox) => {
+    const passwords = [...mailbox.passwords, ...commonFor(mailbox.service.baseUrl)];
+    return { ...mailbox, passwords };
+  });
 }
 
 /** The mailbox's own keys before the common ones. */

@@ -1,5 +1,5 @@
-/** The `passwords` of a mailbox: rules that supply a password by sender or tracking-id. */
-import type { PasswordRule } from "../model/mailbox.ts";
+/** The `passwords` of a mailbox, and the common ones: rules that supply a password by sender or tracking-id. */
+import { type PasswordRule, serviceIdOf } from "../model/mailbox.ts";
 import { readPasswordKey, SECRET } from "./credentials.ts";
 import type { Draft, KeyPath } from "./draft.ts";
 import { warnOfExpression } from "./patterns.ts";
@@ -32,22 +32,74 @@ export const PASSWORDS = {
   [READ]: readPasswords,
 } as const satisfies SchemaNode;
 
-export async function readPasswords(
+const COMMON_RULE = {
+  ...PASSWORD_RULE,
+  properties: {
+    ...PASSWORD_RULE.properties,
+    service: key(
+      { ...TEXT, title: "the address of a service" },
+      "The service that the password belongs to: its `baseUrl`. Required if the mailboxes use several services, because a service learns each password that Inlet sends to it.",
+    ),
+  },
+} as const satisfies SchemaNode;
+
+export const COMMON_PASSWORDS = {
+  ...PASSWORDS,
+  items: COMMON_RULE,
+  description:
+    "Passwords for all mailboxes. The rules of a mailbox are tried before these. See `mailboxes[].passwords`.",
+} as const satisfies SchemaNode;
+
+/** The common rules for the mailboxes of each service. Problems go to the draft. */
+export async function readCommonPasswords(
+  rules: Written<typeof COMMON_PASSWORDS>,
+  services: readonly URL[],
+  draft: Draft,
+): Promise<(service: URL) => PasswordRule[]> {
+  const known = new Set(services.map(serviceIdOf));
+  const choice = `write one of ${[...known].join(", ")}`;
+  const parsed = rules.map(async (rule, at) => {
+    const path = ["passwords", at, "service"];
+    const url = rule?.service === undefined ? undefined : URL.parse(rule.service);
+    const serviceId = url && serviceIdOf(url);
+    if (url === undefined && known.size > 1) {
+      const why = "is missing: the mailboxes use several services, and each would learn the password";
+      draft.problems.add(path, `${why}; ${choice}`);
+    } else if (url !== undefined && known.size > 0 && !known.has(serviceId ?? "")) {
+      draft.problems.add(path, `is the service of no mailbox: ${choice}`);
+    }
+    return { serviceId, rules: await readRule(rule, ["passwords", at], draft) };
+  });
+  const read = await Promise.all(parsed);
+  return (service) =>
+    read.flatMap(({ serviceId, rules }) =>
+      (serviceId ?? serviceIdOf(service)) === serviceIdOf(service) ? rules : [],
+    );
+}
+
+async function readPasswords(
   rules: readonly (Written<typeof PASSWORD_RULE> | undefined)[],
   path: KeyPath,
   draft: Draft,
 ): Promise<PasswordRule[]> {
-  const parsed = rules.map(async (rule, at) => {
-    if (rule === undefined) return [];
-    const { sender, trackingId, password } = rule;
-    const isCommand = typeof password === "object" && password.command !== undefined;
-    if (sender === undefined && trackingId === undefined && !isCommand) {
-      draft.problems.add([...path, at], "must say which transfers it opens: set sender, trackingId or both");
-    }
-    if (sender !== undefined) warnOfExpression(sender, [...path, at, "sender"], draft);
-    if (password === undefined) return [];
-    const source = await readPasswordKey(password, [...path, at, "password"], draft);
-    return [{ sender, trackingId, password: source }];
-  });
+  const parsed = rules.map((rule, at) => readRule(rule, [...path, at], draft));
   return (await Promise.all(parsed)).flat();
+}
+
+/** Empty if it lacks its password. */
+async function readRule(
+  rule: Written<typeof PASSWORD_RULE> | undefined,
+  path: KeyPath,
+  draft: Draft,
+): Promise<PasswordRule[]> {
+  if (rule === undefined) return [];
+  const { sender, trackingId, password } = rule;
+  const isCommand = typeof password === "object" && password.command !== undefined;
+  if (sender === undefined && trackingId === undefined && !isCommand) {
+    draft.problems.add(path, "must say which transfers it opens: set sender, trackingId or both");
+  }
+  if (sender !== undefined) warnOfExpression(sender, [...path, "sender"], draft);
+  if (password === undefined) return [];
+  const source = await readPasswordKey(password, [...path, "password"], draft);
+  return [{ sender, trackingId, password: source }];
 }

@@ -6,7 +6,7 @@ import { HTTP } from "./http.ts";
 import { KEEP, LIMITS } from "./limits.ts";
 import { DEFAULTS, MAILBOX } from "./mailboxes.ts";
 import { NOTIFY } from "./notify.ts";
-import { PASSWORDS } from "./passwords.ts";
+import { COMMON_PASSWORDS } from "./passwords.ts";
 import { REDIS, ROLE } from "./queue.ts";
 import { QUEUE } from "./redis-address.ts";
 import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
@@ -54,11 +54,7 @@ export const SCHEMA = {
         "The mailboxes to poll, at least one. No two mailboxes may have the same address or the same name.",
     },
     defaults: DEFAULTS,
-    passwords: {
-      ...PASSWORDS,
-      description:
-        "Passwords for all mailboxes. The rules of a mailbox are tried before these. See `mailboxes[].passwords`.",
-    },
+    passwords: COMMON_PASSWORDS,
     limits: LIMITS,
     keep: KEEP,
     check: group(

@@ -29,6 +29,15 @@ class Unreadable extends Error {}
 const MAX_SECRET_BYTES = 64 * 1024;
 const COMMAND_TIMEOUT_MS = 30_000;
 
+/** The only variables of the daemon that a command receives: others may hold secrets. */
+const PASSED_ON: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TZ"]);
+
+/** The daemon's part of the environment of a command. */
+export function environmentFor(env: Environment): Record<string, string> {
+  const passed = Object.entries(env).filter(([name]) => PASSED_ON.has(name));
+  return Object.fromEntries(passed.filter((it): it is [string, string] => it[1] !== undefined));
+}
+
 /** Each call of `read` reads again. It throws `SECRET_UNREADABLE`, or `STOPPED` after an abort. */
 export function openSecret(
   form: SecretForm,
@@ -51,7 +60,12 @@ export function openPasswordCommand(
   const described = describeSecret({ kind: "command", argv });
   const ask = async (variables: Readonly<Record<string, string>>, signal: AbortSignal) => {
     const plain = Object.entries(variables).map(([name, text]) => [name, variableText(text)]);
-    const bytes = await runCommand(argv, { ...env, ...Object.fromEntries(plain) }, timeoutMs, signal);
+    const bytes = await runCommand(
+      argv,
+      { ...environmentFor(env), ...Object.fromEntries(plain) },
+      timeoutMs,
+      signal,
+    );
     if (/^\s*$/.test(bytes.toString())) return undefined;
     return checked(decode(bytes, COMMAND_WORDS), describeWrongPassword);
   };
@@ -125,7 +139,10 @@ async function readText(
     case "credential":
       return readCredential(form.name, env["CREDENTIALS_DIRECTORY"]);
     case "command":
-      return decode(await runCommand(form.argv, env, commandTimeoutMs, signal), COMMAND_WORDS);
+      return decode(
+        await runCommand(form.argv, environmentFor(env), commandTimeoutMs, signal),
+        COMMAND_WORDS,
+      );
   }
 }
 

@@ -28,12 +28,11 @@ export class EventStreams {
 
   /** Returns false if there are too many listeners. */
   add(response: ServerResponse, makeEvent: MakeEvent): boolean {
-    const { socket } = response.req;
-    const sockets = [...this.#listeners.keys()].map(({ req }) => req.socket);
-    const ofPeer = sockets.filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
+    const { remoteAddress } = response.req.socket;
+    const ofPeer = [...this.#listeners.keys()].filter(
+      ({ req }) => req.socket.remoteAddress === remoteAddress,
+    );
     if (this.#listeners.size >= MAX_LISTENERS || ofPeer.length >= MAX_PER_PEER) return false;
-    // A stream never ends, so its connection can serve no other request.
-    if (sockets.includes(socket)) return false;
     response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
     response.write("retry: 2000\n\n");
     response.write(serialize(makeEvent));

@@ -1,16 +1,14 @@
 /**
- * Slows down the guessing of tokens. After some wrong tokens in a minute, tokens from that address are checked one at a
- * time, with a pause before each. Beyond a short queue they are refused unchecked, even right ones.
+ * Slows down the guessing of tokens. After some wrong tokens in a minute, further ones from that address are refused after
+ * a pause. A right token is always accepted at once: others at the same address, such as a proxy's, must not lock it out.
  */
 import { isIPv6 } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
-import { KeyedMutex } from "../base/concurrency.ts";
 
 const MAX_WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const PAUSE_MS = 1_000;
-const MAX_WAITING = 3;
 const MAX_PEERS = 1_000;
 
 export class Guesses {
@@ -18,8 +16,6 @@ export class Guesses {
   readonly #pauseMs: number;
   /** Times of the latest wrong tokens by peer, at most as many as are allowed. */
   readonly #wrongMs = new Map<string, number[]>();
-  readonly #waiting = new Map<string, number>();
-  readonly #turns = new KeyedMutex();
 
   constructor(clock: Clock, pauseMs = PAUSE_MS) {
     this.#clock = clock;
@@ -31,31 +27,21 @@ export class Guesses {
     address: string,
     check: () => Found | undefined,
   ): Promise<Found | undefined | "throttled"> {
+    const found = check();
+    if (found !== undefined) return found;
     const peer = peerOf(address);
-    if (this.#recent(peer).length < MAX_WRONG_PER_MINUTE) return this.#note(peer, check());
-    const waiting = this.#waiting.get(peer) ?? 0;
-    if (waiting >= MAX_WAITING) return "throttled";
-    this.#waiting.set(peer, waiting + 1);
-    try {
-      return await this.#turns.run(peer, async () => {
-        await pause(this.#pauseMs);
-        return this.#note(peer, check()) ?? "throttled";
-      });
-    } finally {
-      const left = (this.#waiting.get(peer) ?? 1) - 1;
-      if (left === 0) this.#waiting.delete(peer);
-      else this.#waiting.set(peer, left);
-    }
+    const recent = this.#recent(peer);
+    this.#note(peer, [...recent, this.#clock.now()].slice(-MAX_WRONG_PER_MINUTE));
+    if (recent.length < MAX_WRONG_PER_MINUTE) return undefined;
+    await pause(this.#pauseMs);
+    return "throttled";
   }
 
-  #note<Found>(peer: string, found: Found | undefined): Found | undefined {
-    if (found !== undefined) return found;
-    const times = [...this.#recent(peer), this.#clock.now()].slice(-MAX_WRONG_PER_MINUTE);
+  #note(peer: string, times: number[]): void {
     const [oldest] = this.#wrongMs.keys();
     this.#wrongMs.delete(peer);
     if (this.#wrongMs.size >= MAX_PEERS && oldest !== undefined) this.#wrongMs.delete(oldest);
     this.#wrongMs.set(peer, times);
-    return undefined;
   }
 
   #recent(peer: string): number[] {

@@ -10,7 +10,7 @@ import { isPolled, type MailboxStatus, type Status } from "../model/status.ts";
 import { FORMS, readBody } from "./actions.ts";
 import { explain, refuse, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
-import { limitConnections } from "./connections.ts";
+import { answerInSequence, limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
 import { Outcomes } from "./outcomes.ts";
@@ -57,13 +57,14 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   const journal = new JournalAccess(port);
   const tools = { ...port, clock, journal, outcomes, streams, version: () => version };
   const routes = routesOf(tools);
-  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (_request, response) => {
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 });
+  limitConnections(server);
+  answerInSequence(server, (response) => {
     // The client has gone.
     response.on("error", () => {});
     // Only if the answer has begun: other errors are answered.
     answer(tools, routes, response).catch(() => response.destroy());
   });
-  limitConnections(server);
   let stopWatching = () => {};
   server.on("listening", () => {
     stopWatching();
@@ -202,10 +203,14 @@ function describeLate([first, ...others]: readonly MailboxStatus[]): string {
   return `Not polled in time: ${first?.name}${more}.`;
 }
 
-/** Read for each request, so that an unused console takes no memory. */
+/** Read at the first request, and shared by all answers. */
+const assets = new Map<string, Buffer>();
+
 async function sendAsset(response: ServerResponse, name: string, type: string): Promise<void> {
   response.setHeader("cache-control", "no-cache");
-  send(response, 200, type, await readFile(new URL(`assets/${name}`, import.meta.url)));
+  const content = assets.get(name) ?? (await readFile(new URL(`assets/${name}`, import.meta.url)));
+  assets.set(name, content);
+  send(response, 200, type, content);
 }
 
 /** Prevents DNS rebinding: a foreign name that points at this address would let another site read the console. */

@@ -102,6 +102,7 @@ export async function openWorkspace(
     membership,
     passwords: await openPasswords({
       state,
+      keepMs: settings.keep.passwordsMs,
       clock,
       attempts: ledger.attempts,
       nameOf: (key) => ledger.nameOf(key),

@@ -5,7 +5,7 @@
 import { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { scrub } from "../base/secret.ts";
-import type { Check } from "../model/mailbox.ts";
+import { type Check, FOLDER } from "../model/mailbox.ts";
 import { factsOf } from "./command.ts";
 import { Orphans } from "./orphans.ts";
 import type { CheckedTransfer, Checker, HandoffPatience } from "./port.ts";
@@ -25,13 +25,15 @@ export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs
         throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
       }
       const { folder, manifest } = transfer;
-      const facts = factsOf("check", transfer, folder, manifest);
-      const program = { argv: argvOf(check), env: { ...check.env, ...facts }, timeoutMs: check.timeoutMs };
-      const end = await machine().runProgram(
-        { ...program, cwd: folder, endsGroup: true },
-        patience.killMs,
-        signal,
-      );
+      const program = {
+        argv: argvOf(check, folder),
+        env: { ...check.env, ...factsOf("check", transfer, folder, manifest) },
+        timeoutMs: check.timeoutMs,
+        // Not the folder: some programs load code from the folder in which they run.
+        cwd: "/",
+        endsGroup: true,
+      };
+      const end = await machine().runProgram(program, patience.killMs, signal);
       signal.throwIfAborted();
       if (end.why === undefined) return;
       const { stdout, stderr } = end.firstLine;
@@ -46,8 +48,10 @@ export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs
   };
 }
 
-function argvOf({ argv, memoryBytes }: Check): Check["argv"] {
-  return memoryBytes === undefined ? argv : [LIMITER, `--as=${memoryBytes}`, "--", ...argv];
+function argvOf({ argv: [program, ...words], memoryBytes }: Check, folder: string): Check["argv"] {
+  const args = words.map((word) => word.replaceAll(FOLDER, () => folder));
+  if (memoryBytes === undefined) return [program, ...args];
+  return [LIMITER, `--as=${memoryBytes}`, "--", program, ...args];
 }
 
 /** If the limiter cannot set the limit, it ends with the same exit code as a refusal. */

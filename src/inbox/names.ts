@@ -3,9 +3,9 @@
  * original, and no two in one folder are the same.
  */
 import { createHash } from "node:crypto";
-import { foldName, IGNORED } from "../base/fold-name.ts";
+import { composed, foldName, IGNORED, limitMarks } from "../base/fold-name.ts";
 import { compareTexts } from "../base/phrases.ts";
-import { nextTurn } from "../base/timers.ts";
+import { inTurns } from "../base/timers.ts";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
 export const MAX_NAME_BYTES = 240;
@@ -20,20 +20,19 @@ interface NamedFile {
  * reserved one, each name gets a mark made from its original. The order of the files does not matter. Ids must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
-  const batches = nameInBatches(files, reserved);
-  for (let batch = batches.next(); ; batch = batches.next()) if (batch.done) return batch.value;
+  const claims = new Claims(reserved);
+  for (const file of files) claims.add(file);
+  return claims.names();
 }
 
 /** The same, with pauses in which other work of this process runs. */
-export async function safeNamesInBatches(
+export async function safeNamesInTurns(
   files: readonly NamedFile[],
   reserved: readonly string[],
 ): Promise<Map<string, string>> {
-  const batches = nameInBatches(files, reserved);
-  for (let batch = batches.next(); ; batch = batches.next()) {
-    if (batch.done) return batch.value;
-    await nextTurn();
-  }
+  const claims = new Claims(reserved);
+  for await (const file of inTurns(files)) claims.add(file);
+  return claims.names();
 }
 
 /** One segment of a path: never empty, otherwise named as a file is. */
@@ -54,25 +53,6 @@ export function numberedName(name: string, number: number): string {
   if (number === 1) return name;
   const [extension = ""] = EXTENSION.exec(name) ?? [];
   return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
-}
-
-const BATCH = 1_000;
-
-function* nameInBatches(
-  files: readonly NamedFile[],
-  reserved: readonly string[],
-): Generator<void, Map<string, string>, void> {
-  const claims = new Claims(reserved);
-  const names: Naming[] = [];
-  for (const file of files) {
-    const naming = new Naming(file);
-    claims.settle(naming);
-    names.push(naming);
-    if (names.length % BATCH === 0) yield;
-  }
-  return new Map(
-    names.toSorted(byFile).map((naming) => [naming.file.id, naming.name ?? claims.number(naming)]),
-  );
 }
 
 /** The marks that a file tries after its portable name, in this order. */
@@ -120,12 +100,15 @@ class Naming {
 class Claims {
   /** `several`: no file gets the name. */
   readonly #claims = new Map<string, Naming | "several">();
+  readonly #namings: Naming[] = [];
 
   constructor(reserved: readonly string[]) {
     for (const name of reserved) this.#claims.set(foldName(name), "several");
   }
 
-  settle(naming: Naming): void {
+  add(file: NamedFile): void {
+    const naming = new Naming(file);
+    this.#namings.push(naming);
     const moving = [naming];
     for (let current = moving.pop(); current !== undefined; current = moving.pop()) {
       if (current.name === undefined) continue;
@@ -141,8 +124,14 @@ class Claims {
     }
   }
 
+  names(): Map<string, string> {
+    const unnamed = this.#namings.filter(({ name }) => name === undefined);
+    for (const naming of unnamed.toSorted(byFile)) naming.name = this.#number(naming);
+    return new Map(this.#namings.map(({ file, name = "" }) => [file.id, name]));
+  }
+
   /** A free name for a file without candidates. It exists: there are more numbers than claims. */
-  number(naming: Naming): string {
+  #number(naming: Naming): string {
     let number = 1;
     while (this.#claims.has(foldName(naming.numbered(number)))) number += 1;
     const name = naming.numbered(number);
@@ -160,9 +149,11 @@ interface PortableName {
 
 /** Never begins with a dot, which `*` does not match, nor with a dash, which commands read as an option. */
 function toPortable(original: string): PortableName {
-  const plain = original.normalize("NFC");
+  const limited = limitMarks(original);
+  const plain = limited.normalize("NFC");
   const text = replaceForbidden(plain).replace(/^[-.]+/, "_");
-  return { text, isOriginal: text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES };
+  const isOriginal = limited === original && text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES;
+  return { text, isOriginal };
 }
 
 /** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened if it would be too long. */
@@ -191,9 +182,7 @@ const DEVICE = /^(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³]|conin\$|conout\$|cloc
 const EXTENSION = /(?<=.)(?:\.tar)?\.[\p{L}\p{N}]{1,12}$/iu;
 
 function replaceForbidden(plain: string): string {
-  const text = plain
-    .replace(IGNORED, "")
-    .normalize("NFC")
+  const text = composed(plain.replace(IGNORED, ""))
     .replace(FORBIDDEN, "_")
     .replace(/^ +/, "")
     // The look-behind keeps this linear for long runs in the middle.

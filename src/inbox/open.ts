@@ -3,7 +3,7 @@
 import { makeFolderDurably } from "../base/durable.ts";
 import { stat } from "../base/files.ts";
 import { formatLayout, formatName } from "./layout.ts";
-import { numberedName, safeNamesInBatches, shortened } from "./names.ts";
+import { numberedName, safeNamesInTurns, shortened } from "./names.ts";
 import type { Inbox } from "./port.ts";
 import { demandGroup, prepareInbox } from "./reach.ts";
 import { clearAsides, removeDelivered } from "./removal.ts";
@@ -48,7 +48,7 @@ export async function openInbox(root: string, staging: string, minFreeBytes: () 
     async demandGroups(gids) {
       for (const gid of gids) await demandGroup(gid, staging);
     },
-    safeNames: safeNamesInBatches,
+    safeNames: safeNamesInTurns,
     formatLayout,
     formatName,
     shortened,

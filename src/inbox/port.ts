@@ -7,7 +7,7 @@
 
 import type { Placement } from "../model/placement.ts";
 import type { formatLayout, formatName } from "./layout.ts";
-import type { numberedName, safeNamesInBatches, shortened } from "./names.ts";
+import type { numberedName, safeNamesInTurns, shortened } from "./names.ts";
 
 export type { LayoutValues } from "./layout.ts";
 
@@ -38,7 +38,7 @@ export interface Inbox {
   /** Proves that Inlet may give files to these groups. Throws `GROUP_REFUSED`. */
   demandGroups(gids: readonly number[]): Promise<void>;
   /** A name for each file, by id: safe on every file system, unique, and not reserved. */
-  readonly safeNames: typeof safeNamesInBatches;
+  readonly safeNames: typeof safeNamesInTurns;
   /** A path from the inbox's root. */
   readonly formatLayout: typeof formatLayout;
   /** A name from a pattern. `safeNames` makes it safe. */

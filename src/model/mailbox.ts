@@ -195,6 +195,9 @@ export interface HandoffCommand {
   readonly timeoutMs: number;
 }
 
+/** Stands for the path of the transfer's folder in an argument of a check. */
+export const FOLDER = "{folder}";
+
 /** A command that sees each complete transfer before its delivery: exit code 0 delivers, 1 quarantines. */
 export interface Check extends HandoffCommand {
   /** The most address space of each process; `undefined`: no limit. */

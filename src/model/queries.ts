@@ -1,5 +1,7 @@
 /** One language to choose transfers: in commands, the console, the API, the history and actions on many. */
+
 import * as v from "valibot";
+import { composed } from "../base/fold-name.ts";
 import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import { parseMoment } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
@@ -55,7 +57,7 @@ function textsOf({ trackingId, sender, mailbox, subject, message, folder, inbox,
 }
 
 function fold(text: string): string {
-  return text.normalize("NFC").toLowerCase();
+  return composed(text).toLowerCase();
 }
 
 /** The most transfers, or entries of the journal, in one answer of a daemon. */

@@ -11,6 +11,7 @@
 import { hash } from "node:crypto";
 import { matchesGlob } from "../base/glob.ts";
 import { addressForm, fileNameForm, type NormalForm, textForm } from "../base/normal-form.ts";
+import { inTurns } from "../base/timers.ts";
 import type { Handoff, Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
 import type { Contents } from "./manifest.ts";
 
@@ -88,9 +89,12 @@ export function ruleOf(name: string, when: RouteConditions): string {
 }
 
 /** `undefined` while it depends on facts that are not known yet. */
-export function decideRoute({ routes, otherwise }: Routing, facts: RouteFacts): RouteDecision | undefined {
+export async function decideRoute(
+  { routes, otherwise }: Routing,
+  facts: RouteFacts,
+): Promise<RouteDecision | undefined> {
   for (const route of routes) {
-    const { match, conditions } = compareWith(route, facts);
+    const { match, conditions } = await compareWith(route, facts);
     if (match === "unknown") return undefined;
     if (match === "no") continue;
     const why = conditions.map(({ text }) => text).join(", and ") || "it applies to every transfer";
@@ -99,39 +103,39 @@ export function decideRoute({ routes, otherwise }: Routing, facts: RouteFacts): 
   return { route: undefined, action: otherwise, why: "no route matches" };
 }
 
-export function compareWith(route: Route, facts: RouteFacts): Comparison {
-  const conditions = conditionsOf(route, facts);
+export async function compareWith(route: Route, facts: RouteFacts): Promise<Comparison> {
+  const conditions = await conditionsOf(route, facts);
   const worst = (["no", "unknown"] as const).find((match) => conditions.some((it) => it.match === match));
   return { route, match: worst ?? "yes", conditions };
 }
 
-function conditionsOf(
+async function conditionsOf(
   { action, when: { sender, subject, file, minBytes, maxBytes } }: Route,
   facts: RouteFacts,
-): Condition[] {
+): Promise<Condition[]> {
   const subjects = facts.subject === undefined ? undefined : [facts.subject];
   const { bytes } = facts;
   const trusts = action === "deliver";
   return [
-    sender && compareText("sender", [facts.sender], sender, addressForm, trusts),
-    subject && compareText("subject", subjects, subject, textForm, trusts),
-    file && compareText("file", facts.fileNames, file, fileNameForm, trusts),
+    sender && (await compareText("sender", [facts.sender], sender, addressForm, trusts)),
+    subject && (await compareText("subject", subjects, subject, textForm, trusts)),
+    file && (await compareText("file", facts.fileNames, file, fileNameForm, trusts)),
     minBytes === undefined ? undefined : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
     maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
   ].filter((condition) => condition !== undefined);
 }
 
-function compareText(
+async function compareText(
   what: string,
   texts: readonly string[] | undefined,
   globs: readonly string[],
   form: NormalForm,
   trusts: boolean,
-): Condition {
+): Promise<Condition> {
   const wanted = globs.join(" or ");
   if (texts === undefined) return { match: "unknown", text: `the ${what} is not known yet (${wanted})` };
   const forms = globs.map(form);
-  for (const text of texts) {
+  for await (const text of inTurns(texts)) {
     const own = form(text);
     if (own === undefined) {
       if (trusts) continue;

@@ -5,6 +5,7 @@
  * transfer with that id and the transfer's password. Ids are opaque text.
  */
 import { hash } from "node:crypto";
+import { composed } from "../base/fold-name.ts";
 import { Secret } from "../base/secret.ts";
 
 /**
@@ -93,7 +94,7 @@ export function digestOfMailbox(name: string): string {
 
 /** One spelling for all spellings of an address: case and Unicode form do not matter. */
 export function canonicalAddress(address: string): string {
-  return address.trim().normalize("NFC").toLowerCase();
+  return composed(address.trim()).toLowerCase();
 }
 
 /**

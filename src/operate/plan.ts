@@ -97,7 +97,7 @@ async function planTransfer(
   // It is not tried again before a password is there.
   if (open !== undefined && waitsForPassword(open) && password === undefined)
     return { ...facts, ...lacksPassword };
-  const decision = routeOf(mailbox, entry, open);
+  const decision = await routeOf(mailbox, entry, open);
   const because = decision && (decision.route ? `${decision.route.name}: ${decision.why}` : decision.why);
   const isAllowed = open?.allowedBy !== undefined || open?.released !== undefined;
   if (decision !== undefined && decision.action !== "deliver" && !isAllowed) {
@@ -150,11 +150,11 @@ async function passwordFor(
 }
 
 /** `undefined` while it depends on facts that only the opened transfer shows. */
-function routeOf(
+async function routeOf(
   { routing }: MailboxSettings,
   { sender = "", subject }: ListedTransfer,
   open: TransferRecord | undefined,
-): RouteDecision | undefined {
+): Promise<RouteDecision | undefined> {
   const everything = { routes: [], otherwise: "deliver" } as const;
   const facts = { sender, subject: subject ?? open?.subject, fileNames: undefined, bytes: undefined };
   return decideRoute(routing ?? everything, facts);

@@ -4,6 +4,7 @@ import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
+import { expiryOf } from "../model/record.ts";
 import { passwordOfLink, takesAnyPassword } from "../model/transfer.ts";
 import {
   clearDrop,
@@ -35,17 +36,25 @@ export class Candidates {
   readonly #drops: DropFolder;
   readonly #kept: KeptPasswords;
   readonly #coRecipients: CoRecipients;
+  readonly #keepMs: number;
 
-  private constructor(drops: DropFolder, kept: KeptPasswords, coRecipients: CoRecipients) {
+  private constructor(drops: DropFolder, kept: KeptPasswords, coRecipients: CoRecipients, keepMs: number) {
     this.#drops = drops;
     this.#kept = kept;
     this.#coRecipients = coRecipients;
+    this.#keepMs = keepMs;
   }
 
-  static async open(state: string, nowMs: number, coRecipients: CoRecipients): Promise<Candidates> {
+  /** `keepMs`: how long a supplied password is kept that was accepted. */
+  static async open(
+    state: string,
+    nowMs: number,
+    coRecipients: CoRecipients,
+    keepMs: number,
+  ): Promise<Candidates> {
     const drops = new DropFolder(state);
     await makeFolderDurably(drops.folder, 0o700);
-    return new Candidates(drops, await KeptPasswords.open(state, nowMs), coRecipients);
+    return new Candidates(drops, await KeptPasswords.open(state, nowMs), coRecipients, keepMs);
   }
 
   /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` if a rule's secret cannot be read. */
@@ -68,14 +77,15 @@ export class Candidates {
     }
   }
 
-  /** Keeps a supplied password until the transfer expires, and takes it out of the drop folder. */
+  /** Keeps a supplied password for a while, and takes it out of the drop folder. The service chooses the expiry. */
   async accepted(
     request: PasswordRequest,
     { source, password, path }: Candidate,
     nowMs: number,
   ): Promise<void> {
     if (source !== "drop" || path === undefined) return;
-    await this.#kept.keep(keyOf(request), password, request.record.expires, nowMs);
+    const untilMs = Math.min(expiryOf(request.record), nowMs + this.#keepMs);
+    await this.#kept.keep(keyOf(request), password, untilMs);
     await takeAway(path, password);
   }
 

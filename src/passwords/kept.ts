@@ -1,6 +1,6 @@
 /**
- * Passwords that people supplied and the service accepted. They stay in the state folder until the transfer has
- * expired, because `retry`, `release` and `redeliver` need them again.
+ * Passwords that people supplied and the service accepted. They stay in the state folder for a while,
+ * because `retry`, `release` and `redeliver` need them again.
  */
 import { hash } from "node:crypto";
 import { join } from "node:path";
@@ -11,9 +11,6 @@ import { tolerate } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import type { AttemptKey } from "../model/attempts.ts";
-
-/** For a transfer whose expiry is not known. */
-const USUAL_TERM_MS = 30 * 24 * 60 * 60_000;
 
 const Shape = v.object({ password: v.string(), until: v.string() });
 
@@ -46,9 +43,8 @@ export class KeptPasswords {
     return kept && new Secret(kept.password);
   }
 
-  /** `expires`: of the transfer. */
-  async keep(of: AttemptKey, password: Secret, expires: string | undefined, nowMs: number): Promise<void> {
-    const until = expires ?? new Date(nowMs + USUAL_TERM_MS).toISOString();
+  async keep(of: AttemptKey, password: Secret, untilMs: number): Promise<void> {
+    const until = new Date(untilMs).toISOString();
     this.#names.add(nameOf(of));
     const text = JSON.stringify({ password: password.reveal(), until });
     await replaceDurably(join(this.#folder, nameOf(of)), text, 0o600);
@@ -65,7 +61,7 @@ export class KeptPasswords {
     return isThere;
   }
 
-  /** Removes passwords of transfers that have expired. */
+  /** Removes passwords whose time is over. */
   async forgetExpired(nowMs: number): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       const kept = await this.#read(name);

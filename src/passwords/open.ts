@@ -13,11 +13,13 @@ import { isIdle, type ProofTools, prove, refuseLater } from "./prove.ts";
 export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf" | "onHandDrop"> {
   readonly state: string;
   readonly coRecipients: CoRecipients;
+  /** How long an accepted password is kept that a person supplied; `undefined`: until the transfer expires. */
+  readonly keepMs: number | undefined;
 }
 
 export async function openPasswords(options: PasswordsOptions): Promise<Passwords> {
-  const { state, clock, coRecipients } = options;
-  const candidates = await Candidates.open(state, clock.now(), coRecipients);
+  const { state, clock, coRecipients, keepMs = Number.POSITIVE_INFINITY } = options;
+  const candidates = await Candidates.open(state, clock.now(), coRecipients, keepMs);
   const proven = new Proven(coRecipients);
   const memory = join(state, "held.json");
   const breaker = new Breaker(clock, await readMemory(memory), (held) =>

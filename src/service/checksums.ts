@@ -9,6 +9,8 @@
  * first one that cannot be a file's: the row of labels. Nothing before it is read as a file.
  */
 import { Fault } from "../base/faults.ts";
+import { composed } from "../base/fold-name.ts";
+import { inTurns } from "../base/timers.ts";
 import type { Checksum } from "../model/checksum.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import { type CsvReading, decodeText, readCsv } from "./csv.ts";
@@ -46,11 +48,11 @@ const MIN_CHARACTERS = 1024 * 1024;
 const CHARACTERS_PER_FILE = 20;
 
 /** Throws `CHECKSUMS_UNREADABLE` if no reading has the expected structure. */
-export function parseChecksums(
+export async function parseChecksums(
   bytes: Uint8Array,
   contentType: string | undefined,
   files: readonly TransferFile[],
-): ChecksumReport {
+): Promise<ChecksumReport> {
   let best: ChecksumReport | undefined;
   const names = new Set(files.map((file) => file.name));
   const budget = {
@@ -58,10 +60,10 @@ export function parseChecksums(
     mostRecords: files.length + MAX_SUBJECT_LINES,
   };
   for (const text of decodeText(bytes, contentType)) {
-    for (const reading of readCsv(text, budget)) {
-      const table = findTable(reading, names, files.length);
+    for await (const reading of readCsv(text, budget)) {
+      const table = await findTable(reading, names, files.length);
       if (table === undefined) continue;
-      const report = matchRows(table, files);
+      const report = await matchRows(table, files);
       budget.characters -= files.length * CHARACTERS_PER_FILE;
       if (leftovers(report) === 0) return report;
       if (best === undefined || isBetter(report, best)) best = report;
@@ -79,14 +81,15 @@ interface Table {
 }
 
 /** Reads from the end. A row has a checksum or an empty cell; until every file has a row, a listed name suffices. */
-function findTable(
+async function findTable(
   { records, delimiter }: CsvReading,
   names: ReadonlySet<string>,
   fileCount: number,
-): Table | undefined {
+): Promise<Table | undefined> {
   const rows: ChecksumRow[] = [];
-  for (let at = records.length - 1; at >= 0; at--) {
-    const record = records[at] ?? [];
+  let at = records.length;
+  for await (const record of inTurns(records.toReversed())) {
+    at--;
     const row =
       parseRow(record, delimiter) ??
       (rows.length < fileCount ? parseRowByName(record, delimiter, names) : undefined);
@@ -145,11 +148,10 @@ function readSubject(records: CsvReading["records"], delimiter: string): string 
   return subject === "" ? undefined : copyOf(subject);
 }
 
-function matchRows(table: Table, files: readonly TransferFile[]): ChecksumReport {
+async function matchRows(table: Table, files: readonly TransferFile[]): Promise<ChecksumReport> {
   const byFileId = new Map<string, ChecksumRow>();
-  const unmatched = assignRows(table.rows, files, byFileId, (name) => name);
-  const unlisted =
-    unmatched.length === 0 ? [] : assignRows(unmatched, files, byFileId, (name) => name.normalize("NFC"));
+  const unmatched = await assignRows(table.rows, files, byFileId, (name) => name);
+  const unlisted = unmatched.length === 0 ? [] : await assignRows(unmatched, files, byFileId, composed);
   return {
     subject: table.subject,
     byFileId,
@@ -159,25 +161,27 @@ function matchRows(table: Table, files: readonly TransferFile[]): ChecksumReport
 }
 
 /** Assigns rows to files of the same name that have none yet, and returns the remaining rows. */
-function assignRows(
+async function assignRows(
   rows: readonly ChecksumRow[],
   files: readonly TransferFile[],
   byFileId: Map<string, ChecksumRow>,
   form: (name: string) => string,
-): ChecksumRow[] {
+): Promise<ChecksumRow[]> {
   const waiting = new Map<string, TransferFile[]>();
   // Reversed, so that `pop` takes the first of several files with the same name.
-  for (const file of files.toReversed()) {
+  for await (const file of inTurns(files.toReversed())) {
     if (byFileId.has(file.id)) continue;
     const sameName = waiting.get(form(file.name));
     if (sameName === undefined) waiting.set(form(file.name), [file]);
     else sameName.push(file);
   }
-  return rows.filter((row) => {
+  const left: ChecksumRow[] = [];
+  for await (const row of inTurns(rows)) {
     const file = waiting.get(form(row.name))?.pop();
-    if (file !== undefined) byFileId.set(file.id, row);
-    return file === undefined;
-  });
+    if (file === undefined) left.push(row);
+    else byFileId.set(file.id, row);
+  }
+  return left;
 }
 
 function leftovers(report: ChecksumReport): number {

@@ -1,4 +1,5 @@
 /** Every plausible reading of a CSV file whose encoding, delimiter and quoting are unknown, the strictest first. */
+import { inTurns } from "../base/timers.ts";
 
 export interface CsvReading {
   readonly records: readonly (readonly string[])[];
@@ -26,17 +27,17 @@ const CHARACTERS_PER_CELL = 10;
 const MAX_BROKEN_LINES = 64;
 
 /** Tries each quoting; then strict again from each later line on, because one badly quoted line breaks all that follow. */
-export function* readCsv(text: string, budget: CsvBudget): Generator<CsvReading> {
+export async function* readCsv(text: string, budget: CsvBudget): AsyncGenerator<CsvReading> {
   const delimiters = DELIMITERS.filter((delimiter) => text.includes(delimiter));
   for (const quoting of ["strict", "forgiving", "none"] as const) {
     for (const delimiter of delimiters) {
-      const records = parse(text, 0, delimiter, quoting, budget);
+      const records = await parse(text, 0, delimiter, quoting, budget);
       if (records !== undefined) yield { records, delimiter };
     }
   }
   for (const { end, next } of lineEnds(text)) {
     for (const delimiter of delimiters) {
-      const records = parse(text, next, delimiter, "strict", budget);
+      const records = await parse(text, next, delimiter, "strict", budget);
       if (records !== undefined) {
         yield { records: [text.slice(0, end).split(delimiter), ...records], delimiter };
       }
@@ -45,31 +46,22 @@ export function* readCsv(text: string, budget: CsvBudget): Generator<CsvReading>
 }
 
 /** `undefined` if the text is not CSV of that kind, has far too many records or cells, or the budget is spent. */
-function parse(
+async function parse(
   text: string,
   start: number,
   delimiter: string,
   quoting: Quoting,
   budget: CsvBudget,
-): string[][] | undefined {
+): Promise<string[][] | undefined> {
   if (budget.characters <= 0) return undefined;
   const reader = new CellReader(text, start, delimiter, quoting);
   const records: string[][] = [];
-  let record: string[] = [];
-  let isAtEnd = false;
-  let cells = 0;
-  const mostCells = budget.mostRecords * MAX_CELLS_PER_RECORD;
-  for (; cells < mostCells && records.length < budget.mostRecords && !isAtEnd; cells++) {
-    const cell = reader.read();
-    if (cell === undefined) break;
-    record.push(cell);
-    if (reader.skip(delimiter)) continue;
+  for await (const record of inTurns(reader.records(budget.mostRecords * MAX_CELLS_PER_RECORD))) {
     records.push(record);
-    record = [];
-    isAtEnd = !reader.skipLineEnd();
+    if (records.length >= budget.mostRecords) break;
   }
-  budget.characters -= reader.at - start + cells * CHARACTERS_PER_CELL;
-  return isAtEnd ? tidy(records) : undefined;
+  budget.characters -= reader.at - start + reader.cells * CHARACTERS_PER_CELL;
+  return reader.isAtEnd ? tidy(records) : undefined;
 }
 
 /** Reads each character once, so that no text is expensive. */
@@ -80,6 +72,9 @@ class CellReader {
   readonly #quoting: Quoting;
   /** Matches up to the delimiter or the end of the line. */
   readonly #plain: RegExp;
+  isAtEnd = false;
+  /** Read so far. */
+  cells = 0;
 
   constructor(text: string, start: number, delimiter: string, quoting: Quoting) {
     this.at = start;
@@ -89,8 +84,22 @@ class CellReader {
     this.#plain = new RegExp(`[^${delimiter}\r\n]*`, "y");
   }
 
+  /** Ends before a cell whose quotes are wrong, and after this many cells. */
+  *records(mostCells: number): Generator<string[]> {
+    let record: string[] = [];
+    for (; this.cells < mostCells && !this.isAtEnd; this.cells++) {
+      const cell = this.#read();
+      if (cell === undefined) return;
+      record.push(cell);
+      if (this.skip(this.#delimiter)) continue;
+      this.isAtEnd = !this.skipLineEnd();
+      yield record;
+      record = [];
+    }
+  }
+
   /** `undefined` if its quotes are wrong. */
-  read(): string | undefined {
+  #read(): string | undefined {
     if (this.#quoting === "forgiving")
       while (this.skip(" ") || (this.#delimiter !== "\t" && this.skip("\t")));
     if (this.#quoting !== "none" && this.#text[this.at] === '"') return this.#readQuoted();

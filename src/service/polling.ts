@@ -19,6 +19,9 @@ const MAX_PAGES = 1_000;
 /** A list with more transfers counts as endless, too: pages can be longer than requested. */
 const MAX_LISTED = 100_000;
 
+/** The ids of a list are kept in memory between polls. Real ones have 24 characters. */
+const MAX_LISTED_CHARACTERS = 4 * 1024 * 1024;
+
 /** A page that is too large is replaced by this many smaller ones. */
 const PAGES_FOR_ONE = 10;
 
@@ -133,7 +136,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   pageSize: number = LARGEST_PAGE_SIZE,
   mostPages: number = MAX_PAGES * Math.ceil(LARGEST_PAGE_SIZE / pageSize),
 ): AsyncGenerator<readonly Entry[], void, undefined> {
-  const seen = new Set<string>();
+  const seen = new SeenIds();
   let stalePages = 0;
   let number = 1;
   let longest = pageSize;
@@ -163,10 +166,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     for (const entry of page.rejected) onRejected(entry);
     const seenBefore = seen.size;
     for (const trackingId of page.known) seen.add(trackingId);
-    const fresh = page.entries.filter(({ trackingId }) => !seen.has(trackingId) && seen.add(trackingId));
-    if (seen.size > MAX_LISTED) {
-      throw new Fault("LIST_ENDLESS", { detail: `more than ${MAX_LISTED} transfers` });
-    }
+    const fresh = page.entries.filter(({ trackingId }) => seen.add(trackingId));
     stalePages = seen.size === seenBefore ? stalePages + 1 : 0;
     if (stalePages >= MAX_STALE_PAGES) return;
     requestNext();
@@ -175,6 +175,31 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     ahead = undefined;
   }
   throw new Fault("LIST_ENDLESS", { detail: `no end after ${mostPages} pages` });
+}
+
+/** The tracking-ids of one list. */
+class SeenIds {
+  readonly #ids = new Set<string>();
+  #characters = 0;
+
+  get size(): number {
+    return this.#ids.size;
+  }
+
+  /** Whether it is new. Throws `LIST_ENDLESS` if there are too many. */
+  add(trackingId: string): boolean {
+    if (this.#ids.has(trackingId)) return false;
+    this.#ids.add(trackingId);
+    this.#characters += trackingId.length;
+    if (this.size > MAX_LISTED) {
+      throw new Fault("LIST_ENDLESS", { detail: `more than ${MAX_LISTED} transfers` });
+    }
+    if (this.#characters > MAX_LISTED_CHARACTERS) {
+      const detail = `tracking-ids of more than ${MAX_LISTED_CHARACTERS} characters`;
+      throw new Fault("LIST_ENDLESS", { detail });
+    }
+    return true;
+  }
 }
 
 /**

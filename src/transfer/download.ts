@@ -186,7 +186,7 @@ async function findContents(run: Run): Promise<Step<Contents>> {
     const isThere = await stillThere(run);
     if (isThere.kind !== "continue") return isThere;
   }
-  const listed = askRoutes(run, listedFacts(run.record));
+  const listed = await askRoutes(run, listedFacts(run.record));
   if (listed.kind !== "continue") return listed;
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
@@ -215,7 +215,7 @@ async function fetchVerified(run: Run): Promise<Step<Contents>> {
   run.learn({ subject: transfer.subject });
   const facts = factsOf(run.record, transfer.files);
   run.learn({ files: transfer.files.length, bytes: facts.bytes });
-  const routed = askRoutes(run, facts);
+  const routed = await askRoutes(run, facts);
   if (routed.kind !== "continue") return routed;
   return verifyContents(run, transfer, await fetchContents(run, transfer));
 }
@@ -226,10 +226,10 @@ async function fetchVerified(run: Run): Promise<Step<Contents>> {
  */
 async function unpack(run: Run, sent: Contents): Promise<Step<Contents>> {
   const ask = (contents: Contents) => askRoutes(run, factsOfContents(run.record.sender, contents));
-  const first = ask(sent);
+  const first = await ask(sent);
   if (first.kind !== "continue") return first;
   const contents = await unpackArchives(run, sent);
-  const second = contents === sent ? first : ask(contents);
+  const second = contents === sent ? first : await ask(contents);
   return second.kind === "continue" ? goOn(contents) : second;
 }
 

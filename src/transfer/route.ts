@@ -11,9 +11,9 @@ export function listedFacts({ sender, subject }: TransferRecord): RouteFacts {
 }
 
 /** The record names the route that decided. It goes on if the routes depend on facts that are not known yet. */
-export function askRoutes(run: Run, facts: RouteFacts): Step<void> {
+export async function askRoutes(run: Run, facts: RouteFacts): Promise<Step<void>> {
   const { routing } = run.source.mailbox;
-  const decision = routing && decideRoute(routing, facts);
+  const decision = routing && (await decideRoute(routing, facts));
   const { route } = decision ?? {};
   run.takeRoute({ route: route?.name, routedBecause: route && decision?.why, rule: route?.rule });
   const { allowedBy, released } = run.record;

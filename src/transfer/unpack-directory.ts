@@ -1,6 +1,8 @@
 /** The directory of a ZIP, matched to the files that the transfer's list announces, before any of them is written. */
 import { Entry, getFileNameLowLevel, type ZipFile } from "yauzl";
 import { Fault } from "../base/faults.ts";
+import { composed } from "../base/fold-name.ts";
+import { inTurns } from "../base/timers.ts";
 import type { Checksum } from "../model/checksum.ts";
 
 export interface WantedEntry {
@@ -47,7 +49,7 @@ export async function listDirectory(
 ): Promise<ListedEntry[]> {
   const listed = new Map<string, ListedEntry>();
   const entries: Entry[] = [];
-  for await (const found of archive.eachEntry()) {
+  for await (const found of inTurns(archive.eachEntry())) {
     signal.throwIfAborted();
     demandFew(archive, limits);
     const readings = readName(found);
@@ -80,10 +82,10 @@ export async function matchDirectory(
   limits: DirectoryLimits,
   signal: AbortSignal,
 ): Promise<MatchedEntry[]> {
-  const unmatched = new Unmatched(wanted);
+  const unmatched = await Unmatched.from(wanted);
   const matched: MatchedEntry[] = [];
   let extra: Entry | undefined;
-  for await (const found of archive.eachEntry()) {
+  for await (const found of inTurns(archive.eachEntry())) {
     signal.throwIfAborted();
     const readings = readName(found);
     if (limits.skipsFolders === true && isFolder(found, readings)) continue;
@@ -123,18 +125,34 @@ export function quoted(name: string): string {
 /** Spellings under which a name is looked for, the strictest first. */
 const FORMS: readonly ((name: string) => string)[] = [
   (name) => name,
-  (name) => name.normalize("NFC"),
-  (name) => name.normalize("NFC").replaceAll("\\", "/"),
+  composed,
+  (name) => composed(name).replaceAll("\\", "/"),
 ];
 
 /** Wanted files that have no entry yet. */
 class Unmatched {
   readonly #left: Set<WantedEntry>;
-  readonly #byForm: readonly ReadonlyMap<string, readonly WantedEntry[]>[];
+  readonly #byForm = FORMS.map(() => new Map<string, WantedEntry[]>());
+  /** Several files of one name, by size. */
+  readonly #bySize = new Map<readonly WantedEntry[], Map<number, WantedEntry[]>>();
+  /** Files of one name and size that are known to be interchangeable. */
+  readonly #alike = new Set<WantedEntry[]>();
 
-  constructor(wanted: readonly WantedEntry[]) {
+  private constructor(wanted: readonly WantedEntry[]) {
     this.#left = new Set(wanted);
-    this.#byForm = FORMS.map((form) => Map.groupBy(wanted, ({ originalName }) => form(originalName)));
+  }
+
+  static async from(wanted: readonly WantedEntry[]): Promise<Unmatched> {
+    const unmatched = new Unmatched(wanted);
+    // Reversed, so that `pop` takes the first of several files with the same name.
+    for await (const file of inTurns(wanted.toReversed())) {
+      for (const [at, form] of FORMS.entries()) {
+        const namesakes = unmatched.#byForm[at]?.get(form(file.originalName));
+        if (namesakes === undefined) unmatched.#byForm[at]?.set(form(file.originalName), [file]);
+        else namesakes.push(file);
+      }
+    }
+    return unmatched;
   }
 
   /** The file that belongs to an entry; `undefined` if no file has its name. */
@@ -155,16 +173,30 @@ class Unmatched {
 
   /** Size distinguishes files of the same name. Files with the same checksums are interchangeable. */
   #takeOne(namesakes: readonly WantedEntry[], name: string, bytes: number): WantedEntry {
-    const free = namesakes.filter((file) => this.#left.has(file));
-    const [first] = free;
-    if (first === undefined) throw wrong(`${quoted(name)} is there twice`);
-    const [fitting, ...others] = free.filter((file) => file.bytes === bytes);
-    if (fitting === undefined) throw wrongSize(name, bytes, first.bytes);
-    if (others.some((other) => !haveSameContent(fitting, other))) {
+    const fitting = this.#sizesOf(namesakes).get(bytes) ?? [];
+    let taken = fitting.pop();
+    while (taken !== undefined && !this.#left.delete(taken)) taken = fitting.pop();
+    if (taken === undefined) {
+      const other = namesakes.findLast((file) => this.#left.has(file));
+      throw other === undefined
+        ? wrong(`${quoted(name)} is there twice`)
+        : wrongSize(name, bytes, other.bytes);
+    }
+    // Compared once: a sender may send a hundred thousand files of one name.
+    const isAlike = (file: WantedEntry) => !this.#left.has(file) || haveSameContent(taken, file);
+    if (!(this.#alike.has(fitting) || fitting.every(isAlike))) {
       throw wrong(`${quoted(name)} stands for two files that cannot be distinguished`);
     }
-    this.#left.delete(fitting);
-    return fitting;
+    if (fitting.length > 0) this.#alike.add(fitting);
+    return taken;
+  }
+
+  #sizesOf(namesakes: readonly WantedEntry[]): Map<number, WantedEntry[]> {
+    const known = this.#bySize.get(namesakes);
+    if (known !== undefined) return known;
+    const bySize = Map.groupBy(namesakes, ({ bytes }) => bytes);
+    if (namesakes.length > 1) this.#bySize.set(namesakes, bySize);
+    return bySize;
   }
 }
 

@@ -124,7 +124,13 @@ describe("single files", () => {
   });
 
   test("are checked before, with the manifest at hand", async () => {
-    const check = { command: ["sh", "-c", 'test -s "$INLET_MANIFEST" && test -e a.txt && ! test -e READY'] };
+    const check = {
+      command: [
+        "sh",
+        "-c",
+        'cd "$INLET_FOLDER" && test -s "$INLET_MANIFEST" && test -e a.txt && ! test -e READY',
+      ],
+    };
     const { inbox } = await deliver(FILES, "flat", { check });
     expect(list(join(inbox, "flat"))).toContain("t1_transfer.json");
   });

@@ -42,7 +42,8 @@ describe("a received archive", () => {
   });
 
   test("is replaced by its files if the operator wants that, before the check", async () => {
-    const check = { command: ["sh", "-c", "test -e data_a.txt && ! test -e data.zip"] };
+    const script = 'cd "$1" && test -e data_a.txt && ! test -e data.zip';
+    const check = { command: ["sh", "-c", script, "sh", "{folder}"] };
     const { folder, manifest } = await deliver({ unpack: "instead" }, GOOD, { check });
     expect(list(folder)).not.toContain("data.zip");
     expect(manifest.unpacked).toMatchObject([{ originalName: "data.zip", isDelivered: false, files: 3 }]);

@@ -184,6 +184,6 @@ test("`once` removes history beyond its retention", async () => {
   await runOnce(settings);
   const old = join(settings.work, "journal", "2020-01.jsonl");
   await writeFile(old, "");
-  await runOnce({ ...settings, keep: { ledgerMs: undefined, historyMs: 24 * 60 * 60_000 } });
+  await runOnce({ ...settings, keep: { ...settings.keep, historyMs: 24 * 60 * 60_000 } });
   await expect(stat(old)).rejects.toThrow("ENOENT");
 });

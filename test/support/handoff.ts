@@ -45,9 +45,10 @@ export function announced(delivery: Delivery): Announced {
 }
 
 /** A shell script that runs in the folder; `$0`, `$1` … are the arguments. */
+/** The script runs in the folder of the transfer. */
 export function checkWith(script: string, args: readonly string[] = [], more: Partial<Check> = {}): Check {
   return {
-    argv: ["sh", "-c", script, ...args],
+    argv: ["sh", "-c", `cd "$INLET_FOLDER" && { ${script}\n}`, ...args],
     env: { PATH: process.env["PATH"] ?? "" },
     timeoutMs: 60_000,
     memoryBytes: undefined,

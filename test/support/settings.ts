@@ -87,7 +87,7 @@ export function settingsIn(
       maxFiles: 10_000,
     },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
-    keep: { ledgerMs: undefined, historyMs: undefined },
+    keep: { ledgerMs: undefined, historyMs: undefined, passwordsMs: undefined },
     http: undefined,
     warnings: [],
     ...settings,

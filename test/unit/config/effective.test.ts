@@ -80,7 +80,7 @@ const LAYERED = `${TEXT.replace(
       - { name: invoices, sender: "*@a.example", layout: "{trackingId}", handoff: { done: true, folderMode: "0700" } }
       - { sender: "*@b.example", action: hold }
     service: {`,
-).replace("handoff: { w", "handoff: { group: 7, folderMode: '0770', w")}check: { command: [scan, .] }
+).replace("handoff: { w", "handoff: { group: 7, folderMode: '0770', w")}check: { command: [scan, "{folder}"] }
 defaults: { layout: "{sender}/{trackingId}" }
 `;
 
@@ -104,7 +104,7 @@ test("a route shows the values of its mailbox, a mailbox the common ones, each w
   expect(find(`${route}.inbox`)).toEqual([file.replace(/[^/]*$/, "own"), lineOf("inbox: own")]);
   expect(find("mailboxes[1].inbox")).toEqual(find("inbox"));
   expect(find("mailboxes[0].check.timeout")).toEqual(["1m", lineOf("check: { timeout")]);
-  expect(find("mailboxes[1].check.command")).toEqual([["scan", "."], lineOf("check: { command")]);
+  expect(find("mailboxes[1].check.command")).toEqual([["scan", "{folder}"], lineOf("check: { command")]);
   expect(find("mailboxes[0].service.timeout")).toEqual(["5s", lineOf("timeout: 5s")]);
   expect(find("mailboxes[1].service.baseUrl")).toEqual(find("service.baseUrl"));
   expect(JSON.stringify(all)).not.toMatch(/Hidden/);

@@ -115,7 +115,8 @@ describe("unknown variables", () => {
       transferId: "x",
       verified: "all",
     } as const;
-    const vault = openPasswordCommand(["sh", "-c", "env | tr '\\n' ' '"], { PATH: process.env["PATH"] });
+    const ours = { PATH: process.env["PATH"], SUPPLIER_PASSWORD: "hunter2" };
+    const vault = openPasswordCommand(["sh", "-c", "env | tr '\\n' ' '"], ours);
     const transfer = { mailbox: "m", sender: "s", trackingId: "t", subject: "x" };
     const printed = (await vault.ask(transfer, AbortSignal.timeout(20_000)))?.reveal() ?? "";
     const ofVault = Object.fromEntries(
@@ -125,6 +126,8 @@ describe("unknown variables", () => {
         .map((word) => word.split("=")),
     );
     expect(ofVault).toMatchObject({ INLET_SENDER: "s", INLET_SUBJECT: "x" });
+    // The daemon's other variables may hold secrets.
+    expect(ofVault).not.toHaveProperty("SUPPLIER_PASSWORD");
     for (const env of [
       ofVault,
       { ...factsOf("delivered", facts, "/srv", "/srv/x"), INLET_DELIVERED_AT: "x" },

@@ -133,12 +133,12 @@ mailboxes:
   - { email: b@example.com, check: { timeout: 1m } }
   - { email: c@example.com, check: { command: [./own], memory: none } }
   - { email: d@example.com, check: { command: [] } }
-check: { command: [scan, .], memory: 1GiB }
+check: { command: [scan, "{folder}"], memory: 1GiB }
 `,
       { PATH: "/bin", TOKEN: "secret" },
     );
     const env = { PATH: "/bin" };
-    const common = { argv: ["scan", "."], env, timeoutMs: 600_000, memoryBytes: 2 ** 30 };
+    const common = { argv: ["scan", "{folder}"], env, timeoutMs: 600_000, memoryBytes: 2 ** 30 };
     const own = { argv: [join(dirname(source), "own")], env, timeoutMs: 600_000, memoryBytes: undefined };
     expect(mailboxes.map(({ check }) => check)).toEqual([
       common,
@@ -181,6 +181,37 @@ mailboxes:
 `);
     const senders = mailboxes.map(({ passwords }) => passwords.map(({ sender }) => sender));
     expect(senders).toEqual([["*", "*@group.example"], ["*@group.example"]]);
+  });
+
+  describe("of several services", () => {
+    const configured = (passwords: string) => `service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+passwords: [${passwords}]
+mailboxes:
+  - { email: a@example.com }
+  - { email: b@example.com, service: { baseUrl: https://transfer.partner.example/x/ } }
+`;
+
+    test("get only the common passwords that name their service", async () => {
+      const { mailboxes } = await load(
+        configured(`{ sender: ours, password: x, service: "https://Transfer.example.com/" },
+  { sender: theirs, password: x, service: https://transfer.partner.example/x }`),
+      );
+      const senders = mailboxes.map(({ passwords }) => passwords.map(({ sender }) => sender));
+      expect(senders).toEqual([["ours"], ["theirs"]]);
+    });
+
+    test.each([
+      ["", "is missing: the mailboxes use several services, and each would learn the password"],
+      [", service: https://other.example", "is the service of no mailbox"],
+      [", service: other", "is the service of no mailbox"],
+    ])("refuse a common password%s", async (service, why) => {
+      const problems = await problemsOf(configured(`{ sender: "*", password: x${service} }`));
+      expect(problems.join()).toContain(`passwords[0].service: ${why}`);
+      expect(problems.join()).toContain(
+        "write one of https://transfer.example.com, https://transfer.partner.example/x",
+      );
+    });
   });
 
   test("name the hand-off of each mailbox: its own keys, else the common ones", async () => {

@@ -56,6 +56,11 @@ describe("a problem is reported with position, key, value and remedy", () => {
       "\n  layout: {mailbox}/{trackingId}",
       "inlet.yaml:5:20: a value that begins with { must be in",
     ],
+    [
+      "check",
+      "{ command: [clamdscan, --fdpass, .] }",
+      'check.command[2]: is a relative path, and the program does not run in the folder of the transfer: write "{folder}"',
+    ],
     ["inbox", "5", "inlet.yaml:2:1: inbox: 5 is not a path: put it in quotes"],
     ["queue", "7", "inlet.yaml:4:1: queue: must be embedded, or the address of a Redis such as redis://"],
     ["limits", "{ transfers: 0 }", "limits.transfers: 0 is not a whole number from 1 to 1000"],

@@ -102,9 +102,9 @@ describe("a command", () => {
     expect(await read({ kind: "command", argv })).toBe("$HOME-a b");
   });
 
-  test("gets the environment and no input", async () => {
-    const argv = ["sh", "-c", "cat; echo $X"] as const;
-    expect(await read({ kind: "command", argv }, { X: "hunter2" })).toBe("hunter2");
+  test("gets no input, and of the environment nothing that may be a secret", async () => {
+    const argv = ["sh", "-c", "cat; echo $X$TZ"] as const;
+    expect(await read({ kind: "command", argv }, { X: "hunter2", TZ: "UTC" })).toBe("UTC");
   });
 
   test.each([

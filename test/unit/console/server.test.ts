@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { ConsolePort } from "../../../src/console/port.ts";
@@ -47,10 +47,41 @@ test("a search ends with its connection, also if it was not the first request on
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
   const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-  socket.write(`${ask("/api/events")}${ask("/api/history")}`);
+  socket.write(`${ask("/healthz")}${ask("/api/history")}`);
   await expect.poll(() => searches.running()).toBe(1);
   socket.destroy();
   await expect.poll(() => searches.running()).toBe(0);
+});
+
+describe("requests that a client sends without waiting for the answers", () => {
+  const ask = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const open = async (stuck: () => string | undefined) => {
+    const { port, hostname } = new URL((await openTestConsole(0, { stuck })).url);
+    const socket = connect(Number(port), hostname);
+    // The server closes it.
+    socket.on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  };
+
+  test("are answered in their order", async () => {
+    let answered = 0;
+    const socket = await open(() => `work ${++answered}`);
+    let text = "";
+    socket.setEncoding("utf8").on("data", (chunk) => (text += chunk));
+    socket.write(ask.repeat(5));
+    await expect.poll(() => [...text.matchAll(/work \d/g)].join()).toBe("work 1,work 2,work 3,work 4,work 5");
+  });
+
+  test("I8 bounded: are not answered all at once, and too many close the connection", async () => {
+    let answered = 0;
+    const socket = await open(() => `work ${++answered}`);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.resume();
+    socket.write(ask.repeat(20_000));
+    await closed;
+    expect(answered).toBeLessThan(100);
+  });
 });
 
 test("neither one connection nor one address can take all listener slots", async () => {
@@ -58,7 +89,7 @@ test("neither one connection nor one address can take all listener slots", async
   const { port, hostname } = new URL(url);
   const socket = connect(Number(port), hostname);
   onTestFinished(() => void socket.destroy());
-  socket.write("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100));
+  socket.write("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(5));
   await once(socket, "data");
   const left = new AbortController();
   onTestFinished(() => left.abort());

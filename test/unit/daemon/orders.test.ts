@@ -325,6 +325,7 @@ async function openFixture() {
         inbox: await openInbox(folder, join(work, "staging"), () => 0),
         passwords: await openPasswords({
           state: join(folder, "state"),
+          keepMs: undefined,
           clock: systemClock,
           attempts: own.attempts,
           nameOf: (key) => own.nameOf(key),

@@ -46,6 +46,13 @@ test("the memory limit reaches the check", async () => {
   expect(await verdictOf(checkWith("ulimit -v; exit 1", [], { memoryBytes: 2 ** 30 }))).toContain("1048576");
 });
 
+test("the check gets the folder as an argument, and does not run in it, where a program could load a sender's code", async () => {
+  const { argv, ...check } = checkWith("exit 0");
+  const script = 'echo "$PWD $1" | sed "s|$INLET_FOLDER|FOLDER|"; exit 1';
+  const verdict = await verdictOf({ ...check, argv: ["sh", "-c", script, "sh", "in={folder}"] });
+  expect(verdict).toBe("CHECK_REFUSED The check refused the transfer: / in=FOLDER");
+});
+
 /** Code and message; `undefined` if the transfer is accepted. */
 async function verdictOf(check: Check): Promise<string | undefined> {
   const facts = {

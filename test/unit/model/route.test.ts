@@ -56,11 +56,11 @@ function meets(
 }
 
 describe("routes", () => {
-  test("of an opened transfer: the first that it meets decides, else what applies otherwise", () => {
-    fc.assert(
-      fc.property(routing, opened, (given, transfer) => {
+  test("of an opened transfer: the first that it meets decides, else what applies otherwise", async () => {
+    await fc.assert(
+      fc.asyncProperty(routing, opened, async (given, transfer) => {
         const first = given.routes.find((route) => meets(route, transfer));
-        const decision = decideRoute(given, factsOf(transfer, transfer.files));
+        const decision = await decideRoute(given, factsOf(transfer, transfer.files));
         expect(decision?.route).toBe(first);
         expect(decision?.action).toBe(first?.action ?? given.otherwise);
         expect(decision?.why).not.toBe("");
@@ -69,28 +69,33 @@ describe("routes", () => {
     );
   });
 
-  test("decide before the transfer is open only what no file, size or subject can change", () => {
-    fc.assert(
-      fc.property(routing, opened, fc.boolean(), (given, { sender, subject, files: all }, hasSubject) => {
-        const listed: RouteFacts = {
-          sender,
-          subject: hasSubject ? subject : undefined,
-          fileNames: undefined,
-          bytes: undefined,
-        };
-        const early = decideRoute(given, listed);
-        const late = decideRoute(given, factsOf({ sender, subject }, all));
-        if (early !== undefined) expect(late).toEqual(early);
-        // A route that needs nothing more is never left open.
-        const isListed = ({ when }: Route) =>
-          when.file === undefined && when.minBytes === undefined && when.maxBytes === undefined;
-        if (hasSubject && given.routes.every(isListed)) expect(early).toBeDefined();
-      }),
+  test("decide before the transfer is open only what no file, size or subject can change", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        routing,
+        opened,
+        fc.boolean(),
+        async (given, { sender, subject, files: all }, hasSubject) => {
+          const listed: RouteFacts = {
+            sender,
+            subject: hasSubject ? subject : undefined,
+            fileNames: undefined,
+            bytes: undefined,
+          };
+          const early = await decideRoute(given, listed);
+          const late = await decideRoute(given, factsOf({ sender, subject }, all));
+          if (early !== undefined) expect(late).toEqual(early);
+          // A route that needs nothing more is never left open.
+          const isListed = ({ when }: Route) =>
+            when.file === undefined && when.minBytes === undefined && when.maxBytes === undefined;
+          if (hasSubject && given.routes.every(isListed)) expect(early).toBeDefined();
+        },
+      ),
       { numRuns: 2_000 },
     );
   });
 
-  test("compare addresses, subjects and names without regard to case and Unicode form", () => {
+  test("compare addresses, subjects and names without regard to case and Unicode form", async () => {
     const route: Route = {
       name: "r",
       action: "deliver",
@@ -101,14 +106,14 @@ describe("routes", () => {
       { name: "a.pdf", bytes: 1 },
       { name: "b.xml", bytes: 1 },
     ]);
-    expect(compareWith(route, facts).match).toBe("yes");
-    expect(compareWith(route, { ...facts, fileNames: ["b.xml.pdf"] }).match).toBe("no");
+    expect((await compareWith(route, facts)).match).toBe("yes");
+    expect((await compareWith(route, { ...facts, fileNames: ["b.xml.pdf"] })).match).toBe("no");
   });
 
-  test("say why, with text of the sender cut and quoted", () => {
+  test("say why, with text of the sender cut and quoted", async () => {
     const route: Route = { name: "r", action: "hold", when: { subject: ["*"], minBytes: 5 } };
     const facts = factsOf({ sender: "a@b", subject: "x\n".repeat(500) }, []);
-    const texts = compareWith(route, facts).conditions.map(({ text }) => text);
+    const texts = (await compareWith(route, facts)).conditions.map(({ text }) => text);
     expect(texts[0]).toMatch(/^the subject "x\\n.{0,200}…" matches \*$/);
     expect(texts[1]).toBe("its 0 bytes are not at least 5");
   });

@@ -39,6 +39,7 @@ async function open(passwordOf: (mailbox: string) => string) {
       const ledger = await ledgerIn(folder, { writer: mailbox.name });
       const passwords = await openPasswords({
         state: join(folder, "state"),
+        keepMs: undefined,
         clock: systemClock,
         attempts: ledger.attempts,
         nameOf: (key) => ledger.nameOf(key),

@@ -147,6 +147,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     const ledger = await ledgerIn(folder, { writer, clock });
     const parts = {
       state,
+      keepMs: undefined,
       clock,
       attempts: ledger.attempts,
       coRecipients: coRecipientsAmong(() => [mailbox], ledger),
