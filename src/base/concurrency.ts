@@ -90,10 +90,14 @@ export class Mutex {
   }
 }
 
-/** Places within this process, of which `limit` can be taken at once. Waiters get one in the order in which they asked. */
+/**
+ * Places within this process, of which `limit` can be taken at once. The owner with the fewest places gets the next one, and
+ * the last free place is for an owner without any. Among equals, the order of the calls counts.
+ */
 export class Semaphore {
   readonly #limit: () => number;
-  #waiters: (() => void)[] = [];
+  #waiters: { readonly owner: unknown; enter(): void }[] = [];
+  readonly #held = new Map<unknown, number>();
   #taken = 0;
 
   /** `limit`: as it is now. Call `admit` after it has grown. */
@@ -110,33 +114,56 @@ export class Semaphore {
   }
 
   /** `giveBack` must follow. Rejects with the signal's reason. */
-  async take(signal: AbortSignal): Promise<void> {
+  async take(owner: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const onAbort = () => {
-      this.#waiters = this.#waiters.filter((it) => it !== enter);
+      this.#waiters = this.#waiters.filter((it) => it !== waiter);
       reject(signal.reason);
     };
     const enter = () => {
       signal.removeEventListener("abort", onAbort);
       resolve();
     };
+    const waiter = { owner, enter };
     signal.addEventListener("abort", onAbort, { once: true });
-    this.#waiters.push(enter);
+    this.#waiters.push(waiter);
     this.admit();
     await promise;
   }
 
-  giveBack(): void {
+  giveBack(owner: unknown): void {
     this.#taken--;
+    const left = this.#heldBy(owner) - 1;
+    if (left > 0) this.#held.set(owner, left);
+    else this.#held.delete(owner);
     this.admit();
   }
 
   admit(): void {
-    while (this.#waiters.length > 0 && this.#taken < this.#limit()) {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const { owner } = next;
+      this.#waiters.splice(this.#waiters.indexOf(next), 1);
       this.#taken++;
-      this.#waiters.shift()?.();
+      this.#held.set(owner, this.#heldBy(owner) + 1);
+      next.enter();
     }
+  }
+
+  #next() {
+    const limit = this.#limit();
+    const free = limit - this.#taken;
+    if (free <= 0) return undefined;
+    let best = this.#waiters[0];
+    for (const waiter of this.#waiters) {
+      if (best !== undefined && this.#heldBy(waiter.owner) < this.#heldBy(best.owner)) best = waiter;
+    }
+    const isReserved = free === 1 && limit > 1 && best !== undefined && this.#heldBy(best.owner) > 0;
+    return isReserved ? undefined : best;
+  }
+
+  #heldBy(owner: unknown): number {
+    return this.#held.get(owner) ?? 0;
   }
 }
 

@@ -77,13 +77,13 @@ export class Breaker {
     const { serviceId } = target;
     const places = this.#places.get(serviceId) ?? new Semaphore(() => MAX_AT_ONCE);
     this.#places.set(serviceId, places);
-    await places.take(signal).catch(() => {
+    await places.take(send, signal).catch(() => {
       throw new Fault("STOPPED", { answeredBy: "unsent" });
     });
     try {
       return await this.#pass(target, send);
     } finally {
-      places.giveBack();
+      places.giveBack(send);
     }
   }
 

@@ -72,9 +72,12 @@ export class Gate {
     return Math.max(1, Math.floor(Math.min(this.#limit, this.#maximum())));
   }
 
-  /** `kind`: requests whose answers take about as long. Rejects with the signal's reason. */
-  async enter(kind: string, signal: AbortSignal): Promise<Place> {
-    await this.#places.take(signal);
+  /**
+   * Places are shared fairly between transfers. `kind`: requests whose answers take about as long. Rejects with the
+   * signal's reason.
+   */
+  async enter(transfer: string, kind: string, signal: AbortSignal): Promise<Place> {
+    await this.#places.take(transfer, signal);
     let sentMs = monotonicMs();
     let isInside = true;
     return {
@@ -89,7 +92,7 @@ export class Gate {
         isInside = false;
         this.#round.isFull ||= this.#places.hasWaiters;
         this.#round.bytes += bytes;
-        this.#places.giveBack();
+        this.#places.giveBack(transfer);
       },
     };
   }

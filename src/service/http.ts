@@ -152,11 +152,14 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     signal: AbortSignal,
     finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
-    if (call.path[0] !== "transfers") return askOnce(call, signal, undefined, finish);
+    const [room, transfer = "", part] = call.path;
+    if (room !== "transfers") return askOnce(call, signal, undefined, finish);
     const stopped = (error: unknown) => faultOf(error, call.what, signal, "unsent");
-    const place = await gate.enter(`${call.path.length} ${call.path[2]}`, signal).catch((error: unknown) => {
-      throw stopped(error);
-    });
+    const place = await gate
+      .enter(transfer, `${call.path.length} ${part}`, signal)
+      .catch((error: unknown) => {
+        throw stopped(error);
+      });
     try {
       for (let repeats = 0; ; repeats++) {
         const asked = await askOnce(call, signal, place, finish).then(

@@ -110,9 +110,10 @@ test("connections are reused, and never exceed the limit", async () => {
   const { simulator, access } = await openPair();
   const service = openTestService(simulator, {
     baseUrl: new URL(await listen(server)),
-    maxRequests: () => 2,
+    maxRequests: () => 3,
   });
   await Promise.all(Array.from({ length: 20 }, () => service.files(access, SIGNAL)));
   for (let round = 0; round < 20; round++) await service.files(access, SIGNAL);
+  // One of the three places is for other transfers.
   expect(opened).toBe(2);
 });

@@ -67,9 +67,9 @@ test("nothing enters while it is held, and an aborted request does not wait", as
   const gate = new Gate(() => 16);
   gate.hold(1_000);
   const stop = new AbortController();
-  const entering = gate.enter("file", stop.signal);
+  const entering = gate.enter("t1", "file", stop.signal);
   let isIn = false;
-  const second = gate.enter("file", SIGNAL).then((place) => {
+  const second = gate.enter("t2", "file", SIGNAL).then((place) => {
     isIn = true;
     place.leave();
   });
@@ -79,6 +79,25 @@ test("nothing enters while it is held, and an aborted request does not wait", as
   await expect(entering).rejects.toThrow("stopped");
   await vi.advanceTimersByTimeAsync(2);
   await second;
+});
+
+test("a transfer of many large files leaves a place to the others", async () => {
+  const gate = new Gate(() => 4);
+  const entered: string[] = [];
+  const enter = (transfer: string) =>
+    gate.enter(transfer, "file", SIGNAL).then((place) => {
+      entered.push(transfer);
+      return place;
+    });
+  const large = Array.from({ length: 10 }, () => enter("large"));
+  const small = ["a", "b", "c"].map((name) => enter(name).then((place) => place.leave()));
+  await Promise.all(small);
+  expect(entered).toEqual(["large", "large", "large", "a", "b", "c"]);
+  (await large[0])?.leave();
+  await large[3];
+  const [last] = [enter("d")];
+  await last;
+  expect(entered.slice(6)).toEqual(["large", "d"]);
 });
 
 interface Asked {
@@ -91,8 +110,8 @@ interface Asked {
 async function run({ requests, maximum = 16, gate = new Gate(() => maximum) }: Asked, service: Service) {
   const beganMs = performance.now();
   let [inFlight, most, refused] = [0, 0, 0];
-  const sendOne = async () => {
-    const place = await gate.enter("file", SIGNAL);
+  const sendOne = async (number: number) => {
+    const place = await gate.enter(`t${number}`, "file", SIGNAL);
     most = Math.max(most, ++inFlight);
     place.onSending();
     const { afterMs, isRefused } = service(inFlight);
@@ -104,7 +123,7 @@ async function run({ requests, maximum = 16, gate = new Gate(() => maximum) }: A
     } else place.onAnswer();
     place.leave(1_000);
   };
-  const all = Promise.all(Array.from({ length: requests }, sendOne));
+  const all = Promise.all(Array.from({ length: requests }, (_, number) => sendOne(number)));
   let isOver = false;
   void all.then(() => {
     isOver = true;
