@@ -133,7 +133,6 @@ describe("lists", () => {
     expect(await moreOf("transfer")).toMatchObject({
       transfer: {
         recipients: { bcc: [] },
-        securityMode: { name: "ONE_TIME_PASSWORD" },
         senderLanguage: "en",
       },
     });
