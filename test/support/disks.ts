@@ -54,7 +54,7 @@ export const LOSSES: readonly Loss[] = [
   {
     because: "the inbox becomes read-only",
     // The kernel may do it at any time, but a command only while no file is open for writing.
-    does: "mount --bind store/inbox inbox && mount -o remount,bind,ro inbox",
+    does: "mount --bind store/inbox inbox && until mount -o remount,bind,ro inbox 2>/dev/null; do sleep 0.05; done",
     undoes: "umount -l inbox",
     code: "DISK_READ_ONLY",
     restarted: "DISK_READ_ONLY",
@@ -140,7 +140,8 @@ export async function openDisks(script: string): Promise<Disks> {
       return namesIn(sender).filter(isComplete).toSorted();
     },
     async expectRest(inbox = "store/inbox") {
-      await expect.poll(() => readdirSync(seen(join(inbox, ".inlet/staging")))).toEqual([]);
+      const left = () => ["staging", "notes"].flatMap((name) => namesIn(seen(join(inbox, ".inlet", name))));
+      await expect.poll(left).toEqual([]);
     },
     startDaemon({ url, clientId }, more = {}) {
       const task = { url, clientId, folder, http: true, ...more };
