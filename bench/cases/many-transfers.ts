@@ -12,7 +12,7 @@ import { compare } from "../support/timing.ts";
 const MEMORY = "/dev/shm";
 const BARE_STEPS = join(import.meta.dirname, "../support/bare-steps.ts");
 /** The default of `limits.transfers`. */
-const AT_ONCE = 4;
+const AT_ONCE = 16;
 /** Three files of 10 KiB as a message: base64 adds a third. */
 const MESSAGE_BYTES = 42_000;
 

@@ -20,7 +20,7 @@ import { median } from "../support/timing.ts";
 
 const POLL_EVERY = "1s";
 /** The default of `limits.filesPerTransfer`. */
-const FILES_AT_ONCE = 4;
+const FILES_AT_ONCE = 16;
 const LOOK_EVERY_MS = 100;
 const FIRST_PAGE = /\/received-transfers\?(.*&)?page=1(&|$)/;
 
