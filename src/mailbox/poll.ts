@@ -6,7 +6,7 @@ import { areaOf } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
 import { hasEnded } from "../model/record.ts";
-import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
+import { findRecipient, type ListedTransfer, mailboxIdOf } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
 import type { Fields } from "./list-fields.ts";
@@ -41,6 +41,8 @@ export async function pollMailbox(
   const { emit, clock, diskTrouble } = tools;
   const { health } = state;
   const { name } = state.mailbox;
+  // The address may be spelled in another way after a reload.
+  const diskKey = mailboxIdOf(name);
   const deadline = new Deadline(tools.deadline);
   const beganMs = clock.now();
   const pollFacts = () => ({
@@ -57,7 +59,7 @@ export async function pollMailbox(
     if (isWhole) await reconcile(tools, state);
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
-    diskTrouble.clear(name);
+    diskTrouble.clear(diskKey);
     const ended = health.succeed();
     if (ended !== undefined) {
       const failedForMs = clock.now() - ended.sinceMs;
@@ -72,8 +74,8 @@ export async function pollMailbox(
     if (signal.aborted || fault.code === "STOPPED") return { isGood: false, ...NO_WAIT };
     const { isFirst, failedForMs } = health.fail(fault, clock.now());
     const waitMs = waitAfter(fault, state.mailbox.pollMs, failedForMs);
-    if (fault.code === "DISK_FULL") diskTrouble.add(name, fault);
-    else diskTrouble.clear(name);
+    if (fault.code === "DISK_FULL") diskTrouble.add(diskKey, fault);
+    else diskTrouble.clear(diskKey);
     health.last = { fault };
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs, ...limitAfter(fault) };
