@@ -29,7 +29,7 @@ export const CHECK_KEYS = {
 
 export type RawCheck = WrittenKeys<typeof CHECK_KEYS>;
 
-/** The program does not run in the folder: a scanner that is told to scan `.` would look elsewhere. */
+/** Refuses relative paths: the program runs in another folder, so a scanner of `.` would scan the wrong one. */
 function readCheckCommand(...[command, path, draft]: Parameters<(typeof COMMAND)[typeof READ]>) {
   const bad = command.findIndex((word, at) => at > 0 && word !== undefined && /^\.\.?(?:\/|$)/.test(word));
   if (bad >= 0) {

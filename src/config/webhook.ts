@@ -86,16 +86,20 @@ async function readWebhook(
 
 /** In lower case: headers of Inlet, and those that would change how the call is sent. */
 const RESERVED_HEADERS = [
-  ...[
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "idempotency-key",
-  ],
-  ...["inlet-signature", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"],
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "expect",
+  "host",
+  "idempotency-key",
+  "inlet-signature",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "user-agent",
 ];
 
 async function readHeaders(

@@ -11,7 +11,7 @@ export interface ConsolePort {
   readonly operate: Pick<Local, "list" | "story" | "history" | "objectionTo" | "start" | "actOnMailboxes">;
   /** How transfers ended, in slots of equal length from `sinceMs` on. Rejects when the signal aborts. */
   tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly Tally[]>;
-  /** `undefined`: everyone may read, and nobody may act. */
+  /** `undefined`: everyone may read, and actions are switched off. */
   readonly access: Sessions | undefined;
   /** Host names of the console, besides addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];

@@ -202,7 +202,7 @@ export class Sessions {
 
 /**
  * Returns who has this role. Reading that is open has no name. `proof`: of a form. Without `access`, everyone may read, and
- * nobody may act. Throws `NOT_ALLOWED` and the faults of the sessions.
+ * actions are switched off. Throws `NOT_ALLOWED` and the faults of the sessions.
  */
 export async function requireRole(
   access: Sessions | undefined,

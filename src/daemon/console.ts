@@ -75,7 +75,7 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
   scope.use(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
 }
 
-/** Who may read and act; `undefined` if everyone may read, and nobody may act. */
+/** Who may read and act; `undefined`: everyone may read, and actions are switched off. */
 async function openAccess(
   { live, clock, stop }: ConsoleTools,
   http: HttpSettings,

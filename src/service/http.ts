@@ -146,7 +146,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       clearTimeout(timer);
     }
   };
-  /** A request for a transfer keeps its place while it is repeated, so that requests that wait for its answer cannot block it. */
+  /** A request for a transfer keeps its place while it is repeated: requests that depend on its answer may wait for one. */
   const ask = async <Value>(
     call: Call,
     signal: AbortSignal,
@@ -154,13 +154,9 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
   ): Promise<Value> => {
     const [room, transfer = "", part] = call.path;
     if (room !== "transfers") return askOnce(call, signal, undefined, finish);
-    const stopped = (error: unknown) => faultOf(error, call.what, signal, "unsent");
-    const place = await gate
-      .enter(transfer, `${call.path.length} ${part}`, signal)
-      .catch((error: unknown) => {
-        throw stopped(error);
-      });
+    let place: Place | undefined;
     try {
+      place = await gate.enter(transfer, `${call.path.length} ${part}`, signal);
       for (let repeats = 0; ; repeats++) {
         const asked = await askOnce(call, signal, place, finish).then(
           (value) => ({ value }),
@@ -172,13 +168,11 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
         // A service that refuses a request without others wants a longer pause.
         if (waitMs === undefined || !place.hasOthers()) throw asked;
         gate.hold(waitMs);
-        await pause(waitMs, undefined, { signal }).catch((error: unknown) => {
-          throw stopped(error);
-        });
+        await pause(waitMs, undefined, { signal });
       }
     } catch (error) {
-      place.leave();
-      throw error;
+      place?.leave();
+      throw faultOf(error, call.what, signal, "unsent");
     }
   };
   const askJson = <Value>(call: Call, signal: AbortSignal, finish: (answer: Answer) => Promise<Value>) => {
