@@ -16,21 +16,36 @@ COPY src ./src
 COPY simulator ./simulator
 RUN npm run build && mkdir empty
 
-FROM ${NODE_IMAGE}
+# The program needs Node alone, without its package managers.
+FROM ${NODE_IMAGE} AS base
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+      /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn* /usr/local/include/node
+
+# From scratch, so that no layer below holds the removed files.
+FROM scratch
+COPY --from=base / /
 ARG NODE_IMAGE
+# `docker build --build-arg VERSION=…` sets them. The release workflow sets all three.
+ARG VERSION=
+ARG REVISION=
+ARG SOURCE=
 LABEL org.opencontainers.image.title="Inlet" \
       org.opencontainers.image.description="Receives the transfers of a secure file-transfer service, proves them complete, and hands each over as one finished folder." \
       org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.source="${SOURCE}" \
       org.opencontainers.image.base.name="${NODE_IMAGE}"
 COPY package.json LICENSE /opt/inlet/
 COPY bin /opt/inlet/bin
-COPY config/inlet.example.yaml /opt/inlet/config/
+COPY config/inlet.example.yaml config/inlet.schema.json /opt/inlet/config/
 COPY --from=build /build/dist /opt/inlet/dist
 # For `docker exec CONTAINER inlet status`.
 RUN ln -s /opt/inlet/bin/inlet.cjs /usr/local/bin/inlet
 # New volumes take their owner from here.
 COPY --from=build --chown=1000:1000 /build/empty /srv/inbox
 COPY --from=build --chown=1000:1000 /build/empty /var/lib/inlet
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ENV NODE_ENV=production STATE_DIRECTORY=/var/lib/inlet
 # By number, so that an orchestrator can see that it is not root.
 USER 1000:1000

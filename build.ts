@@ -4,11 +4,8 @@
  */
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Ajv2020 } from "ajv/dist/2020.js";
-import standalone from "ajv/dist/standalone/index.js";
 import { build, type Plugin } from "rolldown";
 import { describeBundle } from "./packaging/sbom.ts";
-import { VALIDATED_SCHEMA, VALIDATION_OPTIONS } from "./src/config/validator.ts";
 
 const ROOT = import.meta.dirname;
 /** The files that are started as programs. The page's assets lie beside them. */
@@ -27,15 +24,6 @@ const lazyHttp: Plugin = {
   load: {
     filter: { id: /^\0lazy-http$/ },
     handler: () => 'module.exports = process.getBuiltinModule("node:http");',
-  },
-};
-
-/** The validator of the configuration is compiled at build time, which saves every command 50 ms. */
-const compiledValidator: Plugin = {
-  name: "compiled-validator",
-  load: {
-    filter: { id: /\/src\/config\/validator\.ts$/ },
-    handler: () => ({ code: compileValidator(), moduleType: "js" }),
   },
 };
 
@@ -58,7 +46,7 @@ export async function buildPrograms(
     cwd: ROOT,
     input: { ...PROGRAMS, ...more },
     platform: "node",
-    plugins: [lazyHttp, compiledValidator],
+    plugins: [lazyHttp],
     preserveEntrySignatures: false,
     // The native part of msgpackr is optional, and cannot be bundled.
     external: ["msgpackr-extract"],
@@ -84,39 +72,8 @@ export async function buildPrograms(
   await writeFile(join(folder, SBOM), await describeBundle(ROOT, folders));
 }
 
-/** A CommonJS module with the same export. */
-export function compileValidator(): string {
-  const ajv = new Ajv2020({ ...VALIDATION_OPTIONS, inlineRefs: false, code: { source: true } });
-  ajv.addSchema(splitSchema(VALIDATED_SCHEMA), "configuration");
-  const findErrors =
-    "exports.findErrors = (values) => (exports.validate(values) ? [] : exports.validate.errors);";
-  return `${standalone.default(ajv, { validate: "configuration" })}\n${findErrors}\n`;
-}
-
-/**
- * The same schema with a definition for each group of keys, so that each becomes a function of its own. Equal groups share
- * one, and Node compiles only those that a configuration uses.
- */
-function splitSchema(schema: object): object {
-  const definitions = new Map<string, { readonly name: string; readonly node: unknown }>();
-  const split = (node: unknown): unknown => {
-    if (Array.isArray(node)) return node.map(split);
-    if (typeof node !== "object" || node === null) return node;
-    const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, split(value)]));
-    if (!("type" in node) || !("properties" in node)) return copy;
-    const text = JSON.stringify(node);
-    const known = definitions.get(text) ?? { name: `group${definitions.size + 1}`, node: copy };
-    definitions.set(text, known);
-    return { $ref: `#/$defs/${known.name}` };
-  };
-  const root = Object.entries(schema).map(([key, value]) => [key, split(value)]);
-  const $defs = Object.fromEntries([...definitions.values()].map(({ name, node }) => [name, node]));
-  return { ...Object.fromEntries(root), $defs };
-}
-
-/** Each package has a file of its own, and so has the part of ajv that the compiled validator needs. */
+/** Each package has a file of its own. */
 function chunkOf(module: string): string | null {
-  if (module.endsWith("/ajv/dist/runtime/ucs2length.js")) return "packages/ajv-ucs2length";
   const name = packageOf(module)?.name.replace(/^@(.+)\//, "$1-");
   return name === undefined ? null : `packages/${name}`;
 }

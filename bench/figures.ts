@@ -63,13 +63,15 @@ export function formatProfiles(profiles: readonly Profile[]): string {
   });
 }
 
-/** Comparisons with other programs only. */
+/** The most important comparisons with other programs, without a delay. */
 export function formatSummary({ cases }: Figures): Record<string, string> {
-  const rows = Object.values(cases)
-    .flat()
+  const rows = ["large-file", "many-files", "many-transfers", "polls"]
+    .flatMap((name) => cases[name] ?? [])
     .filter(
       ({ unit, beside }) =>
-        (unit === "s" || unit === "ms") && beside !== undefined && !beside.startsWith("with"),
+        (unit === "s" || unit === "ms") &&
+        beside !== undefined &&
+        !/^with|^Inlet before|^the same, then|alone/.test(beside),
     );
   return {
     summary: formatTable(rows, {
@@ -77,6 +79,26 @@ export function formatSummary({ cases }: Figures): Record<string, string> {
       "compared with": ({ beside = "" }) => beside,
       "Inlet takes": (row) =>
         `${(isRatio(row) ? row.value : row.ours / (row.theirs ?? Number.NaN)).toFixed(2)} × the time`,
+    }),
+  };
+}
+
+/** One row for each task, with the seconds of each program. */
+export function formatLink({ cases }: Figures): Record<string, string> {
+  const tasks = Object.entries(Object.groupBy(cases["real-link"] ?? [], ({ what }) => what));
+  const secondsOf = (rows: readonly Row[] = [], program: string) => {
+    const { theirs } = rows.find(({ beside = "" }) => beside.includes(program)) ?? {};
+    return theirs === undefined ? "" : `${rounded(theirs)} s`;
+  };
+  const programs = ["script", "rclone", "aria2", "curl"].map((program) => [
+    program,
+    ([, rows]: (typeof tasks)[number]) => secondsOf(rows, program),
+  ]);
+  return {
+    "real-link": formatTable(tasks, {
+      what: ([what]) => what,
+      Inlet: ([, rows]) => `${rounded(rows?.[0]?.ours ?? Number.NaN)} s`,
+      ...Object.fromEntries(programs),
     }),
   };
 }

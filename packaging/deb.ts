@@ -33,7 +33,8 @@ const CONTAINED = `Inlet contains Node ${NODE_VERSION}, whose license is in /${P
 licenses are in /${PROGRAM}/dist/THIRD-PARTY-LICENSES.
 `;
 
-const COMPRESSION = { xz: ["-Zxz"], gzip: ["-Zgzip", "-z1"] };
+/** Level 4 of xz takes two thirds of the time of the default one, and two percent more space. */
+const COMPRESSION = { xz: ["-Zxz", "-z4"], gzip: ["-Zgzip", "-z1"] };
 
 /** Completion scripts by shell. */
 const COMPLETIONS = {
@@ -58,11 +59,11 @@ export async function buildDeb(options: DebOptions): Promise<string> {
   const epoch = await readEpoch();
   const root = await mkdtemp(join(tmpdir(), "inlet-deb-"));
   try {
-    onStep("building the program");
-    await placeProgram(root);
     onStep(`fetching Node ${NODE_VERSION} for ${architecture}`);
     const program = join(root, PROGRAM);
     await placeNode(architecture, join(program, "bin/node"), join(program, "NODE-LICENSE"));
+    onStep("building the program");
+    await placeProgram(root);
     onStep("adding units, configuration, documents and completions");
     await placeUnits(root);
     await placeConfiguration(root);
@@ -71,7 +72,7 @@ export async function buildDeb(options: DebOptions): Promise<string> {
     await writeControl(root, architecture);
     await normaliseModes(root);
     const deb = join(folder, `inlet_${VERSION}_${architecture}.deb`);
-    onStep(`compressing ${deb} with ${compression}, which may take minutes`);
+    onStep(`compressing ${deb} with ${compression}, which may take a minute`);
     await run("dpkg-deb", ["--root-owner-group", ...COMPRESSION[compression], "--build", root, deb], {
       env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },
     });
@@ -126,7 +127,8 @@ function adaptUnit(unit: string): string {
 
 async function placeConfiguration(root: string): Promise<void> {
   const example = await readFile(join(ROOT, "config/inlet.example.yaml"), "utf8");
-  await place(root, CONFFILE, example.replace("./inlet.schema.json", `/${PROGRAM}/config/inlet.schema.json`));
+  const schema = `/${PROGRAM}/config/inlet.schema.json`;
+  await place(root, CONFFILE, example.replace(/(?<=\$schema=)\S+/, schema));
 }
 
 async function placeDocuments(root: string, epoch: number): Promise<void> {
@@ -171,6 +173,7 @@ async function writeControl(root: string, architecture: Architecture): Promise<v
     .replace("VERSION", VERSION)
     .replace("ARCHITECTURE", architecture)
     .replace("MAINTAINER", maintainer())
+    .replace("HOMEPAGE", packageJson.homepage)
     .replace("SIZE", String(kibibytes));
   await place(root, "DEBIAN/control", control);
   await place(root, "DEBIAN/conffiles", `${CONFFILE}\n`);
@@ -188,10 +191,10 @@ async function writeControl(root: string, architecture: Architecture): Promise<v
   }
 }
 
-/** As Debian's own tools name who builds a package. */
+/** The author, or the person who builds the package, by the variables of Debian's own tools. */
 function maintainer(): string {
-  const { DEBFULLNAME = "The Inlet authors", DEBEMAIL = "inlet@inlet.invalid" } = process.env;
-  return `${DEBFULLNAME} <${DEBEMAIL}>`;
+  const { DEBFULLNAME, DEBEMAIL } = process.env;
+  return DEBFULLNAME && DEBEMAIL ? `${DEBFULLNAME} <${DEBEMAIL}>` : packageJson.author;
 }
 
 async function place(root: string, path: string, content: string | Uint8Array): Promise<void> {

@@ -3,25 +3,23 @@
 import { join } from "node:path";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { Mutex } from "./base/concurrency.ts";
-import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
-import { faultOfDisk } from "./base/durable.ts";
+import { whenAborted } from "./base/deadline.ts";
 import { asFault, Fault } from "./base/faults.ts";
 import { closeDisks } from "./base/machine.ts";
 import { Outage } from "./base/outage.ts";
-import { random } from "./base/random.ts";
 import { Scope } from "./base/scope.ts";
-import { clearInterval, pause, setInterval } from "./base/timers.ts";
+import { pause } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
 import { joinFleet } from "./daemon/fleet.ts";
 import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
-import { createHandlers, type JobTools } from "./daemon/handlers.ts";
-import { announce, finishDeliveries, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
+import { createHandlers } from "./daemon/handlers.ts";
+import { announce, recover, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
 import {
-  HANDOFF_PATIENCE,
+  type DaemonPatience,
   journalNotices,
   openDaemonHandoffs,
   openEngine,
@@ -38,25 +36,26 @@ import {
   schedulePolls,
   withGroups,
 } from "./daemon/reload.ts";
-import { readUnfinished, resumeComplete, type Waiting, watchPasswords } from "./daemon/unfinished.ts";
+import {
+  finishJobs,
+  noteUnfinished,
+  readUnfinished,
+  resumeComplete,
+  type Waiting,
+  watchPasswords,
+} from "./daemon/unfinished.ts";
 import { openWorkspace, type Workspace } from "./daemon/workspace.ts";
-import { createChecker } from "./handoff/content-check.ts";
-import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
 import { memberId } from "./inbox/members.ts";
-import type { KnownFolders } from "./inbox/needed-folders.ts";
+import type { KnownFolders } from "./inbox/work-folder.ts";
 import type { Pauses } from "./ledger/pauses.ts";
 import { openExpected } from "./mailbox/expected.ts";
-import type { PollTools } from "./mailbox/tools.ts";
-import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { mailboxIdOf } from "./model/transfer.ts";
-import type { NotifyPatience } from "./notify/channel.ts";
-import type { Notifier } from "./notify/open.ts";
-import type { openQueue } from "./queue/open.ts";
-import { openService } from "./service/open.ts";
-import { LargeTransfers } from "./transfer/large.ts";
-import type { Patience, TransferTools } from "./transfer/tools.ts";
+import type { Notifier } from "./notify/notifier.ts";
+import type { openQueue } from "./queue/engine.ts";
+import { openService } from "./service/service.ts";
+import type { Patience } from "./transfer/run.ts";
 
 export interface DaemonOptions {
   /** `once`: polls every mailbox once, downloads the open transfers, and returns. */
@@ -66,13 +65,7 @@ export interface DaemonOptions {
   readonly graceMs: number;
   readonly onEvent: Emit;
   readonly clock?: Clock;
-  readonly patience?: Patience & {
-    readonly handoff?: Partial<HandoffPatience>;
-    readonly notify?: Partial<NotifyPatience>;
-    readonly poll?: DeadlineLimits | undefined;
-    /** Between two looks at the folders. */
-    readonly lookMs?: number;
-  };
+  readonly patience?: Patience & DaemonPatience;
   /** How services and the queue are reached. */
   readonly openService?: typeof openService;
   readonly openQueue?: typeof openQueue;
@@ -90,12 +83,6 @@ export interface DaemonOutcome {
   /** How many transfers are open, quarantined, rejected by a poll, or not handed over. */
   readonly unsettled: number;
 }
-
-/** How often to look for transfers whose process died before it queued their job. Only with a shared queue. */
-const REFRESH_EVERY_MS = 10 * 60_000;
-
-/** Long lists take time. The total is below the watchdog's limit for hanging work. */
-const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000, slowMs: 2 * 60_000 };
 
@@ -167,13 +154,13 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
 
 /** Returns the fault of the disk if another attempt has to follow. */
 async function attempt(options: StartOptions): Promise<DaemonOutcome | Fault> {
-  const { mode, stop, live, opened } = options;
+  const { mode, stop, opened } = options;
   try {
     return await openAndRun(options);
   } catch (error) {
     // The original failure counts, not the one that closing caused.
     const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
-    const fault = asFault(faultOfDisk(cause, live.now.inbox));
+    const fault = asFault(cause);
     if (mode === "once") throw fault;
     const waits = mayRecover(fault, opened.folders !== undefined);
     if (fault.code === "STOPPED" || (waits && stop.aborted)) return { failedPolls: 0, unsettled: 0 };
@@ -218,7 +205,14 @@ async function work(
   const serviceTools = { clock, emit, stop, openService: options.openService ?? openService };
   const mailboxes = await openMailboxes(live, scope, serviceTools);
   const { states, isClockRight } = mailboxes;
-  const placed = await recoverFromCrash(inbox, ledger, states, emit);
+  const reported = new Set<string>();
+  const onDamaged = (path: string, reason: string) => {
+    if (!reported.has(path)) emit({ type: "record-damaged", path, reason });
+    reported.add(path);
+  };
+  const placed = await recover({ ledger, emit });
+  await inbox.clearAsides((error) => emit({ type: "recovery-failed", fault: asFault(error) }));
+  noteUnfinished(await Array.fromAsync(ledger.open(onDamaged)), states);
   // The status recalls ends from the journal, also those that a crash kept out of it.
   await ledger.flush();
   const expected = await openExpected(
@@ -234,34 +228,31 @@ async function work(
     it.close(watch.signal.aborted ? 0 : options.graceMs),
   );
   const isShared = settings.queue !== "embedded";
-  const orders = scope.use(
-    await startOrderRunner(
-      { work: settings.work, isShared, ledger, inbox, passwords, queue, handoffs, clock, diskTrouble, emit },
-      states,
-    ),
-    (it) => it.close(),
-  );
+  const orderTools = {
+    work: settings.work,
+    isShared,
+    ledger,
+    inbox,
+    passwords,
+    queue,
+    handoffs,
+    clock,
+    diskTrouble,
+    emit,
+  };
+  const orders = await startOrderRunner(orderTools, states, scope);
   const { board, pulse } = monitor;
   const demandFolders = async () => (mode === "run" ? watch.demand() : undefined);
   const stores = { inbox, ledger, passwords, mailboxes, expected, handoffs, queue, orders };
   const parts: Parts = { ...stores, live, clock, emit, board, diskTrouble, notifier, demandFolders };
-  const handlers = createHandlers({
-    ...parts,
-    poll: pollTools(options, parts),
-    transfer: transferTools(options, parts),
-    pulse,
-    lost: watch.signal,
-  });
-  const refreshUnfinished = async () => {
-    const unfinished = await readUnfinished(parts);
-    unfinished.apply(states);
-    return unfinished;
-  };
-  const onDamaged = reportOnce((path, reason) => emit({ type: "record-damaged", path, reason }));
+  const handlers = createHandlers(parts, { mode, patience, pulse, lost: watch.signal });
   let isReviewed = false;
   let isResumed: boolean | undefined;
   const readWaiting = async (): Promise<Waiting> => {
-    let { records, isWhole } = await refreshUnfinished();
+    const unfinished = await readUnfinished(parts);
+    // Other processes, and orders, may have begun more.
+    unfinished.apply(states);
+    let { records, isWhole } = unfinished;
     const quarantined = ledger.quarantined((path, reason) => {
       isWhole = false;
       onDamaged(path, reason);
@@ -275,13 +266,12 @@ async function work(
   // The end counts them again.
   if (mode === "once") await readWaiting().catch(() => {});
   else {
-    const learnArrivals = () => expected.refresh();
-    await keepBoardFresh({ board, folders: settings, clock, isShared, readWaiting, learnArrivals }, scope);
+    await keepBoardFresh(parts, readWaiting, scope);
     options.opened.parts = parts;
     await options.showConsole();
   }
 
-  await announce(placed, handoffs, emit);
+  await announce(placed, parts);
   // The trouble of an earlier attempt ends if there is room enough.
   await demandFolders();
   await queue.start(handlers);
@@ -290,25 +280,21 @@ async function work(
   isResumed = await resumeComplete(parts);
   if (mode === "once") {
     emit({ type: "ready" });
-    const work = async () => {
+    const workOnce = async () => {
       const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
-      await queue.pollNow(active.map(({ name }) => mailboxIdOf(name)));
-      await queue.idle();
+      const ids = new Set(active.map(({ name }) => mailboxIdOf(name)));
+      await queue.pollNow([...ids]);
+      await finishJobs(parts, ids, stop);
       await handoffs.finish();
     };
-    await Promise.race([work(), whenAborted(stop)]);
+    await Promise.race([workOnce(), whenAborted(stop)]);
     if (!stop.aborted) await sweep(parts);
   } else {
     handoffs.start();
     startHousekeeping(parts, scope);
     const fleet = joinFleet(settings, membership, events, clock, scope);
     // Not through the filter of the folders' watch, which waits for the disk.
-    watchPromises({ ...parts, fleet, emit: events.emit }, scope);
-    if (isShared) {
-      // Repeated, and a failing disk is a trouble of its own.
-      const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
-      scope.use(timer, clearInterval);
-    }
+    watchPromises(parts, fleet, events.emit, scope);
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
     const reloads = new Mutex();
@@ -331,7 +317,7 @@ async function work(
 
   await ledger.flush();
   let unplaced = 0;
-  await finishDeliveries(parts, () => unplaced++);
+  await announce(await recover(parts, () => unplaced++), parts);
   let unreadable = 0;
   const unfinished = await Array.fromAsync(ledger.open(() => unreadable++));
   const quarantined = await Array.fromAsync(ledger.quarantined(() => unreadable++));
@@ -339,25 +325,5 @@ async function work(
   return {
     failedPolls: handlers.failedPolls(),
     unsettled: unfinished.length + unreadable + unplaced + quarantined.length + unusable + handoffs.failing(),
-  };
-}
-
-function pollTools({ patience }: StartOptions, parts: Parts): PollTools {
-  const deadline = patience.poll ?? POLL_DEADLINE;
-  return { ...parts, atOnce: () => parts.live.now.limits.transfers, deadline };
-}
-
-function transferTools({ patience, mode }: StartOptions, parts: Parts): Omit<TransferTools, JobTools> {
-  const { live, queue } = parts;
-  // Not under our own bandwidth limit, where every download is slow, and not in `once`, which would end before a paused
-  // download continues.
-  const mayGiveWay = () => mode === "run" && (live.now.limits.bandwidth ?? []).length === 0;
-  return {
-    ...parts,
-    checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
-    random,
-    patience,
-    large: new LargeTransfers(),
-    othersWait: async () => mayGiveWay() && ((await queue.depth()) ?? 0) > 0,
   };
 }

@@ -1,9 +1,8 @@
 /** The program: arguments → command → exit code. The only place that ends the process. */
 import { CommanderError } from "commander";
-import { asFault, describeFault, type Fault } from "./base/faults.ts";
-import { escapeJson } from "./base/phrases.ts";
+import { asFault, type Fault } from "./base/faults.ts";
 import { type Context, EXIT_CODES, type Outcome, outcomeOfFault } from "./cli/command.ts";
-import { printableLines } from "./cli/printing.ts";
+import { formatFailure } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
 import { explainPermission } from "./host/permission.ts";
 
@@ -35,7 +34,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;
-let report = (fault: Fault) => printFault(fault, argv.includes("--json"));
+let report = (fault: Fault): void => {
+  stderr.write(formatFailure(fault, argv.includes("--json")));
+};
 const onFault: Context["onFault"] = (listener) => {
   report = listener;
 };
@@ -67,16 +68,4 @@ async function run(context: Context, argv: readonly string[]): Promise<Outcome> 
     report(fault);
     return outcomeOfFault(fault);
   }
-}
-
-function printFault(fault: Fault, asJson: boolean): void {
-  const sentence = asJson ? faultAsJson(fault) : `inlet: ${printableLines(describeFault(fault))}`;
-  stderr.write(`${sentence}\n`);
-  if (fault.code === "UNEXPECTED" && fault.cause instanceof Error) {
-    stderr.write(`${printableLines(fault.cause.stack ?? "")}\n`);
-  }
-}
-
-function faultAsJson({ code, verdict, message, advice, retryAfterMs }: Fault): string {
-  return escapeJson(JSON.stringify({ error: { code, verdict, message, advice, retryAfterMs } }));
 }

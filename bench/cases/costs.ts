@@ -2,16 +2,23 @@
  * Costs that a sender or a service can impose: the CPU time of an input that is ten times as large, and the longest time
  * for which one input keeps the other work of the daemon waiting. Both are CPU time, so other programs matter little.
  */
-import { createServer } from "node:http";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type OutgoingHttpHeaders, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { writeFinished } from "../../src/base/durable.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { safeNamesInTurns } from "../../src/inbox/names.ts";
+import { digestOf, formatManifest } from "../../src/model/manifest.ts";
+import { safeNames } from "../../src/model/names.ts";
 import { decideRoute, factsOf } from "../../src/model/route.ts";
 import type { TransferFile } from "../../src/model/transfer.ts";
 import { parseChecksums } from "../../src/service/checksums.ts";
-import { openService } from "../../src/service/open.ts";
+import { openService } from "../../src/service/service.ts";
+import { makeRecord } from "../../test/support/record.ts";
 import type { Bench } from "../support/bench.ts";
+import { postForm, postJson, searchText, sendCookies, visitTimes } from "../support/console.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 
 /** One input of `count` items. */
@@ -23,10 +30,11 @@ const ROUTES = {
   routes: [{ name: "xml", action: "deliver", when: { file: ["*.xml"] } }],
   otherwise: "hold",
 } as const;
+const RECORD = makeRecord();
 /** The service may be slow to answer. */
 const TIMEOUT_MS = 60_000;
 
-const INPUTS: Readonly<Record<string, readonly [largest: number, input: Input]>> = {
+export const INPUTS: Readonly<Record<string, readonly [largest: number, input: Input]>> = {
   "names of files that differ": [100_000, named((at) => `report ${at}.pdf`)],
   "names of files that are all the same": [100_000, named(() => "report.pdf")],
   "names of 400 combining marks": [10_000, named((at) => `a${MARKS}${at}`)],
@@ -42,6 +50,33 @@ const INPUTS: Readonly<Record<string, readonly [largest: number, input: Input]>>
     answered((count) => "[".repeat(count) + "]".repeat(count), poll),
   ],
   "recipients in a page": [10_000, answered(entryWith, poll)],
+  "files of a manifest": [100_000, listed],
+  "headers of an answer": [10_000, headed((count) => headersOf(count, (at) => [`x-header-${at}`, "text"]))],
+  "cookies in an answer": [
+    10_000,
+    headed((count) => ({ "set-cookie": Array.from({ length: count }, (_, at) => `c${at}=text; Path=/`) })),
+  ],
+  "characters of a date and of a pause": [
+    15_000,
+    headed((count) => ({ date: "(".repeat(count / 2), "retry-after": "1 ".repeat(count / 4) }), 503),
+  ],
+  "characters of a redirect": [
+    15_000,
+    headed((count) => ({ location: `/${"%2e/".repeat(count / 4)}` }), 307),
+  ],
+  "characters of an error": [60_000, refused],
+  "kilobytes of a message": [10_000, sentInPieces((count) => [count, "x".repeat(1_000)])],
+  "pieces of a message": [100_000, sentInPieces((count) => [count, "x"])],
+  "cookies that a visitor sends": [1_000, sendCookies],
+  "visits without a session": [1_000, visitTimes],
+  "transfers in a posted form": [10_000, postForm],
+  "transfers in a posted order": [10_000, postJson((at) => `{"mailbox":"m","trackingId":"T-${at}"}`)],
+  "wrong values in a posted order": [250_000, postJson(() => "0")],
+  "levels of nested JSON in a posted order": [
+    250_000,
+    postJson((at, count) => (at === 0 ? "[".repeat(count) + "]".repeat(count) : undefined)),
+  ],
+  "characters of a search": [15_000, searchText],
 };
 
 export async function measureCosts({ scale, log }: Bench): Promise<Row[]> {
@@ -60,7 +95,8 @@ export async function measureCosts({ scale, log }: Bench): Promise<Row[]> {
   return rows;
 }
 
-async function measure(work: () => Promise<unknown>): Promise<{ cpuMs: number; longestMs: number }> {
+/** The CPU time, and the longest part of it without a pause. */
+export async function measure(work: () => Promise<unknown>): Promise<{ cpuMs: number; longestMs: number }> {
   const startedMs = threadMs();
   let [lastMs, longestMs] = [startedMs, 0];
   const look = () => {
@@ -92,7 +128,7 @@ function filesNamed(nameOf: (at: number) => string, count: number): TransferFile
 function named(nameOf: (at: number) => string): Input {
   return (count) => {
     const files = filesNamed(nameOf, count);
-    return () => safeNamesInTurns(files, ["transfer.json"]);
+    return () => safeNames(files, ["transfer.json"]);
   };
 }
 
@@ -122,8 +158,11 @@ function answered(entriesOf: (count: number) => string, ask: Ask): Input {
   };
 }
 
-async function askServed(answer: string, ask: Ask): Promise<void> {
-  const server = createServer((_request, response) => response.end(answer)).listen(0, "127.0.0.1");
+async function askServed(answer: string | RequestListener, ask: Ask): Promise<void> {
+  const listener: RequestListener =
+    typeof answer === "string" ? (_request, response) => response.end(answer) : answer;
+  // undici limits the headers itself.
+  const server = createServer(listener).listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const service = openService({
     baseUrl: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
@@ -144,6 +183,57 @@ async function askServed(answer: string, ask: Ask): Promise<void> {
     await service.close();
     server.close();
   }
+}
+
+/** Answers with these headers. */
+function headed(headersOf: (count: number) => OutgoingHttpHeaders, status = 200): Input {
+  return (count) => {
+    const headers = headersOf(count);
+    return () => askServed((_request, response) => response.writeHead(status, headers).end(), poll);
+  };
+}
+
+function headersOf(count: number, headerOf: (at: number) => readonly [string, string]): OutgoingHttpHeaders {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => headerOf(at)));
+}
+
+function refused(count: number) {
+  const answer = JSON.stringify({ errorCode: 3000, errorMessage: "\u0001client ".repeat(count / 14) });
+  return () => askServed((_request, response) => response.writeHead(400).end(answer), poll);
+}
+
+/** An EML that arrives in as many writes. */
+function sentInPieces(piecesOf: (count: number) => readonly [pieces: number, piece: string]): Input {
+  return (count) => {
+    const [pieces, piece] = piecesOf(count);
+    const listener: RequestListener = async (_request, response) => {
+      for (let at = 0; at < pieces; at++) {
+        if (!response.write(piece)) await new Promise((resolve) => response.once("drain", resolve));
+      }
+      response.end();
+    };
+    return () => askServed(listener, readMessage);
+  };
+}
+
+async function readMessage(service: Service, signal: AbortSignal): Promise<void> {
+  const { body } = await service.openEml({ transferId: "t", password: new Secret("p") }, {}, signal);
+  for await (const _ of body);
+}
+
+/** The manifest is written and identified. */
+function listed(count: number) {
+  const files = filesNamed((at) => `report ${at}.pdf`, count).map(({ name, bytes: size }) => {
+    const facts = { name, originalName: name, size, checksum: SUM, algorithm: "SHA-256" };
+    return { ...facts, sha256: SUM, verified: true };
+  });
+  const contents = { message: "none", files } as const;
+  return async () => {
+    await digestOf(contents);
+    const folder = await mkdtemp(join(tmpdir(), "inlet-costs-"));
+    await writeFinished(join(folder, "a"), () => formatManifest(RECORD, "n", contents), 0o600);
+    await rm(folder, { recursive: true });
+  };
 }
 
 function listFiles(service: Service, signal: AbortSignal): Promise<unknown> {

@@ -36,7 +36,7 @@ export function formatBudget({ waiting, download = [], polls = [] }: Measured): 
   ];
   return formatTable(lines, {
     what: ({ what }) => what,
-    "computed from the tables above": ({ computed }) => computed,
+    "computed from the measured figures": ({ computed }) => computed,
     needs: ({ needs }) => needs,
   });
 }

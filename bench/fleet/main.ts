@@ -112,10 +112,12 @@ function report(figures: Figures): number {
   return problems.length === 0 ? 0 : 1;
 }
 
-/** Tables of cases that did not run stay as they are. */
+/** Tables of cases that did not run stay as they are. Not every table has a place in the page. */
 function writePage(tables: Readonly<Record<string, string>>): void {
   const path = resolve(import.meta.dirname, "../..", PAGE);
-  writeFileSync(path, fillPlaces(readFileSync(path, "utf8"), tables, PAGE));
+  const page = readFileSync(path, "utf8");
+  const shown = Object.entries(tables).filter(([name]) => page.includes(`<!-- figures: ${name} -->`));
+  writeFileSync(path, fillPlaces(page, Object.fromEntries(shown), PAGE));
 }
 
 /** `folder`: on the disk of the measurements. */

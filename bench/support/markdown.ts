@@ -14,11 +14,6 @@ export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): s
   return [head, rule, ...body].join("\n");
 }
 
-/** Empty for zero and for a missing value. */
-export function fixed(value: number | undefined, digits: number): string {
-  return value === undefined || value === 0 ? "" : value.toFixed(digits);
-}
-
 export function grouped(value: number): string {
   return Math.round(value).toLocaleString("en");
 }

@@ -1,6 +1,6 @@
 /** Limits, locks, shared runs and pools. Their state does not outlive the work under way. */
 
-import { LONGEST_TIMER_MS, whenAborted } from "./deadline.ts";
+import { LONGEST_TIMER_MS, unlessStopped } from "./deadline.ts";
 import { clearTimeout, setTimeout, type Timer } from "./timers.ts";
 
 /**
@@ -69,7 +69,8 @@ export class Mutex {
       this.#users--;
       resolve();
     };
-    await (signal === undefined ? free : Promise.race([free, whenAborted(signal)]));
+    // The caller learns of the stop by the result.
+    await (signal === undefined ? free : unlessStopped(free, 0, signal).catch(() => {}));
     if (signal?.aborted !== true) return release;
     release();
     return undefined;

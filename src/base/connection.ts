@@ -1,6 +1,6 @@
 /** The connections to a service or a webhook: their pool, certificates and proxy. */
 
-import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import { joinedConnector } from "./joined-socket.ts";
 import { authoritiesWith } from "./trust.ts";
 
@@ -36,14 +36,11 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
     allowH2: false,
     headersTimeout: options.timeoutMs,
     bodyTimeout: options.timeoutMs,
-    connect: { ...tls, timeout: options.timeoutMs },
+    connect: joinedConnector({ ...tls, timeout: options.timeoutMs, allowH2: false }),
   };
   const { http, https, except } = options.proxy;
-  if (http === "" && https === "")
-    return new Pool(baseUrl.origin, {
-      ...pool,
-      connect: joinedConnector({ ...pool.connect, allowH2: false }),
-    });
+  if (http === "" && https === "") return new Pool(baseUrl.origin, pool);
+  const keepSession = sessionKeeper();
   return new EnvHttpProxyAgent({
     ...pool,
     // Passed even if empty: otherwise undici reads the environment.
@@ -52,5 +49,21 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
     noProxy: except,
     requestTls: { ...tls, timeout: options.timeoutMs },
     proxyTls: { ...(tls.ca === undefined ? {} : { ca: tls.ca }), timeout: options.timeoutMs },
+    factory: (origin, { connect, ...rest }: Connected) =>
+      new Pool(origin, { ...rest, connect: keepSession(connect) }),
   });
+}
+
+type Connected = Pool.Options & { readonly connect: buildConnector.connector };
+
+/** undici holds a TLS session only weakly, and so would lose it when garbage is collected. */
+function sessionKeeper(): (connect: buildConnector.connector) => buildConnector.connector {
+  const kept: { session?: Buffer } = {};
+  return (connect) => (target, callback) =>
+    connect(target, (...result) => {
+      result[1]?.on("session", (session: Buffer) => {
+        kept.session = session;
+      });
+      callback(...result);
+    });
 }

@@ -16,37 +16,25 @@ export class Deadline {
   readonly #over = new AbortController();
   readonly #total: Timer;
   readonly #stall: Timer;
-  #reason: string | undefined;
 
   constructor({ stallMs, totalMs }: DeadlineLimits) {
-    this.#total = setTimeout(() => this.#end(`not done after ${inWords(totalMs)}`), totalMs);
-    this.#stall = setTimeout(() => this.#end(`no progress for ${inWords(stallMs)}`), stallMs);
+    this.#total = setTimeout(() => this.#over.abort(`not done after ${inWords(totalMs)}`), totalMs);
+    this.#stall = setTimeout(() => this.#over.abort(`no progress for ${inWords(stallMs)}`), stallMs);
   }
 
-  /** Aborts when the deadline has passed. */
+  /** Aborts when the deadline has passed, with a reason for people. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }
 
-  /** For people; `undefined` until the deadline has passed. */
-  get reason(): string | undefined {
-    return this.#reason;
-  }
-
   progress(): void {
-    if (this.#reason === undefined) this.#stall.refresh();
+    this.#stall.refresh();
   }
 
   /** Called when the work has ended. */
   close(): void {
     clearTimeout(this.#total);
     clearTimeout(this.#stall);
-  }
-
-  #end(reason: string): void {
-    this.#reason = reason;
-    this.close();
-    this.#over.abort();
   }
 }
 

@@ -42,33 +42,6 @@ function announced<Args extends readonly unknown[]>(name: string, change: (...ar
 
 export type EntryKind = "file" | "folder" | "link" | "other";
 
-/** Each method is one step. All of them throw the system's error. */
-export interface Disk {
-  /** Creates a file that must not exist yet. */
-  create(path: string, mode: number): Promise<DiskFile>;
-  /** Empties an existing file, and opens it for writing. */
-  truncate(path: string): Promise<DiskFile>;
-  read(path: string): Promise<string>;
-  list(folder: string): Promise<string[]>;
-  /** `undefined` for a missing entry. Follows no link. */
-  kindOf(path: string): Promise<EntryKind | undefined>;
-  /** When its content was last changed; `undefined` for a missing entry. Follows no link. */
-  modifiedMs(path: string): Promise<number | undefined>;
-  link(from: string, to: string): Promise<void>;
-  rename(from: string, to: string): Promise<void>;
-  unlink(path: string): Promise<void>;
-  /** The folder has exactly this mode, whatever the umask is. */
-  makeFolder(path: string, mode: number): Promise<void>;
-  /** Gives a folder to a group, and keeps its mode. */
-  setGroup(path: string, gid: number): Promise<void>;
-  removeFolder(path: string): Promise<void>;
-  /** Removes a folder and its content. A missing one is no error. */
-  removeTree(path: string): Promise<void>;
-  syncFolder(path: string): Promise<void>;
-  /** Opens a folder. A link to a folder is refused, unless `link` says otherwise. */
-  openFolder(path: string, link?: "follow"): Promise<DiskFolder>;
-}
-
 /** An open folder, which must be closed. It stays the same folder if another entry takes its name. */
 export interface DiskFolder {
   /** The path of an entry in it. */
@@ -87,25 +60,33 @@ export interface DiskFile {
 
 const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 
-export const systemDisk: Disk = {
-  create: (path, mode) => openFile(path, "wx", mode),
-  truncate: (path) => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
-  read: (path) => readFile(path, "utf8"),
-  list: (folder) => readdir(folder),
-  async kindOf(path) {
+/** Each method is one step. All of them throw the system's error. */
+export const systemDisk = {
+  /** Creates a file that must not exist yet. */
+  create: (path: string, mode: number): Promise<DiskFile> => openFile(path, "wx", mode),
+  /** Empties an existing file, and opens it for writing. */
+  truncate: (path: string): Promise<DiskFile> => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
+  read: (path: string): Promise<string> => readFile(path, "utf8"),
+  list: (folder: string): Promise<string[]> => readdir(folder),
+  /** `undefined` for a missing entry. Follows no link. */
+  async kindOf(path: string): Promise<EntryKind | undefined> {
     const facts = await tryLstat(path);
     if (facts === undefined) return undefined;
     if (facts.isSymbolicLink()) return "link";
     return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
   },
-  modifiedMs: async (path) => (await tryLstat(path))?.mtimeMs,
-  link: announced("linked", link),
-  rename: announced("renamed", rename),
-  unlink: announced("unlinked", unlink),
+  /** When its content was last changed; `undefined` for a missing entry. Follows no link. */
+  modifiedMs: async (path: string): Promise<number | undefined> => (await tryLstat(path))?.mtimeMs,
+  link: announced("linked", (from: string, to: string) => link(from, to)),
+  rename: announced("renamed", (from: string, to: string) => rename(from, to)),
+  unlink: announced("unlinked", (path: string) => unlink(path)),
+  /** The folder has exactly this mode, whatever the umask is. */
   makeFolder: announced("folder made", makeFolder),
-  setGroup: announced("group set", (path, gid) => lchown(path, UNCHANGED, gid)),
-  removeFolder: (path) => rmdir(path),
-  async removeTree(path) {
+  /** Gives a folder to a group, and keeps its mode. */
+  setGroup: announced("group set", (path: string, gid: number) => lchown(path, UNCHANGED, gid)),
+  removeFolder: (path: string): Promise<void> => rmdir(path),
+  /** Removes a folder and its content. A missing one is no error. */
+  async removeTree(path: string): Promise<void> {
     const remove = () => rm(path, { recursive: true, force: true, maxRetries: 3 });
     await remove().catch(async (error: unknown) => {
       // A crash during a check leaves its folder read-only.
@@ -114,8 +95,9 @@ export const systemDisk: Disk = {
       await remove();
     });
   },
-  syncFolder: announced("folder synced", (path) => withFile(path, "r", (folder) => folder.sync())),
-  async openFolder(path, link) {
+  syncFolder: announced("folder synced", (path: string) => withFile(path, "r", (folder) => folder.sync())),
+  /** Opens a folder. A link to a folder is refused, unless `link` says otherwise. */
+  async openFolder(path: string, link?: "follow"): Promise<DiskFolder> {
     const folder = await openFile(path, OPEN_FOLDER | (link === "follow" ? 0 : constants.O_NOFOLLOW));
     return {
       at: (name) => folder.at(name),
@@ -128,6 +110,8 @@ export const systemDisk: Disk = {
     };
   },
 };
+
+export type Disk = typeof systemDisk;
 
 /** Reading blocks the process, and takes a fraction of the time. For a command, which has nothing else to do meanwhile. */
 export const blockingDisk: Disk = {

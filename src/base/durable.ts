@@ -5,8 +5,7 @@
 
 import { dirname, join } from "node:path";
 import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
-import type { FaultCode } from "./fault-codes.ts";
-import { Fault, systemCode, tolerate } from "./faults.ts";
+import { Fault, faultOfDisk, systemCode, tolerate } from "./faults.ts";
 import {
   chmod,
   lchown,
@@ -23,6 +22,7 @@ import {
   unlink,
   withFile,
 } from "./files.ts";
+import { blocksOf, type LongText } from "./long-text.ts";
 import { randomHex } from "./random.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
@@ -79,10 +79,14 @@ export async function finishFile(file: OpenFile, mode: number, bytes?: number): 
 }
 
 /** Writes a complete file, over a leftover of an earlier run. */
-export async function writeFinished(path: string, text: string, mode: number): Promise<void> {
+export async function writeFinished(path: string, text: LongText, mode: number): Promise<void> {
   const write = async (file: OpenFile) => {
-    await file.write(text);
-    await finishFile(file, mode, Buffer.byteLength(text));
+    let bytes = 0;
+    for await (const block of blocksOf(text)) {
+      await file.write(block);
+      bytes += Buffer.byteLength(block);
+    }
+    await finishFile(file, mode, bytes);
   };
   const attempt = () => withFile(path, "w", write, mode);
   await attempt().catch(async (error: unknown) => {
@@ -100,7 +104,7 @@ export async function syncFile(path: string, mode: number): Promise<void> {
 
 /** Throws if the file system gives no answer, which must not count as missing. */
 export async function exists(path: string): Promise<boolean> {
-  return (await onDisk(path, () => systemDisk.kindOf(path))) !== undefined;
+  return (await systemDisk.kindOf(path)) !== undefined;
 }
 
 /** The name of a file or folder that `clearTemporaries` clears. */
@@ -119,31 +123,6 @@ export async function clearTemporaries(
     // Its writer may just have used it.
     const { mtimeMs = nowMs } = (await lookAtLink(join(folder, name))) ?? {};
     if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true, recursive: true });
-  }
-}
-
-/** Error codes of the file system with a meaning of their own. */
-const MEANINGS: Readonly<Record<string, FaultCode>> = {
-  EEXIST: "TARGET_EXISTS",
-  ENOSPC: "DISK_FULL",
-  EDQUOT: "DISK_FULL",
-  EROFS: "DISK_READ_ONLY",
-};
-
-/** Turns an error of the file system into a fault. Any other error is returned as it is. */
-export function faultOfDisk(error: unknown, path: string): unknown {
-  if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
-  const code = MEANINGS[String(error.code)] ?? "DISK_REFUSED";
-  const detail = code === "TARGET_EXISTS" ? path : `${path} (${String(error.code)})`;
-  return new Fault(code, { detail, cause: error });
-}
-
-/** Runs `work`, and turns an error of the file system into a fault that names this path. */
-export async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    throw faultOfDisk(error, path);
   }
 }
 
@@ -204,10 +183,8 @@ export function makeSharedFolderDurably(path: string, mode: number): Promise<voi
 async function makeDurably(path: string, make: (path: string) => Promise<unknown>): Promise<void> {
   if (await exists(path)) return;
   await makeDurably(dirname(path), make);
-  await onDisk(path, async () => {
-    await make(path).catch(tolerate("EEXIST"));
-    await systemDisk.syncFolder(dirname(path));
-  });
+  await make(path).catch(tolerate("EEXIST"));
+  await systemDisk.syncFolder(dirname(path));
   durableStep("folder made");
 }
 

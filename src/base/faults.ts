@@ -52,8 +52,31 @@ export function isOfDisk({ code }: { readonly code: string }): boolean {
   return areaOf(code) === "disk";
 }
 
-/** Returns a fault as it is, and any other error as `UNEXPECTED`. */
-export function asFault(error: unknown): Fault {
+/** Error codes of the file system with a meaning of their own. */
+const MEANINGS: Readonly<Record<string, FaultCode>> = {
+  EEXIST: "TARGET_EXISTS",
+  ENOSPC: "DISK_FULL",
+  EDQUOT: "DISK_FULL",
+  EROFS: "DISK_READ_ONLY",
+};
+
+/** The fault of an error of the file system, which names its path; any other error as it is. `path`: a better one. */
+export function faultOfDisk(error: unknown, path?: string): unknown {
+  if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
+  const { path: own, dest = own } = error as { readonly path?: unknown; readonly dest?: unknown };
+  const named = path ?? dest;
+  // A program that could not be started has a path too, and an error of the network has none.
+  if (named === undefined || String(error.syscall).startsWith("spawn")) return error;
+  const code = MEANINGS[String(error.code)] ?? "DISK_REFUSED";
+  return new Fault(code, {
+    detail: code === "TARGET_EXISTS" ? String(named) : `${named} (${String(error.code)})`,
+    cause: error,
+  });
+}
+
+/** A fault as it is, the fault of an error of the file system, and any other error as `UNEXPECTED`. */
+export function asFault(thrown: unknown): Fault {
+  const error = faultOfDisk(thrown);
   if (error instanceof Fault) return error;
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return new Fault("UNEXPECTED", { detail, cause: error });

@@ -47,8 +47,12 @@ export class InboxDoor {
     folder: string,
     work: (folder: InboxFolder) => Promise<Result>,
   ): Promise<Result | undefined> {
-    const open = await this.#open(root, folder).catch(tolerate("ENOENT"));
-    return open && this.#use(open, work);
+    try {
+      const open = await this.#open(root, folder).catch(tolerate("ENOENT"));
+      return open && (await this.#use(open, work));
+    } catch (error) {
+      throw withPath(error, join(root, folder));
+    }
   }
 
   /**
@@ -65,7 +69,9 @@ export class InboxDoor {
       try {
         return await this.#use(await this.#open(root, folder, make), work);
       } catch (error) {
-        if (systemCode(error) !== "ENOENT" || attempt === MAX_ATTEMPTS) throw error;
+        if (systemCode(error) !== "ENOENT" || attempt === MAX_ATTEMPTS) {
+          throw withPath(error, join(root, folder));
+        }
       }
     }
   }
@@ -153,6 +159,13 @@ export function splitPath(path: string): { readonly parent: string; readonly nam
 /** Whether a text is the name of one entry, and leads nowhere else. */
 export function isPlainName(name: string): boolean {
   return !["", ".", ".."].includes(name) && !/[/\0]/.test(name);
+}
+
+/** Names the folder in place of the way to it, for people. */
+function withPath(error: unknown, path: string): unknown {
+  if (!(error instanceof Error && "path" in error)) return error;
+  const { dest = error.path } = error as { readonly dest?: unknown };
+  return String(dest).startsWith("/proc/self/fd/") ? Object.assign(error, { path, dest: path }) : error;
 }
 
 function entryOf(folder: DiskFolder, name: string): string {

@@ -1,5 +1,5 @@
 /** Locks of the machine on files: they end with their holder. */
-import { exists, onDisk } from "./durable.ts";
+import { exists } from "./durable.ts";
 import { Fault } from "./faults.ts";
 import { closedDisks, machine } from "./machine.ts";
 import { isLockedAlone, type KernelLock } from "./system-lock.ts";
@@ -10,7 +10,7 @@ export type { KernelLock } from "./system-lock.ts";
 export async function tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined> {
   const reason = closedDisks();
   if (reason !== undefined) throw reason;
-  return onDisk(path, () => machine().tryLock(path, kind));
+  return machine().tryLock(path, kind);
 }
 
 /**

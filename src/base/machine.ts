@@ -7,67 +7,43 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes, scrypt } from "node:crypto";
 import { uptime } from "node:os";
 import { promisify } from "node:util";
-import { type Files, systemFiles } from "./system-files.ts";
-import { type KernelLock, lockBySqlite } from "./system-lock.ts";
-import { type Post, type PostAnswer, postByHttp } from "./system-post.ts";
-import { type ProgramEnd, type ProgramStart, runChild } from "./system-program.ts";
-import {
-  type FolderEvents,
-  type FolderWatch,
-  type FolderWatchOptions,
-  watchByChokidar,
-} from "./system-watch.ts";
+import { systemFiles } from "./system-files.ts";
+import { lockBySqlite } from "./system-lock.ts";
+import { postByHttp } from "./system-post.ts";
+import { runChild } from "./system-program.ts";
+import { watchByChokidar } from "./system-watch.ts";
 
 export interface Timer {
   refresh(): Timer;
   unref(): Timer;
 }
 
-export interface Machine {
-  readonly files: Files;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Milliseconds since some moment. Never goes back. */
-  monotonicMs(): number;
-  /** Milliseconds since the machine was started. */
-  uptimeMs(): number;
-  setTimeout(work: () => void, ms: number): Timer;
-  setInterval(work: () => void, ms: number): Timer;
-  /** Ends a timer of either kind. */
-  clearTimer(timer: Timer | undefined): void;
-  /** Lets other work of this process run. */
-  nextTurn(): Promise<void>;
-  randomBytes(size: number): Buffer;
-  /** Between 0 and 1. */
-  random(): number;
-  /** Slow on purpose: the result must not help to guess the text. */
-  deriveKey(text: string, salt: string, size: number): Promise<Buffer>;
-  /** `undefined` if another process holds the lock. */
-  tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined>;
-  watchFolder(folder: string, options: FolderWatchOptions, events: FolderEvents): Promise<FolderWatch>;
-  post(call: Post, signal: AbortSignal): Promise<PostAnswer>;
-  runProgram(program: ProgramStart, killMs: number, signal: AbortSignal): Promise<ProgramEnd>;
-}
-
-const derive = promisify(scrypt) as (text: string, salt: string, size: number) => Promise<Buffer>;
-
-export const systemMachine: Machine = {
+export const systemMachine = {
   files: systemFiles,
+  /** Milliseconds since the epoch. */
   now: () => Date.now(),
+  /** Milliseconds since some moment. Never goes back. */
   monotonicMs: () => performance.now(),
+  /** Milliseconds since the machine was started. */
   uptimeMs: () => uptime() * 1_000,
-  setTimeout: (work, ms) => setTimeout(work, ms),
-  setInterval: (work, ms) => setInterval(work, ms),
-  clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
-  nextTurn: () => new Promise((resolve) => void setImmediate(resolve)),
-  randomBytes,
-  random: Math.random,
-  deriveKey: derive,
+  setTimeout: (work: () => void, ms: number): Timer => setTimeout(work, ms),
+  setInterval: (work: () => void, ms: number): Timer => setInterval(work, ms),
+  /** Ends a timer of either kind. */
+  clearTimer: (timer: Timer | undefined) => clearTimeout(timer as NodeJS.Timeout | undefined),
+  /** Lets other work of this process run. */
+  nextTurn: () => new Promise<void>((resolve) => void setImmediate(resolve)),
+  randomBytes: (size: number): Buffer => randomBytes(size),
+  /** Between 0 and 1. */
+  random: () => Math.random(),
+  /** Slow on purpose: the result must not help to guess the text. */
+  deriveKey: promisify(scrypt) as (text: string, salt: string, size: number) => Promise<Buffer>,
   tryLock: lockBySqlite,
   watchFolder: watchByChokidar,
   post: postByHttp,
   runProgram: runChild,
 };
+
+export type Machine = typeof systemMachine;
 
 let given: AsyncLocalStorage<Machine> | undefined;
 

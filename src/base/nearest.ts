@@ -4,7 +4,7 @@
 export function nearestName(
   name: string,
   known: readonly string[],
-  mostDistance: (known: string) => number = halfOf,
+  maxDistance: (known: string) => number = halfOf,
 ): string | undefined {
   const [nearest] = known
     .map((candidate) => ({
@@ -12,7 +12,7 @@ export function nearestName(
       distance: distanceOf(name.toLowerCase(), candidate.toLowerCase()),
     }))
     .toSorted((a, b) => a.distance - b.distance);
-  return nearest !== undefined && nearest.distance <= mostDistance(nearest.candidate)
+  return nearest !== undefined && nearest.distance <= maxDistance(nearest.candidate)
     ? nearest.candidate
     : undefined;
 }

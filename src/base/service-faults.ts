@@ -126,7 +126,7 @@ export const TRANSFER_FAULTS = {
     ],
     SECURITY_MODE: [
       "Inlet sends no password by itself to a transfer with this security mode",
-      "Ask the sender how to open the transfer. If it has a password, supply that with inlet password. Otherwise download it in a browser, then discard it here.",
+      "Ask the sender how to open it. If that takes a password, supply it; otherwise download it in a browser, then discard it here.",
     ],
     TRANSFER_LOCKED: [
       "The service has locked the transfer after too many wrong passwords",

@@ -11,27 +11,40 @@ const [open, write, read, readAll] = [
 const [fstat, fchmod, ftruncate] = [promisify(fs.fstat), promisify(fs.fchmod), promisify(fs.ftruncate)];
 const [fsync, fdatasync, close] = [promisify(fs.fsync), promisify(fs.fdatasync), promisify(fs.close)];
 
+/** For `catch`: errors of reads and writes do not name their file. */
+function naming(path: unknown): (error: Error) => never {
+  return (error) => {
+    throw Object.assign(error, { path });
+  };
+}
+
+function named<Call>(call: Call): Call {
+  const plain = call as (path: unknown, ...args: unknown[]) => Promise<unknown>;
+  return ((path: unknown, ...args: unknown[]) => plain(path, ...args).catch(naming(path))) as Call;
+}
+
 /**
- * An open file, which must be closed. Node's `FileHandle` takes a third more of the main thread's time for each call, and
+ * An open file, which must be closed. Its errors name the path. Node's `FileHandle` takes a third more of the main thread's time for each call, and
  * small transfers consist mostly of such calls.
  */
-function descriptor(fd: number) {
+function descriptor(fd: number, path: string) {
+  const named = naming(path);
   return {
     /** The path of an entry of an open folder. It stays valid if the folder is moved, and if a link takes its place. */
     at: (name: string): string => `/proc/self/fd/${fd}/${name}`,
     /** Writes all of it, at the current position. */
-    write: (content: string | Uint8Array): Promise<void> => write(fd, content),
+    write: (content: string | Uint8Array): Promise<void> => write(fd, content).catch(named),
     /** Returns the number of bytes read. */
     read: async (buffer: Uint8Array, position: number): Promise<number> =>
-      (await read(fd, buffer, 0, buffer.byteLength, position)).bytesRead,
-    readText: (): Promise<string> => readAll(fd, "utf8"),
-    stat: (): Promise<fs.Stats> => fstat(fd),
-    statExactly: (): Promise<fs.BigIntStats> => fstat(fd, { bigint: true }),
-    chmod: (mode: number): Promise<void> => fchmod(fd, mode),
-    truncate: (): Promise<void> => ftruncate(fd),
-    sync: (): Promise<void> => fsync(fd),
-    datasync: (): Promise<void> => fdatasync(fd),
-    close: (): Promise<void> => close(fd),
+      (await read(fd, buffer, 0, buffer.byteLength, position).catch(named)).bytesRead,
+    readText: (): Promise<string> => readAll(fd, "utf8").catch(named),
+    stat: (): Promise<fs.Stats> => fstat(fd).catch(named),
+    statExactly: (): Promise<fs.BigIntStats> => fstat(fd, { bigint: true }).catch(named),
+    chmod: (mode: number): Promise<void> => fchmod(fd, mode).catch(named),
+    truncate: (): Promise<void> => ftruncate(fd).catch(named),
+    sync: (): Promise<void> => fsync(fd).catch(named),
+    datasync: (): Promise<void> => fdatasync(fd).catch(named),
+    close: (): Promise<void> => close(fd).catch(named),
     /** Only for a folder, which has nothing to write: the way through another thread would take far longer. */
     closeNow: (): void => fs.closeSync(fd),
   };
@@ -45,7 +58,7 @@ export const systemFiles = {
   lstat: promisify(fs.lstat),
   stat: promisify(fs.stat),
   statfs: promisify(fs.statfs),
-  readFile: promisify(fs.readFile),
+  readFile: named(promisify(fs.readFile)),
   readdir: promisify(fs.readdir),
   opendir: promisify(fs.opendir),
   rm: promisify(fs.rm),
@@ -54,13 +67,13 @@ export const systemFiles = {
   rename: promisify(fs.rename),
   link: promisify(fs.link),
   unlink: promisify(fs.unlink),
-  writeFile: promisify(fs.writeFile),
+  writeFile: named(promisify(fs.writeFile)),
   copyFile: promisify(fs.copyFile),
   chmod: promisify(fs.chmod),
   lchown: promisify(fs.lchown),
   realpath: promisify(fs.realpath),
   openFile: async (path: string, flags: string | number, mode: number): Promise<OpenFile> =>
-    descriptor(await open(path, flags, mode)),
+    descriptor(await open(path, flags, mode), path),
   /**
    * The folder has exactly this mode from its creation on: a user who may write the parent could exchange it before a chmod.
    * The umask belongs to the whole process, so nothing else may run meanwhile.

@@ -13,7 +13,6 @@ export interface ProgramStart {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  readonly cwd: string;
   /** No process of its group outlives the program. */
   readonly endsGroup?: boolean;
 }
@@ -31,7 +30,7 @@ export interface ProgramEnd {
 
 /** On the signal or after its timeout, the process group gets SIGTERM, and SIGKILL `killMs` later. */
 export async function runChild(
-  { argv: [program, ...args], env, cwd, timeoutMs, endsGroup = false }: ProgramStart,
+  { argv: [program, ...args], env, timeoutMs, endsGroup = false }: ProgramStart,
   killMs: number,
   signal: AbortSignal,
 ): Promise<ProgramEnd> {
@@ -43,7 +42,8 @@ export async function runChild(
   let child: ChildProcess;
   try {
     const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
-    child = spawn(program, args, { cwd, env, detached: true, stdio });
+    // Some programs load code from the folder in which they run, so it must hold no file that a sender has named.
+    child = spawn(program, args, { cwd: "/", env, detached: true, stdio });
   } catch {
     // An argument that cannot be passed on, such as one with a NUL.
     return endWith("it could not be started");

@@ -3,31 +3,24 @@ import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { ApiVersion, LanguagePack, PasswordPolicyRule, VerificationStatus } from "../service/wire.ts";
 import { addDownloads, ownName, saveDownload } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
 import { type Call, type Operations, operationsOf, type PasswordOptions, print } from "./api/operation.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
-import { canPoll } from "./client.ts";
-import { invalid, type Outcome, type Run } from "./command.ts";
+import { canPoll, UNREPORTED } from "./client.ts";
+import { invalid, type Outcome, type Runner } from "./command.ts";
 import { wholeNumber } from "./options.ts";
-import { type Column, printJson, say } from "./printing.ts";
+import { printJson, say } from "./printing.ts";
 
 const ENVIRONMENT = `
-Settings come from the configuration file, if there is one, and from these variables, which take precedence:
-  INLET_CONFIG                        the configuration file (or --config)
+Settings come from the configuration file, if there is one, and from variables, which take precedence:
   INLET_SERVICE__BASEURL              the part before /api (or --base-url)
   INLET_SERVICE__CLIENTID             the client id registered with the service
   INLET_SERVICE__VERIFICATION__TOKEN  a token, if the address was verified by mail
-  INLET_SERVICE__ACCEPTLANGUAGE       language of the checksums file (default en)
-  INLET_SERVICE__FILEIDLIST           how 'api zip' sends several file ids: repeat (default) or comma
-  INLET_SERVICE__CA, __CERT, __KEY    PEM files: additional authorities; mutual TLS
-  INLET_SERVICE__PROXY                a proxy (default: HTTPS_PROXY, HTTP_PROXY, NO_PROXY)
-  INLET_SERVICE__TIMEOUT              the longest silence, such as 30s
-  INLET_SERVICE__ALLOWHTTP            true: allow plain http to other machines
+  INLET_SERVICE__...                  every other key of service, such as TIMEOUT, CA or PROXY
   INLET_PASSWORD                      the transfer's password, without --password-file`;
 
-export function define(api: Command, run: Run): void {
+export function define(api: Command, run: Runner): void {
   api
     .option("--base-url <url>", "the service's address: the part before /api")
     .option(
@@ -43,7 +36,10 @@ export function define(api: Command, run: Run): void {
   addDownloads(operations);
   addPasswords(group("password", "generate and check transfer passwords, and list their rules"));
   addLanguages(group("languages", "list and download language packs"));
-  addIdentity(operations);
+  operations.add("status", "show the interface versions that the service offers", showStatus);
+  operations.add("client-id", "let the service create a client id, and print it", async (call) =>
+    printSecret(call, "clientId", await call.service.requestClientId(call.stop)),
+  );
   addVerification(group("verification", "verify an address"));
 }
 
@@ -56,7 +52,7 @@ function addPasswords(password: Operations): void {
     .option("--password-file <file>", "read the password from a file, or from standard input for -");
   const rules = "list the rules that a transfer password must fulfil";
   password.add("rules", rules, async (call) =>
-    print(call, RULE_COLUMNS, await call.service.passwordRules(call.stop)),
+    print(call, ["name", "details"], await call.service.passwordRules(call.stop)),
   );
 }
 
@@ -64,35 +60,24 @@ async function checkPassword(call: Call<PasswordOptions>): Promise<Outcome> {
   const { context, options, service, stop } = call;
   const password =
     (await readPassword(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
-  if (password === undefined) {
-    throw invalid("no password: add --password-file (- for standard input)");
-  }
+  if (password === undefined) throw invalid("no password: add --password-file (- for standard input)");
   const check = await service.checkPassword(password, stop);
-  print(call, RULE_COLUMNS, check.broken, check);
+  print(call, ["name", "details"], check.broken, check);
   if (check.valid) say(context, "The password fulfils all rules.");
   return check.valid ? "fine" : "attention";
 }
 
-const RULE_COLUMNS: readonly Column<PasswordPolicyRule>[] = [
-  { title: "RULE", value: (rule) => rule.name },
-  {
-    title: "DETAILS",
-    value: (rule) =>
-      Object.entries(rule.details)
-        .map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`)
-        .join(", "),
-  },
-];
+const OF_PACK = ["id", "locale", "version", "changed", "displayName", "href"] as const;
 
 function addLanguages(languages: Operations): void {
   const list = async (call: Call<{ readonly majorVersion?: number }>) =>
-    print(call, PACK_COLUMNS, await call.service.languagePacks(call.options.majorVersion, call.stop));
+    print(call, OF_PACK, await call.service.languagePacks(call.options.majorVersion, call.stop));
   languages
     .add("list", "list the installed language packs", list)
     .option("--major-version <number>", "only packs of this major version", wholeNumber(1, 1_000_000));
   languages
     .add("show", "show one language pack", async (call, id = "") =>
-      print(call, PACK_COLUMNS, await call.service.languagePack(id, call.stop)),
+      print(call, OF_PACK, await call.service.languagePack(id, call.stop)),
     )
     .argument("<id>", "the id of the pack, such as en-US_2");
   languages
@@ -103,75 +88,44 @@ function addLanguages(languages: Operations): void {
 }
 
 async function getLanguageFile(
-  { context, options, service, stop }: Call<{ readonly output?: string }>,
-  id: string,
-  file: string,
+  call: Call<{ readonly output?: string }>,
+  id = "",
+  file = "",
 ): Promise<Outcome> {
+  const { context, options, service, stop } = call;
   const target = options.output ?? ownName(basename(file));
   const download = await service.openLanguageFile(id, file, stop);
-  const { path, bytes } = await saveDownload(context, download, target);
-  if (options.json) printJson(context, { path, bytes });
-  else context.stdout.write(`${path}\n`);
-  return "fine";
-}
-
-const PACK_COLUMNS: readonly Column<LanguagePack>[] = [
-  { title: "ID", value: (pack) => pack.id },
-  { title: "LOCALE", value: (pack) => pack.locale },
-  { title: "VERSION", value: (pack) => pack.version },
-  { title: "CHANGED", value: (pack) => pack.changed?.toISOString() ?? "never" },
-  { title: "NAME", value: (pack) => pack.displayName },
-  { title: "HREF", value: (pack) => pack.href ?? "" },
-];
-
-function addIdentity(api: Operations): void {
-  api.add("status", "show the interface versions that the service offers", showStatus);
-  api.add("client-id", "let the service create a client id, and print it", async (call) =>
-    printSecret(call, "clientId", await call.service.requestClientId(call.stop)),
-  );
+  return print(call, ["path", "bytes"], await saveDownload(context, download, target));
 }
 
 function addVerification(verification: Operations): void {
-  verification.add("status", "show whether an address is verified", showVerification).argument("<email>");
-  verification.add("mail-code", "let the service mail a code to an address", mailCode).argument("<email>");
+  verification.add("status <email>", "show whether an address is verified", showVerification);
+  verification.add("mail-code <email>", "let the service mail a code to an address", mailCode);
   verification
-    .add("token", "obtain a token with the client id or a mailed code, and print it", obtainToken)
-    .argument("<email>")
+    .add("token <email>", "obtain a token with the client id or a mailed code, and print it", obtainToken)
     .addOption(new Option("--code", "ask for the mailed code on the terminal").conflicts("codeFile"))
     .option("--code-file <file>", "read the mailed code from a file, or from standard input for -");
 }
 
 async function showStatus(call: Call): Promise<Outcome> {
   const versions = await call.service.apiVersions(call.stop);
-  print(call, VERSION_COLUMNS, versions ?? [], { apiVersions: versions ?? null });
+  const rows = (versions ?? []).map(({ major, minor }) => ({ version: `${major}.${minor}` }));
+  print(call, ["version"], rows, { apiVersions: versions ?? null });
   if (versions === undefined) {
-    say(
-      call.context,
-      "The service does not report its version: it is older than 1.13, or the base URL is not quite right.",
-    );
+    say(call.context, `The service ${UNREPORTED}.`);
     return "attention";
   }
   if (!canPoll(versions)) throw new Fault("API_VERSION");
   return "fine";
 }
 
-const VERSION_COLUMNS: readonly Column<ApiVersion>[] = [
-  { title: "VERSION", value: ({ major, minor }) => `${major}.${minor}` },
-];
-
-async function showVerification(call: Call, email: string): Promise<Outcome> {
+async function showVerification(call: Call, email = ""): Promise<Outcome> {
   const status = await call.service.verification(email, call.token, call.stop);
-  print(call, STATUS_COLUMNS, status);
+  print(call, ["verified", "validUntil", "methods"], status);
   return status.verified ? "fine" : "attention";
 }
 
-const STATUS_COLUMNS: readonly Column<VerificationStatus>[] = [
-  { title: "VERIFIED", value: (row) => (row.verified ? "yes" : "no") },
-  { title: "UNTIL", value: (row) => row.validUntil?.toISOString() ?? "" },
-  { title: "BY", value: (row) => row.methods.join(", ") },
-];
-
-async function mailCode({ context, service, stop }: Call, email: string): Promise<Outcome> {
+async function mailCode({ context, service, stop }: Call, email = ""): Promise<Outcome> {
   await service.mailVerificationCode(email, stop);
   say(context, `The service mails a code to ${email}. Exchange it for a token:`);
   say(context, `  inlet api verification token ${email} --code`);
@@ -180,7 +134,7 @@ async function mailCode({ context, service, stop }: Call, email: string): Promis
 
 async function obtainToken(
   call: Call<{ readonly code?: boolean; readonly codeFile?: string }>,
-  email: string,
+  email = "",
 ): Promise<Outcome> {
   const { context, options, service, stop } = call;
   const code =

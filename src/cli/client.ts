@@ -2,14 +2,17 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
 import { lookAt } from "../base/files.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Secret } from "../base/secret.ts";
-import type { ServiceSettings } from "../config/settings.ts";
+import type { MailboxSettings, ServiceSettings } from "../config/settings.ts";
+import { loadTokenStores } from "../host/memory.ts";
+import { Tokens } from "../mailbox/tokens.ts";
 import { POLLING_MINOR_VERSION } from "../service/http.ts";
-import { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
+import { openService } from "../service/service.ts";
 import type { ApiVersion } from "../service/wire.ts";
 
 const MAX_REQUESTS = 4;
@@ -24,10 +27,24 @@ export function openClient(
   return openService({ ...settings, timeoutMs, maxRequests: () => MAX_REQUESTS, clientId });
 }
 
+/** Obtains and keeps tokens of a mailbox in a folder, as the daemon does. */
+export async function openTokens(
+  mailbox: MailboxSettings,
+  service: ServicePort,
+  folder: string,
+): Promise<Tokens> {
+  const open = await loadTokenStores();
+  return new Tokens(mailbox, service, mailbox.service.token, open(folder), systemClock);
+}
+
 /** Whether one of the versions can list received transfers. */
 export function canPoll(versions: readonly ApiVersion[]): boolean {
   return versions.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION);
 }
+
+/** Said of a service without a version. */
+export const UNREPORTED =
+  "does not report its version: it is older than 1.13, or the base URL is not quite right";
 
 /** `1.12, 1.13`. */
 export function formatVersions(versions: readonly ApiVersion[]): string {

@@ -22,7 +22,7 @@ export interface Context {
 }
 
 /** Makes the action of a command: its work gets the context, and then what commander passes. */
-export type Run = <Args extends unknown[]>(
+export type Runner = <Args extends unknown[]>(
   work: (context: Context, ...args: Args) => Promise<Outcome>,
 ) => (...args: Args) => Promise<void>;
 

@@ -1,44 +1,48 @@
-/** `config`: checks the configuration, and shows its effective values. Asks neither the service nor the daemon. */
+/** `config`: the configuration, its effective values and its schema. Asks neither the service nor the daemon. */
+import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { asFault, detailOf, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { EDITOR_SCHEMA } from "../config/source.ts";
 import { explainPermission } from "../host/permission.ts";
-import { addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
-import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig } from "./options.ts";
+import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
+import { addUnit } from "./in-unit.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
-interface ConfigOptions extends UnitOptions {
+interface CheckOptions extends CommonOptions {
   /** Commander's name for `--no-secrets`. */
   readonly secrets?: boolean;
 }
 
 const CHECK_HELP = `
-It prints one line for each problem: the place, the key, and the allowed values. Secrets in files, variables and
-credentials are read; commands are not run. Where only the daemon can read them, let root name its unit, or add
---no-secrets. To check everything else too, use inlet doctor.
+It prints one line for each problem. Secrets in files, variables and credentials are read; commands are not run. To check
+everything else too, use inlet doctor.
 
   sudo inlet config check --unit inlet
   inlet config check --no-secrets`;
 
 const SHOW_HELP = `
-Each line has a key, its value, and the source of the value: the line of a file, a variable, or the default. For each
-mailbox and each route, it lists all keys that apply there, wherever they are set. Secrets are not shown.
+The source of a value is the line of a file, a variable, or the default. For each mailbox and each route, it lists all
+keys that apply there, wherever they are set. Secrets are not shown.
 
-  inlet config show
-  inlet config show limits
   inlet config show mailboxes[0].routes[0].handoff`;
 
-export function define(config: Command, run: Run): void {
+const SCHEMA_HELP = `
+  inlet config schema > inlet.schema.json
+
+An editor uses this file for a configuration that begins with:
+  # yaml-language-server: $schema=./inlet.schema.json`;
+
+export function define(config: Command, run: Runner): void {
   const checking = config.command("check").description("check the configuration");
-  addConfig(checking.option("--no-secrets", "do not read secrets")).option(
-    "--json",
-    "print the result as JSON",
-  );
-  addUnit(checking, "check").addHelpText("after", CHECK_HELP).action(run(check));
+  addConfig(checking.option("--no-secrets", "do not read secrets"))
+    .option("--json", "print the result as JSON")
+    .addHelpText("after", CHECK_HELP);
+  checking.action(run(addUnit(checking, check)));
   addExitCodes(checking, {
     fine: "the configuration is valid",
     usage: "it is not valid",
@@ -53,18 +57,16 @@ export function define(config: Command, run: Run): void {
     .option("--json", "print the values as JSON")
     .addHelpText("after", SHOW_HELP)
     .action(run(show));
+  config
+    .command("schema")
+    .description("print the JSON schema of the configuration, for editors and other tools")
+    .addHelpText("after", SCHEMA_HELP)
+    .action(run(printSchema));
 }
 
-async function check(context: Context, options: ConfigOptions): Promise<Outcome> {
-  const { config: path, json } = options;
-  const ignoreSecrets = options.secrets === false;
-  if (options.unit !== undefined) {
-    const others = ignoreSecrets ? ["--no-secrets"] : [];
-    return runInUnit(context, options.unit, ["config", "check"], options, others);
-  }
-  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch((error: unknown) =>
-    explainPermission(asFault(error)),
-  );
+async function check(context: Context, { config: path, json, secrets }: CheckOptions): Promise<Outcome> {
+  const load = { env: context.env, path, ignoreSecrets: secrets === false };
+  const result = await loadSettings(load).catch((error: unknown) => explainPermission(asFault(error)));
   if (result instanceof Fault && result.code !== "CONFIG_INVALID") throw result;
   if (result instanceof Fault) {
     const problems = problemsOf(result);
@@ -104,12 +106,17 @@ const COLUMNS: readonly Column<EffectiveValue>[] = [
   { title: "FROM", value: ({ from }) => from },
 ];
 
-async function show(context: Context, wanted: string | undefined, options: ConfigOptions): Promise<Outcome> {
+async function show(context: Context, wanted: string | undefined, options: CommonOptions): Promise<Outcome> {
   const all = await readEffective({ env: context.env, path: options.config });
   const isWanted = ({ key }: EffectiveValue) =>
     wanted === undefined || key === wanted || key.startsWith(`${wanted}.`) || key.startsWith(`${wanted}[`);
   const values = all.filter(isWanted);
   if (values.length === 0 && wanted !== undefined) throw invalid(describeMissingKey(wanted));
   printRows(context, options, COLUMNS, values);
+  return "fine";
+}
+
+async function printSchema(context: Context): Promise<Outcome> {
+  context.stdout.write(await readFile(EDITOR_SCHEMA, "utf8"));
   return "fine";
 }

@@ -1,6 +1,5 @@
 /** Deliveries: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
-import type { Dirent } from "node:fs";
-import { open, opendir, readdir } from "node:fs/promises";
+import { type FileHandle, open, opendir, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { Fault, tolerate } from "../base/faults.ts";
 import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
@@ -44,8 +43,8 @@ export interface FoundDelivery {
   /** The folder with its files. */
   readonly folder: string;
   readonly manifest: FileAt;
-  /** `undefined`: it has none. `within`: how the paths in it begin. */
-  readonly sums: (FileAt & { readonly within?: string }) | undefined;
+  /** Missing if it has none. `within`: how the paths in it begin. */
+  readonly sums?: FileAt & { readonly within?: string };
   /** Other deliveries, and files of consumers, may be in the folder too. */
   readonly isShared?: boolean;
 }
@@ -86,57 +85,59 @@ export async function checkFolder(
 
 export async function checkFile(
   folder: string,
-  { name, size, sha256, checksums, conflict }: Expected,
+  expected: Expected,
   count: (bytes: number) => void,
   signal: AbortSignal,
 ): Promise<CheckedFile> {
+  const { name } = expected;
   try {
     await using file = await open(join(folder, name), READ_PLAIN_FILE);
-    const facts = await file.stat();
-    if (!facts.isFile()) return { name, status: "changed", detail: "is not a plain file" };
-    if (conflict !== undefined) return { name, status: "changed", detail: conflict };
-    if (size !== undefined && facts.size !== size) {
-      return { name, status: "changed", detail: `has ${facts.size} bytes instead of ${size}` };
-    }
-    const verification = startVerification(checksums);
-    for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES })) {
-      if (signal.aborted) throw new Fault("STOPPED");
-      verification.update(chunk);
-      count(chunk.byteLength);
-    }
-    const found = verification.finish(name);
-    return found === (sha256 ?? found) ? { name, status: "ok" } : otherContent(name);
+    const detail = await describeDifference(file, expected, count, signal);
+    return detail === undefined ? { name, status: "ok" } : { name, status: "changed", detail };
   } catch (error) {
-    return explain(name, error);
+    if (error instanceof Fault || !(error instanceof Error && "code" in error)) throw error;
+    if (error.code === "ENOENT") return { name, status: "missing" };
+    if (error.code === "ELOOP") return { name, status: "changed", detail: "is a link" };
+    return { name, status: "unreadable", detail: `cannot be read (${String(error.code)})` };
   }
 }
 
-function otherContent(name: string): CheckedFile {
-  return { name, status: "changed", detail: "has other content" };
-}
-
-function explain(name: string, error: unknown): CheckedFile {
-  if (error instanceof Fault && error.code === "CHECKSUM_MISMATCH") return otherContent(name);
-  if (error instanceof Fault || !(error instanceof Error && "code" in error)) throw error;
-  if (error.code === "ENOENT") return { name, status: "missing" };
-  if (error.code === "ELOOP") return { name, status: "changed", detail: "is a link" };
-  return { name, status: "unreadable", detail: `cannot be read (${String(error.code)})` };
+async function describeDifference(
+  file: FileHandle,
+  { name, size, sha256, checksums, conflict }: Expected,
+  count: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const facts = await file.stat();
+  if (!facts.isFile()) return "is not a plain file";
+  if (conflict !== undefined) return conflict;
+  if (size !== undefined && facts.size !== size) return `has ${facts.size} bytes instead of ${size}`;
+  const verification = startVerification(checksums);
+  for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES })) {
+    if (signal.aborted) throw new Fault("STOPPED");
+    verification.update(chunk);
+    count(chunk.byteLength);
+  }
+  try {
+    const found = verification.finish(name);
+    if (found === (sha256 ?? found)) return undefined;
+  } catch (error) {
+    if (!(error instanceof Fault && error.code === "CHECKSUM_MISMATCH")) throw error;
+  }
+  return "has other content";
 }
 
 async function findExtra(folder: string, known: ReadonlySet<string>): Promise<CheckedFile[]> {
   const extra: CheckedFile[] = [];
   for await (const entry of await opendir(folder)) {
     if (known.has(entry.name) || entry.name === MANIFEST || entry.name === SUMS) continue;
-    const detail = entry.isDirectory() ? "is a folder" : await describeExtra(join(folder, entry.name));
+    const facts = await lookAtLink(join(folder, entry.name));
+    const isEmpty = facts?.isFile() === true && facts.size === 0;
+    const hint = isEmpty ? "; it is empty, as a marker is (see --allow)" : "";
+    const detail = entry.isDirectory() ? "is a folder" : `is not in the manifest${hint}`;
     extra.push({ name: entry.name, status: "extra", detail });
   }
   return extra;
-}
-
-async function describeExtra(path: string): Promise<string> {
-  const facts = await lookAtLink(path);
-  const isEmpty = facts?.isFile() === true && facts.size === 0;
-  return `is not in the manifest${isEmpty ? "; it is empty, as a marker is (see --allow)" : ""}`;
 }
 
 /** The facts that a file of the folder must match. */
@@ -179,7 +180,10 @@ function checksumsOf({ checksum, algorithm }: Partial<Manifest["files"][number]>
   return [{ value: checksum, algorithm }];
 }
 
-/** As `findDelivered`, and deliveries whose manifest is beside `root`, or only in the work folder of the configuration. */
+/**
+ * The deliveries in a folder and below it, whose manifest is inside or beside them, or only in the work folder of the
+ * configuration. `onUnreadable` gets folders that cannot be read.
+ */
 export async function* findDeliveries(
   root: string,
   configured: Parameters<typeof findWithoutManifest>[1] | undefined,
@@ -187,32 +191,26 @@ export async function* findDeliveries(
   signal: AbortSignal,
 ): AsyncGenerator<FoundDelivery, void, undefined> {
   const folder = resolve(root);
-  const [parent, name] = [dirname(folder), basename(folder)];
-  const manifest = { folder: parent, file: `${name}.${MANIFEST}` };
-  const facts = await lookAtLink(join(parent, manifest.file));
-  if (facts?.isFile()) yield { folder, manifest, sums: sumsBeside(parent, name) };
-  yield* findDelivered(root, onUnreadable, signal);
+  const beside = join(dirname(folder), `${basename(folder)}.${MANIFEST}`);
+  if ((await lookAtLink(beside))?.isFile()) yield* findBeside(beside);
+  yield* findBelow(root, onUnreadable, signal);
   if (configured !== undefined) yield* findWithoutManifest(folder, configured);
 }
 
-/**
- * The deliveries in the folder itself and in every folder below it: folders with a manifest inside or beside them, and
- * single files with a manifest. Follows no link, and skips names that begin with a dot: no delivery has one. `onUnreadable`
- * gets folders that cannot be read.
- */
-export async function* findDelivered(
+/** Follows no link, and skips names that begin with a dot: no delivery has one. */
+async function* findBelow(
   folder: string,
   onUnreadable: (folder: string, code: string) => void,
   signal: AbortSignal,
 ): AsyncGenerator<FoundDelivery, void, undefined> {
   if (signal.aborted) throw new Fault("STOPPED");
   try {
-    if ((await lookAtLink(join(folder, MANIFEST))) !== undefined) yield manifestInside(folder);
     for await (const entry of await opendir(folder)) {
-      if (entry.name.startsWith(".")) continue;
-      if (entry.isFile()) yield* findBeside(folder, entry);
-      if (!entry.isDirectory()) continue;
-      yield* findDelivered(join(folder, entry.name), onUnreadable, signal);
+      const path = join(folder, entry.name);
+      if (entry.name === MANIFEST) yield manifestInside(folder);
+      else if (entry.name.startsWith(".")) continue;
+      else if (entry.isDirectory()) yield* findBelow(path, onUnreadable, signal);
+      else if (entry.isFile()) yield* findBeside(path);
     }
   } catch (error) {
     if (error instanceof Fault || !(error instanceof Error && "syscall" in error && "code" in error))
@@ -221,29 +219,25 @@ export async function* findDelivered(
   }
 }
 
+/** Beside a folder, `NAME.transfer.json`. Beside single files, as the configuration names it, perhaps with a number. */
+const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
+
 /** The delivery whose manifest this file is, if it is one. */
-async function* findBeside(folder: string, { name: file }: Dirent): AsyncGenerator<FoundDelivery> {
-  if (!MANIFEST_BESIDE.test(file) || file === MANIFEST) return;
-  const manifest = { folder, file };
-  const name = file.endsWith(`.${MANIFEST}`) ? file.slice(0, -MANIFEST.length - 1) : undefined;
-  const facts = name === undefined ? undefined : await lookAtLink(join(folder, name));
-  if (name !== undefined && facts?.isDirectory()) {
-    yield { folder: join(folder, name), manifest, sums: sumsBeside(folder, name) };
+async function* findBeside(path: string): AsyncGenerator<FoundDelivery> {
+  const [parent, file] = [dirname(path), basename(path)];
+  if (!MANIFEST_BESIDE.test(file)) return;
+  const manifest = { folder: parent, file };
+  const name = basename(file, `.${MANIFEST}`);
+  const folder = join(parent, name);
+  if ((await lookAtLink(folder))?.isDirectory()) {
+    yield { folder, manifest, sums: { folder: parent, file: `${name}.${SUMS}`, within: `${name}/` } };
     return;
   }
   // Any file may have such a name.
-  const found = await readManifest(folder, file).catch(() => undefined);
+  const found = await readManifest(parent, file).catch(() => undefined);
   if (found !== undefined && filesIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
-    yield { folder, manifest, sums: undefined, isShared: true };
+    yield { folder: parent, manifest, isShared: true };
 }
-
-/** The sums beside the delivered folder `name`. */
-function sumsBeside(folder: string, name: string): FoundDelivery["sums"] {
-  return { folder, file: `${name}.${SUMS}`, within: `${name}/` };
-}
-
-/** Beside a folder, `NAME.transfer.json`. Beside single files, as the configuration names it, perhaps with a number. */
-const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
 
 /** Deliveries below a folder of which only the work folder has a manifest, because consumers get none. */
 async function* findWithoutManifest(
@@ -259,6 +253,6 @@ async function* findWithoutManifest(
     const content = contentOf(placement)[0]?.as ?? "";
     const place = join(inbox, isShared ? placement.parent : pathOf(placement, content));
     if (relative(root, place).startsWith("..")) continue;
-    yield { folder: place, manifest: { folder, file: MANIFEST }, sums: undefined, isShared };
+    yield { folder: place, manifest: { folder, file: MANIFEST }, isShared };
   }
 }

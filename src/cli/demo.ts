@@ -21,10 +21,10 @@ import { runDaemon } from "../daemon.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import { type Emit, listenTo } from "../model/events.ts";
 import { hasEnded, type State, type TransferRecord } from "../model/record.ts";
-import { type Context, type Outcome, type Run, untilStopped } from "./command.ts";
+import { type Context, type Outcome, type Runner, untilStopped } from "./command.ts";
 import { formatProgress, printable, redrawLine } from "./printing.ts";
 
-export function define(demo: Command, run: Run): void {
+export function define(demo: Command, run: Runner): void {
   demo
     .option("--exit", "exit when all transfers are settled, instead of running until Ctrl-C")
     .action(run(runDemo));

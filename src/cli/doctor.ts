@@ -3,7 +3,7 @@ import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { asFault, Fault } from "../base/faults.ts";
+import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
@@ -12,34 +12,30 @@ import { LIMITER } from "../handoff/content-check.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import { withDaemonsState } from "../operate/local.ts";
-import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, type Runner } from "./command.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkDropped, checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
-import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig } from "./options.ts";
-import { printable, printJson, say } from "./printing.ts";
+import { addUnit } from "./in-unit.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
+import { printFinding, printJson, say } from "./printing.ts";
 
 const HELP = `
-It checks the configuration and its secrets, the folders, the behaviour of the file system (in a temporary folder below
-the work folder), the queue, the service, with one list request per mailbox, the mail servers of notifications, and
-the daemon, if one is running: its address, and whether it polls every mailbox. It needs the permissions and the secrets
-of the daemon. For a daemon under systemd, let root name its unit; otherwise run it as the daemon's user:
+It checks the configuration and its secrets, the folders, the file system, the queue, the service, the mail servers of
+notifications, and a running daemon. It needs the permissions and the secrets of the daemon:
 
   sudo inlet doctor --unit inlet
   sudo -u inlet inlet doctor
 
-Warnings do not change the exit code. After several failures, it says what to do first.
+Warnings do not change the exit code. It sends no mail, opens no transfer and delivers nothing. It keeps a verification
+token that it obtains for the daemon.`;
 
-It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
-
-export function define(command: Command, run: Run): void {
-  addUnit(addConfig(command).option("--json", "print the findings as JSON"), "check")
-    .addHelpText("after", HELP)
-    .action(run(examine));
+export function define(command: Command, run: Runner): void {
+  addConfig(command).option("--json", "print the findings as JSON").addHelpText("after", HELP);
+  command.action(run(addUnit(command, examine)));
   addExitCodes(command, {
     fine: "no check failed",
     usage: "correct the configuration or the set-up",
@@ -49,8 +45,7 @@ export function define(command: Command, run: Run): void {
   });
 }
 
-async function examine(context: Context, options: UnitOptions): Promise<Outcome> {
-  if (options.unit !== undefined) return runInUnit(context, options.unit, ["doctor"], options);
+async function examine(context: Context, options: CommonOptions): Promise<Outcome> {
   const all: Finding[] = [];
   const print = printerFor(context);
   const findings = new Findings(AREAS[0], (finding) => {
@@ -86,7 +81,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   if (folders === undefined) findings.in("file system").skip("all", "a folder is not usable");
   else {
     await checkDropped(inFolders, settings);
-    await checkGroups(of("folders"), folders.work);
+    await checkGroups(of("folders"), folders.get("work") ?? settings.work);
     await checkFileSystem(of("file system"), folders);
   }
   await checkQueue(of("queue"));
@@ -97,20 +92,14 @@ async function checkAll(findings: Findings, context: Context, path: string | und
 
 const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;
 
-/** A terminal gets a title per area, and advice on its own line; a pipe gets one tab-separated line per finding. */
-function printerFor({ stdout }: Context): (finding: Finding) => void {
+/** A terminal also gets a title per area. */
+function printerFor(context: Context): (finding: Finding) => void {
+  const { stdout } = context;
   let last: Area | undefined;
   return ({ area, check, status, detail, advice }) => {
-    if (!stdout.isTTY) {
-      const cells = [status, area, check, detail, advice ?? ""];
-      stdout.write(`${cells.map(printable).join("\t")}\n`);
-      return;
-    }
-    if (area !== last) stdout.write(`${styleText("bold", area, { stream: stdout })}\n`);
+    if (stdout.isTTY && area !== last) stdout.write(`${styleText("bold", area, { stream: stdout })}\n`);
     last = area;
-    const mark = styleText(COLOURS[status], status.padEnd(7), { stream: stdout });
-    stdout.write(`  ${mark}  ${printable(check)}: ${printable(detail)}\n`);
-    if (advice !== undefined) stdout.write(`           → ${printable(advice)}\n`);
+    printFinding(context, COLOURS[status], [status, area, check, detail], `${check}: ${detail}`, advice);
   };
 }
 
@@ -122,8 +111,6 @@ function summaryOf(findings: readonly Finding[]): string {
   if (failed > 0) return `${formatCount(failed, "check", "checks")} failed${others}.`;
   return warnings === 0 ? "All is well." : `Inlet can run, with ${warned}.`;
 }
-
-const DAY_MS = 24 * 60 * 60_000;
 
 /** `undefined` if the configuration could not be loaded. */
 async function checkConfiguration(
@@ -137,7 +124,6 @@ async function checkConfiguration(
     for (const warning of settings.warnings) findings.warn("file", warning);
     await checkSecrets(findings, settings, context.stop);
     await checkCommands(findings, settings, context.env);
-    findings.ok("keep", describeKeep(settings));
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
@@ -148,24 +134,13 @@ async function checkConfiguration(
   }
 }
 
-function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {
-  const days = (ms: number) => formatCount(Math.round(ms / DAY_MS), "day", "days");
-  const records = ledgerMs === undefined ? "forever" : `for ${days(ledgerMs)} after a transfer expires`;
-  const history = historyMs === undefined ? "forever" : `for ${days(historyMs)}`;
-  return `records are kept ${records}, history ${history}`;
-}
-
 /** Runs commands too, unlike the loader: on a terminal, the user sees their prompts. */
 async function checkSecrets(findings: Findings, settings: Settings, signal: AbortSignal): Promise<void> {
-  const secrets = new Map(secretsOf(settings).map((source) => [source.described, source]));
+  const secrets = new Map(secretsIn(settings).map((source) => [source.described, source]));
   let readable = 0;
   for (const source of secrets.values()) {
-    await findings.attempt("secrets", async () => {
-      await source.read(signal).catch(async (error) => {
-        throw await explainPermission(asFault(error));
-      });
-      readable++;
-    });
+    const secret = await findings.attempt("secrets", () => source.read(signal));
+    if (secret !== undefined) readable++;
   }
   if (readable === secrets.size) {
     findings.ok("secrets", readable === 0 ? "none needed" : `${readable} can be read`);
@@ -173,16 +148,13 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
 }
 
 /** Otherwise a wrong command would show only at the first delivery. */
-async function checkCommands(
-  findings: Findings,
-  { handoff, mailboxes }: Settings,
-  env: NodeJS.ProcessEnv,
-): Promise<void> {
+async function checkCommands(findings: Findings, settings: Settings, env: NodeJS.ProcessEnv): Promise<void> {
+  const { mailboxes } = settings;
   const rules = mailboxes.flatMap(({ passwords }) => passwords);
   const checks = mailboxes.flatMap(({ check }) => check ?? []);
   const limited = checks.find(({ memoryBytes }) => memoryBytes !== undefined);
   const programs: Readonly<Record<string, readonly Program[]>> = {
-    "handoff.command": handoffsOf({ handoff, mailboxes }).flatMap(({ command }) => command ?? []),
+    "handoff.command": handoffsOf(settings).flatMap(({ command }) => command ?? []),
     "passwords.command": rules.flatMap(({ password }) =>
       "ask" in password ? [{ argv: [password.program], env: { PATH: env["PATH"] ?? "" } }] : [],
     ),
@@ -215,19 +187,10 @@ async function checkProgram(
   findings.fail(key, "usage", `${program} ${where}`);
 }
 
-function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): SecretSource[] {
-  const redis = queue === "embedded" ? [] : [queue.password, queue.sentinelPassword];
-  return [
-    ...mailboxes.flatMap(({ service, passwords }) => [
-      service.clientId,
-      service.token,
-      ...passwords.flatMap(({ password }) => ("read" in password ? [password] : [])),
-    ]),
-    ...redis,
-    ...handoffsOf({ handoff, mailboxes }).map(({ webhook }) => webhook?.secret),
-    ...notify.flatMap(({ channel }) =>
-      channel.kind === "mail" ? [channel.user, channel.password] : [channel.secret],
-    ),
-    ...(http?.tokens.values().map(({ source }) => source) ?? []),
-  ].filter((source) => source !== undefined);
+/** Every secret, wherever it is in the settings. */
+function secretsIn(value: unknown): SecretSource[] {
+  if (typeof value !== "object" || value === null) return [];
+  if ("described" in value && "read" in value) return [value as SecretSource];
+  const parts: unknown[] = value instanceof Map ? [...value.values()] : Object.values(value);
+  return parts.flatMap(secretsIn);
 }

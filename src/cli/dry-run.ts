@@ -4,16 +4,15 @@ import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { Scope } from "../base/scope.ts";
 import { loadSettings } from "../config/load.ts";
-import { findClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
+import { findClientId } from "../host/memory.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { ListFields } from "../mailbox/list-fields.ts";
-import { Tokens } from "../mailbox/tokens.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { PLANS, type Plan } from "../model/views.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { type PlannedTransfer, planMailbox } from "../operate/plan.ts";
-import { openClient, openTokensFolder } from "./client.ts";
+import { openClient, openTokens, openTokensFolder } from "./client.ts";
 import { type Context, type Outcome, outcomeOfFault } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
 import { printRows, say, timeColumn } from "./printing.ts";
@@ -83,9 +82,7 @@ async function readList(
     throw new Fault("CONFIG_INVALID", { detail });
   }
   const service = scope.use(openClient(mailbox.service, clientId), (it) => it.close());
-  const openTokens = await loadTokenStores();
-  const store = openTokens(await openTokensFolder(scope, state));
-  const tokens = new Tokens(mailbox, service, mailbox.service.token, store, systemClock);
+  const tokens = await openTokens(mailbox, service, await openTokensFolder(scope, state));
   const fields = new ListFields();
   return await tokens.use(
     (address) =>

@@ -119,8 +119,6 @@ export function logEvents(log: EventLines): Emit {
       log.error({ fault }, "the queue does not work: no new work begins until it does"),
     "queue-back": ({ lostForMs }) =>
       log.info({ pausedForSeconds: inSeconds(lostForMs) }, "the queue works again"),
-    "queue-value-removed": ({ key }) =>
-      log.warn({ key }, "a value in Redis that is not Inlet's would have stopped work, and was removed"),
     "queue-evicts": ({ policy }) =>
       log.warn({ policy }, "Redis may evict jobs: set its maxmemory-policy to noeviction"),
     "promises-changed": ({ began, kept }) => {

@@ -2,8 +2,7 @@
 import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
-import type { OnDamagedLines } from "../operate/history.ts";
-import { type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { transferColumns } from "./list.ts";
 import { openJournal } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, parseUntil, wholeNumber } from "./options.ts";
@@ -22,26 +21,15 @@ const DEFAULT_LIMIT = 50;
 const MAX_ENTRIES = 100_000;
 
 const HELP = `
-Without --changes, each transfer has one line: its last matching change of state. So --state delivered
-lists every delivery, even if a consumer has picked up the folder since.
-
-With --actions, it lists what operators did: each retry, release, discard, redeliver, supplied password and granted
-attempt, each poll, pause and resume of a mailbox, with who, when and from where, and each change of the configuration
-with its keys. Passwords and values are never recorded.
-
-With --json, all entries are printed unless --limit is given. With --changes and --actions as well, the list is an audit:
-every change of state and everything that operators did.
-
-It reads the journal in the work folder, with or without a running daemon, and changes nothing. If this user may not
-read the folder, it asks the daemon through its Unix socket.
+Without --changes, each transfer has one line: its last matching change of state. With --actions, it lists what
+operators did, with who, when and from where, and which keys of the configuration changed. Passwords and values are
+never recorded. With --json, --changes and --actions together give a whole audit.
 
   inlet history --since 7d --state quarantined
-  inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
   inlet history --text 20260301-080300 --changes      one transfer from start to end
-  inlet history --actions --since 7d
   inlet history --json --changes --actions --since 2026-03-01 >audit.json`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addFilter(addConfig(command).option("--mailbox <pattern>", "only for this mailbox; * stands for any text"))
     .option("--until <when>", "only until then; a date includes the whole day", parseUntil)
     .option("--changes", "list every change of state, not only the last of each transfer")
@@ -66,13 +54,13 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   const { actions, changes, json, limit = json ? MAX_ENTRIES : DEFAULT_LIMIT } = options;
   demandCompatible(options);
   const { operate: journal, timezone } = await openJournal(context, options.config);
-  const damaged = new Map<string, number>();
-  const onDamaged: OnDamagedLines = (file, lines) => damaged.set(file, lines);
   // One more than asked for shows whether there are more.
   const query = { ...filterOf(options), untilMs: options.until, limit: limit + 1 };
-  const acts = actions ? await journal.history("acts", query, onDamaged) : [];
+  const none = { entries: [], damaged: [] };
+  const { entries: acts, ...past } = actions ? await journal.history("acts", query) : none;
   const kind = changes ? "changes" : "transfers";
-  const transfers = changes || !actions ? await journal.history(kind, query, onDamaged) : [];
+  const { entries: transfers, damaged } =
+    changes || !actions ? await journal.history(kind, query) : { ...none, ...past };
   const found = [...acts, ...transfers].toSorted((a, b) => (b.at < a.at ? -1 : Number(b.at > a.at)));
   const columns = transferColumns(context, timezone, ({ at }: HistoryEntry) => at);
   if (json) printJson(context, found.slice(0, limit));
@@ -83,8 +71,8 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
     const how = limit === MAX_ENTRIES ? "Choose others with --since and --until." : "Show more with --limit.";
     say(context, `These are the newest ${limit}. ${how}`);
   }
-  for (const [file, lines] of damaged) {
-    say(context, `Skipped as damaged: ${formatCount(lines, "line", "lines")} of ${file}.`);
+  for (const { path, lines } of damaged) {
+    say(context, `Skipped as damaged: ${formatCount(lines, "line", "lines")} of ${path}.`);
   }
   return "fine";
 }

@@ -11,7 +11,6 @@ import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { describeStartFailure } from "../base/system-program.ts";
 import { type Context, invalid, type Outcome, outcomeOfCode } from "./command.ts";
-import type { CommonOptions } from "./options.ts";
 
 const RUN = "systemd-run";
 
@@ -36,11 +35,6 @@ const COPIED: ReadonlySet<string> = new Set(
   SystemCallFilter SystemCallErrorNumber
   PrivateNetwork NetworkNamespacePath IPAddressAllow IPAddressDeny`.split(/\s+/),
 );
-
-/** Options of a command that can run in a unit. */
-export interface UnitOptions extends CommonOptions {
-  readonly unit?: string;
-}
 
 /**
  * Parses the output of `systemctl cat`: the unit and its drop-ins. An empty value resets a list. `command`: the words of
@@ -70,84 +64,86 @@ export function planRun(
   ownProgram: readonly string[],
 ): string[] {
   const at = command.findIndex((word) => word === "run" || word === "once");
-  // The unit's program may be another version than this one.
-  const program = at > 0 ? command.slice(0, at) : ownProgram;
   const config = command.findIndex((word) => /^--config(=|$)/.test(word));
-  const configured = command.slice(config, config + (command[config] === "--config" ? 2 : 1));
-  const isNamed = words.some((word) => word.startsWith("--config"));
+  const isNamed = config < 0 || words.includes("--config");
   return [
-    "--pipe",
-    "--wait",
-    "--quiet",
-    "--collect",
-    `--unit=${name}`,
+    ...["--pipe", "--wait", "--quiet", "--collect", `--unit=${name}`],
     ...properties.map(([property, value]) => `--property=${property}=${value}`),
     // Otherwise a running daemon's folder would be removed at the end of this unit.
     "--property=RuntimeDirectoryPreserve=yes",
     "--",
-    ...program,
+    // The unit's program may be another version than this one.
+    ...(at > 0 ? command.slice(0, at) : ownProgram),
     ...words,
-    ...(config < 0 || isNamed ? [] : configured),
+    ...(isNamed ? [] : command.slice(config, config + (command[config] === "--config" ? 2 : 1))),
   ];
 }
 
-/** Adds `--unit`, for commands that need the secrets of the daemon. `verb`: what the command does. */
-export function addUnit(command: Command, verb: string): Command {
-  return command.option(
+/** Adds `--unit`, for commands that need the secrets of the daemon. The action is `work`, or `work` in a unit. */
+export function addUnit<Args extends unknown[]>(
+  command: Command,
+  work: (context: Context, ...args: Args) => Promise<Outcome>,
+): (context: Context, ...args: Args) => Promise<Outcome> {
+  command.option(
     "--unit <name>",
-    `${verb} with the user, credentials, configuration and folders of this systemd unit; needs root`,
+    "use the user, credentials, configuration and folders of this systemd unit; needs root",
   );
+  return (context, ...args) => {
+    const { unit } = command.opts<{ readonly unit?: string }>();
+    return unit === undefined ? work(context, ...args) : runInUnit(context, unit, command);
+  };
 }
 
-/** `command`: its words. `others`: its options beside `--config`, `--json` and `--unit`. */
-export async function runInUnit(
-  { stop }: Context,
-  unit: string,
-  command: readonly string[],
-  { config, json }: UnitOptions,
-  others: readonly string[] = [],
-): Promise<Outcome> {
+async function runInUnit({ stop }: Context, unit: string, command: Command): Promise<Outcome> {
   if (!/^[\w@.:-]+$/.test(unit) || unit.startsWith("-"))
     throw invalid(`${JSON.stringify(unit)} is not the name of a unit`);
+  const words = wordsFor(command);
   if (process.geteuid?.() !== 0) {
     throw invalid(
-      `--unit needs root, to get the credentials of the unit: sudo inlet ${command.join(" ")} --unit ${unit}`,
+      `--unit needs root, to get the credentials of the unit: sudo inlet ${words.join(" ")} --unit ${unit}`,
     );
   }
   const settings = parseUnit(unit, await readUnit(unit));
-  const name = `inlet-${command[0]}-${randomBytes(4).toString("hex")}`;
-  const [, script = ""] = process.argv;
-  // The unit runs in another folder.
-  const named = config === undefined ? [] : ["--config", resolve(config)];
-  const words = [...command, ...named, ...(json ? ["--json"] : []), ...others];
-  const child = spawn(RUN, planRun(settings, name, words, [process.execPath, script]), { stdio: "inherit" });
+  const name = `inlet-${words[0]}-${randomBytes(4).toString("hex")}`;
+  const ownProgram = [process.execPath, process.argv[1] ?? ""];
+  const child = spawn(RUN, planRun(settings, name, words, ownProgram), { stdio: "inherit" });
   // Without systemctl there is no unit.
   const end = () => void spawn("systemctl", ["stop", name], { stdio: "ignore" }).on("error", () => {});
   stop.addEventListener("abort", end, { once: true });
-  try {
-    const code = await exitOf(child, RUN);
-    if (stop.aborted) throw new Fault("STOPPED");
-    if (code >= FIRST_OF_SYSTEMD) {
-      const why = SYSTEMD_CODES[code] ?? "the journal says why";
-      throw invalid(`systemd could not start it (exit code ${code}): ${why}: journalctl --unit ${name}`);
-    }
-    return outcomeOfCode(code);
-  } finally {
-    stop.removeEventListener("abort", end);
-  }
+  const code = await exitOf(child);
+  stop.removeEventListener("abort", end);
+  if (stop.aborted) throw new Fault("STOPPED");
+  if (code < FIRST_OF_SYSTEMD) return outcomeOfCode(code);
+  const why = SYSTEMD_CODES[code] ?? "the journal says why";
+  throw invalid(`systemd could not start it (exit code ${code}): ${why}: journalctl --unit ${name}`);
+}
+
+/** The typed words without `--unit`. Paths become absolute: the unit runs in another folder. */
+function wordsFor(command: Command): string[] {
+  const names: string[] = [];
+  for (let it = command; it.parent !== null; it = it.parent) names.unshift(it.name());
+  const options = command.options.flatMap((option) => {
+    const key = option.attributeName();
+    if (key === "unit" || command.getOptionValueSource(key) !== "cli") return [];
+    const value: unknown = command.getOptionValue(key);
+    if (typeof value === "boolean") return [option.long ?? ""];
+    const isPath = option.flags.endsWith("<file>") && value !== "-";
+    return [option.long ?? "", isPath ? resolve(String(value)) : String(value)];
+  });
+  return [...names, ...command.args, ...options];
 }
 
 async function readUnit(unit: string): Promise<string> {
   const child = spawn("systemctl", ["cat", "--no-pager", unit], { stdio: ["ignore", "pipe", "ignore"] });
   const files = text(child.stdout);
-  if ((await exitOf(child, "systemctl")) !== 0)
+  if ((await exitOf(child)) !== 0)
     throw invalid(`systemd has no unit ${unit}: systemctl list-unit-files 'inlet*' lists the names`);
   return files;
 }
 
-async function exitOf(child: ChildProcess, program: string): Promise<number> {
+async function exitOf(child: ChildProcess): Promise<number> {
   const [code] = await once(child, "exit").catch((error: NodeJS.ErrnoException) => {
-    throw invalid(`${program} ${describeStartFailure(error)}`, error);
+    throw invalid(`${child.spawnfile} ${describeStartFailure(error)}`, error);
   });
   return Number(code);
 }

@@ -1,21 +1,20 @@
 /** The answers that `init` needs, from options, environment or questions. Those about the service are tried on it. */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { exists } from "../base/durable.ts";
 import { describeFault, Fault, withAdvice } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import { showValue } from "../config/draft.ts";
 import { loadService } from "../config/load.ts";
-import { makeClientId } from "../config/memory.ts";
 import { SCHEMA } from "../config/schema.ts";
 import { PATH } from "../config/schema-nodes.ts";
 import { describeWrongClientId } from "../config/service.ts";
 import type { ServiceSettings } from "../config/settings.ts";
+import { makeClientId } from "../host/memory.ts";
 import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
 import { canPoll, formatVersions, openClient } from "./client.ts";
 import { type Context, invalid, outcomeOfFault } from "./command.ts";
-import { Findings } from "./doctor/findings.ts";
-import { checkFolder } from "./doctor/folders.ts";
 import type { CommonOptions } from "./options.ts";
 import { say } from "./printing.ts";
 
@@ -35,20 +34,18 @@ export interface Answers {
   readonly ca: string | undefined;
   readonly clientId: GivenSecret;
   readonly mailboxes: readonly string[];
+  /** Addresses whose client id is not registered yet. */
+  readonly unregistered: readonly string[];
   readonly inbox: string;
   readonly state: string | undefined;
   readonly passwords: readonly GivenPassword[];
-  readonly inFiles: boolean;
 }
 
-/** Answers from options and environment; questions fill in the rest. */
-export type Given = { readonly [Key in keyof Answers]?: Answers[Key] | undefined };
-
 export interface InitOptions extends CommonOptions {
-  readonly baseUrl?: string;
+  readonly baseUrl?: string | undefined;
   readonly clientIdFile?: string;
   readonly mailbox?: readonly string[];
-  readonly inbox?: string;
+  readonly inbox?: string | undefined;
   readonly state?: string;
   readonly ca?: string;
   readonly passwordFile?: readonly string[];
@@ -59,52 +56,54 @@ export interface InitOptions extends CommonOptions {
   readonly force?: boolean;
 }
 
-const EMAIL = new RegExp(SCHEMA.properties.mailboxes.items.properties.email.pattern, "u");
+interface Interview {
+  readonly context: Context;
+  readonly options: InitOptions;
+  /** Otherwise the options have to be complete. */
+  readonly isAsking: boolean;
+}
 
-/** Options win over the environment. Throws `CONFIG_INVALID`. */
-export async function readGiven(context: Context, options: InitOptions): Promise<Given> {
-  const { env } = context;
-  const baseUrl = options.baseUrl ?? env["INLET_SERVICE__BASEURL"];
-  const inbox = options.inbox ?? env["INLET_INBOX"];
-  const { mailbox: mailboxes, state, ca } = options;
+/** `keptId`: the file in which an earlier call may have left a client id. Throws `CONFIG_INVALID` for a wrong option. */
+export async function findAnswers(
+  context: Context,
+  given: InitOptions,
+  isAsking: boolean,
+  keptId: string,
+): Promise<Answers> {
+  const { INLET_SERVICE__BASEURL, INLET_INBOX } = context.env;
+  const { baseUrl: url = INLET_SERVICE__BASEURL, inbox: folder = INLET_INBOX } = given;
+  const options = { ...given, baseUrl: url || undefined, inbox: folder || undefined };
+  demandSound(options, isAsking);
+  const ownId = await readClientId(context, options, keptId);
+  const ownPasswords = (options.passwordFile ?? []).map((rule) => readPassword(context, rule));
+  const passwords = await Promise.all(ownPasswords);
+  if (isAsking) say(context, "Press Enter to accept the answer in brackets.");
+  const interview = { context, options, isAsking };
+  const ca = options.ca && resolve(options.ca);
+  const { baseUrl, settings } = await findService(interview, ca);
+  const newId = isAsking && ownId === undefined ? await askClientId(context) : undefined;
+  const clientId = ownId ?? { secret: newId ?? makeClientId() };
+  const mailboxes = await findMailboxes(interview, settings, clientId.secret);
+  const inbox = resolve(options.inbox ?? (await askInbox(context)));
+  if (isAsking && passwords.length === 0) passwords.push(...(await askPasswords(context)));
+  const state = options.state && resolve(options.state);
+  return { ...mailboxes, baseUrl, ca, clientId, inbox, state, passwords };
+}
+
+/** Throws `CONFIG_INVALID`. */
+function demandSound({ baseUrl, mailbox, inbox, state, ca, yes }: InitOptions, isAsking: boolean): void {
+  const needed = { "--base-url": baseUrl, "--mailbox": mailbox, "--inbox": inbox, "--yes": yes };
+  const missing = Object.entries(needed).flatMap(([option, value]) => (value === undefined ? option : []));
+  const why = yes ? "--yes asks no questions" : "no terminal to ask on";
+  if (!isAsking && missing.length > 0) throw invalid(`${why}: add ${missing.join(", ")}`);
   const paths = [inbox, state, ca].filter((path) => path !== undefined);
-  const [wrong] = [...(mailboxes ?? []).map(describeWrongEmail), ...paths.map(describeWrongPath)].filter(
+  const [wrong] = [...(mailbox ?? []).map(describeWrongEmail), ...paths.map(describeWrongPath)].filter(
     Boolean,
   );
   if (wrong !== undefined) throw invalid(wrong);
-  const clientId = await readClientId(context, options);
-  const passwords = await Promise.all(
-    (options.passwordFile ?? []).map((rule) => readPassword(context, rule)),
-  );
-  return {
-    baseUrl: baseUrl || undefined,
-    ca: ca && resolve(ca),
-    clientId,
-    mailboxes,
-    inbox: inbox ? resolve(inbox) : undefined,
-    state: state && resolve(state),
-    passwords: passwords.length === 0 ? undefined : passwords,
-    inFiles: options.plainSecrets ? false : undefined,
-  };
 }
 
-/** The settings of the service, as the daemon would load them. Throws `CONFIG_INVALID`. */
-export async function loadServiceAt(
-  { env }: Context,
-  { baseUrl, ca }: { readonly baseUrl: string; readonly ca?: string | undefined },
-): Promise<ServiceSettings> {
-  const others = withoutOurs(env);
-  return loadService({
-    path: "/dev/null",
-    baseUrl,
-    env: ca === undefined ? others : { ...others, INLET_SERVICE__CA: ca },
-  });
-}
-
-/** The environment without Inlet's variables: the file must be valid without them. */
-export function withoutOurs(env: Context["env"]): Context["env"] {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^INLET_/i.test(name)));
-}
+const EMAIL = new RegExp(SCHEMA.properties.mailboxes.items.properties.email.pattern, "u");
 
 /** `undefined` for a valid one. */
 function describeWrongEmail(email: string): string | undefined {
@@ -121,14 +120,19 @@ function describeWrongPath(path: string): string | undefined {
 async function readClientId(
   context: Context,
   { clientIdFile }: InitOptions,
+  kept: string,
 ): Promise<GivenSecret | undefined> {
   const variable = context.env["INLET_SERVICE__CLIENTID"];
-  const secret = (await readSecret(context, clientIdFile)) ?? (variable ? new Secret(variable) : undefined);
-  if (secret === undefined) return undefined;
-  const wrong = describeWrongClientId(secret);
-  if (wrong !== undefined) throw invalid(`${clientIdFile ?? "INLET_SERVICE__CLIENTID"} ${wrong}`);
   const isFile = clientIdFile !== undefined && clientIdFile !== "-";
-  return isFile ? { secret, file: resolve(clientIdFile) } : { secret };
+  const given = (await readSecret(context, clientIdFile)) ?? (variable ? new Secret(variable) : undefined);
+  const wrong = given && describeWrongClientId(given);
+  if (wrong !== undefined) throw invalid(`${clientIdFile ?? "INLET_SERVICE__CLIENTID"} ${wrong}`);
+  if (given !== undefined) return isFile ? { secret: given, file: resolve(clientIdFile) } : { secret: given };
+  // It may be registered by now.
+  const found = (await exists(kept)) ? await readSecret(context, kept) : undefined;
+  if (found === undefined || describeWrongClientId(found) !== undefined) return undefined;
+  say(context, `Using the client id in ${kept}.`);
+  return { secret: found, file: kept };
 }
 
 /** `*@supplier.example=/etc/inlet/supplier`. */
@@ -142,101 +146,138 @@ async function readPassword(context: Context, rule: string): Promise<GivenPasswo
   return { sender, password: file === "-" ? { secret } : { secret, file: resolve(file) } };
 }
 
-const IN_FILES = "Keep secrets in separate files, not in the configuration?";
-
-export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
-  say(context, "Press Enter to accept the answer in brackets.");
-  say(context, "");
-  const { baseUrl, service } = await askService(context, given, trial);
-  const clientId = given.clientId ?? (await askClientId(context));
-  const mailboxes = await askMailboxes(context, given, trial, service, clientId.secret);
-  const inbox = given.inbox ?? (await askInbox(context));
-  const passwords = given.passwords ?? (await askPasswords(context));
-  const hasSecretToStore = [clientId, ...passwords.map(({ password }) => password)].some(
-    ({ file }) => file === undefined,
-  );
-  const inFiles = given.inFiles ?? (!hasSecretToStore || (await askYesNo(context, IN_FILES, true)));
-  return { baseUrl, ca: given.ca, clientId, mailboxes, inbox, state: given.state, passwords, inFiles };
-}
-
-const CHECK_NETWORK =
-  "Check that the address is right, and that this machine reaches it: the network, name resolution, a proxy, a firewall.";
-
-async function askService(
-  context: Context,
-  { baseUrl: first, ca }: Given,
-  trial: Trial,
-): Promise<{ baseUrl: string; service: ServiceSettings }> {
-  for (let baseUrl = first; ; baseUrl = undefined) {
+/** The settings of the service, as the daemon would load them. */
+async function findService(interview: Interview, ca: string | undefined) {
+  const { context, options, isAsking } = interview;
+  const others = withoutOurs(context.env);
+  const env = ca === undefined ? others : { ...others, INLET_SERVICE__CA: ca };
+  for (let { baseUrl } = options; ; baseUrl = undefined) {
     baseUrl ??= await ask(context, "Address of the service (the part before /api)");
     try {
-      const service = await loadServiceAt(context, { baseUrl, ca });
-      const fault = await trial.service(service);
-      if (fault === undefined) return { baseUrl, service };
-      say(context, `  ${describeFault(fault)}`);
-      if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
+      const settings = await loadService({ path: "/dev/null", baseUrl, env });
+      const isUsable = await tryOut(interview, settings, makeClientId(), (service) =>
+        demandVersion(context, service),
+      );
+      if (isUsable || (await askYesNo(context, "Use it anyway?", false))) return { baseUrl, settings };
     } catch (error) {
       const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
       // Any other fault comes from an option.
-      if (wrong === undefined) throw error;
+      if (wrong === undefined || !isAsking) throw error;
       say(context, `  ${wrong}.`);
     }
   }
 }
 
-async function askClientId(context: Context): Promise<Answers["clientId"]> {
-  for (;;) {
-    const secret = await askHidden(context, "Client id, not shown (Enter: create one): ");
-    if (secret === undefined) return { secret: makeClientId() };
-    const wrong = describeWrongClientId(secret);
-    if (wrong === undefined) return { secret };
-    say(context, `  This ${wrong}.`);
-  }
+/** The environment without Inlet's variables: the file must be valid without them. */
+export function withoutOurs(env: Context["env"]): Context["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^INLET_/i.test(name)));
 }
 
-async function askMailboxes(
-  context: Context,
-  { mailboxes: given }: Given,
-  trial: Trial,
-  service: ServiceSettings,
+async function demandVersion(context: Context, service: ServicePort): Promise<void> {
+  const versions = await service.apiVersions(context.stop);
+  const offered = versions && formatVersions(versions);
+  if (versions !== undefined && !canPoll(versions)) {
+    throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
+  }
+  const known = `with version ${offered} of the interface`;
+  say(
+    context,
+    `  ${service.id} answers, ${offered === undefined ? "but does not report its version" : known}.`,
+  );
+}
+
+const TRIAL_TIMEOUT_MS = 10_000;
+
+const CHECK_NETWORK =
+  "Check that the address is right, and that this machine reaches it: the network, name resolution, a proxy, a firewall.";
+const NOT_WRITTEN =
+  "Nothing was written. To write the configuration without asking the service, add --no-test.";
+
+/** Returns whether it works, and says why not. Without questions, it throws the reason. Makes no request with `--no-test`. */
+async function tryOut(
+  { context, options, isAsking }: Interview,
+  settings: ServiceSettings,
   clientId: Secret,
-): Promise<readonly string[]> {
-  const mailboxes: string[] = [];
-  const add = async (email: string) => {
-    const fault = await trial.mailbox(service, clientId, email);
-    if (fault !== undefined) say(context, `  ${describeFault(fault)}`);
-    mailboxes.push(email);
-  };
-  for (const email of given ?? []) await add(email);
-  if (given !== undefined) return mailboxes;
-  for (;;) {
-    const isFirst = mailboxes.length === 0;
-    const email = await ask(
-      context,
-      isFirst ? "Mailbox (the address whose transfers to download)" : "Another mailbox (Enter: none)",
-    );
-    if (email === "" && !isFirst) return mailboxes;
-    const wrong = mailboxes.includes(email) ? "This mailbox is already listed" : describeWrongEmail(email);
-    if (wrong === undefined) await add(email);
-    else say(context, `  ${wrong}.`);
+  work: (service: ServicePort) => Promise<void>,
+): Promise<boolean> {
+  if (options.test === false) return true;
+  const service = openClient(settings, clientId, TRIAL_TIMEOUT_MS);
+  try {
+    await work(service);
+    return true;
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
+    // The fault's own advice assumes a daemon that retries.
+    const fault = outcomeOfFault(error) === "unreachable" ? withAdvice(error, CHECK_NETWORK) : error;
+    if (!isAsking) throw withAdvice(fault, `${fault.advice} ${NOT_WRITTEN}`);
+    say(context, `  ${describeFault(fault)}`);
+    return false;
+  } finally {
+    await service.close();
   }
 }
 
-async function askInbox(context: Context): Promise<string> {
-  const likely = process.getuid?.() === 0 ? "/srv/inbox" : join(homedir(), "inlet", "inbox");
+/** Repeats a question until nothing is wrong with the answer. */
+async function askUntilSound<Answer>(
+  context: Context,
+  read: () => Promise<Answer>,
+  describeWrong: (answer: Answer) => string | undefined,
+): Promise<Answer> {
   for (;;) {
-    const inbox = await ask(context, "Inbox (the folder in which finished transfers appear)", likely);
-    const wrong = describeWrongPath(inbox);
-    if (wrong !== undefined) {
-      say(context, `  ${wrong}.`);
-      continue;
-    }
-    const findings = new Findings("folders", ({ detail, advice }) =>
-      say(context, `  ${[detail, advice].filter(Boolean).join(". ")}`),
-    );
-    const isUsable = (await checkFolder(findings, "inbox", resolve(inbox))) !== undefined;
-    if (isUsable || (await askYesNo(context, "Use it anyway?", false))) return resolve(inbox);
+    const answer = await read();
+    const wrong = describeWrong(answer);
+    if (wrong === undefined) return answer;
+    say(context, `  ${wrong}.`);
   }
+}
+
+function askClientId(context: Context): Promise<Secret | undefined> {
+  const read = () => askHidden(context, "Client id, not shown (Enter: create one): ");
+  return askUntilSound(context, read, (secret) => {
+    const wrong = secret && describeWrongClientId(secret);
+    return wrong && `This ${wrong}`;
+  });
+}
+
+function askInbox(context: Context): Promise<string> {
+  const likely = process.getuid?.() === 0 ? "/srv/inbox" : join(homedir(), "inlet", "inbox");
+  const read = () => ask(context, "Inbox (the folder in which finished transfers appear)", likely);
+  return askUntilSound(context, read, describeWrongPath);
+}
+
+/** Sends no mail, and keeps no token. */
+async function findMailboxes(interview: Interview, settings: ServiceSettings, clientId: Secret) {
+  const { context, options } = interview;
+  const mailboxes: string[] = [];
+  const unregistered: string[] = [];
+  const add = async (email: string) => {
+    mailboxes.push(email);
+    await tryOut(interview, settings, clientId, async (service) => {
+      try {
+        await service.obtainToken(email, undefined, context.stop);
+        say(context, `  ${email} is verified by the client id.`);
+      } catch (error) {
+        const isUnregistered =
+          error instanceof Fault && ["TOKEN_REFUSED", "POLICY_REFUSED"].includes(error.code);
+        if (!isUnregistered) throw error;
+        unregistered.push(email);
+        say(context, `  ${email}: this client id is not registered for it yet.`);
+      }
+    });
+  };
+  for (const email of options.mailbox ?? []) await add(email);
+  while (options.mailbox === undefined) {
+    const isFirst = mailboxes.length === 0;
+    const first = "Mailbox (the address whose transfers to download)";
+    const read = () => ask(context, isFirst ? first : "Another mailbox (Enter: none)");
+    const email = await askUntilSound(context, read, (typed) => {
+      if (typed === "" && !isFirst) return undefined;
+      return mailboxes.includes(typed) ? "This mailbox is already listed" : describeWrongEmail(typed);
+    });
+    if (email === "") break;
+    await add(email);
+  }
+  return { mailboxes, unregistered };
 }
 
 async function askPasswords(context: Context): Promise<GivenPassword[]> {
@@ -252,66 +293,14 @@ async function askPasswords(context: Context): Promise<GivenPassword[]> {
 
 /** A mistyped password would cost attempts, and too many wrong ones destroy transfers. */
 async function askTwice(context: Context, question: string): Promise<Secret | undefined> {
-  for (;;) {
+  const read = async () => {
     const first = await askHidden(context, question);
-    if (first === undefined) return undefined;
-    const second = await askHidden(context, "The same password again: ");
-    if (first.reveal() === second?.reveal()) return first;
-    say(context, "  The two passwords differ.");
-  }
-}
-
-const TRIAL_TIMEOUT_MS = 10_000;
-
-export type Trial = ReturnType<typeof startTrial>;
-
-/** Tries answers on the service before anything is written. `isOn: false` skips every request. */
-export function startTrial(context: Context, isOn: boolean) {
-  /** Addresses whose client id is not registered yet. */
-  const unregistered: string[] = [];
-  /** Returns the fault that the work throws, if any. Throws `STOPPED`. */
-  const attempt = async (
-    settings: ServiceSettings,
-    clientId: Secret,
-    work: (service: ServicePort) => Promise<void>,
-  ): Promise<Fault | undefined> => {
-    if (!isOn) return undefined;
-    const service = openClient(settings, clientId, TRIAL_TIMEOUT_MS);
-    try {
-      await work(service);
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-      // The fault's own advice assumes a daemon that retries.
-      return outcomeOfFault(error) === "unreachable" ? withAdvice(error, CHECK_NETWORK) : error;
-    } finally {
-      await service.close();
-    }
+    return { first, second: first && (await askHidden(context, "The same password again: ")) };
   };
-  return {
-    unregistered,
-    /** The fault that prevents use of the service, if any. */
-    service: (settings: ServiceSettings) =>
-      attempt(settings, makeClientId(), async (service) => {
-        const versions = await service.apiVersions(context.stop);
-        const offered = versions && formatVersions(versions);
-        if (versions !== undefined && !canPoll(versions)) {
-          throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
-        }
-        const known = `with version ${offered} of the interface`;
-        const version = offered === undefined ? "but does not report its version" : known;
-        say(context, `  ${service.id} answers, ${version}.`);
-      }),
-    /** The fault that prevents the verification of the address, if any. Sends no mail, keeps no token. */
-    async mailbox(settings: ServiceSettings, clientId: Secret, email: string): Promise<Fault | undefined> {
-      const fault = await attempt(settings, clientId, async (service) => {
-        await service.obtainToken(email, undefined, context.stop);
-        say(context, `  ${email} is verified by the client id.`);
-      });
-      if (fault === undefined || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(fault.code)) return fault;
-      unregistered.push(email);
-      say(context, `  ${email}: this client id is not registered for it yet.`);
-      return undefined;
-    },
-  };
+  const isSame = ({ first, second }: Awaited<ReturnType<typeof read>>) =>
+    first?.reveal() === second?.reveal();
+  const typed = await askUntilSound(context, read, (both) =>
+    isSame(both) ? undefined : "The two passwords differ",
+  );
+  return typed.first;
 }

@@ -5,53 +5,39 @@ import { access, chmod, chown, constants, readFile, rm, stat, writeFile } from "
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { stringify } from "yaml";
-import {
-  createTextDurably,
-  exists,
-  faultOfDisk,
-  makeFolderDurably,
-  replaceDurably,
-} from "../base/durable.ts";
-import { detailOf, Fault, withAdvice } from "../base/faults.ts";
+import { createTextDurably, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { detailOf, Fault, faultOfDisk } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
-import { makeClientId } from "../config/memory.ts";
-import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { EXAMPLE } from "../config/source.ts";
-import { askYesNo, canAsk, readSecret } from "./asking.ts";
-import { addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { askYesNo, canAsk } from "./asking.ts";
+import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { nearestExisting } from "./doctor/folders.ts";
 import {
   type Answers,
-  askForAnswers,
-  type Given,
+  findAnswers,
   type GivenSecret,
   type InitOptions,
-  loadServiceAt,
-  readGiven,
-  startTrial,
-  type Trial,
   withoutOurs,
 } from "./init-answers.ts";
 import { gather } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP = `
-On a terminal, it asks for everything that the options leave open, tries each answer on the service, shows the file and
-asks before it writes. It never overwrites a file: --force keeps the old one beside the new one. Secrets are not shown;
-they go into separate files that only you can read, unless you set --plain-secrets. Where Inlet is installed as a
-service, root stores them in /etc/inlet/secrets, from where systemd passes them to the daemon.
+On a terminal, it asks for everything that the options leave open, and tries each answer on the service. It never
+overwrites a file: --force keeps the old one beside the new one. Secrets go into separate files that only you can read,
+unless you set --plain-secrets. Where Inlet is installed as a service, root stores them in /etc/inlet/secrets.
 
 Without a terminal, or with --yes, the options must be complete:
   inlet init --yes --base-url https://transfer.example.com --mailbox orders@example.com --inbox /srv/inbox \\
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
-Without --client-id-file and INLET_SERVICE__CLIENTID, it creates a client id. INLET_SERVICE__BASEURL and INLET_INBOX
-replace missing --base-url and --inbox.`;
+INLET_SERVICE__BASEURL, INLET_SERVICE__CLIENTID and INLET_INBOX replace missing options. Without a client id, it creates
+one.`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   command
     .option(
       "--config <file>",
@@ -90,11 +76,8 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   await demandPlace(target, options.force === true);
   const isAsking = canAsk(context) && !options.yes;
   const storage = await chooseStorage(target);
-  const given = await withKeptClientId(context, await readGiven(context, options), storage);
-  const trial = startTrial(context, options.test !== false);
-  const answers = isAsking ? await askForAnswers(context, given, trial) : completed(given, options);
-  if (!isAsking) await tryOut(context, trial, answers);
-  const draft = await draftConfiguration(answers, storage);
+  const answers = await findAnswers(context, options, isAsking, join(storage.folder, CLIENT_ID));
+  const draft = await draftConfiguration(answers, storage, options.plainSecrets === true);
   say(context, "");
   for (const line of draft.shown.trimEnd().split("\n")) say(context, `  ${line}`);
   say(context, "");
@@ -103,10 +86,11 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
     return "fine";
   }
   const written = await writeConfiguration(context, draft, storage);
-  const { unregistered } = trial;
-  const secrets = [...draft.secrets.keys()];
-  if (options.json) printJson(context, { config: target, backup: written.backup, secrets, unregistered });
-  else sayNext(context, storage, draft, written, unregistered);
+  const { unregistered } = answers;
+  const { backup } = written;
+  if (options.json) {
+    printJson(context, { config: target, backup, secrets: [...draft.secrets.keys()], unregistered });
+  } else sayNext(context, storage, draft, written, unregistered);
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
@@ -152,53 +136,10 @@ async function demandPlace(target: string, isForced: boolean): Promise<void> {
   });
 }
 
-/** An earlier call may have left a client id, which may be registered by now. */
-async function withKeptClientId(context: Context, given: Given, { folder }: Storage): Promise<Given> {
-  const file = join(folder, CLIENT_ID);
-  if (given.clientId !== undefined || !(await exists(file))) return given;
-  const secret = await readSecret(context, file);
-  if (secret === undefined || describeWrongClientId(secret) !== undefined) return given;
-  say(context, `Using the client id in ${file}.`);
-  return { ...given, clientId: { secret, file } };
-}
-
-/** Throws `CONFIG_INVALID` unless the options are complete. */
-function completed({ ca, state, ...given }: Given, { yes }: InitOptions): Answers {
-  const { baseUrl = "", mailboxes = [], inbox = "", passwords = [], inFiles = true } = given;
-  const { clientId = { secret: makeClientId() } } = given;
-  const needed = {
-    "--base-url": given.baseUrl,
-    "--mailbox": given.mailboxes,
-    "--inbox": given.inbox,
-    "--yes": yes,
-  };
-  const missing = Object.entries(needed).flatMap(([option, value]) => (value === undefined ? option : []));
-  const why = yes ? "--yes asks no questions" : "no terminal to ask on";
-  if (missing.length > 0) throw invalid(`${why}: add ${missing.join(", ")}`);
-  return { baseUrl, ca, clientId, mailboxes, inbox, state, passwords, inFiles };
-}
-
-/** Without a terminal, the first fault ends the command. */
-async function tryOut(
-  context: Context,
-  trial: Trial,
-  { clientId, mailboxes, ...answers }: Answers,
-): Promise<void> {
-  const service = await loadServiceAt(context, answers);
-  const faults = [await trial.service(service)];
-  if (faults[0] === undefined) {
-    for (const email of mailboxes) faults.push(await trial.mailbox(service, clientId.secret, email));
-  }
-  const fault = faults.find((it) => it !== undefined);
-  if (fault === undefined) return;
-  const otherwise = "To write the configuration without asking the service, add --no-test.";
-  throw withAdvice(fault, `${fault.advice} Nothing was written. ${otherwise}`);
-}
-
 function sayNext(
   context: Context,
   { target, unitGroup }: Storage,
-  { clientIdFile, secrets, given }: Draft,
+  { clientIdFile, secrets }: Draft,
   { settings, backup }: Written,
   unregistered: readonly string[],
 ): void {
@@ -211,7 +152,7 @@ function sayNext(
   if (backup !== undefined) say(context, `The old file is kept as ${backup}.`);
   if (process.getuid?.() === 0 && !isForUnit) {
     say(context, "If the daemon runs as another user, give it the files:");
-    say(context, `  chown USER ${[...files, ...given].join(" ")}`);
+    say(context, `  chown USER ${files.join(" ")}`);
   }
   for (const warning of settings.warnings) say(context, `Warning: ${warning}`);
   if (unregistered.length > 0) {
@@ -234,8 +175,6 @@ interface Draft {
   readonly shown: string;
   /** Secrets in separate files, by path. */
   readonly secrets: ReadonlyMap<string, Secret>;
-  /** Files of secrets that were there before. */
-  readonly given: readonly string[];
   /** The client id's file; `undefined` if the configuration itself holds the client id. */
   readonly clientIdFile: string | undefined;
 }
@@ -249,9 +188,12 @@ type Entry = Secret | { readonly file: string } | { readonly credential: string 
 const HEADER = `# Written by \`inlet init\`. All other keys are explained in ${EXAMPLE}.\n`;
 
 /** Chooses free names for the secrets' files; writes nothing. */
-async function draftConfiguration(answers: Answers, { folder, unitGroup }: Storage): Promise<Draft> {
+async function draftConfiguration(
+  answers: Answers,
+  { folder, unitGroup }: Storage,
+  isPlain: boolean,
+): Promise<Draft> {
   const secrets = new Map<string, Secret>();
-  const given: string[] = [];
   const refer = (file: string): Entry =>
     unitGroup !== undefined && dirname(file) === folder
       ? { credential: `secret_${basename(file)}` }
@@ -259,11 +201,8 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
   const place = async ({ secret, file }: GivenSecret, name: string): Promise<Entry> => {
     // The daemon of a unit may not read a file elsewhere.
     const isReachable = unitGroup === undefined || file === undefined || dirname(file) === folder;
-    if (file !== undefined && isReachable) {
-      given.push(file);
-      return refer(file);
-    }
-    if (!answers.inFiles && isReachable) return secret;
+    if (file !== undefined && isReachable) return refer(file);
+    if (isPlain && isReachable) return secret;
     const path = await freeName(join(folder, name), secrets);
     secrets.set(path, secret);
     return refer(path);
@@ -289,7 +228,6 @@ async function draftConfiguration(answers: Answers, { folder, unitGroup }: Stora
     text: format((secret) => secret.reveal()),
     shown: format(String),
     secrets,
-    given,
     clientIdFile: clientId instanceof Secret ? undefined : (clientIdFile ?? answers.clientId.file),
   };
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
 import { shownFolder } from "../model/record.ts";
 import { type HistoryEntry, type TransferView, timeOf } from "../model/views.ts";
-import type { Context, Outcome, Run } from "./command.ts";
+import type { Context, Outcome, Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
 import { type Column, printTable, say, timeColumn, writeOut } from "./printing.ts";
@@ -14,17 +14,13 @@ const MAX_SORTED = 100_000;
 const MAX_DAMAGED_SHOWN = 10;
 
 const HELP = `
-Lists all known transfers, the newest first. With --json it prints all of them in no particular order,
-one JSON object per line; with --json and --limit, only the newest.
+With --json it prints all transfers in no particular order; with --json and --limit, only the newest. It reads the work
+folder, with or without a running daemon; a user who may not read it asks the daemon through its Unix socket.
 
-It reads the work folder, with or without a running daemon, and changes nothing. If this user may not read the
-folder, it asks the daemon through its Unix socket.
-
-  inlet list --state quarantined
   inlet list --sender '*@supplier.example' --limit 200
   inlet list --json | jq -r 'select(.passwordsSpent > 0) | .trackingId'`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addFilter(addConfig(command).option("--mailbox <pattern>", "only for this mailbox; * stands for any text"))
     .option(
       "--limit <number>",

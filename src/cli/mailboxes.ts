@@ -1,7 +1,7 @@
 /** `poll`, `pause` and `resume`: operators' acts on mailboxes. */
 import type { Command } from "commander";
 import type { MailboxAct } from "../model/order.ts";
-import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, type Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig } from "./options.ts";
 import { type ActOptions, addWaiting, DEFAULT_TIMEOUT_MS, operatorOf, outcomeOfResults } from "./orders.ts";
@@ -15,12 +15,15 @@ const HELP: Readonly<Record<MailboxAct, string>> = {
     "Ends the pause of a mailbox, which is then polled at once. Without a mailbox, the pauses of all mailboxes end. A mailbox that the configuration pauses stays paused. No daemon needs to run.",
 };
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   const act = command.name() as MailboxAct;
   addConfig(command).argument("[mailbox]", "the mailbox's name or address; without it, all mailboxes");
   if (act === "poll") addWaiting(command);
   command
-    .option("--json", "print the outcome as JSON: one object for one mailbox, otherwise an array")
+    .option(
+      "--json",
+      "print the outcome as JSON: one object for one tracking-id or mailbox, otherwise an array",
+    )
     .addHelpText("after", `\n${HELP[act]}`)
     .action(
       run((context, mailbox: string | undefined, options: ActOptions) =>

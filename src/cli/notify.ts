@@ -1,5 +1,4 @@
 /** `notify test`: sends a test message through each entry of `notify`. */
-import { styleText } from "node:util";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
@@ -9,10 +8,10 @@ import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../notify/message.ts";
 import { sendMessage } from "../notify/send.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import { addExitCodes, type Context, invalid, type Outcome, outcomeOfFault, type Run } from "./command.ts";
-import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig, wholeNumber } from "./options.ts";
-import { printable, printJson } from "./printing.ts";
+import { addExitCodes, type Context, invalid, type Outcome, outcomeOfFault, type Runner } from "./command.ts";
+import { addUnit } from "./in-unit.ts";
+import { addConfig, type CommonOptions, wholeNumber } from "./options.ts";
+import { printFinding, printJson } from "./printing.ts";
 
 interface TestResult {
   readonly number: number;
@@ -27,20 +26,17 @@ interface TestResult {
 const MAX_ENTRIES = 1_000;
 
 const HELP = `
-It sends one test message through each entry of notify, in the order of the configuration, and prints the result. Quiet
-hours do not apply. It reads the same secrets as the daemon, so run it as the daemon's user, or as root with --unit.
+Quiet hours do not apply. It reads the same secrets as the daemon: run it as the daemon's user, or as root with --unit.
 
-  inlet notify test
-  inlet notify test --unit inlet
   inlet notify test --to 2`;
 
-export function define(notify: Command, run: Run): void {
+export function define(notify: Command, run: Runner): void {
   const test = notify.command("test").description("send a test message through each entry of notify");
-  addUnit(addConfig(test), "send")
+  addConfig(test)
     .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_ENTRIES))
     .option("--json", "print the results as JSON")
     .addHelpText("after", HELP)
-    .action(run(testAll));
+    .action(run(addUnit(test, testAll)));
   addExitCodes(test, {
     fine: "all messages were accepted",
     usage: "the configuration has to change: a login, certificate or address was refused",
@@ -48,11 +44,9 @@ export function define(notify: Command, run: Run): void {
   });
 }
 
-async function testAll(context: Context, options: UnitOptions & { readonly to?: number }): Promise<Outcome> {
-  const { config: path, to, json, unit } = options;
-  if (unit !== undefined) {
-    return runInUnit(context, unit, ["notify", "test"], options, to === undefined ? [] : ["--to", `${to}`]);
-  }
+type TestOptions = CommonOptions & { readonly to?: number };
+
+async function testAll(context: Context, { config: path, to, json }: TestOptions): Promise<Outcome> {
   const settings = await loadSettings({ env: context.env, path });
   const { notify = [], mailboxes } = settings;
   if (notify.length === 0) throw invalid("notify is not configured: add an entry with mail or webhook");
@@ -67,7 +61,10 @@ async function testAll(context: Context, options: UnitOptions & { readonly to?: 
   for (const [at, entry] of chosen) {
     const result = await testOne(at + 1, entry, origin, context.stop);
     results.push(result);
-    if (!json) print(context, result);
+    const { number, status, channel, detail, advice } = result;
+    const cells = [status, String(number), channel, detail] as const;
+    const colour = status === "ok" ? "green" : "red";
+    if (!json) printFinding(context, colour, cells, `${number}. ${channel}: ${detail}`, advice);
   }
   if (json) printJson(context, results);
   const failed = results.filter(({ status }) => status === "failed");
@@ -84,7 +81,7 @@ async function testOne(
   stop: AbortSignal,
 ): Promise<TestResult> {
   const nowMs = systemClock.now();
-  const message = formatMessage({ groups: [] }, origin, nowMs, true);
+  const message = formatMessage([], origin, nowMs, true);
   const facts = { number, channel: describeChannel(channel) };
   try {
     const { answer, refused } = await sendMessage(channel, message, `inlet-test-${nowMs}`, systemClock, stop);
@@ -98,15 +95,4 @@ async function testOne(
 
 function failure(facts: { number: number; channel: string }, { message, code, advice }: Fault): TestResult {
   return { ...facts, status: "failed", detail: message, code, advice };
-}
-
-/** A terminal gets the advice on its own line; a pipe gets one tab-separated line per channel. */
-function print({ stdout }: Context, { number, channel, status, detail, advice }: TestResult): void {
-  if (!stdout.isTTY) {
-    stdout.write(`${[status, String(number), channel, detail, advice ?? ""].map(printable).join("\t")}\n`);
-    return;
-  }
-  const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(6), { stream: stdout });
-  stdout.write(`${mark}  ${number}. ${printable(channel)}: ${printable(detail)}\n`);
-  if (advice !== undefined) stdout.write(`        → ${printable(advice)}\n`);
 }

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseMoment } from "../base/phrases.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { parseLongDuration } from "../config/units.ts";
+import { parseDuration } from "../config/units.ts";
 import type { TransferFilter } from "../model/queries.ts";
 import { STATES, type State } from "../model/record.ts";
 import { invalid } from "./command.ts";
@@ -56,55 +56,55 @@ export function gather(value: string, before: readonly string[] = []): string[] 
   return [...before, value];
 }
 
-/** A parser of decimal digits within a range; it refuses everything else that JavaScript reads as a number. */
-export function wholeNumber(from: number, to: number): (text: string) => number {
+/** A parser of option values. `allowed`: what a value must be. */
+export function parser<Value>(
+  parse: (text: string) => Value | undefined,
+  allowed: string,
+): (text: string) => Value {
   return (text) => {
-    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (number >= from && number <= to) return number;
-    throw new InvalidArgumentError(`It must be a whole number from ${from} to ${to}.`);
+    const value = parse(text);
+    if (value === undefined) throw new InvalidArgumentError(`It must be ${allowed}.`);
+    return value;
   };
 }
 
-/** `90s`, `5m`, `1h`, or seconds; in milliseconds. */
-export function duration(text: string): number {
-  const ms = parseLongDuration(/^\d+$/.test(text) ? `${text}s` : text) ?? 0;
-  if (ms > 0 && ms <= 7 * 24 * 3_600_000) return ms;
-  throw new InvalidArgumentError("It must be a time such as 30s, 5m or 1h, up to a week.");
+/** Decimal digits within a range, and nothing else that JavaScript reads as a number. */
+export function wholeNumber(from: number, to: number): (text: string) => number {
+  const isAllowed = (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= from && Number(text) <= to;
+  return parser(
+    (text) => (isAllowed(text) ? Number(text) : undefined),
+    `a whole number from ${from} to ${to}`,
+  );
 }
+
+const WEEK_MS = 7 * 24 * 3_600_000;
+
+/** `90s`, `5m`, `1h`, or seconds; in milliseconds. */
+export const duration = parser((text) => {
+  const ms = parseDuration(/^\d+$/.test(text) ? `${text}s` : text) ?? 0;
+  return ms > 0 && ms <= WEEK_MS ? ms : undefined;
+}, "a time such as 30s, 5m or 1h, up to a week");
 
 /** One byte. */
 const MIN_MEGABYTES = 0.000_001;
 const MAX_MEGABYTES = 1_000_000;
 
-export function megabytes(text: string): number {
+export const megabytes = parser((text) => {
   const number = /^\d{1,15}(?:\.\d{1,15})?$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= MIN_MEGABYTES && number <= MAX_MEGABYTES) return number;
-  throw new InvalidArgumentError(
-    `It must be a number of megabytes above 0 and up to ${MAX_MEGABYTES}, such as 5 or 0.5.`,
-  );
-}
+  return number >= MIN_MEGABYTES && number <= MAX_MEGABYTES ? number : undefined;
+}, `a number of megabytes above 0 and up to ${MAX_MEGABYTES}, such as 5 or 0.5`);
+
+const MOMENTS = "an age (30m, 12h, 7d, 4w) or a date (2026-03-01)";
+
+/** `7d` (seven days ago), `2026-03-01` (the start of that day, local time), `2026-03-01T14:30`. */
+export const parseSince = parser((text) => parseMoment(text, Date.now(), 0), MOMENTS);
+
+/** Like `parseSince`, but a date means the end of that day. */
+export const parseUntil = parser((text) => parseMoment(text, Date.now(), 1), MOMENTS);
 
 /** The mailbox with this name or address. Throws `CONFIG_INVALID`. */
 export function demandMailbox(mailboxes: readonly MailboxSettings[], wanted: string): MailboxSettings {
   const mailbox = mailboxes[findMailbox(mailboxes, wanted)];
   if (mailbox === undefined) throw invalid(describeUnknownMailbox(mailboxes, wanted));
   return mailbox;
-}
-
-/** `7d` (seven days ago), `2026-03-01` (the start of that day, local time), `2026-03-01T14:30`. */
-export function parseSince(text: string): number {
-  return demandMoment(text, 0);
-}
-
-/** Like `parseSince`, but a date means the end of that day. */
-export function parseUntil(text: string): number {
-  return demandMoment(text, 1);
-}
-
-function demandMoment(text: string, daysAfter: number): number {
-  const ms = parseMoment(text, Date.now(), daysAfter);
-  if (ms === undefined) {
-    throw new InvalidArgumentError("It must be an age (30m, 12h, 7d, 4w) or a date (2026-03-01).");
-  }
-  return ms;
 }

@@ -11,7 +11,7 @@ import type { ActResult, TransferView } from "../model/views.ts";
 import type { ActRequest } from "../operate/acting.ts";
 import type { Operate } from "../operate/local.ts";
 import { askYesNo, canAsk } from "./asking.ts";
-import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, type Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, duration, type FilterOptions, filterOf } from "./options.ts";
 import { printable, printJson, redrawLine, say } from "./printing.ts";
@@ -45,7 +45,7 @@ const MEANING: Readonly<Record<Action, Meaning>> = {
   },
 };
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   const action = command.name() as Action;
   addActing(command)
     .addHelpText("after", `\n${MEANING[action].help}`)
@@ -86,7 +86,6 @@ export interface ActOptions extends FilterOptions {
 export const DEFAULT_TIMEOUT_MS = 5 * 60_000;
 /** Shown before a confirmation. */
 const MAX_SHOWN = 10;
-const REDRAW_MS = 500;
 
 /** What the exit codes of an order mean. */
 export const ACTING_CODES = {
@@ -100,10 +99,10 @@ export function addActing(command: Command): Command {
   const chosen = addConfig(command)
     .argument("[tracking-id...]", "the transfers' tracking-ids")
     .option("--mailbox <name>", "the mailbox, if several received it; with --all a pattern")
-    .option("--all", "all transfers that match the options below, instead of single ones");
+    .option("--all", "all transfers that match the other options, instead of single ones");
   return addWaiting(addFilter(chosen).option("--yes", "do not ask for confirmation")).option(
     "--json",
-    "print the outcome as JSON: one object for one tracking-id, otherwise an array",
+    "print the outcome as JSON: one object for one tracking-id or mailbox, otherwise an array",
   );
 }
 
@@ -195,21 +194,28 @@ export async function isConfirmed(
   return isYes;
 }
 
-/** Acts, and shows on a terminal how far it is. */
+/** Acts, and shows on one line of a terminal how far it is. */
 export async function perform(
   context: Context,
   access: Operate,
   request: Omit<ActRequest, "isAwaited">,
   { wait = true, timeout = DEFAULT_TIMEOUT_MS }: ActOptions,
 ): Promise<ActResult[]> {
-  const progress = startWaitLine(context, request.transfers.length);
+  const { stderr, stop } = context;
+  const count = request.transfers.length;
+  const show = (id: string, state: string) => {
+    const what = count === 1 ? state : `${count} transfers, ${id} ${state}`;
+    if (stderr.isTTY) redrawLine(stderr, printable(`Waiting for the outcome (${what})`));
+  };
+  show("now", "ordered");
   try {
     const given = { ...request, isAwaited: wait };
-    const results = await access.act(given, operatorOf(context), timeout, progress.show);
-    if (context.stop.aborted) throw new Fault("STOPPED", { detail: "the order is kept" });
+    const onResult = ({ trackingId, state = "" }: ActResult) => show(trackingId, state);
+    const results = await access.act(given, operatorOf(context), timeout, onResult);
+    if (stop.aborted) throw new Fault("STOPPED", { detail: "the order is kept" });
     return results;
   } finally {
-    progress.end();
+    if (stderr.isTTY) redrawLine(stderr, "");
   }
 }
 
@@ -245,27 +251,6 @@ function describeResults(results: readonly ActResult[]): string[] {
 
 export function impossible(detail: string): Fault {
   return new Fault("ORDER_IMPOSSIBLE", { detail });
-}
-
-/** One line on a terminal, redrawn now and then; nothing elsewhere. */
-function startWaitLine({ stderr }: Context, count: number) {
-  if (!stderr.isTTY) return { show() {}, end() {} };
-  const startedMs = performance.now();
-  let [id, state] = ["", ""];
-  const timer = setInterval(() => {
-    const seconds = Math.round((performance.now() - startedMs) / 1000);
-    const what = count === 1 ? state || "the daemon" : `${count} transfers, ${id} ${state}`;
-    redrawLine(stderr, printable(`Waiting for the outcome (${what.trim()}), ${seconds} s`));
-  }, REDRAW_MS);
-  return {
-    show(newId: string, newState: string) {
-      [id, state] = [newId, newState];
-    },
-    end() {
-      clearInterval(timer);
-      redrawLine(stderr, "");
-    },
-  };
 }
 
 /** The operator, for the journal. Root is named by the user who became root with sudo, where that is known. */

@@ -6,7 +6,7 @@ import { hasEnded } from "../model/record.ts";
 import type { TransferView } from "../model/views.ts";
 import type { Operate } from "../operate/local.ts";
 import { askHidden, readPassword } from "./asking.ts";
-import { addExitCodes, type Context, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, type Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import {
   ACTING_CODES,
@@ -37,7 +37,7 @@ With --all or several tracking-ids, one transfer is tried first: the others only
 An accepted password is kept until the transfer expires, for retry, release and redeliver.
 With --once-more --all, each transfer that lost its attempts in an outage gets one more.`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addActing(command)
     .option("--password-file <file>", "read the password from a file, or from standard input for -")
     .option("--once-more", "supply no password, but allow one more attempt for a transfer that has none left")

@@ -1,7 +1,7 @@
 /** Output: data as a table, tab-separated lines or JSON; messages on standard error; a progress line. */
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
-import { Fault } from "../base/faults.ts";
+import { describeFault, Fault } from "../base/faults.ts";
 import {
   escapeJson,
   formatBytes,
@@ -59,6 +59,23 @@ export function printTable<Row>(
   for (const line of cells) stdout.write(`${align(line)}\n`);
 }
 
+/** Prints the outcome of a check. A terminal gets a mark, a sentence and the advice; a pipe gets one line of cells. */
+export function printFinding(
+  { stdout }: Context,
+  colour: "green" | "yellow" | "red" | "gray",
+  cells: readonly [status: string, ...rest: string[]],
+  sentence: string,
+  advice?: string,
+): void {
+  if (!stdout.isTTY) {
+    stdout.write(`${[...cells, advice ?? ""].map(printable).join("\t")}\n`);
+    return;
+  }
+  const mark = styleText(colour, cells[0].padEnd(7), { stream: stdout });
+  stdout.write(`  ${mark}  ${printable(sentence)}\n`);
+  if (advice !== undefined) stdout.write(`           → ${printable(advice)}\n`);
+}
+
 export function printJson({ stdout }: Context, value: unknown): void {
   stdout.write(`${formatJson(value)}\n`);
 }
@@ -82,12 +99,23 @@ export function say({ stderr }: Context, message: string): void {
 }
 
 /** `printable` for a text of several lines. */
-export function printableLines(text: string): string {
+function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 
+/** What a command that fails prints on standard error. */
+export function formatFailure(fault: Fault, asJson: boolean): string {
+  const { code, verdict, message, advice, retryAfterMs, cause } = fault;
+  const sentence = asJson
+    ? escapeJson(JSON.stringify({ error: { code, verdict, message, advice, retryAfterMs } }))
+    : `inlet: ${printableLines(describeFault(fault))}`;
+  const stack =
+    code === "UNEXPECTED" && cause instanceof Error ? `${printableLines(cause.stack ?? "")}\n` : "";
+  return `${sentence}\n${stack}`;
+}
+
 /** Columns on a terminal: combining marks take none, wide characters two. */
-export function widthOf(text: string): number {
+function widthOf(text: string): number {
   let columns = 0;
   for (const character of stripVTControlCharacters(text)) {
     if (!/\p{M}/u.test(character)) columns += WIDE.test(character) ? 2 : 1;

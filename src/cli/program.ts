@@ -1,11 +1,11 @@
 /** The table of commands. A command's own file is loaded when it is called, so that each starts fast. */
 import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
-import type { Context, Outcome, Run } from "./command.ts";
+import type { Context, Outcome, Runner } from "./command.ts";
 
-/** A command's file: its options and its action. `whole`: the program with all commands defined. */
+/** A command's file: its options and its action. `load`: defines another command. */
 interface Definition {
-  define(command: Command, run: Run, whole: () => Promise<Command>): void;
+  define(command: Command, run: Runner, load: (command: Command) => Promise<void>): void;
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
@@ -31,7 +31,11 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["init", "ask a few questions and write a configuration", () => import("./init.ts")],
   ["doctor", "check everything the daemon depends on, and give advice", () => import("./doctor.ts")],
   ["notify", "test the notifications", () => import("./notify.ts")],
-  ["config", "check the configuration, or show its effective values", () => import("./config.ts")],
+  [
+    "config",
+    "check the configuration, show its effective values, or print its schema",
+    () => import("./config.ts"),
+  ],
   ["verify", "re-hash delivered folders against their manifests", () => import("./verify.ts")],
   ["verify-address", "verify a mailbox's address with a mailed code", () => import("./verify-address.ts")],
   ["history", "list past transfers: when, from whom, and how they ended", () => import("./history.ts")],
@@ -49,12 +53,14 @@ export function createProgram(perform: Perform): Command {
 }
 
 /** The program with all commands defined, to describe them. */
-export function describeProgram(): Promise<Command> {
+export async function describeProgram(): Promise<Command> {
   // Described, not run.
-  return assemble(async () => {}).whole();
+  const { program, load } = assemble(async () => {});
+  for (const command of program.commands) await load(command);
+  return program;
 }
 
-function assemble(perform: Perform): { readonly program: Command; readonly whole: () => Promise<Command> } {
+function assemble(perform: Perform) {
   const program = new Command("inlet")
     .description("Receives transfers, verifies them, and delivers each as one finished folder.")
     .version(readVersion())
@@ -69,21 +75,18 @@ function assemble(perform: Perform): { readonly program: Command; readonly whole
     .action(async (words: string[]) => {
       await program.parseAsync([...words, "--help"], { from: "user" });
     });
-  const run: Run =
+  const run: Runner =
     (work) =>
     async (...args) =>
       perform((context) => work(context, ...args));
-  const defined = new Set<string>();
-  const defineOnce = async (command: Command) => {
-    const load = COMMANDS.find(([name]) => name === command.name())?.[2];
-    if (load === undefined || defined.has(command.name())) return;
-    defined.add(command.name());
-    (await load()).define(command, run, whole);
+  const defined = new Set<Command>();
+  const load = async (command: Command) => {
+    const found = COMMANDS.find(([name]) => command.parent === program && name === command.name());
+    if (found === undefined || defined.has(command)) return;
+    defined.add(command);
+    const definition = await found[2]();
+    definition.define(command, run, load);
   };
-  const whole = async () => {
-    for (const command of program.commands) await defineOnce(command);
-    return program;
-  };
-  program.hook("preSubcommand", (_program, called) => defineOnce(called));
-  return { program, whole };
+  program.hook("preSubcommand", (_program, called) => load(called));
+  return { program, load };
 }

@@ -1,5 +1,5 @@
 /** `route`: which route a transfer takes, and why. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
@@ -8,9 +8,9 @@ import { mailboxOf, type Routing } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
 import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
-import { type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { openAccess } from "./open-access.ts";
-import { addConfig, type CommonOptions, demandMailbox, gather } from "./options.ts";
+import { addConfig, type CommonOptions, demandMailbox, gather, parser } from "./options.ts";
 import { findOne } from "./orders.ts";
 import { printable, printJson } from "./printing.ts";
 
@@ -23,13 +23,12 @@ interface RouteOptions extends CommonOptions {
 }
 
 const HELP = `
-It compares a transfer with the routes of its mailbox, as configured now. File names and sizes are known once a
-transfer was opened; name them to see what they would change. Nothing is downloaded and nothing is changed.
+It compares a transfer with the routes of its mailbox, as configured now. Nothing is downloaded or changed.
 
   inlet route A1B2-C3D4
   inlet route --mailbox orders@example.com --sender anna@supplier.example --file invoice.xml --size 2MB`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addConfig(command)
     .argument("[tracking-id]", "a known transfer; without one, name a sender")
     .option("--mailbox <name>", "the mailbox, if there are several")
@@ -42,12 +41,7 @@ export function define(command: Command, run: Run): void {
     .action(run(explain));
 }
 
-function size(text: string): number {
-  const bytes = parseSize(text);
-  if (bytes === undefined)
-    throw new InvalidArgumentError("It must be a size such as 10MiB, 1GB or a number.");
-  return bytes;
-}
+const size = parser(parseSize, "a size such as 10MiB, 1GB or a number");
 
 /** A transfer that is known, or only described. */
 interface Explained {

@@ -12,13 +12,13 @@ import { IGNORED, type TransferRecord } from "../model/record.ts";
 import { PLANS } from "../model/views.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
-import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Runner } from "./command.ts";
 import { logEvents } from "./event-log.ts";
-import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig } from "./options.ts";
+import { addUnit } from "./in-unit.ts";
+import { addConfig, type CommonOptions } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
-interface RunOptions extends UnitOptions {
+interface RunOptions extends CommonOptions {
   readonly logLevel?: string;
   readonly dryRun?: boolean;
 }
@@ -29,7 +29,7 @@ const DEFAULT_LEVEL = { run: "info", once: "warn" } as const;
 /** After a first signal, running work has this long to finish; a second signal exits at once. */
 const GRACE_MS = 20_000;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   const name = command.name() as keyof typeof DEFAULT_LEVEL;
   addConfig(command).addOption(
     new Option(
@@ -38,14 +38,14 @@ export function define(command: Command, run: Run): void {
     ).choices(["debug", "info", "warn", "error"]),
   );
   if (name === "once") {
-    addUnit(command, "receive")
+    command
       .option("--json", "print the resulting state of each transfer as JSON")
       .option(
         "--dry-run",
         "only read the lists, and print what would be downloaded, where to, and which passwords are missing",
       )
       .addHelpText("after", DRY_RUN)
-      .action(run(runOnce));
+      .action(run(addUnit(command, runOnce)));
     addExitCodes(command, {
       fine: "every mailbox was polled, and nothing needs attention",
       attention: "a transfer needs attention, or the service refuses a mailbox",
@@ -93,12 +93,7 @@ ${Object.entries(PLANS)
 const PRINTED = ["mailbox", "trackingId", "sender", "state", "reason", "folder", "inbox", "until"] as const;
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
-  const { unit, dryRun, logLevel } = options;
-  if (unit !== undefined) {
-    const others = [...(dryRun ? ["--dry-run"] : []), ...(logLevel ? ["--log-level", logLevel] : [])];
-    return runInUnit(context, unit, ["once"], options, others);
-  }
-  if (dryRun) return (await import("./dry-run.ts")).dryRun(context, options);
+  if (options.dryRun) return (await import("./dry-run.ts")).dryRun(context, options);
   // In systemd's journal, among lines of other programs, the reason of a failure needs a priority.
   if (isJournal(context.stderr, context.env["JOURNAL_STREAM"])) reportInLog(context, context.stderr);
   const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);

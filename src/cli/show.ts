@@ -7,21 +7,17 @@ import { commandOf } from "../model/actions.ts";
 import { describeChecksum, describeVerdict, type FileView, type Story } from "../model/views.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/story-text.ts";
-import type { Context, Outcome, Run } from "./command.ts";
+import type { Context, Outcome, Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, type CommonOptions } from "./options.ts";
 import { findOne } from "./orders.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addConfig(command)
     .argument("<tracking-id>", "the transfer's tracking-id")
     .option("--mailbox <name>", "the mailbox, if several received it")
     .option("--json", "print the transfer as JSON")
-    .addHelpText(
-      "after",
-      "\nIt reads the work folder, with or without a running daemon, and changes nothing. If this user may not read the\nfolder, it asks the daemon through its Unix socket.",
-    )
     .action(run(show));
 }
 

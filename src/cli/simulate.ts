@@ -8,7 +8,7 @@ import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { sampleScenario } from "../../simulator/samples.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { type Context, invalid, type Outcome, type Run, untilStopped } from "./command.ts";
+import { type Context, invalid, type Outcome, type Runner, untilStopped } from "./command.ts";
 import { wholeNumber } from "./options.ts";
 import { say } from "./printing.ts";
 
@@ -22,32 +22,15 @@ interface SimulateOptions {
 }
 
 const HELP = `
-The first line on standard output is JSON: url, clientId, pid (to stop it), and for
-each transfer and recipient: mailbox, sender, trackingId, transferId and password. Each
-request is logged on standard error, without secrets.
+The first line on standard output is JSON: url, clientId, pid (to stop it), and for each transfer and recipient:
+mailbox, sender, trackingId, transferId and password. Each request is logged on standard error, without secrets.
 
-Call it with curl (URL-encode the password) or with inlet api:
-  curl URL/api/status
-  curl -H 'X-CS-MajorApiVersion: 1' -H 'X-CS-MinimumMinorApiVersion: 12' \\
-       -H 'X-CS-ProductKey: api.rest' -H "X-CS-ClientId: CLIENT-ID" \\
-       -H 'X-CS-Password: Sunny%2BHarbour%2542' URL/api/transfers/TRANSFER-ID/files
-  INLET_SERVICE__BASEURL=URL INLET_SERVICE__CLIENTID=CLIENT-ID \\
-       inlet api received orders@example.com
-
-While it runs, curl URL/control explains, with examples, how to add transfers and
-faults, advance its clock, and list the requests it received.
-
-A small scenario, in which the download of the second file breaks off once:
-  { "transfers": [{ "from": "a@example.org", "to": ["b@example.com"],
-                    "password": "Sunny+Harbour%42",
-                    "files": [{ "name": "a.txt", "text": "Hello" },
-                              { "name": "large.bin", "generate": { "bytes": 90000000 } }] }],
-    "faults": [{ "on": "file", "file": "large.bin",
-                 "does": { "kind": "reset", "afterBytes": 100000 } }] }
+  INLET_SERVICE__BASEURL=URL INLET_SERVICE__CLIENTID=CLIENT-ID inlet api received orders@example.com
+  curl URL/control      how to add transfers and faults, advance the clock, and list the requests
 
 ${SCENARIO_REFERENCE}`;
 
-export function define(simulate: Command, run: Run): void {
+export function define(simulate: Command, run: Runner): void {
   simulate
     .option("--port <number>", "the port to listen on (0: any free port)", wholeNumber(0, 65_535), 0)
     .option("--host <address>", "the address to listen on", "127.0.0.1")

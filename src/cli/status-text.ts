@@ -16,29 +16,32 @@ import {
   type Status,
   type TransferStatus,
 } from "../model/status.ts";
-import { formatBar, printable, widthOf } from "./printing.ts";
+import { formatBar, printable } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
 
 const MAX_LISTED = 20;
 
-/** `instead`: why the status is not the daemon's. Every text in the status may be hostile. */
-export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
-  const sections = sectionsOf(status, stream).map((it) => formatSection(it, MAX_LISTED));
-  return [formatHead(status, instead, stream), ...sections.map((lines) => lines.join("\n"))].join("\n\n");
+/** `instead`: why the status is not the daemon's. `max`: items of a section. Every text in the status may be hostile. */
+export function formatStatus(
+  status: Status,
+  instead: string | undefined,
+  stream: Stream,
+  max = MAX_LISTED,
+): string {
+  const sections = sectionsOf(status, stream).map((it) => formatSection(it, max));
+  return [formatHead(status, instead, stream), ...sections].join("\n\n");
 }
 
-/** The lines that fit on the terminal: the most important first, and of each section as much as there is room for. */
+/** The lines for the screen: of each section as many items as fit, the most important first. */
 export function fitStatus(status: Status, instead: string | undefined, stream: Stream): string[] {
-  const [rows, columns] = [stream.rows || 24, stream.columns || 80];
-  const lines = formatHead(status, instead, stream).split("\n");
-  const sections = sectionsOf(status, stream);
-  for (const [at, rowCount] of shareRows(sections, rows - lines.length - 1).entries()) {
-    const section = sections[at];
-    if (section !== undefined && rowCount > 0) lines.push("", ...fitSection(section, rowCount - 1));
+  const rows = (stream.rows || 24) - 1;
+  let lines: string[] = [];
+  for (let max = MAX_LISTED; max > 0; max--) {
+    lines = formatStatus(status, instead, stream, max).split("\n");
+    if (lines.length <= rows) break;
   }
-  const shown = lines.slice(0, rows - 1).map((line) => cutToWidth(line, columns));
-  return [...shown, styleText("dim", cutToWidth("q quits", columns), { stream })];
+  return [...lines.slice(0, rows), styleText("dim", "q quits", { stream })];
 }
 
 interface Section {
@@ -101,59 +104,10 @@ function section<Item>(
   return { title, items: items.map(format), total };
 }
 
-function formatSection({ title, items, total }: Section, max: number): string[] {
+function formatSection({ title, items, total }: Section, max: number): string {
   const listed = items.slice(0, max);
   const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
-  return [`${title}:`, ...[...listed.flat(), ...more].map((line) => `  ${line}`)];
-}
-
-/** The empty line, the title, and one line. */
-const MIN_ROWS = 3;
-
-/** Half of the rows go to the first section that wants more, half of the rest to the next; then all that are left. */
-function shareRows(sections: readonly Section[], room: number): number[] {
-  const shown = sections.slice(0, Math.max(0, Math.floor(room / MIN_ROWS)));
-  const wanted = shown.map((it) => 1 + formatSection(it, it.items.length).length);
-  const rows = shown.map(() => MIN_ROWS);
-  let left = room - rows.length * MIN_ROWS;
-  for (const share of [0.5, 1]) {
-    for (const [at, wants] of wanted.entries()) {
-      const given = rows[at] ?? 0;
-      const extra = Math.max(0, Math.min(wants - given, Math.ceil(left * share)));
-      rows[at] = given + extra;
-      left -= extra;
-    }
-  }
-  return rows;
-}
-
-/** As many whole items as there are rows for, and the number of the others. */
-function fitSection(it: Section, rows: number): string[] {
-  for (let max = it.items.length; max > 0; max--) {
-    const lines = formatSection(it, max);
-    if (lines.length <= rows) return lines;
-  }
-  // Not even the first one is shown in full: its first line says the most.
-  if (it.total === 1) return formatSection({ ...it, items: [it.items[0]?.slice(0, rows - 1) ?? []] }, 1);
-  return formatSection(it, 0);
-}
-
-/** Keeps colours, and ends them. */
-function cutToWidth(line: string, columns: number): string {
-  if (widthOf(line) <= columns) return line;
-  let [cut, width] = ["", 0];
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one.
-  for (const part of line.split(/(\u001b\[[\d;]*m)/)) {
-    if (part.startsWith("\u001b")) cut += part;
-    else {
-      for (const character of part) {
-        width += widthOf(character);
-        if (width >= columns) return `${cut}…\u001b[0m`;
-        cut += character;
-      }
-    }
-  }
-  return cut;
+  return [`${title}:`, ...[...listed.flat(), ...more].map((line) => `  ${line}`)].join("\n");
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {

@@ -2,13 +2,12 @@
 import { type Command, Option } from "commander";
 import { asFault, type Fault } from "../base/faults.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import { findLastAddress } from "../config/last-address.ts";
-import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
+import { findLastAddress, type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
 import { DEFAULT_PATH, type HttpSettings } from "../config/settings.ts";
 import { explainPermission } from "../host/permission.ts";
 import type { Status } from "../model/status.ts";
 import { askHealth, askStatus, type Reading, readStatus } from "../operate/status.ts";
-import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Run } from "./command.ts";
+import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Runner } from "./command.ts";
 import { addConfig, type CommonOptions } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { fitStatus, formatStatus } from "./status-text.ts";
@@ -22,7 +21,7 @@ const HELP = `
 Without a daemon, it shows the state in the work folder, and live is false in JSON. While the configuration is not valid,
 it shows the status of the running daemon, and the problem.`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addConfig(command)
     .option("--json", "print the status as JSON")
     .option("--watch", "show it on the whole screen, and redraw every second, until q or Ctrl-C")
@@ -111,9 +110,9 @@ export function outcomeOf({ live, troubles, totals }: Pick<Status, "live" | "tro
 const REDRAW_MS = 1_000;
 const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
 
-/** Switch to the alternate screen without a cursor, and back. */
-const BEGIN = "\u001b[?1049h\u001b[?25l";
-const END = "\u001b[?25h\u001b[?1049l";
+/** Switch to the alternate screen without a cursor and without wrapped lines, and back. */
+const BEGIN = "\u001b[?1049h\u001b[?25l\u001b[?7l";
+const END = "\u001b[?7h\u001b[?25h\u001b[?1049l";
 
 /** The status on the whole screen, until q or Ctrl-C. */
 export async function watchStatus(context: Context, read: () => Promise<Reading>): Promise<Outcome> {

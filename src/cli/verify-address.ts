@@ -1,25 +1,23 @@
 /** `verify-address`: verifies a mailbox's address with a code that the service mails to it. */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { formatMoment, zoneName } from "../base/phrases.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
-import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { Tokens } from "../mailbox/tokens.ts";
+import { keepClientId } from "../host/memory.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
-import { openClient } from "./client.ts";
-import { type Context, invalid, type Outcome, type Run } from "./command.ts";
-import { addUnit, runInUnit, type UnitOptions } from "./in-unit.ts";
-import { addConfig, demandMailbox } from "./options.ts";
+import { openClient, openTokens } from "./client.ts";
+import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
+import { addUnit } from "./in-unit.ts";
+import { addConfig, type CommonOptions, demandMailbox } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
-interface VerifyAddressOptions extends UnitOptions {
+interface VerifyAddressOptions extends CommonOptions {
   readonly codeFile?: string;
 }
 
@@ -27,27 +25,23 @@ interface VerifyAddressOptions extends UnitOptions {
 const TRIES = 3;
 
 const HELP = `
-For mailboxes whose client id is not registered with the service. The service mails a code to the address; enter it
-on the terminal, or pass it on standard input. Inlet exchanges it for a token, which it keeps in the state folder for the
-daemon, even a running one. Repeat the command before the token ends: inlet status and notifications remind you.
-Services limit how many codes they mail to an address: use --code-file for a code that has arrived.
-If only systemd gives the client id to the daemon, let root name its unit.
+The service mails a code to the address; enter it on the terminal, or pass it on standard input. Inlet exchanges it for
+a token, which it keeps in the state folder for the daemon, even a running one. Services limit how many codes they mail:
+use --code-file for a code that has arrived.
 
   inlet verify-address orders@example.com
-  sudo inlet verify-address orders@example.com --unit inlet
-  inlet verify-address orders@example.com --code-file code.txt      with a code that has arrived`;
+  sudo inlet verify-address orders@example.com --unit inlet`;
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   addConfig(command)
     .argument("<mailbox>", "the mailbox's name or address, as configured")
     .option(
       "--code-file <file>",
       "read a code that was already mailed, from a file, or from standard input for -; requests no mail",
-    );
-  addUnit(command, "verify")
+    )
     .option("--json", "print the result as JSON")
     .addHelpText("after", HELP)
-    .action(run(verifyAddress));
+    .action(run(addUnit(command, verifyAddress)));
 }
 
 async function verifyAddress(
@@ -55,12 +49,6 @@ async function verifyAddress(
   wanted: string,
   options: VerifyAddressOptions,
 ): Promise<Outcome> {
-  const { codeFile, unit } = options;
-  if (unit !== undefined) {
-    const file = codeFile === undefined || codeFile === "-" ? codeFile : resolve(codeFile);
-    const others = file === undefined ? [] : ["--code-file", file];
-    return runInUnit(context, unit, ["verify-address", wanted], options, others);
-  }
   const settings = await withDaemonsState(await loadSettings({ env: context.env, path: options.config }));
   const mailbox = demandMailbox(settings.mailboxes, wanted);
   const { name, email, service: serviceSettings } = mailbox;
@@ -70,14 +58,13 @@ async function verifyAddress(
     );
   }
   const tokensFolder = join(settings.state, "tokens");
-  const openTokens = await loadTokenStores();
   await asOwnerOf(settings.state, () => makeFolderDurably(tokensFolder, 0o700));
   const clientId =
     (await serviceSettings.clientId?.read(context.stop)) ??
     (await asOwnerOf(settings.state, () => keepClientId(settings.state))).clientId;
   const service = openClient(serviceSettings, clientId);
   try {
-    const tokens = new Tokens(mailbox, service, undefined, openTokens(tokensFolder), systemClock);
+    const tokens = await openTokens(mailbox, service, tokensFolder);
     if (options.codeFile === undefined) {
       await service.mailVerificationCode(email, context.stop).catch((error: unknown) => {
         const isLimit = error instanceof Fault && error.code === "RATE_LIMITED";

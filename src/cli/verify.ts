@@ -6,16 +6,14 @@ import type { Command } from "commander";
 import { systemCode } from "../base/faults.ts";
 import { formatCount, formatSize } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
-import { addExitCodes, type Context, invalid, type Outcome, type Run } from "./command.ts";
+import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { type CheckedFolder, checkFolder, type FoundDelivery, findDeliveries } from "./delivered-folder.ts";
 import { type CommonOptions, gather } from "./options.ts";
 import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
 
 const HELP = `
-Each FOLDER is a delivered one, or a tree in which every delivery is verified: folders with a transfer.json inside or
-beside them, and single files with one. Every file is read again: its SHA-256 must be the one in transfer.json and in
-SHA256SUMS, and the sender's own checksum must match. Deliveries without a transfer.json are found by the configuration,
-until they are picked up.
+It reads every file below FOLDER again. Deliveries without a transfer.json are found by the configuration, until they
+are picked up.
 
   ok          as it was delivered
   changed     other content, another size, or no longer a plain file
@@ -23,13 +21,10 @@ until they are picked up.
   extra       there, but not delivered by Inlet; permit it with --allow
   unreadable  this user may not read it, or the disk fails
 
-A user who can change the files can also change the manifest and the sums beside
-them. To detect that, keep a copy of SHA256SUMS elsewhere.
+A user who can change the files can also change the manifest and the sums beside them: keep a copy of SHA256SUMS
+elsewhere to detect that.`;
 
-  inlet verify /srv/inbox
-  inlet verify /srv/inbox/orders@example.com/anna@supplier.example/20260301-080000-fewfiles`;
-
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   command
     .argument("<folder...>", "delivered folders, or folders above them")
     .option(

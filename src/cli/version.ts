@@ -2,11 +2,11 @@
 import { release } from "node:os";
 import type { Command } from "commander";
 import { PACKAGE_FOLDER, readVersion } from "../base/version.ts";
-import type { Run } from "./command.ts";
+import type { Runner } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
 import { printable, printJson } from "./printing.ts";
 
-export function define(command: Command, run: Run): void {
+export function define(command: Command, run: Runner): void {
   command.option("--json", "print it as JSON").action(
     run(async (context, { json }: CommonOptions) => {
       const facts = {

@@ -5,15 +5,18 @@ import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { asFault, detailOf } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
-import { describeOuterBlanks, describeWrongPassword, Secret, type SecretSource } from "../base/secret.ts";
+import { describeOuterBlanks, describeWrongPassword, type SecretSource } from "../base/secret.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
-import { codeOf, type Draft, formatPath, type KeyPath } from "./draft.ts";
-import { PATH, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { codeOf, formatPath, type Spot } from "./draft.ts";
+import { list, PATH, READ, type SchemaNode, TEXT } from "./schema-nodes.ts";
 import {
-  describeSecret,
+  fromCommand,
+  inCredential,
+  inFile,
+  inVariable,
   openPasswordCommand,
   openSecret,
-  type SecretForm,
+  type SecretPlace,
   type SecretRule,
 } from "./secrets.ts";
 
@@ -37,12 +40,10 @@ const SECRET_FORM = {
       writeOnly: true,
     },
     command: {
-      type: "array",
-      title: "a list of a program and its arguments",
-      items: { type: "string", title: "text", writeOnly: true },
+      ...list("a list of a program and its arguments", { type: "string", title: "text", writeOnly: true }),
       minItems: 1,
       description:
-        "A program that prints the secret, and its arguments. It runs without a shell. Of the variables of the daemon, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
+        "A program that prints the secret, and its arguments, without a shell. Of the daemon's variables, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
       writeOnly: true,
     },
   },
@@ -52,73 +53,68 @@ const SECRET_FORM = {
   writeOnly: true,
 } as const satisfies SchemaNode;
 
-export type RawSecret = Written<typeof SECRET_FORM>;
+export type RawSecret =
+  | string
+  | ({ readonly [Key in "file" | "env" | "credential"]?: string } & {
+      readonly command?: readonly (string | undefined)[];
+    });
 
 export const SECRET = { ...SECRET_FORM, [READ]: secretWith() } as const satisfies SchemaNode;
 
 /** Reads a secret that has to fit the rule. Commands are not run: they may prompt, cost money, or be slow. */
 export function secretWith(rule?: SecretRule) {
-  return async (raw: RawSecret, path: KeyPath, draft: Draft): Promise<SecretSource> => {
-    const form = parseForm(raw, path, draft);
-    const source = openSecret(form, draft.env, undefined, rule);
-    if (form.kind === "text" && draft.variableOf(path) === undefined) draft.plainSecrets.push(path);
-    if (form.kind === "command" || draft.ignoreSecrets) return source;
-    const key = form.kind === "text" ? path : [...path, form.kind];
+  return async (raw: RawSecret, at: Spot): Promise<SecretSource> => {
+    const { ignoreSecrets, plainSecrets, problems } = at.draft;
+    const source = openSecret(placeOf(raw, at), rule);
+    const isText = typeof raw === "string";
+    if (isText && at.variable === undefined) plainSecrets.push(at.path);
+    if (ignoreSecrets || isCommand(raw)) return source;
+    const { path } = isText ? at : at.at(...Object.keys(raw));
     await source.read(NEVER).catch((error: unknown) => {
       const fault = asFault(error);
-      draft.problems.add(key, detailOf(fault), undefined, fault.cause);
+      problems.add(path, detailOf(fault), undefined, fault.cause);
     });
-    if (form.kind === "file") await warnOfReaders(form.path, path, draft);
+    if (!isText && raw.file !== undefined) await warnOfReaders(at.at("file").resolve(raw.file), at);
     return source;
   };
 }
 
 const NEVER = new AbortController().signal;
-const readPassword = secretWith(describeWrongPassword);
+const readStoredPassword = secretWith(describeWrongPassword);
 
 /** As any secret, but a command is asked about each transfer. Wrong passwords would cost attempts. */
-export async function readPasswordKey(
-  raw: RawSecret,
-  path: KeyPath,
-  draft: Draft,
-): Promise<SecretSource | PasswordCommand> {
-  const form = parseForm(raw, path, draft);
-  if (form.kind === "command") return openPasswordCommand(form.argv, draft.env);
-  const source = await readPassword(raw, path, draft);
-  if (draft.ignoreSecrets) return source;
+export async function readPassword(raw: RawSecret, at: Spot): Promise<SecretSource | PasswordCommand> {
+  if (isCommand(raw)) return openPasswordCommand(resolveProgram(raw.command, at.at("command")), at.draft.env);
+  const source = await readStoredPassword(raw, at);
+  if (at.draft.ignoreSecrets) return source;
   // The problem of a password that cannot be read is in the draft.
   const password = await source.read(NEVER).catch(() => undefined);
   const blanks = password && describeOuterBlanks(password);
-  if (blanks !== undefined) draft.warnings.push(`${formatPath(path)}: ${source.described} ${blanks}.`);
+  if (blanks !== undefined) at.warn(`${source.described} ${blanks}.`);
   return source;
 }
 
-/** The source of a secret: `file /run/secrets/supplier`. A secret in plain text is not shown. */
-export function describeSecretKey(raw: RawSecret, path: KeyPath, draft: Draft): string {
-  const form = parseForm(raw, path, draft);
-  return form.kind === "text" ? String(form.text) : describeSecret(form);
+function isCommand(raw: RawSecret): raw is { readonly command: readonly (string | undefined)[] } {
+  return typeof raw === "object" && raw.command !== undefined;
 }
 
-function parseForm(raw: RawSecret, path: KeyPath, draft: Draft): SecretForm {
+export function placeOf(raw: RawSecret, at: Spot): SecretPlace {
+  const { env, file: config = "" } = at.draft;
   if (typeof raw === "string") {
-    const at = draft.variableOf(path) ?? `${formatPath(path)} in ${basename(draft.file ?? "")}`;
-    return { kind: "text", text: new Secret(raw), at };
+    const place = at.variable ?? `${formatPath(at.path)} in ${basename(config)}`;
+    return { described: `the plain text of ${place}`, read: async () => raw };
   }
-  const { file, env, credential, command = [] } = raw;
-  if (file !== undefined) return { kind: "file", path: draft.resolvePath([...path, "file"], file) };
-  if (env !== undefined) return { kind: "env", name: env };
-  if (credential !== undefined) return { kind: "credential", name: credential };
-  return { kind: "command", argv: resolveProgram(command, [...path, "command"], draft) };
+  const { file, env: name, credential, command = [] } = raw;
+  if (file !== undefined) return inFile(at.at("file").resolve(file));
+  if (name !== undefined) return inVariable(name, env);
+  if (credential !== undefined) return inCredential(credential, env);
+  return fromCommand(resolveProgram(command, at.at("command")), env);
 }
 
 /** A program with a slash in its name is a path; a bare name is looked up in PATH. */
-export function resolveProgram(
-  command: readonly (string | undefined)[],
-  path: KeyPath,
-  draft: Draft,
-): [string, ...string[]] {
+export function resolveProgram(command: readonly (string | undefined)[], at: Spot): [string, ...string[]] {
   const [program = "", ...args] = command.map((word) => word ?? "");
-  return [program.includes("/") ? draft.resolvePath(path, program) : program, ...args];
+  return [program.includes("/") ? at.resolve(program) : program, ...args];
 }
 
 /** A PEM file that holds certificates. Its text is read. */
@@ -127,42 +123,39 @@ export const CERTIFICATES = { ...PATH, [READ]: readCertificates } as const satis
 /** A PEM file that holds a private key. Its text is read. */
 export const PRIVATE_KEY = { ...PATH, [READ]: readPrivateKey } as const satisfies SchemaNode;
 
-async function readPrivateKey(text: string, path: KeyPath, draft: Draft): Promise<string | undefined> {
-  await warnOfReaders(draft.resolvePath(path, text), path, draft);
-  return readPem(text, path, draft);
+async function readPrivateKey(path: string, at: Spot): Promise<string | undefined> {
+  await warnOfReaders(at.resolve(path), at);
+  return readPem(path, at);
 }
 
-async function readCertificates(file: string, path: KeyPath, draft: Draft): Promise<string | undefined> {
-  const text = await readPem(file, path, draft);
-  if (text === undefined) return undefined;
+async function readCertificates(path: string, at: Spot): Promise<string | undefined> {
+  const text = await readPem(path, at);
   try {
-    void new X509Certificate(text);
-    return text;
+    return text && new X509Certificate(text) && text;
   } catch {
     // The parser's message does not name the file.
-    draft.problems.add(path, `${draft.resolvePath(path, file)} holds no certificate`);
-    return undefined;
+    return at.refuse(`${at.resolve(path)} holds no certificate`);
   }
 }
 
-async function readPem(given: string, path: KeyPath, draft: Draft): Promise<string | undefined> {
-  const file = draft.resolvePath(path, given);
+async function readPem(path: string, at: Spot): Promise<string | undefined> {
+  const file = at.resolve(path);
   try {
     const text = await readFile(file, "utf8");
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
-    draft.problems.add(path, `${file} is not a PEM file: it has no line -----BEGIN …-----`);
+    at.refuse(`${file} is not a PEM file: it has no line -----BEGIN …-----`);
   } catch (error) {
     const code = codeOf(error);
     // A private key is a secret.
-    if (!draft.ignoreSecrets || code !== "EACCES")
-      draft.problems.add(path, `${file} cannot be read (${code})`, undefined, error);
+    if (!at.draft.ignoreSecrets || code !== "EACCES")
+      at.draft.problems.add(at.path, `${file} cannot be read (${code})`, undefined, error);
   }
   return undefined;
 }
 
-async function warnOfReaders(file: string, path: KeyPath, draft: Draft): Promise<void> {
+async function warnOfReaders(file: string, at: Spot): Promise<void> {
   const readers = await describeReaders(file);
-  if (readers !== undefined) draft.warnings.push(`${formatPath(path)}: ${readers}`);
+  if (readers !== undefined) at.warn(readers);
 }
 
 const GROUP_BITS = 0o060;

@@ -61,54 +61,55 @@ export function parseConfigDocument(text: string): ConfigDocument {
       logLevel: "error",
       customTags: (tags) => [LEADING_ZERO, ...tags],
     });
-    const errors = findErrors(document, text).map(({ offset, message }) => ({
-      ...position(offset),
-      message,
-    }));
-    if (errors.length > 0) return { values: {}, errors, locate: () => undefined };
+    const errors = findErrors(document, text);
+    if (errors.length > 0) return broken(...errors.map(({ at, message }) => ({ ...position(at), message })));
     const values: unknown = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
-    if (!isGroup(values)) return broken("the file must have keys such as inbox: /srv/inbox");
+    if (!isGroup(values))
+      return broken({ ...START, message: "the file must have keys such as inbox: /srv/inbox" });
     // Throws for a circular value.
     JSON.stringify(values);
-    const resolve = (node: unknown) => (isAlias(node) ? node.resolve(document) : node);
     return {
       values,
       errors: [],
       locate: (path) => {
-        const offset = findOffset(document.contents, path, resolve);
+        const offset = findOffset(document, path);
         return offset === undefined ? undefined : position(offset);
       },
     };
   } catch {
     // The parser's own message may quote the file.
-    return broken("this YAML is nested too deeply, or has too many aliases");
+    return broken({ ...START, message: "this YAML is nested too deeply, or has too many aliases" });
   }
 }
 
+const START: Position = { line: 1, column: 1 };
+
+function broken(...errors: readonly YamlError[]): ConfigDocument {
+  return { values: {}, errors, locate: () => undefined };
+}
+
 interface Finding {
-  readonly offset: number;
+  /** An offset in the text. */
+  readonly at: number;
   readonly message: string;
 }
 
 function findErrors(document: Document.Parsed, text: string): Finding[] {
-  const bare = document.errors.find(({ pos: [offset] }) => /\{\w+\} *$/.test(text.slice(0, offset)));
+  const bare = document.errors.find(({ pos: [at] }) => /\{\w+\} *$/.test(text.slice(0, at)));
   // The other errors follow from this one.
-  if (bare !== undefined) return [{ offset: bare.pos[0], message: QUOTE_PLACEHOLDERS }];
-  const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos, code }) => ({
-    offset: pos[0],
+  if (bare !== undefined) return [{ at: bare.pos[0], message: QUOTE_PLACEHOLDERS }];
+  const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos: [at], code }) => ({
+    at,
     message: MESSAGES[code] ?? "this is not valid YAML: check the quotes, colons and indentation here",
   }));
   visit(document, {
     Alias: (_key, alias) => {
       if (alias.resolve(document) !== undefined) return;
-      found.push({
-        offset: alias.range?.[0] ?? 0,
-        message: "a value that begins with * must be in quotes",
-      });
+      found.push({ at: offsetOf(alias) ?? 0, message: "a value that begins with * must be in quotes" });
     },
   });
-  const byOffset = new Map(found.toReversed().map((finding) => [finding.offset, finding]));
-  return [...byOffset.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MAX_ERRORS);
+  const byOffset = new Map(found.toReversed().map((finding) => [finding.at, finding]));
+  return [...byOffset.values()].toSorted((a, b) => a.at - b.at).slice(0, MAX_ERRORS);
 }
 
 const QUOTE_PLACEHOLDERS =
@@ -132,28 +133,17 @@ const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   RESOURCE_EXHAUSTION: "this YAML is nested too deeply",
 };
 
-function broken(message: string): ConfigDocument {
-  return { values: {}, errors: [{ line: 1, column: 1, message }], locate: () => undefined };
-}
-
-function findOffset(
-  root: ParsedNode | null,
-  path: KeyPath,
-  resolve: (node: unknown) => unknown,
-): number | undefined {
-  let node: unknown = root;
+function findOffset(document: Document.Parsed, path: KeyPath): number | undefined {
+  let node: unknown = document.contents;
   let offset: number | undefined;
   for (const step of path) {
-    const parent = resolve(node);
-    if (isMap(parent)) {
-      const pair = parent.items.find(({ key }) => isScalar(key) && key.value === step);
-      if (pair === undefined) return undefined;
-      node = pair.value;
-      offset = offsetOf(pair.key);
-    } else if (isSeq(parent) && typeof step === "number" && step < parent.items.length) {
-      node = parent.items[step];
-      offset = offsetOf(node);
-    } else return undefined;
+    const parent = isAlias(node) ? node.resolve(document) : node;
+    const pair = isMap(parent)
+      ? parent.items.find(({ key }) => isScalar(key) && key.value === step)
+      : undefined;
+    node = isSeq(parent) && typeof step === "number" ? parent.items[step] : pair?.value;
+    offset = offsetOf(pair?.key ?? node);
+    if (offset === undefined) return undefined;
   }
   return offset;
 }

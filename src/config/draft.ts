@@ -5,7 +5,6 @@ export type KeyPath = readonly (string | number)[];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Passed to the reader of each group. */
 export interface Draft {
   readonly env: Environment;
   /** `undefined` if the environment sets everything. */
@@ -17,6 +16,8 @@ export interface Draft {
   readonly ignoreSecrets: boolean;
   /** Keys of the file that hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
+  /** Groups that were read, by their layers: many mailboxes share them. */
+  readonly groups: Map<string, Promise<unknown>>;
   /** The time zone of windows and dates. It is looked up only if a key needs it, because that is slow. */
   zone(): string;
   /** The variable that set the value at this path, if one did. */
@@ -25,10 +26,87 @@ export interface Draft {
   resolvePath(path: KeyPath, text: string): string;
 }
 
-/** A value and its key. */
-export interface Given<Value> {
-  readonly value: Value;
+/** A place that sets a key. A mailbox, for example, may set it, and the group for all mailboxes too. */
+interface Layer {
+  readonly raw: unknown;
   readonly path: KeyPath;
+}
+
+/** A key in a draft. */
+export class Spot {
+  readonly draft: Draft;
+  /** Of the key in its own group, whether it is set there or in a group for all. */
+  readonly own: KeyPath;
+  /** The first layer decides. There is none if the key is not set. */
+  readonly layers: readonly Layer[];
+  /** Of the value; of the key, if it is not set. */
+  readonly path: KeyPath;
+
+  constructor(draft: Draft, own: KeyPath, layers: readonly Layer[], unset: KeyPath = own) {
+    this.draft = draft;
+    this.own = own;
+    this.layers = layers;
+    this.path = layers[0]?.path ?? unset;
+  }
+
+  /** The value as it is written. */
+  get raw(): unknown {
+    return this.layers[0]?.raw;
+  }
+
+  /** The variable that sets the value, if one does. */
+  get variable(): string | undefined {
+    return this.draft.variableOf(this.path);
+  }
+
+  /** Without the groups for all. */
+  get first(): Spot {
+    return new Spot(this.draft, this.own, this.layers.slice(0, 1), this.path);
+  }
+
+  /** A key of this group, or an entry of this list. */
+  at(...[key, ...inner]: KeyPath): Spot {
+    if (key === undefined) return this;
+    const layers = this.layers.flatMap(({ raw, path }) => {
+      const value = (raw as Record<string | number, unknown>)[key];
+      return value === undefined || value === null ? [] : [{ raw: value, path: [...path, key] }];
+    });
+    return new Spot(this.draft, [...this.own, key], layers, [...this.path, key]).at(...inner);
+  }
+
+  /** The entries of a list. */
+  entries(): Spot[] {
+    return Array.isArray(this.raw) ? this.raw.map((_, at) => this.at(at)) : [];
+  }
+
+  isSet(...keys: KeyPath): boolean {
+    return this.at(...keys).layers.length > 0;
+  }
+
+  /** Whether the group itself sets the key. */
+  sets(key: string): boolean {
+    return this.first.isSet(key);
+  }
+
+  isRefused(...keys: KeyPath): boolean {
+    return this.draft.problems.has(this.at(...keys).path);
+  }
+
+  /** Adds a problem, of this key or of one within it. `message` never holds a secret. */
+  refuse(message: string, ...keys: KeyPath): undefined {
+    this.draft.problems.add(this.at(...keys).path, message);
+  }
+
+  /** Adds a warning, unless it was given. */
+  warn(message: string, ...keys: KeyPath): void {
+    const { warnings } = this.draft;
+    const warning = `${formatPath(this.at(...keys).path)}: ${message}`;
+    if (!warnings.includes(warning)) warnings.push(warning);
+  }
+
+  resolve(path: string): string {
+    return this.draft.resolvePath(this.path, path);
+  }
 }
 
 /** The source of a value. */
@@ -50,15 +128,16 @@ interface Problem {
 const MAX_SHOWN_CHARACTERS = 80;
 
 export class Problems {
-  readonly #placeOf: (path: KeyPath) => Place | undefined;
+  /** The source of the value of a key. */
+  readonly placeOf: (path: KeyPath) => Place | undefined;
   readonly #found: Problem[] = [];
 
   constructor(placeOf: (path: KeyPath) => Place | undefined) {
-    this.#placeOf = placeOf;
+    this.placeOf = placeOf;
   }
 
   /** `message` never holds a secret. A repeated problem is added once. `cause`: an error of the system. */
-  add(path: KeyPath, message: string, place: Place | undefined = this.#placeOf(path), cause?: unknown): void {
+  add(path: KeyPath, message: string, place: Place | undefined = this.placeOf(path), cause?: unknown): void {
     const key = formatPath(path);
     const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}`, cause };
     const line = formatProblem(problem);

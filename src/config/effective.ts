@@ -2,13 +2,12 @@
 import { join } from "node:path";
 import { nearestName } from "../base/nearest.ts";
 import { Secret } from "../base/secret.ts";
-import { describeSecretKey, SECRET } from "./credentials.ts";
-import { type Draft, type Environment, formatPath, isGroup, type KeyPath, type Place } from "./draft.ts";
+import { CLIENT_ID_FILE } from "../model/token.ts";
+import { placeOf as placeOfSecret, type RawSecret, SECRET } from "./credentials.ts";
+import { type Environment, formatPath, isGroup, type Place, type Spot } from "./draft.ts";
 import { defaultManifest } from "./handoff.ts";
-import { type Layer, layersWithin } from "./layers.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
-import { DEFAULTS } from "./mailboxes.ts";
-import { CLIENT_ID_FILE } from "./memory.ts";
+import { entriesOf, within } from "./read.ts";
 import { SCHEMA } from "./schema.ts";
 import { PATH, type SchemaKeys, type SchemaNode } from "./schema-nodes.ts";
 import type { Settings } from "./settings.ts";
@@ -26,74 +25,40 @@ export interface EffectiveValue {
 const DEFAULT = "default";
 /** Groups that are listed only if they are set, as all groups with required keys are. Other groups show their defaults. */
 const LEFT_OUT = ["redis", "check"];
-/** Keys that a mailbox has from the whole configuration, and a route from its mailbox, unless it sets them itself. */
-const LAYERED = ["inbox", "service", "check", "handoff", ...Object.keys(DEFAULTS.properties)];
-const LAYERED_LISTS = ["mailboxes", "routes"];
 const HIDDEN = String(new Secret(""));
 
 /** In the order of the reference. Throws `CONFIG_INVALID`. Reads no secret, and runs no command. */
 export async function readEffective(options: LoadOptions): Promise<EffectiveValue[]> {
   const settings = await loadSettings({ ...options, ignoreSecrets: true });
-  const { raw, draft, placeOf } = await readSource({ ...options, ignoreSecrets: true }, SCHEMA.required);
+  const { at: root } = await readSource({ ...options, ignoreSecrets: true }, SCHEMA.required);
   const values = new Map<string, EffectiveValue>();
-  for (const { node, given, path } of keysOf(SCHEMA, [{ raw, path: [] }], [])) {
-    const key = formatPath(path);
-    const found =
-      given === undefined
-        ? (computedDefault(key, settings, draft.env, values) ?? { value: node.default, from: DEFAULT })
-        : { value: show(node, given.raw, given.path, draft), from: formatPlace(placeOf(given.path)) };
+  for (const [node, at] of keysOf(SCHEMA, root, root)) {
+    const key = formatPath(at.own);
+    const found = at.isSet()
+      ? { value: show(node, at), from: formatPlace(root.draft.problems.placeOf(at.path)) }
+      : (computedDefault(key, settings, options.env, values) ?? { value: node.default, from: DEFAULT });
     if (found.value !== undefined) values.set(key, { ...found, key });
   }
   return [...values.values()];
 }
 
-type Group = Readonly<Record<string, unknown>>;
-
-interface Key {
-  readonly node: SchemaNode;
-  /** The layer that sets the key; `undefined` if it is not set. */
-  readonly given: Layer<unknown> | undefined;
-  readonly path: KeyPath;
-}
-
-/** Every key, without the groups around them. The first layer decides. `around`: further layers of the entries of a list. */
-function* keysOf(
-  node: SchemaNode,
-  layers: readonly Layer<unknown>[],
-  path: KeyPath,
-  around: readonly Layer<Group>[] = [],
-): Iterable<Key> {
+/** Every key, without the groups around them. `around`: the group of the key. */
+function* keysOf(node: SchemaNode, at: Spot, around: Spot): Iterable<readonly [SchemaNode, Spot]> {
   const { properties, items, required = [] } = node;
-  const [given] = layers;
-  if (given === undefined && required.length > 0 && node.default === undefined) return;
-  const isGrouped = given === undefined || isGroup(given.raw);
-  if (mayHoldSecret(node)) yield { node, given, path };
-  else if (properties !== undefined && isGrouped)
-    yield* keysOfGroup(properties, layers as readonly Layer<Group>[], path);
-  else if (items?.properties !== undefined && Array.isArray(given?.raw))
-    for (const [at, raw] of given.raw.entries())
-      yield* keysOf(items, [{ raw, path: [...given.path, at] }, ...around], [...path, at]);
-  else yield { node, given, path };
+  if (!at.isSet() && required.length > 0 && node.default === undefined) return;
+  if (mayHoldSecret(node)) yield [node, at];
+  else if (properties !== undefined && (!at.isSet() || isGroup(at.raw))) yield* keysWithin(properties, at);
+  else if (items?.properties !== undefined && Array.isArray(at.raw))
+    for (const entry of entriesOf(items, at, around)) yield* keysOf(items, entry, at);
+  else yield [node, at];
 }
 
-function* keysOfGroup(properties: SchemaKeys, layers: readonly Layer<Group>[], path: KeyPath): Iterable<Key> {
-  if (layers.length === 0 && LEFT_OUT.includes(String(path.at(-1)))) return;
+function* keysWithin(properties: SchemaKeys, at: Spot): Iterable<readonly [SchemaNode, Spot]> {
+  if (!at.isSet() && LEFT_OUT.includes(String(at.own.at(-1)))) return;
   for (const [name, child] of Object.entries(properties)) {
-    const all = layersWithin(layers, name);
-    // A group with required keys is taken as a whole.
-    const given = child.required === undefined ? all : all.slice(0, 1);
-    if (given.length > 0 || path[0] !== "defaults")
-      yield* keysOf(child, given, [...path, name], LAYERED_LISTS.includes(name) ? layersAround(layers) : []);
+    const inner = within(child, at, name);
+    if (inner.isSet() || at.own[0] !== "defaults") yield* keysOf(child, inner, at);
   }
-}
-
-/** The keys around the entries of a list that apply to entries without their own. */
-function layersAround(layers: readonly Layer<Group>[]): Layer<Group>[] {
-  const all = [...layersWithin(layers, "defaults"), ...layers] as Layer<Group>[];
-  return all.map(({ raw, path }) => ({
-    raw: Object.fromEntries(LAYERED.map((key) => [key, raw[key]])),
-    path,
-  }));
 }
 
 /** Describes a key that has no value: it is unknown, or not set. */
@@ -142,24 +107,15 @@ function isSecret(node: SchemaNode): boolean {
 }
 
 /** Makes paths absolute. A value that may hold a secret is replaced by its source, or loses its secret parts. */
-function show(node: SchemaNode, value: unknown, path: KeyPath, draft: Draft): unknown {
-  if (mayHoldSecret(node)) return showHidden(node, value, path, draft);
-  const isPath = node.pattern === PATH.pattern && typeof value === "string";
-  return isPath ? draft.resolvePath(path, value) : value;
-}
-
-function showHidden(node: SchemaNode, value: unknown, path: KeyPath, draft: Draft): unknown {
-  if (isSecret(node)) return describeSecretKey(value as Parameters<typeof describeSecretKey>[0], path, draft);
-  if (isGroup(value)) {
-    const [[key, inner] = []] = Object.entries(value);
-    const child = node.properties?.[key ?? ""];
-    return child === undefined
-      ? HIDDEN
-      : { [key ?? ""]: showHidden(child, inner, [...path, key ?? ""], draft) };
-  }
-  if (typeof value !== "string") return HIDDEN;
-  if (node.default === value || new RegExp(node.pattern ?? "^$", "u").test(value)) return value;
-  return withoutSecrets(value);
+function show(node: SchemaNode, at: Spot): unknown {
+  const { raw } = at;
+  if (isSecret(node)) return typeof raw === "string" ? HIDDEN : placeOfSecret(raw as RawSecret, at).described;
+  const isPath = node.pattern === PATH.pattern && typeof raw === "string";
+  if (!node.writeOnly) return isPath ? at.resolve(raw) : raw;
+  if (isGroup(raw)) return Object.fromEntries(Object.keys(raw).map((key) => [key, HIDDEN]));
+  if (typeof raw !== "string") return HIDDEN;
+  if (node.default === raw || new RegExp(node.pattern ?? "^$", "u").test(raw)) return raw;
+  return withoutSecrets(raw);
 }
 
 /** An address without its user, password, query and fragment; the path of a webhook may be a secret too. */
@@ -172,6 +128,6 @@ function withoutSecrets(address: string): string {
   return `${url.protocol}//${user}${url.host}${rest}`;
 }
 
-function formatPlace({ name, line }: Place): string {
+function formatPlace({ name = "", line }: Partial<Place> = {}): string {
   return line === undefined ? name : `${name}:${line}`;
 }

@@ -1,6 +1,6 @@
 /** Environment variables that set keys of the configuration: `INLET_SERVICE__BASEURL` sets `service.baseUrl`. */
 import { nearestName } from "../base/nearest.ts";
-import { type Environment, isGroup, type KeyPath, type Place, variableFor } from "./draft.ts";
+import { type Environment, isGroup, type KeyPath, variableFor } from "./draft.ts";
 import { SCHEMA } from "./schema.ts";
 import { type SchemaNode, typesOf } from "./schema-nodes.ts";
 
@@ -12,9 +12,10 @@ export interface Override {
 }
 
 interface EnvironmentProblem {
+  /** The variable. */
+  readonly name: string;
   readonly path: KeyPath;
   readonly message: string;
-  readonly place: Place;
 }
 
 const PREFIX = variableFor([]);
@@ -22,21 +23,6 @@ const SEPARATOR = "__";
 
 /** Variables of Inlet that set no key. */
 const OTHER_VARIABLES = new Set(["INLET_CONFIG", "INLET_PASSWORD", "INLET_VERSION"]);
-
-/** Set for hand-off, check and password commands, which may call Inlet. */
-const COMMAND_VARIABLES = new Set([
-  "INLET_DELIVERED_AT",
-  "INLET_EVENT",
-  "INLET_FOLDER",
-  "INLET_ID",
-  "INLET_MAILBOX",
-  "INLET_MANIFEST",
-  "INLET_SENDER",
-  "INLET_SUBJECT",
-  "INLET_TRACKING_ID",
-  "INLET_TRANSFER_ID",
-  "INLET_VERIFIED",
-]);
 
 /** Kubernetes sets these for a service that is called inlet. */
 const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
@@ -63,11 +49,11 @@ export function readOverrides(env: Environment): {
     const key = SETTABLE.get(name.toUpperCase());
     if (!text) continue;
     const message = key === undefined ? describeUnknown(name.toUpperCase(), env) : undefined;
-    if (message !== undefined) problems.push({ path: [], message, place: { name } });
+    if (message !== undefined) problems.push({ name, path: [], message });
     if (key === undefined) continue;
     const parsed = parseValue(key.node, text);
     if ("value" in parsed) overrides.push({ name, path: key.path, value: parsed.value });
-    else problems.push({ path: key.path, message: parsed.problem, place: { name } });
+    else problems.push({ name, path: key.path, message: parsed.problem });
   }
   overrides.sort((a, b) => a.path.length - b.path.length || (a.name < b.name ? -1 : 1));
   return { overrides, problems: [...problems, ...findClashes(overrides)] };
@@ -79,24 +65,23 @@ export function applyOverrides(
   overrides: readonly Override[],
 ): Record<string, unknown> {
   const result: Record<string, unknown> = structuredClone(values);
-  /** Groups and keys that an earlier override has set: a later one adds to them. */
-  const overridden = new Set<string>();
+  /** Groups that an earlier override has set: a later one adds to them. */
+  const overridden = new Set<unknown>();
   for (const { path, value } of overrides) {
     let group = result;
     let node: SchemaNode = SCHEMA;
-    for (const [at, key] of path.slice(0, -1).entries()) {
+    for (const key of path.slice(0, -1)) {
       node = node.properties?.[key] ?? node;
-      const groupKey = path.slice(0, at + 1).join(".");
       const existing = group[key];
       // Keys that exclude each other: the variable's key replaces the file's.
-      const isReplaced = node.maxProperties === 1 && !overridden.has(groupKey);
+      const isReplaced = node.maxProperties === 1 && !overridden.has(existing);
       const next: Record<string, unknown> = isGroup(existing) && !isReplaced ? existing : {};
-      overridden.add(groupKey);
+      overridden.add(next);
       group[key] = next;
       group = next;
     }
     group[path.at(-1) ?? ""] = value;
-    overridden.add(path.join("."));
+    overridden.add(value);
   }
   return result;
 }
@@ -113,8 +98,8 @@ function settableKeys(
 
 /** `undefined` for another program's variable, and for one that Inlet sets for its commands. */
 function describeUnknown(name: string, env: Environment): string | undefined {
-  const isInCommand = env["INLET_TRACKING_ID"] !== undefined;
-  if (isInCommand && COMMAND_VARIABLES.has(name)) return undefined;
+  // Hand-off, check and password commands may call Inlet. The variables that they get are ours.
+  if (env["INLET_TRACKING_ID"] !== undefined) return undefined;
   if (!name.startsWith(PREFIX) || OTHER_VARIABLES.has(name) || KUBERNETES.test(name)) return undefined;
   const known = [...SETTABLE.keys()];
   const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));
@@ -161,18 +146,11 @@ function parseValue(
 }
 
 function findClashes(overrides: readonly Override[]): EnvironmentProblem[] {
-  return overrides.flatMap((outer, at) =>
-    overrides.slice(at + 1).flatMap((inner) => {
-      const isSame = inner.path.join() === outer.path.join();
-      const isInside = inner.path.join().startsWith(`${outer.path.join()},`) && !isGroup(outer.value);
-      if (!isSame && !isInside) return [];
-      return [
-        {
-          path: inner.path,
-          message: `${outer.name} sets the same key: set only one of the two`,
-          place: { name: inner.name },
-        },
-      ];
-    }),
-  );
+  return overrides.flatMap(({ name, path }, at) => {
+    const outer = overrides.slice(0, at).find((other) => {
+      const isWithin = other.path.every((step, depth) => step === path[depth]);
+      return isWithin && (other.path.length === path.length || !isGroup(other.value));
+    });
+    return outer ? { name, path, message: `${outer.name} sets the same key: set only one of the two` } : [];
+  });
 }

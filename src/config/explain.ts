@@ -1,54 +1,77 @@
 /** Checks a configuration against its schema, and explains each problem with a remedy. */
-import type { ErrorObject } from "ajv/dist/2020.js";
 import { describeUnknownKey, nearestName } from "../base/nearest.ts";
 import { isGroup, type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
-import { type RawSettings, SCHEMA } from "./schema.ts";
+import { SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
-import { findErrors } from "./validator.ts";
-
-/** A refused value: its key, and the message about it. */
-interface Refusal {
-  readonly path: KeyPath;
-  readonly message: string;
-  readonly isMissing?: boolean;
-}
 
 /** Adds every problem, and returns the values without the refused ones. `required`: top-level keys. */
 export function checkSchema(
   values: Record<string, unknown>,
   required: readonly string[],
   problems: Problems,
-): RawSettings {
-  const missing = required.filter((key) => values[key] === undefined).map((key) => missingKey([key], SCHEMA));
-  const refusals = [...missing, ...findErrors(values).map((error) => explain(error, values))];
-  if (refusals.length === 0) return values;
-  const usable = structuredClone(values);
-  const refused = new Set<string>();
-  for (const { path, message, isMissing = false } of refusals) {
-    const isReported = refused.has(path.join("\0")) || (isMissing && problems.has(path));
-    if (!isReported) problems.add(path, message);
-    refused.add(path.join("\0"));
-    remove(usable, path);
-  }
-  return usable;
+): unknown {
+  return accept({ ...SCHEMA, required }, values, [], (path, message, isMissing) => {
+    // A variable that was refused is not missing.
+    if (!isMissing || !problems.has(path)) problems.add(path, message);
+  });
 }
 
-function explain({ instancePath, keyword, params }: ErrorObject, values: unknown): Refusal {
-  const path = parsePointer(instancePath);
-  const node = nodeAt(path);
-  switch (keyword) {
-    case "required":
-      return missingKey([...path, String(params["missingProperty"])], node);
-    case "additionalProperties": {
-      const key = String(params["additionalProperty"]);
-      const known = Object.keys(node.properties ?? {});
-      // The unknown key may be the secret itself: it is not repeated.
-      if (node.writeOnly) return { path, message: describeUnknownInSecret(key, known, node) };
-      return { path: [...path, key], message: describeMisplacedKey(key) ?? describeUnknownKey(key, known) };
-    }
-    default:
-      return { path, message: describeUnfit(valueAt(values, path), node) };
+type Refuse = (path: KeyPath, message: string, isMissing?: boolean) => void;
+
+/** The value, with holes for what the schema refuses. A group or list that is refused as a whole is not looked into. */
+export function accept(node: SchemaNode, value: unknown, path: KeyPath, refuse: Refuse): unknown {
+  const { items } = node;
+  if (!fits(value, node)) refuse(path, describeUnfit(value, node));
+  else if (isGroup(value)) return acceptGroup(node, value, path, refuse);
+  else if (items !== undefined && Array.isArray(value))
+    return value.map((entry, at) => accept(items, entry, [...path, at], refuse));
+  else return value;
+  return undefined;
+}
+
+function acceptGroup(
+  node: SchemaNode,
+  group: Readonly<Record<string, unknown>>,
+  path: KeyPath,
+  refuse: Refuse,
+): unknown {
+  const { properties = {}, required = [] } = node;
+  const known = Object.keys(properties);
+  const unknown = Object.keys(group).filter((key) => !known.includes(key));
+  const [first] = unknown;
+  if (node.writeOnly && first !== undefined) {
+    refuse(path, describeUnknownInSecret(first, known, node));
+    return undefined;
   }
+  for (const key of unknown)
+    refuse([...path, key], describeMisplacedKey(key) ?? describeUnknownKey(key, known));
+  for (const key of required)
+    if (group[key] === undefined) refuse([...path, key], describeMissing(key, node, path), true);
+  const accepted = Object.entries(properties)
+    .filter(([key]) => Object.hasOwn(group, key))
+    .map(([key, child]) => [key, accept(child, group[key], [...path, key], refuse)] as const)
+    .filter(([, value]) => value !== undefined);
+  return accepted.length < (node.minProperties ?? 0) ? undefined : Object.fromEntries(accepted);
+}
+
+/** Whether a value has one of the allowed types, and its limits. Its keys and entries are not looked at. */
+function fits(value: unknown, node: SchemaNode): boolean {
+  const types = typesOf(node);
+  if (typeof value === "string") {
+    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern = "" } = node;
+    const length = [...value].length;
+    const isAllowed = node.enum?.includes(value) ?? new RegExp(pattern, "u").test(value);
+    return types.includes("string") && isAllowed && length >= minLength && length <= maxLength;
+  }
+  if (typeof value === "number") {
+    const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = node;
+    return types.includes("integer") && Number.isInteger(value) && value >= minimum && value <= maximum;
+  }
+  if (Array.isArray(value)) return types.includes("array") && value.length >= (node.minItems ?? 0);
+  if (!isGroup(value)) return typeof value === "boolean" && types.includes("boolean");
+  const { minProperties = 0, maxProperties = Number.POSITIVE_INFINITY } = node;
+  const count = Object.keys(value).length;
+  return types.includes("object") && count >= minProperties && count <= maxProperties;
 }
 
 /** Names one or two top groups that have this key; `undefined` for others. */
@@ -61,12 +84,12 @@ function describeMisplacedKey(key: string): string | undefined {
   return isClear ? `unknown key here, it belongs to ${groups.join(" or ")}` : undefined;
 }
 
-function missingKey(path: KeyPath, node: SchemaNode): Refusal {
-  const allowed = describeAllowed(node.properties?.[String(path.at(-1))]);
-  const variable = path.length === 1 ? `, or set ${variableFor(path.map(String))}` : "";
-  return { path, message: `is missing: give ${allowed}${variable}`, isMissing: true };
+function describeMissing(key: string, { properties }: SchemaNode, group: KeyPath): string {
+  const variable = group.length === 0 ? `, or set ${variableFor([key])}` : "";
+  return `is missing: give ${describeAllowed(properties?.[key])}${variable}`;
 }
 
+/** The unknown key may be the secret itself: it is not repeated. */
 function describeUnknownInSecret(key: string, known: readonly string[], node: SchemaNode): string {
   const nearest = nearestName(key, known, () => 2);
   return `has an unknown key, ${nearest === undefined ? `must be ${node.title}` : `did you mean ${nearest}?`}`;
@@ -134,37 +157,4 @@ export function describeAllowed(node: SchemaNode | undefined): string {
   }
   if (node?.title !== undefined) return node.title;
   return node?.minimum === undefined ? "a value" : `a whole number from ${node.minimum} to ${node.maximum}`;
-}
-
-/** `/mailboxes/0/poll` → `["mailboxes", 0, "poll"]`. */
-function parsePointer(pointer: string): KeyPath {
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
-    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
-}
-
-/** The schema of a key that the schema has, or of an entry in a list. */
-function nodeAt(path: KeyPath): SchemaNode {
-  return path.reduce<SchemaNode>(
-    (node, step) => (typeof step === "number" ? node.items : node.properties?.[step]) ?? node,
-    SCHEMA,
-  );
-}
-
-function valueAt(values: unknown, path: KeyPath): unknown {
-  return path.reduce<unknown>((holder, step) => {
-    if (typeof holder !== "object" || holder === null) return undefined;
-    return (holder as Record<string, unknown>)[String(step)];
-  }, values);
-}
-
-/** Leaves a hole in a list, so that later entries keep their number. */
-function remove(values: Record<string, unknown>, path: KeyPath): void {
-  const holder = valueAt(values, path.slice(0, -1));
-  const last = path.at(-1);
-  if (last === undefined || typeof holder !== "object" || holder === null) return;
-  if (Array.isArray(holder) && typeof last === "number") holder[last] = undefined;
-  else delete (holder as Record<string, unknown>)[String(last)];
 }

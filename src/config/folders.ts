@@ -1,18 +1,15 @@
 /** `inbox`, `work` and `state`: the folders for finished transfers, unfinished transfers, and our own secrets. */
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
-import { type Draft, type Environment, showValue } from "./draft.ts";
-import type { Layer } from "./layers.ts";
-import { key, PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
+import { type Environment, type Spot, showValue } from "./draft.ts";
+import { readKeys } from "./read.ts";
+import { key, PATH, type SchemaKeys } from "./schema-nodes.ts";
 
 export const FOLDERS = {
-  inbox: key(
-    PATH,
-    "The folder in which finished transfers appear, for every mailbox without its own. Consumers watch this folder.",
-  ),
+  inbox: key(PATH, "The folder in which finished transfers appear, for every mailbox without its own."),
   work: key(
     PATH,
-    "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder. In that case, put the work folder into a folder that only Inlet or root may write to.",
+    "The folder for the ledger, unfinished transfers and quarantine, on the file system of the inbox. Only Inlet may use it. If other users may write to the inbox itself, put it into a folder that only Inlet or root may write to. Default: `.inlet` inside the inbox.",
   ),
   state: key(
     PATH,
@@ -29,64 +26,42 @@ export interface Folders {
 }
 
 /** Absolute paths; problems go to the draft. */
-export function readFolders(
-  { inbox: rawInbox, work: rawWork, state: rawState }: WrittenKeys<typeof FOLDERS>,
-  draft: Draft,
-  uid: number | undefined,
-): Folders {
-  const inbox = rawInbox === undefined ? "" : draft.resolvePath(["inbox"], rawInbox);
-  const work = rawWork === undefined ? join(inbox, ".inlet") : draft.resolvePath(["work"], rawWork);
-  const state =
-    rawState === undefined ? defaultState(draft.env, uid) : draft.resolvePath(["state"], rawState);
-  if (inbox !== "") {
-    checkApart("work", work, inbox, draft);
-    checkApart("state", state, inbox, draft);
+export async function readFolders(at: Spot, uid: number | undefined): Promise<Folders> {
+  const given = await readKeys(FOLDERS, at);
+  const { inbox = "", work = join(inbox, ".inlet"), state = defaultState(at.draft.env, uid) } = given;
+  // Our folders must not collide with a delivery.
+  for (const [name, folder] of inbox === "" ? [] : Object.entries({ work, state })) {
+    if (folder === inbox) {
+      at.refuse(`${showValue(folder)} is the inbox itself: choose another folder`, name);
+    } else if (mayCollide(folder, inbox)) {
+      at.refuse(
+        `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot`,
+        name,
+      );
+    }
   }
-  return { inbox, work, state, isStateNamed: rawState !== undefined };
-}
-
-/** Our folders must not collide with a delivery. */
-function checkApart(key: "work" | "state", folder: string, inbox: string, { problems }: Draft): void {
-  if (folder === inbox) {
-    problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
-  } else if (mayCollide(folder, inbox)) {
-    problems.add(
-      [key],
-      `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot`,
-    );
-  }
+  return { inbox, work, state, isStateNamed: given.state !== undefined };
 }
 
 /**
- * Checks the inboxes of mailboxes. Several may be the same folder. None may be inside another one, because a sender could
- * choose a name that leads there. Problems go to the draft.
+ * Checks the inboxes of mailboxes and routes. Several may be the same folder. None may be inside another one, because a
+ * sender could choose a name that leads there.
  */
-export function checkInboxes(
-  given: readonly Layer<string>[],
-  { inbox, work, state }: Folders,
-  draft: Draft,
-): void {
-  const own = given.map(({ raw, path }) => ({ path, folder: draft.resolvePath(path, raw) }));
-  const inboxes = new Set([inbox, ...own.map(({ folder }) => folder)].filter((folder) => folder !== ""));
-  for (const { path, folder } of own) {
-    const refuse = (why: string) => draft.problems.add(path, `${showValue(folder)} ${why}`);
+export function checkInboxes(given: readonly Spot[], { inbox, work, state }: Folders): void {
+  const own = given.map((at) => ({ at, folder: at.resolve(String(at.raw)) }));
+  const inboxes = [inbox, ...own.map(({ folder }) => folder)].filter((folder) => folder !== "");
+  for (const { at, folder } of own) {
+    const refuse = (why: string) => at.refuse(`${showValue(folder)} ${why}: choose another folder`);
     for (const [name, ours] of Object.entries({ work, state })) {
-      if (isWithin(folder, ours)) {
-        refuse(`is inside the ${name} folder, which only Inlet may use: choose another folder`);
-      } else if (mayCollide(ours, folder)) {
-        refuse(`contains the ${name} folder, with which a delivery could collide: choose another folder`);
-      }
+      if (isWithin(folder, ours)) refuse(`is inside the ${name} folder, which only Inlet may use`);
+      else if (mayCollide(ours, folder))
+        refuse(`contains the ${name} folder, with which a delivery could collide`);
     }
-    for (const other of inboxes) {
-      if (other !== folder && mayCollide(folder, other)) {
-        refuse(
-          `is inside the inbox ${showValue(other)}, where a delivery could collide with it: choose a folder outside of it`,
-        );
-      }
-    }
-    if (inbox !== folder && mayCollide(inbox, folder)) {
-      refuse("contains the common inbox, with which a delivery could collide: choose another folder");
-    }
+    const around = inboxes.find((other) => other !== folder && mayCollide(folder, other));
+    if (around !== undefined)
+      refuse(`is inside the inbox ${showValue(around)}, where a delivery could collide with it`);
+    if (inbox !== folder && mayCollide(inbox, folder))
+      refuse("contains the common inbox, with which a delivery could collide");
   }
 }
 

@@ -1,72 +1,72 @@
 /** The `http` group: the address and names of the console, and whether visitors may act. */
 import type { Secret } from "../base/secret.ts";
-import { READ_ACCESS, ROLES } from "../model/access.ts";
+import { READ_ACCESS, ROLES } from "../model/order.ts";
 import { SECRET, secretWith } from "./credentials.ts";
-import { type Draft, showValue } from "./draft.ts";
+import { type Spot, showValue } from "./draft.ts";
 import {
+  entry,
   group,
   HOST_PATTERN,
   key,
+  list,
   READ,
+  type Read,
+  type ReadItems,
   type SchemaNode,
   SWITCH,
   TEXT,
-  type Written,
 } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import type { HttpSettings, TokenSettings } from "./settings.ts";
 
-const TOKEN = {
-  type: "object",
-  title: "a name and a token",
-  properties: {
-    name: {
-      ...TEXT,
-      pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
-      title: "a name of letters, digits and ._@-",
-      description: "The name under which the history records the actions of this token.",
-    },
-    token: key(
-      { ...SECRET, [READ]: secretWith(describeShortToken) },
-      "The token, of at least 16 characters.",
-    ),
-    role: key(
-      { type: "string", enum: ROLES, default: "operate" },
-      "What the token allows: `read` to see everything, `operate` also to act.",
-    ),
-  },
-  required: ["name", "token"],
-  additionalProperties: false,
-} as const satisfies SchemaNode;
+const LISTEN = "false, a host and a port such as 127.0.0.1:8460, or unix: and a path";
+const PUBLIC_URL = "an address such as https://inlet.example.com, without a slash at its end";
 
-export const HTTP = group(
+const TOKEN_FORM = entry("a name and a token", ["name", "token"], {
+  name: {
+    ...TEXT,
+    pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
+    title: "a name of letters, digits and ._@-",
+    description: "The name under which the history records the actions of this token.",
+  },
+  token: key({ ...SECRET, [READ]: secretWith(describeShortToken) }, "The token, of at least 16 characters."),
+  role: key(
+    { type: "string", enum: ROLES, default: "operate" },
+    "What the token allows: `read` to see everything, `operate` also to act.",
+  ),
+});
+
+const TOKENS = list("a list of tokens", TOKEN_FORM);
+
+const FORM = group(
   {
     listen: {
       type: ["string", "boolean"],
-      title: "false, a host and a port such as 127.0.0.1:8460, or unix: and a path",
+      title: LISTEN,
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
+      [READ]: readListen,
       description:
-        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Everyone who can reach the address sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret, unless `read` asks for a token; actions always need one.",
+        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Unless `read` asks for a token, everyone who can reach it sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret.",
     },
     publicUrl: key(
-      { ...TEXT, title: "an address such as https://inlet.example.com, without a slash at its end" },
-      "The address under which people open the console, such as that of a proxy, with http or https. Mails and webhooks of `notify`, and chat messages of `handoff.webhook`, link to it. Its host name need not be in `hosts`. Default for `notify`: the address in `listen`, unless that is one of this machine only, or stands for all addresses; then there are no links.",
+      { ...TEXT, title: PUBLIC_URL, [READ]: readPublicUrl },
+      "The address under which people open the console, such as that of a proxy. Mails and chat messages link to it. Its host name need not be in `hosts`. Default for `notify`: the address in `listen`, if other machines can reach it under that address.",
     ),
     actions: key(
       { ...SWITCH, default: false },
-      "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`. A Unix socket requires neither, because its permissions decide who may act.",
+      "Whether visitors may act on transfers and mailboxes, through the console and its API. Requires `token` or `tokens`. A Unix socket requires neither: its permissions decide who may act.",
     ),
     read: key(
       { type: "string", enum: READ_ACCESS, default: "open" },
       "What needs a token to be read. `open`: nothing. `token`: the pages and the API, with a token of any role. `token-for-all`: also `/metrics` and `/readyz`; only `/healthz` stays open. Requires `token` or `tokens`. A Unix socket without tokens stays open to everyone who may use it.",
     ),
     token: key(
-      TOKEN.properties.token,
-      "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. Its role is `operate`, and the history records its actions under the name `token`.",
+      TOKEN_FORM.properties.token,
+      "The token with which visitors sign in, and which programs send as `Authorization: Bearer`. At least 16 characters. It has the role `operate` and the name `token`.",
     ),
     tokens: key(
-      { type: "array", title: "a list of tokens", items: TOKEN },
+      { ...TOKENS, [READ]: readTokens },
       "More tokens, one for each person or program, so that the history says who did what.",
     ),
     hosts: {
@@ -74,45 +74,41 @@ export const HTTP = group(
       title: "a list of host names",
       items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
       description:
-        "Additional host names under which browsers and scrapers may open the console, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
+        "More host names under which the console may be opened, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
     },
   },
   "The console: web pages with an API, health checks and metrics.",
 );
 
-const KEYS = HTTP.properties;
+export const HTTP = { ...FORM, [READ]: readHttp } as const satisfies SchemaNode;
+
 const MAX_PORT = 65_535;
 const MIN_TOKEN_CHARACTERS = 16;
 
-/** Problems go to the draft. `undefined` without a console. */
-export async function readHttp(
-  raw: Written<typeof HTTP> = {},
-  draft: Draft,
-): Promise<HttpSettings | undefined> {
-  const { listen: given = KEYS.listen.default, actions = false, read = KEYS.read.default, hosts = [] } = raw;
-  const tokens = await readTokens(raw, draft);
-  if (given === false || given === "false") return undefined;
-  const listen = readListen(String(given), draft);
-  const hasProblem = draft.problems.has(["http", "token"]) || draft.problems.has(["http", "tokens"]);
+/** `undefined` without a console. */
+function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot): HttpSettings | undefined {
+  const { listen, actions, tokens = new Map<string, TokenSettings>(), hosts = [] } = read;
+  if (tokens.has("token") && token !== undefined) {
+    const number = at
+      .at("tokens")
+      .entries()
+      .findIndex((entry) => entry.at("name").raw === "token");
+    at.refuse('"token" is used twice', "tokens", number, "name");
+  }
+  if (token !== undefined) tokens.set("token", { source: token, role: "operate" });
+  if (listen === undefined) return undefined;
+  const hasProblem = at.isRefused("token") || at.isRefused("tokens");
   const lacksToken = tokens.size === 0 && !("path" in listen) && !hasProblem;
-  if (actions && lacksToken) {
-    draft.problems.add(
-      ["http", "actions"],
-      "needs http.token or http.tokens: without one, everyone who can reach the address could act",
-    );
-  }
-  if (read !== "open" && lacksToken) {
-    draft.problems.add(["http", "read"], "needs http.token or http.tokens: without one, nobody could read");
-  }
-  const url = readPublicUrl(raw.publicUrl, draft);
-  const names = [...hosts, url?.hostname].filter((name) => name !== undefined);
+  const needed = "needs http.token or http.tokens: without one,";
+  if (actions && lacksToken) at.refuse(`${needed} everyone who can reach the address could act`, "actions");
+  if (read.read !== "open" && lacksToken) at.refuse(`${needed} nobody could read`, "read");
+  const names = [...hosts, publicUrl?.hostname].filter((name) => name !== undefined);
   return {
+    ...read,
     listen,
-    actions,
     tokens,
-    read,
     hosts: names.map((name) => name.toLowerCase()),
-    ...(url === undefined ? {} : { publicUrl: url.href.replace(/\/$/, "") }),
+    ...(publicUrl && { publicUrl: publicUrl.href.replace(/\/$/, "") }),
   };
 }
 
@@ -130,32 +126,21 @@ export function linkableAddress(
 const WILDCARDS = ["0.0.0.0", "[::]"];
 
 /** Does not quote the address, which may hold a password. */
-function readPublicUrl(text: string | undefined, draft: Draft): URL | undefined {
-  if (text === undefined) return undefined;
+function readPublicUrl(text: string, at: Spot): URL | undefined {
   const url = URL.parse(text);
   const isWeb = url !== null && ["http:", "https:"].includes(url.protocol) && !/[?#]|\/$/.test(text);
   if (isWeb && url.username + url.password === "") return url;
-  const wrong = isWeb ? "must not contain a user or password" : `must be ${KEYS.publicUrl.title}`;
-  draft.problems.add(["http", "publicUrl"], wrong);
-  return undefined;
+  return at.refuse(isWeb ? "must not contain a user or password" : `must be ${PUBLIC_URL}`);
 }
 
 /** By name. */
-async function readTokens(
-  { token, tokens = [] }: Written<typeof HTTP>,
-  draft: Draft,
-): Promise<HttpSettings["tokens"]> {
+function readTokens(entries: ReadItems<typeof TOKEN_FORM>, at: Spot): Map<string, TokenSettings> {
   const read = new Map<string, TokenSettings>();
-  const readToken = TOKEN.properties.token[READ];
-  if (token !== undefined) {
-    read.set("token", { source: await readToken(token, ["http", "token"], draft), role: "operate" });
-  }
-  for (const [at, named] of tokens.entries()) {
-    if (named?.name === undefined || named.token === undefined) continue;
-    const path = ["http", "tokens", at];
-    if (read.has(named.name)) draft.problems.add([...path, "name"], `${showValue(named.name)} is used twice`);
-    const source = await readToken(named.token, [...path, "token"], draft);
-    read.set(named.name, { source, role: named.role ?? "operate" });
+  for (const [number, entry] of entries.entries()) {
+    if (entry === undefined) continue;
+    const { name, token: source, role } = entry;
+    if (read.has(name)) at.refuse(`${showValue(name)} is used twice`, number, "name");
+    read.set(name, { source, role });
   }
   return read;
 }
@@ -166,11 +151,10 @@ function describeShortToken(token: Secret): string | undefined {
   return `is too short: a token needs at least ${MIN_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
 }
 
-function readListen(text: string, draft: Draft): HttpSettings["listen"] {
-  const listen = parseListen(text);
-  if (listen !== undefined) return listen;
-  draft.problems.add(["http", "listen"], `${showValue(text)} is not ${KEYS.listen.title}`);
-  return { host: "", port: 0 };
+/** `undefined` for `false`. */
+function readListen(given: string | boolean, at: Spot): HttpSettings["listen"] | undefined {
+  if (String(given) === "false") return undefined;
+  return parseListen(String(given)) ?? at.refuse(`${showValue(given)} is not ${LISTEN}`);
 }
 
 /** `undefined` for a text that is no address. */

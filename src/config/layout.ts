@@ -1,51 +1,61 @@
-/** The `layout` of a mailbox or route: the folder of a transfer inside the inbox. Also placeholders such as `{sender}`. */
+/** Texts with placeholders such as `{sender}`, and patterns with `*` and `?`. */
 import { nearestName } from "../base/nearest.ts";
 import { PLACEHOLDERS } from "../model/mailbox.ts";
-import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import { type Spot, showValue } from "./draft.ts";
 import { type SchemaNode, TEXT } from "./schema-nodes.ts";
 
+/** The folder of a transfer inside the inbox. */
 export const LAYOUT = {
   ...TEXT,
   title: "a relative path with placeholders",
   maxLength: 1000,
 } as const satisfies SchemaNode;
 
-/** `isShared`: transfers share the folder, because files are delivered one by one. Problems go to the draft. */
-export function readLayout(layout: string, path: KeyPath, isShared: boolean, { problems }: Draft): string {
-  const wrong = describeWrongLayout(layout, isShared);
-  if (wrong !== undefined) problems.add(path, `${showValue(layout)} ${wrong}`);
-  return layout;
-}
-
-/** Layouts are relative, use known placeholders, and give each transfer its own folder unless they share one. */
-function describeWrongLayout(layout: string, isShared: boolean): string | undefined {
+/** Layouts are relative, use known placeholders, and give each transfer its own folder unless `isShared`. */
+export function describeWrongLayout(layout: string, isShared: boolean): string | undefined {
+  const parts = layout.split("/").map((part) => part.trim());
   if (layout.startsWith("/")) return "must be relative: it begins inside the inbox";
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
   if (/[\\\u0000-\u001f]/.test(layout)) return "must not contain backslashes or control characters";
-  const segments = layout.split("/");
-  if (segments.some((segment) => segment.trim() === ""))
-    return "must not contain an empty part between slashes";
-  if (segments.some((segment) => segment.trim().startsWith("."))) {
-    return "must not contain a part that begins with a dot";
-  }
+  if (parts.includes("")) return "must not contain an empty part between slashes";
+  if (parts.some((part) => part.startsWith("."))) return "must not contain a part that begins with a dot";
   const wrong = describeWrongPlaceholders(layout, PLACEHOLDERS);
-  if (wrong !== undefined) return wrong;
-  if (!isShared && !/\{(trackingId|transferId)\}/.test(layout)) {
-    return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
-  }
-  return undefined;
+  if (wrong !== undefined || isShared || hasId(layout)) return wrong;
+  return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
+}
+
+/** Whether the text differs for each transfer. */
+export function hasId(text: string): boolean {
+  return /\{(trackingId|transferId)\}/.test(text);
 }
 
 /** `undefined` if every placeholder is known and every brace has its pair. */
 export function describeWrongPlaceholders(text: string, known: readonly string[]): string | undefined {
   const unknown = text.match(/\{[^{}]*\}/g)?.find((found) => !known.includes(found.slice(1, -1)));
-  if (unknown !== undefined) return describeUnknown(unknown, known);
-  if (/[{}]/.test(text.replace(/\{[^{}]*\}/g, ""))) return "contains an unmatched { or }";
-  return undefined;
+  if (unknown === undefined)
+    return /[{}]/.test(text.replace(/\{[^{}]*\}/g, "")) ? "contains an unmatched { or }" : undefined;
+  const nearest = nearestName(unknown.slice(1, -1), known);
+  const help =
+    nearest === undefined
+      ? `known: ${known.map((name) => `{${name}}`).join(" ")}`
+      : `did you mean {${nearest}}?`;
+  return `contains the unknown placeholder ${unknown}, ${help}`;
 }
 
-function describeUnknown(found: string, names: readonly string[]): string {
-  const nearest = nearestName(found.slice(1, -1), names);
-  const known = names.map((name) => `{${name}}`).join(" ");
-  return `contains the unknown placeholder ${found}, ${nearest === undefined ? `known: ${known}` : `did you mean {${nearest}}?`}`;
+/** Such as `^…`, `.*` after no letter, `[a-z]`, `[…]+` and `\.`: no address, subject or file name is like that. */
+const EXPRESSION =
+  /^\^|(^|[^\w*?])\.\*|\.\+|\.\*.*\$$|\[[^\]]*(a-z|A-Z|0-9)[^\]]*\]|\[[^\]]+\][+{]|\\[.dswDSW]/;
+
+/** Warns of a pattern that was written as a regular expression. */
+export function warnOfExpression(pattern: string, at: Spot): void {
+  const isLikely = EXPRESSION.test(pattern) || (at.path.at(-1) === "subject" && pattern.includes(".*"));
+  if (!isLikely) return;
+  const simple = pattern
+    .replace(/^\^|\$$/g, "")
+    .replace(/(\[[^\]]+\]|\\[dswDSW]|\.)([*+]|\{[\d,]*\})/g, "*")
+    .replace(/\[[^\]]+\]|\\[dswDSW]/g, "?")
+    .replace(/\\(.)/g, "$1");
+  at.warn(
+    `${showValue(pattern)} looks like a regular expression, but only * and ? are wildcards: write ${showValue(simple)}.`,
+  );
 }

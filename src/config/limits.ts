@@ -1,41 +1,34 @@
 /** The groups `limits` and `keep`: concurrency, sizes, bandwidth, and how long records are kept. */
 import { coversWeek, makeTimetable } from "../base/timetable.ts";
 import type { BandwidthRule, Limits } from "../model/mailbox.ts";
-import type { Draft, KeyPath } from "./draft.ts";
-import { readKeys } from "./layers.ts";
-import { group, key, READ, type SchemaNode, type Written } from "./schema-nodes.ts";
-import { readWindow, WINDOW } from "./times.ts";
+import type { Spot } from "./draft.ts";
+import { entry, group, key, READ, type Read, type ReadItems, type SchemaNode } from "./schema-nodes.ts";
+import { WINDOW } from "./times.ts";
 import { bytesFrom, LONG_DURATION, RATE, SIZE } from "./units.ts";
 
 const BANDWIDTH = {
   type: ["string", "array"],
   title: "none, a rate such as 10MiB/s, or a list of rates and when they apply",
   pattern: RATE.pattern,
-  items: {
-    type: "object",
-    title: "a rate and when it applies",
-    properties: {
-      at: { ...WINDOW, description: "When the rate applies. Default: always." },
-      rate: { ...RATE, description: "The limit for all downloads together, at least 1KiB/s, or `none`." },
-    },
-    required: ["rate"],
-    additionalProperties: false,
-  },
+  items: entry("a rate and when it applies", ["rate"], {
+    at: { ...WINDOW, description: "When the rate applies. Default: always." },
+    rate: { ...RATE, description: "The limit for all downloads together, at least 1KiB/s, or `none`." },
+  }),
   minItems: 1,
   default: "none",
   description:
-    "The bandwidth limit for all downloads of the process together, at least 1KiB/s. Either one rate, or a list of rates with times. Of a list, the first entry that covers the current time applies.",
+    "The limit for all downloads of the process together, at least 1KiB/s: one rate, or a list of rates with times. The first entry that covers the current time applies.",
 } as const satisfies SchemaNode;
 
-export const LIMITS = group(
+const LIMITS_FORM = group(
   {
     requests: key(
       { type: "integer", minimum: 1, maximum: 1000, default: 16 },
-      "The most requests for transfers that a process sends to one service at once. Inlet begins with 6, sends more while that is faster, and fewer while the service refuses requests or answers slowly.",
+      "The most requests for transfers that a process sends to one service at once. Inlet begins with 6, and adapts the number to the service.",
     ),
     transfers: key(
       { type: "integer", minimum: 1, maximum: 1000, default: 16 },
-      "How many transfers a process downloads at once. With several services, it downloads one more for each service after the first.",
+      "How many transfers a process downloads at once, and one more for each service after the first.",
     ),
     filesPerTransfer: key(
       { type: "integer", minimum: 1, maximum: 100, default: 16 },
@@ -46,7 +39,7 @@ export const LIMITS = group(
       "The space that must stay free on the inbox's disk. If a transfer would leave less, the transfer waits.",
     ),
     maxTransferSize: key(
-      { ...SIZE, minimum: 1, default: "1TiB", [READ]: bytesFrom(1, "too small for any transfer") },
+      { ...SIZE, minimum: 1, default: "1TiB", [READ]: bytesFrom(1, "is too small for any transfer") },
       "The largest transfer to download. A larger transfer is quarantined, and not downloaded.",
     ),
     maxFiles: key(
@@ -58,62 +51,49 @@ export const LIMITS = group(
   "Limits of concurrency, size, disk space and bandwidth.",
 );
 
-export const KEEP = group(
+const KEEP_FORM = group(
   {
     ledger: key(
       { ...LONG_DURATION, default: "90d" },
-      "How long the records of a transfer are kept after it expires at the service. While the service lists the transfer, they are always kept.",
+      "How long the records of a transfer are kept after it expires. While the service lists it, they are always kept.",
     ),
     history: key(
       { ...LONG_DURATION, default: "730d" },
-      "How far `inlet history` goes back. Inlet removes the journal of a month when the whole month is older than this.",
+      "How far `inlet history` goes back. Older months are removed.",
     ),
     passwords: key(
       { ...LONG_DURATION, default: "30d" },
-      "How long Inlet keeps a password that a person supplied and the service accepted, because `inlet retry`, `release` and `redeliver` need it again. If the transfer expires earlier, Inlet removes the password then.",
+      "How long Inlet keeps a supplied password that the service accepted, for `inlet retry`, `release` and `redeliver`; at most until the transfer expires.",
     ),
   },
   "How long Inlet keeps its records, and passwords that a person supplied.",
 );
 
-/** Problems go to the draft. */
-export async function readLimits(raw: Written<typeof LIMITS> = {}, draft: Draft): Promise<Limits> {
-  const { minFreeSpace, maxTransferSize, ...limits } = await readKeys(
-    LIMITS.properties,
-    [{ raw, path: ["limits"] }],
-    draft,
-  );
+export const LIMITS = { ...LIMITS_FORM, [READ]: readLimits } as const satisfies SchemaNode;
+export const KEEP = { ...KEEP_FORM, [READ]: readKeep } as const satisfies SchemaNode;
+
+function readLimits({ minFreeSpace, maxTransferSize, ...limits }: Read<typeof LIMITS_FORM>): Limits {
   return { ...limits, minFreeBytes: minFreeSpace ?? 0, maxTransferBytes: maxTransferSize ?? 0 };
 }
 
-function readBandwidth(given: Written<typeof BANDWIDTH>, path: KeyPath, draft: Draft): BandwidthRule[] {
-  const readRate = RATE[READ];
-  if (typeof given === "string") return [{ at: undefined, bytesPerSecond: readRate(given, path, draft) }];
+function readBandwidth(given: string | ReadItems<typeof BANDWIDTH.items>, at: Spot): BandwidthRule[] {
+  if (typeof given === "string") return [{ at: undefined, bytesPerSecond: RATE[READ](given, at) }];
   const rules: BandwidthRule[] = [];
-  for (const [index, entry] of given.entries()) {
+  for (const [number, entry] of given.entries()) {
     const last = rules.at(-1);
     if (last !== undefined && (last.at === undefined || coversWeek(last.at))) {
-      draft.problems.add([...path, index], "never applies, because the entry before it always does");
+      at.refuse("never applies, because the entry before it always does", number);
     }
-    if (entry?.rate === undefined) continue;
-    const spans = entry.at === undefined ? undefined : readWindow(entry.at, [...path, index, "at"], draft);
-    const at = spans === undefined ? undefined : makeTimetable(draft.zone(), spans);
-    rules.push({ at, bytesPerSecond: readRate(entry.rate, [...path, index, "rate"], draft) });
+    if (entry === undefined) continue;
+    const hours = entry.at && makeTimetable(at.draft.zone(), entry.at);
+    rules.push({ at: hours, bytesPerSecond: entry.rate });
   }
   return rules;
 }
 
 /** How long records and accepted passwords are kept; `undefined`: forever. */
-export interface KeepSettings {
-  /** For the records of a transfer, after it expires. */
-  readonly ledgerMs: number | undefined;
-  readonly historyMs: number | undefined;
-  /** For supplied passwords that the service accepted. Never longer than the transfer. */
-  readonly passwordsMs: number | undefined;
-}
+export type KeepSettings = ReturnType<typeof readKeep>;
 
-/** Problems go to the draft. */
-export async function readKeep(raw: Written<typeof KEEP> = {}, draft: Draft): Promise<KeepSettings> {
-  const { ledger, history, passwords } = await readKeys(KEEP.properties, [{ raw, path: ["keep"] }], draft);
+function readKeep({ ledger, history, passwords }: Read<typeof KEEP_FORM>) {
   return { ledgerMs: ledger, historyMs: history, passwordsMs: passwords };
 }

@@ -1,25 +1,19 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
+import { readFile } from "../base/files.ts";
 import { isTimeZone } from "../base/timetable.ts";
 import { describeReaders } from "./credentials.ts";
-import { type Draft, formatPath } from "./draft.ts";
+import { type Draft, formatPath, type Spot, variableFor } from "./draft.ts";
 import { checkInboxes, type Folders, readFolders } from "./folders.ts";
-import { readAddedNames, readHandoff } from "./handoff.ts";
-import { readHttp } from "./http.ts";
-import { type Layer, layersWithin } from "./layers.ts";
-import { readKeep, readLimits } from "./limits.ts";
-import {
-  describeUnknownMailbox,
-  findMailbox,
-  type RawMailbox,
-  readMailboxes,
-  serviceLayers,
-} from "./mailboxes.ts";
-import { readNotify } from "./notify.ts";
+import { readFileName } from "./handoff.ts";
+import { parseListen } from "./http.ts";
+import { describeUnknownMailbox, findMailbox, MAILBOXES, type Named, requireAddress } from "./mailboxes.ts";
+import { commonRulesFor } from "./passwords.ts";
 import { readQueue } from "./queue.ts";
-import { type RawSettings, SCHEMA } from "./schema.ts";
-import { type RawService, readService } from "./service.ts";
-import type { HttpSettings, ServiceSettings, Settings } from "./settings.ts";
-import { readSource, type Source, type SourceOptions } from "./source.ts";
+import { entriesOf, readKeys } from "./read.ts";
+import { SCHEMA } from "./schema.ts";
+import { SERVICE } from "./service.ts";
+import { DEFAULT_PATH, type HttpSettings, type ServiceSettings, type Settings } from "./settings.ts";
+import { candidatesOf, readSource, type SourceOptions } from "./source.ts";
 
 export interface LoadOptions extends SourceOptions {
   /** The user, who determines the default state folder. */
@@ -31,52 +25,63 @@ export interface ServiceOptions extends SourceOptions {
   readonly mailbox?: string | undefined;
 }
 
+/** Keys that mailboxes use, or that are read in their own way. */
+const { version, defaults, redis, check, ...KEYS } = SCHEMA.properties;
+
 /** Throws `CONFIG_INVALID`, which names every problem. Reads only files: no network, no commands. */
 export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const { uid = process.getuid?.() } = options;
-  const { raw, draft, digest } = await readSource(options, SCHEMA.required);
+  const { at, digest } = await readSource(options, SCHEMA.required);
+  const { draft } = at;
   // A wrong one is a problem, whether a key needs it or not.
-  if (raw.timezone !== undefined) draft.zone();
-  const folders = readFolders(raw, draft, uid);
-  const inboxes = ownGroups(raw).flatMap((each) => layersWithin([each], "inbox"));
-  checkInboxes(inboxes, folders, draft);
+  if (at.isSet("timezone")) draft.zone();
+  const folders = await readFolders(at, uid);
+  checkInboxes(
+    ownersIn(at)
+      .map((owner) => owner.at("inbox"))
+      .filter((inbox) => inbox.isSet()),
+    folders,
+  );
+  const { mailboxes = [], passwords = [], notify = [], ...read } = await readKeys(KEYS, at);
+  if (at.at("mailboxes").entries().length === 0) requireAddress(at.at("service"));
+  const services = mailboxes.map(({ service }) => service.baseUrl);
+  const common = commonRulesFor(passwords, services, at.at("passwords"));
   const settings = {
     source: draft.file ?? "the environment",
     digest,
     ...folders,
-    timezone: raw.timezone,
-    queue: await readQueue(raw, draft),
-    mailboxes: await readMailboxes(raw, draft),
-    limits: await readLimits(raw.limits, draft),
-    handoff: await readHandoff(layersWithin([{ raw, path: [] }], "handoff"), draft),
-    notify: await readNotify(raw.notify, draft),
-    keep: await readKeep(raw.keep, draft),
-    http: await readHttp(raw.http, draft),
-    logLevel: raw.log?.level,
+    timezone: read.timezone,
+    queue: await readQueue(read, at),
+    mailboxes: mailboxes.map((mailbox) => ({
+      ...mailbox,
+      passwords: [...mailbox.passwords, ...common(mailbox.service.baseUrl)],
+    })),
+    limits: read.limits,
+    handoff: read.handoff,
+    notify,
+    keep: read.keep,
+    http: read.http,
+    logLevel: read.log.level,
   };
   draft.problems.throwIfAny();
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
 }
 
 /** The mailboxes and their routes. */
-function ownGroups({ mailboxes = [] }: RawSettings): Layer<Pick<RawMailbox, "inbox" | "handoff">>[] {
-  return mailboxes.flatMap((mailbox = {}, at) => {
-    const path = ["mailboxes", at];
-    const routes = (mailbox.routes ?? []).map((raw = {}, number) => ({
-      raw,
-      path: [...path, "routes", number],
-    }));
-    return [{ raw: mailbox, path }, ...routes];
-  });
+function ownersIn(at: Spot): Spot[] {
+  return at
+    .at("mailboxes")
+    .entries()
+    .flatMap((mailbox) => [mailbox, ...mailbox.at("routes").entries()]);
 }
 
 /** The folders and the time zone only, for commands that read the folders. Needs no secret. Throws `CONFIG_INVALID`. */
 export async function loadFolders(options: LoadOptions): Promise<Folders & Pick<Settings, "timezone">> {
   const { uid = process.getuid?.() } = options;
-  const { raw, draft } = await readSource(options, ["inbox"]);
-  const folders = readFolders(raw, draft, uid);
-  draft.problems.throwIfAny();
-  const { timezone } = raw;
+  const { at } = await readSource(options, ["inbox"]);
+  const folders = await readFolders(at, uid);
+  at.draft.problems.throwIfAny();
+  const { timezone } = await readKeys({ timezone: SCHEMA.properties.timezone }, at);
   return { ...folders, timezone: timezone !== undefined && isTimeZone(timezone) ? timezone : undefined };
 }
 
@@ -85,47 +90,78 @@ export async function loadFolders(options: LoadOptions): Promise<Folders & Pick<
  * keeps its old settings. Throws `CONFIG_INVALID`.
  */
 export async function loadHttp(options: SourceOptions): Promise<HttpSettings | undefined> {
-  const { raw, draft } = await readSource({ ...options, ignoreSecrets: true }, []);
-  const http = await readHttp(raw.http, draft);
-  if (draft.problems.has(["http", "listen"])) draft.problems.throwIfAny();
+  const { at } = await readSource({ ...options, ignoreSecrets: true }, []);
+  const { http } = await readKeys({ http: SCHEMA.properties.http }, at);
+  if (at.isRefused("http", "listen")) at.draft.problems.throwIfAny();
   return http;
+}
+
+/**
+ * The file that the daemon was started with, and addresses to try, the most likely first. Works for a file that is not
+ * valid, or not YAML at all. Never throws.
+ */
+export async function findLastAddress(
+  options: SourceOptions,
+): Promise<{ readonly file: string; readonly addresses: readonly HttpSettings[] }> {
+  const { env } = options;
+  const { candidates } = candidatesOf(options);
+  let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];
+  // The first candidate that exists wins.
+  for (const candidate of candidates.toReversed()) {
+    // The daemon itself says why it cannot read its configuration.
+    const found = await readFile(candidate, "utf8").catch(() => undefined);
+    if (found !== undefined) [file, text] = [candidate, found];
+  }
+  // It also says what is not valid in it.
+  const valid = await loadHttp(options).catch(() => undefined);
+  const [, written] = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m.exec(text) ?? [];
+  const given = [
+    env[variableFor(["http", "listen"])],
+    written,
+    SCHEMA.properties.http.properties.listen.default,
+  ];
+  const guessed = given.flatMap((address) => (address ? (parseListen(address) ?? []) : []));
+  const others = guessed.map((listen) => ({ listen, actions: false, tokens: new Map(), hosts: [] }));
+  return { file, addresses: [...(valid === undefined ? [] : [valid]), ...others] };
 }
 
 /** Names of files that hand-offs add to delivered folders, of any mailbox. Throws `CONFIG_INVALID`. */
 export async function loadAddedNames(options: SourceOptions): Promise<string[]> {
-  const { raw, draft } = await readSource(options, []);
-  const all = [{ raw, path: [] }, ...ownGroups(raw)];
-  const names = readAddedNames(layersWithin<Pick<RawMailbox, "handoff">, "handoff">(all, "handoff"), draft);
-  draft.problems.throwIfAny();
+  const { at } = await readSource(options, []);
+  const handoffs = [at, ...ownersIn(at)].map((owner) => owner.at("handoff"));
+  const given = handoffs.flatMap((handoff) => [handoff.at("marker"), handoff.at("acknowledgement")]);
+  const names = given.flatMap((name) => (name.isSet() && readFileName(String(name.raw), name)) || []);
+  at.draft.problems.throwIfAny();
   return names;
 }
 
 /** The service only, for `inlet api`: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
 export async function loadService(options: ServiceOptions): Promise<ServiceSettings> {
-  const source = await readSource(options, []);
-  const { draft, wanted } = source;
-  const service = await readService(layersFor(options, source), draft);
-  if (service === undefined && draft.problems.isEmpty) {
-    draft.problems.add(
+  const { at, wanted } = await readSource(options, []);
+  const { problems } = at.draft;
+  const { service } = await readKeys({ service: SERVICE }, findOwner(options, at));
+  if (service === undefined && problems.isEmpty) {
+    problems.add(
       [],
       `no service is configured: add --base-url, or set INLET_SERVICE__BASEURL, or service.baseUrl in ${wanted}`,
     );
   }
-  draft.problems.throwIfAny();
-  return service as ServiceSettings;
+  // `--base-url` takes precedence over the address of the mailbox.
+  const { service: common } = options.baseUrl === undefined ? {} : await readKeys({ service: SERVICE }, at);
+  problems.throwIfAny();
+  return Object.assign(service ?? {}, common && { baseUrl: common.baseUrl }) as ServiceSettings;
 }
 
-function layersFor(
-  { mailbox: wanted, baseUrl }: ServiceOptions,
-  { raw, draft }: Source,
-): Layer<RawService>[] {
-  const { service: common = {}, mailboxes = [] } = raw;
-  if (wanted === undefined) return [{ raw: common, path: ["service"] }];
-  const at = findMailbox(mailboxes, wanted);
-  if (at < 0) draft.problems.add([], describeUnknownMailbox(mailboxes, wanted), { name: "--mailbox" });
-  const { baseUrl: ownUrl, ...own } = mailboxes[at]?.service ?? {};
-  const isUrlOwn = ownUrl !== undefined && baseUrl === undefined;
-  return serviceLayers(common, isUrlOwn ? { ...own, baseUrl: ownUrl } : own, ["mailboxes", at]);
+/** The mailbox of `--mailbox`. */
+function findOwner({ mailbox: wanted }: ServiceOptions, at: Spot): Spot {
+  if (wanted === undefined) return at;
+  const mailboxes = entriesOf(MAILBOXES.items, at.at("mailboxes"), at);
+  const named = mailboxes.map(({ raw }) => (raw ?? {}) as Named);
+  const found = mailboxes[findMailbox(named, wanted)];
+  if (found === undefined) {
+    at.draft.problems.add([], describeUnknownMailbox(named, wanted), { name: "--mailbox" });
+  }
+  return found ?? at;
 }
 
 async function warnOfPlainSecrets({ file, plainSecrets }: Draft): Promise<string[]> {

@@ -4,22 +4,20 @@ import {
   DAEMON_KINDS,
   MAIL_TLS,
   type MailChannel,
-  type MailTls,
   NOTICE_KINDS,
-  type NoticeKind,
 } from "../model/notify.ts";
 import { CERTIFICATES, SECRET } from "./credentials.ts";
-import { type Draft, type KeyPath, showValue } from "./draft.ts";
-import { readKeys } from "./layers.ts";
+import { type Spot, showValue } from "./draft.ts";
 import {
+  entry,
   group,
   HOST_PATTERN,
   key,
+  list,
   READ,
-  type SchemaKeys,
+  type Read,
   type SchemaNode,
   TEXT,
-  type Written,
 } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import { QUIET, quietReader } from "./times.ts";
@@ -33,24 +31,20 @@ const ADDRESS = {
   pattern: "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,190}$",
 } as const satisfies SchemaNode;
 
-const KINDS = {
-  type: "array",
-  title: `a list of ${NOTICE_KINDS.join(", ")}`,
-  items: { type: "string", enum: NOTICE_KINDS },
-} as const satisfies SchemaNode;
+const SERVER = "the address of a mail server such as smtp://mail.example.com:587";
 
-const MAIL = {
-  type: "object",
-  title: "a group of keys",
-  properties: {
+const KINDS = list(`a list of ${NOTICE_KINDS.join(", ")}`, { type: "string", enum: NOTICE_KINDS });
+
+const MAIL_FORM = {
+  ...entry("a group of keys", ["to", "from"], {
     to: key(
-      { type: "array", title: "a list of at least one mail address", items: ADDRESS, minItems: 1 },
+      { ...list("a list of at least one mail address", ADDRESS), minItems: 1 },
       "The recipients of each mail.",
     ),
     from: key(ADDRESS, "The sender of each mail. Undeliverable mails return to it."),
     server: {
       ...TEXT,
-      title: "the address of a mail server such as smtp://mail.example.com:587",
+      title: SERVER,
       maxLength: 300,
       default: "smtp://localhost",
       description:
@@ -69,143 +63,100 @@ const MAIL = {
       "The password to log in with. Requires `user`, and `tls: required` or `implicit` unless the server is on this machine.",
     ),
     timeout: key({ ...DURATION, default: "60s" }, "The longest time to send a mail, at most 24h."),
-  },
-  required: ["to", "from"],
-  additionalProperties: false,
+  }),
   description: "Sends mails as plain text.",
 } as const satisfies SchemaNode;
 
-const KEYS = {
-  mail: { ...MAIL, [READ]: readMail },
-  webhook: key(
-    WEBHOOK,
-    "Receives a POST for each message, instead of a mail. See docs/operating.md#notifications.",
+const FORM = {
+  ...group(
+    {
+      mail: { ...MAIL_FORM, [READ]: readMail },
+      webhook: key(WEBHOOK, "Receives a POST for each message, instead of a mail."),
+      on: key(
+        { ...KINDS, minItems: 1 },
+        `What to notify of. Default: all; with \`mailboxes\`, all but ${DAEMON_KINDS.map((kind) => `\`${kind}\``).join(", ")}.`,
+      ),
+      mailboxes: {
+        ...list("a list of names or addresses of mailboxes such as *@example.com", {
+          ...TEXT,
+          title: "a name or address of a mailbox",
+          maxLength: 254,
+        }),
+        minItems: 1,
+        description: "The mailboxes to notify of, by name or address. Default: all.",
+      },
+      gather: key(
+        { ...DURATION, default: "30s" },
+        "How long a message waits for more notifications before it is sent, at most 24h.",
+      ),
+      every: key(
+        { ...DURATION, default: "15m" },
+        "The least time between two messages, at most 24h. Notifications in between go into the next message.",
+      ),
+      quiet: key(
+        { ...QUIET, [READ]: quietReader("leaves no time to notify") },
+        "The quiet hours. Notifications wait until they end, except those in `urgent`, and those about a transfer that expires before.",
+      ),
+      urgent: key(
+        KINDS,
+        "What to notify of in quiet hours too. `every` applies to urgent messages separately. Default: `[disk]`.",
+      ),
+    },
+    "One channel for notifications, with either `mail` or `webhook`.",
   ),
-  on: key(
-    { ...KINDS, minItems: 1 },
-    `What to notify of: ${NOTICE_KINDS.map((kind) => `\`${kind}\``).join(", ")}. Default: all; with \`mailboxes\`, all but ${DAEMON_KINDS.map((kind) => `\`${kind}\``).join(", ")}.`,
-  ),
-  mailboxes: {
-    type: "array",
-    title: "a list of names or addresses of mailboxes such as *@example.com",
-    items: { ...TEXT, title: "a name or address of a mailbox", maxLength: 254 },
-    minItems: 1,
-    description:
-      "The mailboxes to notify of: names or addresses, in which `*` matches any characters and `?` matches one. Default: all.",
-  },
-  gather: key(
-    { ...DURATION, default: "30s" },
-    "How long a message waits for more notifications before it is sent, at most 24h.",
-  ),
-  every: key(
-    { ...DURATION, default: "15m" },
-    "The least time between two messages, at most 24h. Everything that happens in between goes into the next message.",
-  ),
-  quiet: key(
-    { ...QUIET, [READ]: quietReader("leaves no time to notify") },
-    "The quiet hours. Notifications wait until the quiet hours end. Two kinds of notifications are sent at once: those in `urgent`, and those about a transfer that expires before the quiet hours end.",
-  ),
-  urgent: key(
-    KINDS,
-    "What to notify of in quiet hours too. Between two messages with urgent notifications, `every` still applies. Other messages do not delay an urgent notification. Default: `[disk]`.",
-  ),
-} as const satisfies SchemaKeys;
+  title: "a notification",
+} as const satisfies SchemaNode;
 
 export const NOTIFY = {
-  type: "array",
-  title: "a list of notifications",
-  items: {
-    ...group(KEYS, "One channel for notifications, with either `mail` or `webhook`."),
-    title: "a notification",
-  },
+  ...list("a list of notifications", { ...FORM, [READ]: readChannel }),
   description: "Who is notified when a person has to act. See docs/operating.md#notifications.",
 } as const satisfies SchemaNode;
 
-type RawMail = Written<typeof MAIL>;
-
 const MAILBOX_KINDS = NOTICE_KINDS.filter((kind) => !DAEMON_KINDS.includes(kind));
-const DEFAULT_URGENT: readonly NoticeKind[] = ["disk"];
 const SCHEME_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };
 const LOCAL_PORT = 25;
 const HOST = new RegExp(`^${HOST_PATTERN}$`);
 
-/** Problems go to the draft; an entry with a problem may be missing from the result. */
-export async function readNotify(
-  entries: Written<typeof NOTIFY> = [],
-  draft: Draft,
-): Promise<readonly ChannelSettings[]> {
-  const read: ChannelSettings[] = [];
-  for (const [at, raw] of entries.entries()) {
-    if (raw === undefined) continue;
-    const path = ["notify", at];
-    const hasProblem = draft.problems.has([...path, "mail"]) || draft.problems.has([...path, "webhook"]);
-    if ((raw.mail === undefined) === (raw.webhook === undefined) && !hasProblem) {
-      draft.problems.add(path, "must have either mail or webhook");
-    }
-    const settings = await readKeys(KEYS, [{ raw, path }], draft);
-    const { mail, webhook, mailboxes, quiet, gather, every, urgent = DEFAULT_URGENT } = settings;
-    const { on = mailboxes === undefined ? NOTICE_KINDS : MAILBOX_KINDS } = settings;
-    const channel = mail ?? (webhook && ({ kind: "webhook", ...webhook } as const));
-    const times = { quiet, gatherMs: gather, everyMs: every };
-    if (channel !== undefined) read.push({ channel, on, urgent, mailboxes, ...times });
+/** `undefined` for an entry with a problem. */
+function readChannel(read: Read<typeof FORM>, at: Spot): ChannelSettings | undefined {
+  const { mail, webhook, mailboxes, quiet, gather, every, urgent = ["disk"] } = read;
+  const { on = mailboxes === undefined ? NOTICE_KINDS : MAILBOX_KINDS } = read;
+  const isRefused = at.isRefused("mail") || at.isRefused("webhook");
+  if (at.isSet("mail") === at.isSet("webhook") && !isRefused) at.refuse("must have either mail or webhook");
+  const channel = mail ?? (webhook && ({ kind: "webhook", ...webhook } as const));
+  return channel && { channel, on, urgent, mailboxes, quiet, gatherMs: gather, everyMs: every };
+}
+
+function readMail(read: Read<typeof MAIL_FORM>, at: Spot): MailChannel | undefined {
+  const { server, timeout: timeoutMs, user, password, ...mail } = read;
+  if (server === undefined) return undefined;
+  const { host, port, isImplicit, isLocal } = server;
+  const { tls = isImplicit ? "implicit" : isLocal ? "none" : "required" } = read;
+  if (isImplicit && tls !== "implicit") {
+    at.refuse(`${showValue(tls)} does not fit smtps://, which is implicit`, "tls");
   }
-  return read;
-}
-
-async function readMail(raw: RawMail, path: KeyPath, draft: Draft): Promise<MailChannel | undefined> {
-  const read = await readKeys(MAIL.properties, [{ raw, path }], draft);
-  const { from, to = [], server, user, password, ca, timeout: timeoutMs } = read;
-  if (server === undefined || from === undefined || to.length === 0) return undefined;
-  const tls = readTls(read.tls, server, [...path, "tls"], draft);
-  checkLogin(raw, tls, server, path, draft);
-  return { kind: "mail", to, from, host: server.host, port: server.port, tls, user, password, ca, timeoutMs };
-}
-
-interface Server {
-  readonly host: string;
-  readonly port: number;
-  readonly isImplicit: boolean;
-  readonly isLocal: boolean;
+  if (user === undefined && password !== undefined) at.refuse("needs user too", "password");
+  if (user !== undefined && password === undefined) at.refuse("needs password too", "user");
+  // A password is never sent unencrypted to another machine.
+  if (password !== undefined && !isLocal && ["none", "opportunistic"].includes(tls)) {
+    at.refuse(`${showValue(tls)} could reveal the password: set required`, "tls");
+  }
+  return { kind: "mail", ...mail, host, port, tls, user, password, timeoutMs };
 }
 
 /** Messages do not quote the address: by mistake, it may hold a password. */
-function readServer(text: string, path: KeyPath, draft: Draft): Server | undefined {
+function readServer(text: string, at: Spot) {
   const url = URL.parse(text);
   const usualPort = SCHEME_PORTS[url?.protocol ?? ""];
   if (url === null || usualPort === undefined || !HOST.test(url.hostname)) {
-    draft.problems.add(path, `must be ${MAIL.properties.server.title}`);
-    return undefined;
+    return at.refuse(`must be ${SERVER}`);
   }
   if (url.username + url.password !== "") {
-    draft.problems.add(path, "must not contain a user or password: set user and password");
-    return undefined;
+    return at.refuse("must not contain a user or password: set user and password");
   }
-  if (!["", "/"].includes(url.pathname + url.search + url.hash)) {
-    draft.problems.add(path, "must end after the port");
-    return undefined;
-  }
+  if (!["", "/"].includes(url.pathname + url.search + url.hash)) return at.refuse("must end after the port");
   const isImplicit = url.protocol === "smtps:";
   const isLocal = LOOPBACK.test(url.hostname);
   const port = Number(url.port) || (isLocal && !isImplicit ? LOCAL_PORT : usualPort);
   return { host: url.hostname.replace(/^\[|\]$/g, ""), port, isImplicit, isLocal };
-}
-
-function readTls(given: MailTls | undefined, server: Server, path: KeyPath, draft: Draft): MailTls {
-  if (given === undefined) return server.isImplicit ? "implicit" : server.isLocal ? "none" : "required";
-  if (server.isImplicit && given !== "implicit") {
-    draft.problems.add(path, `${showValue(given)} does not fit smtps://, which is implicit`);
-  }
-  return given;
-}
-
-/** A password is never sent unencrypted to another machine. */
-function checkLogin(raw: RawMail, tls: MailTls, { isLocal }: Server, path: KeyPath, draft: Draft): void {
-  if ((raw.user === undefined) !== (raw.password === undefined)) {
-    const [given, missing] = raw.user === undefined ? ["password", "user"] : ["user", "password"];
-    draft.problems.add([...path, given], `needs ${missing} too`);
-  }
-  const isSafe = isLocal || tls === "required" || tls === "implicit";
-  if (raw.password !== undefined && !isSafe) {
-    draft.problems.add([...path, "tls"], `${showValue(tls)} could reveal the password: set required`);
-  }
 }

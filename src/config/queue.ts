@@ -1,30 +1,41 @@
 /** `queue`, `redis` and `role`: an embedded queue for one process, or a queue on Redis that several processes share. */
 import { CERTIFICATES, SECRET } from "./credentials.ts";
-import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
-import { readKeys } from "./layers.ts";
-import { QUEUE, type RedisAddress, readAddress } from "./redis-address.ts";
-import { group, HOST_PATTERN, key, READ, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { formatPath, type Spot, showValue } from "./draft.ts";
+import { readKeys } from "./read.ts";
+import { group, HOST_PATTERN, key, list, READ, type Read, type SchemaNode, TEXT } from "./schema-nodes.ts";
 import { DURATION, parseDuration } from "./units.ts";
+
+const QUEUE_TITLE = "embedded, or the address of a Redis such as redis://redis.example.com:6379/0";
+
+export const QUEUE = {
+  ...TEXT,
+  title: QUEUE_TITLE,
+  default: "embedded",
+  description:
+    "Where jobs wait. `embedded`: in the process, for one process on one machine. `redis://USER:PASSWORD@HOST:PORT/DATABASE`: in that Redis, which several processes share; only the host is required, and `rediss://` uses TLS.",
+  writeOnly: true,
+  [READ]: readAddress,
+} as const satisfies SchemaNode;
 
 export const ROLE = key(
   { type: "string", enum: ["all", "worker", "scheduler"], default: "all" },
   "The role of this process: `worker` downloads transfers, `scheduler` polls the mailboxes, `all` does both. `worker` and `scheduler` need a queue on Redis.",
 );
 
+const NODE_TITLE = "a host and a port such as redis1.example.com:6379";
+
 /** Never shown: by mistake, a password may precede the host. */
 const NODE = {
   type: "string",
-  title: "a host and a port such as redis1.example.com:6379",
+  title: NODE_TITLE,
   pattern: `^${HOST_PATTERN}:[1-9][0-9]{0,4}$`,
   writeOnly: true,
+  [READ]: readNode,
 } as const satisfies SchemaNode;
 
 const NODES = {
-  type: "array",
-  title: "a list of at least one host and port such as redis1.example.com:6379",
-  items: NODE,
+  ...list("a list of at least one host and port such as redis1.example.com:6379", NODE),
   minItems: 1,
-  [READ]: readNodes,
 } as const satisfies SchemaNode;
 
 export const REDIS = group(
@@ -50,26 +61,30 @@ export const REDIS = group(
       title: "a name of at most 100 letters, digits, dots, - and _",
       pattern: "^[A-Za-z0-9._-]{1,100}$",
       default: "inlet",
-      description:
-        "The prefix of all keys in Redis. Processes with the same prefix share their work. In a cluster it is put in braces, which keeps all keys on one node.",
+      description: "The prefix of all keys in Redis. Processes with the same prefix share their work.",
     },
     lock: key(
       { ...DURATION, default: "30s", [READ]: readLock },
-      "After this time without a heartbeat of a process, another process may take over its transfers. From 2s to 10m.",
+      "After this time without a heartbeat, another process takes over the transfers of a process. From 2s to 10m.",
     ),
   },
   "How to reach the Redis in `queue`, and how to share it.",
 );
 
-type RawRedis = Written<typeof REDIS>;
-
-interface RawQueue {
-  readonly queue?: string;
-  readonly redis?: RawRedis;
-  readonly role?: Written<typeof ROLE>;
+interface RedisAddress {
+  /** Scheme, host, port and database alone. */
+  readonly url: URL;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
 }
 
-const KEYS = REDIS.properties;
+const HOST = new RegExp(`^(${HOST_PATTERN})?$`);
+const DATABASE = /^\/?(0|[1-9]\d{0,5})?$/;
+
+/** After an unescaped character, the rest of a password looks like another part of the address. */
+const ESCAPING =
+  "put a password with special characters into redis.password, or escape each of them with % and two digits, such as %2F";
+
 const MIN_LOCK_MS = 2_000;
 const MAX_LOCK_MS = 600_000;
 
@@ -79,19 +94,29 @@ const MAX_LOCK_MS = 600_000;
  */
 export type RedisQueueSettings = Exclude<Awaited<ReturnType<typeof readQueue>>, "embedded">;
 
-/** Problems and warnings go to the draft; the result is usable only without a problem. */
-export async function readQueue(raw: RawQueue, draft: Draft) {
-  const { queue = QUEUE.default, redis = {}, role = ROLE.default } = raw;
-  // Without a usable `queue`, the other keys cannot be checked.
-  if (draft.problems.has(["queue"])) return "embedded" as const;
-  if (queue === "embedded") {
-    checkEmbedded(redis, role, draft);
-    return "embedded" as const;
+interface Queue {
+  /** `undefined` for a problem. */
+  readonly queue: "embedded" | RedisAddress | undefined;
+  readonly role: Read<typeof ROLE>;
+}
+
+/** The keys of `redis` are read only for a queue on Redis. The result is usable only without a problem. */
+export async function readQueue({ queue: address, role }: Queue, at: Spot) {
+  const redis = at.at("redis");
+  // The default that stands for a refused value says nothing about the other keys.
+  if (!at.isSet("queue") && at.isRefused("queue")) return "embedded";
+  if (address === "embedded") {
+    if (role !== "all") {
+      const undone = role === "worker" ? "poll for" : "download";
+      const why = `needs a queue on Redis: with the embedded one no process would ${undone} transfers`;
+      at.refuse(`${showValue(role)} ${why}`, "role");
+    }
+    warnOfUnused(Object.keys(REDIS.properties), "queue is embedded", redis);
+    return address;
   }
-  const address = readAddress(queue, draft);
-  const passwordInUrl = address?.password && (await SECRET[READ](address.password, ["queue"], draft));
-  const read = await readKeys(KEYS, [{ raw: redis, path: ["redis"] }], draft);
-  const { sentinels = [], cluster = [], lock, ...others } = read;
+  const passwordInUrl = address?.password && (await SECRET[READ](address.password, at.at("queue")));
+  const read = await readKeys(REDIS.properties, redis);
+  const { sentinels = [], cluster = [], lock: lockMs, ...others } = read;
   const settings = {
     ...others,
     username: read.username ?? address?.username,
@@ -99,84 +124,83 @@ export async function readQueue(raw: RawQueue, draft: Draft) {
     sentinels,
     cluster,
     // The braces keep all keys on one node, which the queue's scripts need.
-    prefix: redis.cluster === undefined ? read.prefix : `{${read.prefix}}`,
-    lockMs: lock,
+    prefix: redis.isSet("cluster") ? `{${read.prefix}}` : read.prefix,
+    lockMs,
     role,
   };
-  checkExclusive(redis, draft);
-  if (address === undefined) return "embedded" as const;
-  checkAddress(address, redis, draft);
-  return { url: address.url, ...settings };
-}
-
-/** An embedded queue has one process, which does all the work and uses no Redis. */
-function checkEmbedded(redis: RawRedis, role: Written<typeof ROLE>, draft: Draft): void {
-  if (role !== "all") {
-    const undone = role === "worker" ? "poll for" : "download";
-    draft.problems.add(
-      ["role"],
-      `${showValue(role)} needs a queue on Redis: with the embedded one no process would ${undone} transfers`,
-    );
-  }
-  warnOfUnused(Object.keys(KEYS) as (keyof RawRedis)[], "queue is embedded", redis, draft);
+  checkServers(address, redis, at);
+  return address === undefined ? "embedded" : { url: address.url, ...settings };
 }
 
 /** Sentinels and a cluster exclude each other. */
-function checkExclusive(redis: RawRedis, draft: Draft): void {
-  if (redis.sentinels !== undefined && redis.cluster !== undefined) {
-    draft.problems.add(["redis", "cluster"], "cannot be used with redis.sentinels: set only one of the two");
+function checkServers(address: RedisAddress | undefined, redis: Spot, at: Spot): void {
+  const [hasSentinels, hasCluster] = [redis.isSet("sentinels"), redis.isSet("cluster")];
+  if (hasSentinels && hasCluster) {
+    redis.refuse("cannot be used with redis.sentinels: set only one of the two", "cluster");
   }
-  if (redis.sentinels === undefined) {
-    warnOfUnused(["sentinelName", "sentinelPassword"], "redis.sentinels is not set", redis, draft);
+  if (!hasSentinels) {
+    warnOfUnused(["sentinelName", "sentinelPassword"], "redis.sentinels is not set", redis);
   }
-}
-
-/** Checks the address against the keys of `redis`. */
-function checkAddress({ url, shown }: RedisAddress, redis: RawRedis, draft: Draft): void {
-  const isServerNamed = redis.sentinels !== undefined || redis.cluster !== undefined;
-  if (url.hostname === "" && !isServerNamed) {
-    draft.problems.add(
-      ["queue"],
-      `${shown} has no host: write one after the //, or set redis.sentinels or redis.cluster`,
-    );
+  if (address === undefined) return;
+  const { url } = address;
+  if (url.hostname === "" && !hasSentinels && !hasCluster) {
+    const remedy = "write one after the //, or set redis.sentinels or redis.cluster";
+    at.refuse(`has no host: ${remedy}`, "queue");
   }
   const database = Number(url.pathname.slice(1));
-  if (redis.cluster !== undefined && database !== 0) {
-    draft.problems.add(["queue"], `${shown} names database ${database}, but a cluster has only database 0`);
+  if (hasCluster && database !== 0) {
+    at.refuse(`names database ${database}, but a cluster has only database 0`, "queue");
   }
   if (url.protocol === "redis:") {
-    const why = "queue uses redis:// without TLS, not rediss://";
-    warnOfUnused(["ca"], why, redis, draft);
+    warnOfUnused(["ca"], "queue uses redis:// without TLS, not rediss://", redis);
   }
 }
 
-function warnOfUnused(
-  keys: readonly (keyof RawRedis)[],
-  why: string,
-  redis: RawRedis,
-  { warnings }: Draft,
-): void {
-  const unused = keys.filter((key) => redis[key] !== undefined);
-  if (unused.length === 0) return;
-  warnings.push(`${unused.map((key) => formatPath(["redis", key])).join(", ")}: not used, because ${why}.`);
+function warnOfUnused(keys: readonly string[], why: string, redis: Spot): void {
+  const unused = keys.filter((name) => redis.isSet(name)).map((name) => formatPath(["redis", name]));
+  if (unused.length > 0) redis.draft.warnings.push(`${unused.join(", ")}: not used, because ${why}.`);
 }
 
-function readNodes(
-  nodes: readonly (string | undefined)[],
-  path: KeyPath,
-  { problems }: Draft,
-): readonly string[] {
-  for (const [at, node] of nodes.entries()) {
-    if (node === undefined || URL.canParse(`redis://${node}`)) continue;
-    problems.add([...path, at], `must be ${NODE.title}`);
-  }
-  return nodes.filter((node) => node !== undefined);
+function readNode(node: string, at: Spot): string {
+  if (!URL.canParse(`redis://${node}`)) at.refuse(`must be ${NODE_TITLE}`);
+  return node;
 }
 
-function readLock(text: string, path: KeyPath, { problems }: Draft): number {
+function readLock(text: string, at: Spot): number {
   const lockMs = parseDuration(text) ?? Number.POSITIVE_INFINITY;
-  if (lockMs < MIN_LOCK_MS || lockMs > MAX_LOCK_MS) {
-    problems.add(path, `${showValue(text)} is not from 2s to 10m`);
-  }
+  const isAllowed = lockMs >= MIN_LOCK_MS && lockMs <= MAX_LOCK_MS;
+  if (!isAllowed) at.refuse(`${showValue(text)} is not from 2s to 10m`);
   return lockMs;
+}
+
+/** Messages do not quote the address, which may hold a password. `undefined` for a wrong one. */
+function readAddress(text: string, at: Spot): "embedded" | RedisAddress | undefined {
+  if (text === "embedded") return text;
+  const url = URL.parse(text);
+  const { pathname = "", search = "", hash = "" } = url ?? {};
+  const isPasswordCut = /@/.test(url === null ? text : pathname + search + hash);
+  const refuse = (message: string) => at.refuse(isPasswordCut ? `${message}: ${ESCAPING}` : message);
+  if (url === null || !/^rediss?:\/\//i.test(text.trim()) || !HOST.test(url.hostname) || url.port === "0") {
+    return refuse(`must be ${QUEUE_TITLE}`);
+  }
+  if (/[?#]/.test(text)) {
+    return refuse("must not contain ? or #: select a database with a path such as /3");
+  }
+  if (!DATABASE.test(pathname)) return refuse("must end with a database such as /3, or have no path");
+  const [username, password] = [decode(url.username), decode(url.password)];
+  if (username === undefined || password === undefined) {
+    return at.refuse(`contains a % that is not followed by the code of a character: ${ESCAPING}`);
+  }
+  url.username = "";
+  url.password = "";
+  return { url, username: username || undefined, password: password || undefined };
+}
+
+/** `undefined` for a wrong escape. */
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,8 +1,11 @@
 /** The building blocks of the schema, and the TypeScript types derived from it. */
-import type { Draft, KeyPath } from "./draft.ts";
+import type { Spot } from "./draft.ts";
 
 /** The key of a node's reader: a symbol, which is no part of the JSON schema. */
 export const READ = Symbol("read");
+
+/** Keys that the entries of a list have from the groups around the list, unless they set them themselves. */
+export const INHERITED = Symbol("inherited");
 
 type SchemaType = "string" | "integer" | "boolean" | "object" | "array";
 
@@ -20,7 +23,7 @@ export interface SchemaNode {
   readonly maxLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly properties?: SchemaKeys;
   readonly required?: readonly string[];
   readonly additionalProperties?: false;
   readonly minProperties?: number;
@@ -30,58 +33,43 @@ export interface SchemaNode {
   readonly minItems?: number;
   /** The value may be a secret: no message shows it. */
   readonly writeOnly?: true;
+  readonly [INHERITED]?: readonly string[];
   /**
-   * Turns a value that the schema accepts into the one that the program uses, or a promise of it. Problems go to the draft.
-   * Missing: the value is used as it is written.
+   * Turns a value that the schema accepts into the one that the program uses, or a promise of it. A group has the values of
+   * its keys; a list has those of its entries, with holes for refused ones. Missing: the value is used as it is.
    */
-  readonly [READ]?: (value: never, path: KeyPath, draft: Draft) => unknown;
+  readonly [READ]?: (value: never, at: Spot) => unknown;
 }
-
-/**
- * The type of the values that the schema accepts. Every key is optional and lists have holes: refused values are left
- * out, so that the rest can still be checked.
- */
-export type Written<Node extends SchemaNode> = WrittenAs<
-  Node,
-  Node["type"] extends readonly SchemaType[] ? Node["type"][number] : Node["type"]
->;
-
-type WrittenAs<Node extends SchemaNode, Type> = Type extends "string"
-  ? Node extends { readonly enum: readonly (infer Value)[] }
-    ? Value
-    : string
-  : Type extends "integer"
-    ? number
-    : Type extends "boolean"
-      ? boolean
-      : Type extends "array"
-        ? Node extends { readonly items: infer Item extends SchemaNode }
-          ? readonly (Written<Item> | undefined)[]
-          : never
-        : Node extends { readonly properties: infer Keys extends SchemaKeys }
-          ? WrittenKeys<Keys>
-          : never;
 
 export type SchemaKeys = Readonly<Record<string, SchemaNode>>;
 
-export type WrittenKeys<Keys extends SchemaKeys> = { readonly [Key in keyof Keys]?: Written<Keys[Key]> };
-
 /** The type of the value that the program uses. */
-type Read<Node extends SchemaNode> = Node extends {
+export type Read<Node extends SchemaNode> = Node extends {
   readonly [READ]: (...args: never[]) => infer Value;
 }
   ? Awaited<Value>
-  : Node extends { readonly type: "object"; readonly properties: infer Keys extends SchemaKeys }
-    ? ReadKeys<Keys>
-    : Written<Node> extends readonly (infer Item)[]
-      ? readonly NonNullable<Item>[]
-      : Written<Node>;
+  : Node extends { readonly enum: readonly (infer Value)[] }
+    ? Value
+    : Node extends { readonly type: "object"; readonly properties: infer Keys extends SchemaKeys }
+      ? ReadKeys<Keys, Node extends { readonly required: readonly (infer Name)[] } ? Name : never>
+      : Node extends { readonly type: "array"; readonly items: infer Item extends SchemaNode }
+        ? readonly NonNullable<Read<Item>>[]
+        : { string: string; integer: number; boolean: boolean }[Node["type"] & Simple];
 
-/** A key without a default is `undefined` if it is not set. A group has a value in any case. */
-export type ReadKeys<Keys extends SchemaKeys> = {
+type Simple = "string" | "integer" | "boolean";
+
+/** The entries of a list, for its reader. */
+export type ReadItems<Item extends SchemaNode> = readonly (Read<Item> | undefined)[];
+
+/** A key without a default is `undefined` if it is not set, unless it is required. A group has a value in any case. */
+export type ReadKeys<Keys extends SchemaKeys, Required = never> = {
   readonly [Key in keyof Keys]:
     | Read<Keys[Key]>
-    | (Keys[Key] extends { readonly default: unknown } | Group ? never : undefined);
+    | (Key extends Required
+        ? never
+        : Keys[Key] extends { readonly default: unknown } | Group
+          ? never
+          : undefined);
 };
 
 type Group = { readonly title: "a group of keys"; readonly required?: never };
@@ -106,12 +94,26 @@ export function group<const Keys extends SchemaKeys>(properties: Keys, descripti
   } as const;
 }
 
+/** A group with required keys, or an entry of a list. */
+export function entry<const Keys extends SchemaKeys, const Name extends keyof Keys & string>(
+  title: string,
+  required: readonly Name[],
+  properties: Keys,
+) {
+  return { type: "object", title, properties, required, additionalProperties: false } as const;
+}
+
+/** A list of entries. */
+export function list<const Item extends SchemaNode>(title: string, items: Item) {
+  return { type: "array", title, items } as const;
+}
+
 /** An absolute path for the program. Neither ~ nor variables are expanded. */
 export const PATH = {
   type: "string",
   title: "a path",
   pattern: "^(?!.*\\$(\\{|[A-Z_]{2}))[^~\\u0000][^\\u0000]*$",
-  [READ]: (text: string, path: KeyPath, draft: Draft) => draft.resolvePath(path, text),
+  [READ]: (text: string, at: Spot) => at.resolve(text),
 } as const satisfies SchemaNode;
 
 export const TEXT = { type: "string", title: "text", minLength: 1 } as const satisfies SchemaNode;

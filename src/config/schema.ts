@@ -1,16 +1,15 @@
 /** The schema of the configuration: every key, its values, meaning and default. */
-import { CHECK_KEYS } from "./check.ts";
+import { CHECK } from "./check.ts";
 import { FOLDERS } from "./folders.ts";
 import { HANDOFF } from "./handoff.ts";
 import { HTTP } from "./http.ts";
 import { KEEP, LIMITS } from "./limits.ts";
-import { DEFAULTS, MAILBOX } from "./mailboxes.ts";
+import { DEFAULTS, MAILBOXES } from "./mailboxes.ts";
 import { NOTIFY } from "./notify.ts";
 import { COMMON_PASSWORDS } from "./passwords.ts";
-import { REDIS, ROLE } from "./queue.ts";
-import { QUEUE } from "./redis-address.ts";
-import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
-import { SERVICE_KEYS } from "./service.ts";
+import { QUEUE, REDIS, ROLE } from "./queue.ts";
+import { group, type SchemaNode } from "./schema-nodes.ts";
+import { SERVICE } from "./service.ts";
 import { TIMEZONE } from "./times.ts";
 
 const LOG = group(
@@ -36,31 +35,20 @@ export const SCHEMA = {
       minimum: 1,
       maximum: 1,
       default: 1,
-      description:
-        "The version of the configuration format. It changes only when an older Inlet could not read the file.",
+      description: "The version of the configuration format.",
     },
-    service: group(SERVICE_KEYS, "The transfer service, for every mailbox without its own."),
+    service: SERVICE,
     ...FOLDERS,
     timezone: TIMEZONE,
     queue: QUEUE,
     redis: REDIS,
     role: ROLE,
-    mailboxes: {
-      type: "array",
-      title: "a list of at least one mailbox",
-      items: MAILBOX,
-      minItems: 1,
-      description:
-        "The mailboxes to poll, at least one. No two mailboxes may have the same address or the same name.",
-    },
+    mailboxes: MAILBOXES,
     defaults: DEFAULTS,
     passwords: COMMON_PASSWORDS,
     limits: LIMITS,
     keep: KEEP,
-    check: group(
-      CHECK_KEYS,
-      "A program that decides about each complete transfer before its delivery, such as a virus scanner.",
-    ),
+    check: CHECK,
     handoff: HANDOFF,
     notify: NOTIFY,
     http: HTTP,
@@ -69,6 +57,3 @@ export const SCHEMA = {
   required: ["inbox", "mailboxes"],
   additionalProperties: false,
 } as const satisfies SchemaNode & { readonly $schema: string };
-
-/** The values that the schema accepted; refused ones are left out. */
-export type RawSettings = Written<typeof SCHEMA>;

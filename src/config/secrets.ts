@@ -11,17 +11,18 @@ import { describeStartFailure, signalGroup } from "../base/system-program.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Environment } from "./draft.ts";
 
-/** Where a secret is, as the configuration says. */
-export type SecretForm =
-  /** `at`: the key or variable that holds the text, for messages. */
-  | { readonly kind: "text"; readonly text: Secret; readonly at: string }
-  | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "env"; readonly name: string }
-  | { readonly kind: "credential"; readonly name: string }
-  | { readonly kind: "command"; readonly argv: readonly [string, ...string[]] };
+/** Where the text of a secret is. */
+export interface SecretPlace {
+  /** For messages: `file /run/secrets/supplier`. */
+  readonly described: string;
+  /** Reads it again each time. Throws `Unreadable`. */
+  readonly read: (signal: AbortSignal) => Promise<string>;
+}
 
 /** Describes what is wrong with a secret without quoting it; `undefined` for a valid one. */
 export type SecretRule = (secret: Secret) => string | undefined;
+
+type Argv = readonly [string, ...string[]];
 
 /** Why a secret cannot be read, without quoting it: the end of a sentence. */
 class Unreadable extends Error {}
@@ -38,71 +39,82 @@ export function environmentFor(env: Environment): Record<string, string> {
   return Object.fromEntries(passed.filter((it): it is [string, string] => it[1] !== undefined));
 }
 
-/** Each call of `read` reads again. It throws `SECRET_UNREADABLE`, or `STOPPED` after an abort. */
-export function openSecret(
-  form: SecretForm,
-  env: Environment,
-  commandTimeoutMs: number = COMMAND_TIMEOUT_MS,
-  rule: SecretRule = () => undefined,
-): SecretSource {
-  const described = describeSecret(form);
-  const read = async (signal: AbortSignal) =>
-    checked(await readText(form, env, commandTimeoutMs, signal), rule);
-  return { described, read: (signal) => explained(described, read(signal), signal) };
+/** It throws `SECRET_UNREADABLE`, or `STOPPED` after an abort. */
+export function openSecret({ described, read }: SecretPlace, rule?: SecretRule): SecretSource {
+  return { described, read: (signal) => explained(described, checked(read(signal), rule), signal) };
 }
 
 /** Each `ask` runs the command, with the transfer in variables. A command that prints nothing knows no password. */
-export function openPasswordCommand(
-  argv: readonly [string, ...string[]],
-  env: Environment,
-  timeoutMs: number = COMMAND_TIMEOUT_MS,
-): PasswordCommand {
-  const described = describeSecret({ kind: "command", argv });
-  const ask = async (variables: Readonly<Record<string, string>>, signal: AbortSignal) => {
-    const plain = Object.entries(variables).map(([name, text]) => [name, variableText(text)]);
-    const bytes = await runCommand(
-      argv,
-      { ...environmentFor(env), ...Object.fromEntries(plain) },
-      timeoutMs,
-      signal,
-    );
-    if (/^\s*$/.test(bytes.toString())) return undefined;
-    return checked(decode(bytes, COMMAND_WORDS), describeWrongPassword);
-  };
+export function openPasswordCommand(argv: Argv, env: Environment): PasswordCommand {
+  const { described } = fromCommand(argv, env);
   return {
     described,
     program: argv[0],
-    ask: ({ mailbox, sender, trackingId, subject }, signal) => {
+    ask({ mailbox, sender, trackingId, subject }, signal) {
       const variables = {
-        INLET_MAILBOX: mailbox,
-        INLET_SENDER: sender,
-        INLET_TRACKING_ID: trackingId,
-        INLET_SUBJECT: subject,
+        ...environmentFor(env),
+        INLET_MAILBOX: variableText(mailbox),
+        INLET_SENDER: variableText(sender),
+        INLET_TRACKING_ID: variableText(trackingId),
+        INLET_SUBJECT: variableText(subject),
       };
-      return explained(described, ask(variables, signal), signal);
+      const ask = async () => {
+        const bytes = await runCommand(argv, variables, COMMAND_TIMEOUT_MS, signal);
+        if (/^\s*$/.test(bytes.toString())) return undefined;
+        return checked(decode(bytes, COMMAND_WORDS), describeWrongPassword);
+      };
+      return explained(described, ask(), signal);
     },
   };
 }
 
-/** `file /run/secrets/supplier`. Of a command only the program is named: its arguments may hold secrets. */
-export function describeSecret(form: SecretForm): string {
-  switch (form.kind) {
-    case "text":
-      return `the plain text of ${form.at}`;
-    case "file":
-      return `file ${form.path}`;
-    case "env":
-      return `variable ${form.name}`;
-    case "credential":
-      return `credential ${form.name}`;
-    case "command":
-      return `command ${basename(form.argv[0])}`;
-  }
+export function inFile(path: string): SecretPlace {
+  return { described: `file ${path}`, read: async () => decode(await readBytes(path), FILE_WORDS) };
 }
 
-function checked(text: string, rule: SecretRule): Secret {
-  const secret = new Secret(text);
-  const why = rule(secret);
+export function inVariable(name: string, env: Environment): SecretPlace {
+  return {
+    described: `variable ${name}`,
+    async read() {
+      const text = env[name];
+      if (!text) throw new Unreadable(text === undefined ? "is not set" : FILE_WORDS.empty);
+      return text;
+    },
+  };
+}
+
+/** A file that systemd provides. */
+export function inCredential(name: string, { CREDENTIALS_DIRECTORY: folder }: Environment): SecretPlace {
+  return {
+    described: `credential ${name}`,
+    async read() {
+      if (!folder) {
+        throw new Unreadable(
+          "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units. Run the command as root with --unit inlet, or use { file: … }",
+        );
+      }
+      const path = join(folder, name);
+      return decode(await readBytes(path, `(${path}) `), FILE_WORDS);
+    },
+  };
+}
+
+/** Only the program is named: its arguments may hold secrets. */
+export function fromCommand(
+  argv: Argv,
+  env: Environment,
+  timeoutMs: number = COMMAND_TIMEOUT_MS,
+): SecretPlace {
+  return {
+    described: `command ${basename(argv[0])}`,
+    read: async (signal) =>
+      decode(await runCommand(argv, environmentFor(env), timeoutMs, signal), COMMAND_WORDS),
+  };
+}
+
+async function checked(text: string | Promise<string>, rule?: SecretRule): Promise<Secret> {
+  const secret = new Secret(await text);
+  const why = rule?.(secret);
   if (why !== undefined) throw new Unreadable(why);
   return secret;
 }
@@ -123,49 +135,11 @@ async function explained<Result>(
   }
 }
 
-async function readText(
-  form: SecretForm,
-  env: Environment,
-  commandTimeoutMs: number,
-  signal: AbortSignal,
-): Promise<string> {
-  switch (form.kind) {
-    case "text":
-      return form.text.reveal();
-    case "file":
-      return decode(await readBytes(form.path), FILE_WORDS);
-    case "env":
-      return readVariable(env[form.name]);
-    case "credential":
-      return readCredential(form.name, env["CREDENTIALS_DIRECTORY"]);
-    case "command":
-      return decode(
-        await runCommand(form.argv, environmentFor(env), commandTimeoutMs, signal),
-        COMMAND_WORDS,
-      );
-  }
-}
-
-function readVariable(text: string | undefined): string {
-  if (!text) throw new Unreadable(text === undefined ? "is not set" : FILE_WORDS.empty);
-  return text;
-}
-
-async function readCredential(name: string, folder: string | undefined): Promise<string> {
-  if (!folder) {
-    throw new Unreadable(
-      "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units. Run the command as root with --unit inlet, or use { file: … }",
-    );
-  }
-  const path = join(folder, name);
-  return decode(await readBytes(path, `(${path}) `), FILE_WORDS);
-}
-
-/** Reads regular files only: a pipe without a writer would block forever. */
+/** Reads regular files only: a pipe without a writer would block forever. `prefix`: for messages. */
 async function readBytes(path: string, prefix = ""): Promise<Buffer> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    if (!(await file.stat()).isFile()) throw new Unreadable(`${prefix}is not a regular file`);
+    if (!(await file.stat()).isFile()) throw new Unreadable("is not a regular file");
     const buffer = Buffer.alloc(MAX_SECRET_BYTES + 1);
     let length = 0;
     while (length < buffer.length) {
@@ -173,11 +147,11 @@ async function readBytes(path: string, prefix = ""): Promise<Buffer> {
       if (bytesRead === 0) break;
       length += bytesRead;
     }
-    if (length === buffer.length) throw new Unreadable(`${prefix}is larger than 64 KiB`);
+    if (length === buffer.length) throw new Unreadable("is larger than 64 KiB");
     return buffer.subarray(0, length);
   } catch (error) {
-    if (error instanceof Unreadable) throw error;
-    throw new Unreadable(`${prefix}${describeSystemError(error)}`, { cause: error });
+    const why = error instanceof Unreadable ? error.message : describeSystemError(error);
+    throw new Unreadable(`${prefix}${why}`, error instanceof Unreadable ? {} : { cause: error });
   }
 }
 
@@ -203,7 +177,7 @@ function decode(bytes: Buffer, words: typeof FILE_WORDS): string {
  * secret. The program has its own process group, so that its children end with it.
  */
 async function runCommand(
-  argv: readonly [string, ...string[]],
+  argv: Argv,
   env: Environment,
   timeoutMs: number,
   signal: AbortSignal,
@@ -240,7 +214,7 @@ async function runCommand(
   });
 }
 
-function start([program, ...args]: readonly [string, ...string[]], env: Environment) {
+function start([program, ...args]: Argv, env: Environment) {
   try {
     return spawn(program, args, { env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   } catch {

@@ -2,21 +2,29 @@
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
 import { defaultUserAgent } from "../base/version.ts";
+import { CLIENT_ID_PATTERN } from "../model/token.ts";
 import { CERTIFICATES, PRIVATE_KEY, type RawSecret, SECRET, secretWith } from "./credentials.ts";
-import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
-import { type Layer, pick, readKeys } from "./layers.ts";
-import { key, READ, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
+import { type Environment, type Spot, showValue } from "./draft.ts";
+import {
+  group,
+  key,
+  READ,
+  type Read,
+  type SchemaKeys,
+  type SchemaNode,
+  SWITCH,
+  TEXT,
+} from "./schema-nodes.ts";
 import { DURATION } from "./units.ts";
 
-/** The form of a client id. */
-export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
+const PROXY_TITLE = "the address of a proxy such as http://proxy.example.com:3128";
 
 export const SERVICE_KEYS = {
   baseUrl: {
     ...TEXT,
     title: "the address of a service",
     description:
-      "The service's address: the part before `/api`. It must use https, unless the service is on this machine or `allowHttp` is true. It must not contain a user, password, query or fragment.",
+      "The service's address: the part before `/api`. It must use https, unless the service is on this machine or `allowHttp` is true.",
   },
   clientId: {
     ...SECRET,
@@ -24,7 +32,7 @@ export const SERVICE_KEYS = {
     pattern: CLIENT_ID_PATTERN,
     [READ]: secretWith(describeWrongClientId),
     description:
-      "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates a client id in a file in the state folder, and logs the path of that file, so that you can have the client id registered.",
+      "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates one in the state folder, and logs where.",
   },
   verification: {
     type: ["string", "object"],
@@ -52,19 +60,18 @@ export const SERVICE_KEYS = {
     type: "string",
     title: "1 to 200 printable ASCII characters",
     pattern: "^[!-~]([ -~]{0,198}[!-~])?$",
-    description:
-      "How Inlet names itself in each request, in the header `User-Agent`. Some firewalls let only known names pass. Default: `inlet/VERSION (+HOMEPAGE)`.",
+    description: "The header `User-Agent` of each request. Default: `inlet/VERSION (+HOMEPAGE)`.",
   },
   fileIdList: key(
     { type: "string", enum: ["repeat", "comma"], default: "repeat" },
-    "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends one parameter per id, `comma` sends one parameter with commas. Try the other if the ZIP does not contain the requested files.",
+    "How `inlet api zip --only` and `--except` send several file ids: as one parameter per id, or as one with commas. Try the other if the ZIP has the wrong files.",
   ),
   ca: key(CERTIFICATES, "A PEM file with additional certificate authorities to trust."),
   cert: key(CERTIFICATES, "A PEM file with the client certificate, for mutual TLS. Requires `key`."),
   key: key(PRIVATE_KEY, "A PEM file with the private key of `cert`."),
   proxy: {
     ...TEXT,
-    title: "the address of a proxy such as http://proxy.example.com:3128",
+    title: PROXY_TITLE,
     description: "The proxy to use. Default: the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.",
     writeOnly: true,
     [READ]: readProxy,
@@ -79,7 +86,9 @@ export const SERVICE_KEYS = {
   ),
 } as const satisfies SchemaKeys;
 
-export type RawService = WrittenKeys<typeof SERVICE_KEYS>;
+const FORM = group(SERVICE_KEYS, "The transfer service, for every mailbox without its own.");
+
+export const SERVICE = { ...FORM, [READ]: readService } as const satisfies SchemaNode;
 
 /** The address for each scheme; empty for none. */
 type ProxySettings = Readonly<Record<"http" | "https" | "except", string>>;
@@ -94,41 +103,37 @@ const BARE_HOST = /^(?:\/\/)?([\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/[\w./-]*?)?)\/*(?
  * `ca`, `cert` and `key` are PEM texts. Without a client id, the daemon creates one in the state folder; without a token, it
  * obtains one with the client id.
  */
-export type ServiceSettings = NonNullable<Awaited<ReturnType<typeof readService>>>;
+export type ServiceSettings = NonNullable<ReturnType<typeof readService>>;
 
-/** Takes each key from the first layer that has it. Problems go to the draft; `undefined` without an address. */
-export async function readService(layers: readonly Layer<RawService>[], draft: Draft) {
-  const baseUrl = readBaseUrl(layers, draft);
-  requireBoth(pick(layers, "cert"), pick(layers, "key"), draft);
-  const read = await readKeys(SERVICE_KEYS, layers, draft);
-  if (baseUrl === undefined) return undefined;
+/** `undefined` without an address. */
+function readService(read: Read<typeof FORM>, at: Spot) {
   const { verification: token, fileIdList: idListForm, timeout: timeoutMs, allowHttp, ...settings } = read;
-  const { proxy = proxyOfEnvironment(draft.env), userAgent = defaultUserAgent() } = read;
+  if (at.isSet("cert") && !at.isSet("key")) at.refuse("needs its private key too: set key", "cert");
+  if (at.isSet("key") && !at.isSet("cert")) at.refuse("needs its certificate too: set cert", "key");
+  const { proxy = proxyOfEnvironment(at.draft.env), userAgent = defaultUserAgent() } = read;
+  const baseUrl =
+    read.baseUrl === undefined ? undefined : readBaseUrl(read.baseUrl, allowHttp, at.at("baseUrl"));
+  if (baseUrl === undefined) return undefined;
   const service = { ...settings, baseUrl, token, proxy, userAgent, idListForm, timeoutMs };
   return shownAs(service, () => ({ ...service, key: service.key && "[secret]" }));
 }
 
-function readBaseUrl(layers: readonly Layer<RawService>[], { problems }: Draft): URL | undefined {
-  const given = pick(layers, "baseUrl");
-  if (given === undefined) return undefined;
-  const { value: text, path } = given;
-  const refuse = (message: string): undefined => {
-    problems.add(path, message);
-  };
+function readBaseUrl(text: string, allowHttp: boolean, at: Spot): URL | undefined {
   const url = URL.parse(text);
   // The part before an @ or after a ? may be a secret.
   const shown = /[@?#]/.test(text) ? "this" : showValue(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
     const [, host] = BARE_HOST.exec(text) ?? [];
-    if (host !== undefined) return refuse(`${shown} is not the address of a service: write https://${host}`);
-    return refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
+    if (host !== undefined)
+      return at.refuse(`${shown} is not the address of a service: write https://${host}`);
+    return at.refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
   }
-  if (url.username + url.password !== "") return refuse("must not contain a user or password");
-  if (/[?#]/.test(text)) return refuse("must not contain ? or #");
-  if (/\/api\/*$/.test(url.pathname)) return refuse(`${shown} ends with /api: give only the part before it`);
-  const mayBePlain = LOOPBACK.test(url.hostname) || pick(layers, "allowHttp")?.value === true;
-  if (url.protocol === "http:" && !mayBePlain) {
-    return refuse(
+  if (url.username + url.password !== "") return at.refuse("must not contain a user or password");
+  if (/[?#]/.test(text)) return at.refuse("must not contain ? or #");
+  if (/\/api\/*$/.test(url.pathname))
+    return at.refuse(`${shown} ends with /api: give only the part before it`);
+  if (url.protocol === "http:" && !LOOPBACK.test(url.hostname) && !allowHttp) {
+    return at.refuse(
       `${url.origin} would send secrets unencrypted: write https://${url.host}, or set service.allowHttp to true`,
     );
   }
@@ -141,30 +146,21 @@ export function describeWrongClientId(secret: Secret): string | undefined {
   return isRight ? undefined : "is not a client id, which has 50 to 4000 letters and digits";
 }
 
-async function readToken(
+function readToken(
   raw: string | { readonly token?: RawSecret },
-  path: KeyPath,
-  draft: Draft,
-): Promise<SecretSource | undefined> {
-  if (typeof raw === "string" || raw.token === undefined) return undefined;
-  return SECRET[READ](raw.token, [...path, "token"], draft);
+  at: Spot,
+): Promise<SecretSource> | undefined {
+  return typeof raw === "string" || raw.token === undefined
+    ? undefined
+    : SECRET[READ](raw.token, at.at("token"));
 }
 
-function requireBoth(
-  cert: Given<string> | undefined,
-  privateKey: Given<string> | undefined,
-  { problems }: Draft,
-): void {
-  if (cert && !privateKey) problems.add(cert.path, "needs its private key too: set key");
-  if (privateKey && !cert) problems.add(privateKey.path, "needs its certificate too: set cert");
-}
-
-function readProxy(proxy: string, path: KeyPath, draft: Draft): ProxySettings {
+function readProxy(proxy: string, at: Spot): ProxySettings {
   const url = URL.parse(proxy);
   if (url === null || !["http:", "https:"].includes(url.protocol) || url.hostname === "") {
-    draft.problems.add(path, `must be ${SERVICE_KEYS.proxy.title}`);
-  } else if (url.password !== "" && draft.variableOf(path) === undefined) {
-    draft.plainSecrets.push(path);
+    at.refuse(`must be ${PROXY_TITLE}`);
+  } else if (url.password !== "" && at.variable === undefined) {
+    at.draft.plainSecrets.push(at.path);
   }
   return hidden({ http: proxy, https: proxy, except: "" });
 }

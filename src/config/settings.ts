@@ -2,9 +2,9 @@
 
 import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
-import type { ReadAccess, Role } from "../model/access.ts";
 import { type Handoff, type Limits, type Mailbox, mailboxOf } from "../model/mailbox.ts";
 import type { ChannelSettings } from "../model/notify.ts";
+import type { ReadAccess, Role } from "../model/order.ts";
 import type { Routed } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
 import type { KeepSettings } from "./limits.ts";
@@ -89,12 +89,8 @@ export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, r
 }
 
 /** Every hand-off: the common one, and those of mailboxes and routes. */
-export function handoffsOf({ handoff, mailboxes }: Pick<Settings, "handoff" | "mailboxes">): Handoff[] {
-  const own = mailboxes.flatMap(({ handoff: it, routing }) => [
-    it,
-    ...(routing?.routes ?? []).map((route) => route.handoff),
-  ]);
-  return [handoff, ...own.filter((it) => it !== undefined)];
+export function handoffsOf(settings: Settings): Handoff[] {
+  return [...new Set([settings, ...targetsOf(settings)].map(({ handoff }) => handoff))];
 }
 
 /** The numbers of the groups of delivered files, as far as they were looked up. */

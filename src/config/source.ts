@@ -5,10 +5,9 @@ import { Fault } from "../base/faults.ts";
 import { readFile, stat } from "../base/files.ts";
 import { PACKAGE_FOLDER } from "../base/version.ts";
 import type { ConfigDocument } from "./document.ts";
-import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems } from "./draft.ts";
+import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems, Spot } from "./draft.ts";
 import { applyOverrides, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
-import type { RawSettings } from "./schema.ts";
 import { DEFAULT_PATH, userPath } from "./settings.ts";
 import { readTimezone } from "./times.ts";
 
@@ -26,22 +25,23 @@ export interface SourceOptions {
   readonly ignoreSecrets?: boolean;
 }
 
-/** A configuration that fits the schema; the readers of its groups check the rest. */
+/** A configuration that fits the schema. */
 export interface Source {
-  readonly raw: RawSettings;
-  readonly draft: Draft;
+  /** All keys. */
+  readonly at: Spot;
   /** Identifies the file's text, as `digestOf` does. */
   readonly digest: string | undefined;
   /** The path of the file, which may not exist. */
   readonly wanted: string;
-  /** The source of the value of a key. */
-  placeOf(path: KeyPath): Place;
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Explains every key, in a checkout as in an installed package. */
 export const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
+
+/** `npm run docs` writes it. */
+export const EDITOR_SCHEMA = join(PACKAGE_FOLDER, "config/inlet.schema.json");
 
 /** Throws `CONFIG_INVALID` if nothing can be read; other problems go to the draft. `required`: top-level keys. */
 export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {
@@ -50,15 +50,14 @@ export async function readSource(options: SourceOptions, required: readonly stri
   if (options.baseUrl !== undefined) {
     overrides.push({ name: "--base-url", path: ["service", "baseUrl"], value: options.baseUrl });
   }
-  const { file, candidates } = await findFile(options);
+  const { file, text, candidates } = await findFile(options);
   const isEmpty = file === undefined && overrides.length + environmentProblems.length === 0;
   if (isEmpty && required.length > 0) throw nothingFound(candidates);
-  const content = file === undefined ? undefined : await readDocument(file);
+  const document = file === undefined ? undefined : await parseFile(file, text);
 
-  const placeOf = (path: KeyPath) => findPlace(path, overrides, content?.document, file);
-  const problems = new Problems(placeOf);
-  for (const { path, message, place } of environmentProblems) problems.add(path, message, place);
-  const values = applyOverrides(content?.document.values ?? {}, overrides);
+  const problems = new Problems((path) => findPlace(path, overrides, document, file));
+  for (const { path, message, name } of environmentProblems) problems.add(path, message, { name });
+  const values = applyOverrides(document?.values ?? {}, overrides);
   const raw = checkSchema(values, required, problems);
   const variableOf = (path: KeyPath) => findOverride(overrides, path)?.name;
   let zone: string | undefined;
@@ -69,16 +68,19 @@ export async function readSource(options: SourceOptions, required: readonly stri
     warnings: [],
     ignoreSecrets: options.ignoreSecrets ?? false,
     plainSecrets: [],
+    groups: new Map(),
     zone() {
-      zone ??= readTimezone(raw.timezone, draft);
+      zone ??= readTimezone(at.at("timezone"));
       return zone;
     },
     variableOf,
     resolvePath: (path, text) =>
       resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
   };
+  const at = new Spot(draft, [], [{ raw, path: [] }]);
   const wanted = file ?? candidates.at(-1) ?? DEFAULT_PATH;
-  return { raw, draft, digest: content?.digest, wanted, placeOf };
+  const digest = file === undefined ? undefined : digestOf(text);
+  return { at, digest, wanted };
 }
 
 /** Identifies the text of a configuration. A byte order mark makes no difference. */
@@ -100,36 +102,40 @@ export function candidatesOf(options: SourceOptions): {
   return { named, candidates: named === undefined ? defaultPaths : [named] };
 }
 
-/** A named file must exist; default files may be missing. */
-async function findFile(
-  options: SourceOptions,
-): Promise<{ file: string | undefined; candidates: readonly string[] }> {
+interface FoundFile {
+  /** The first candidate that exists. A named file must exist; default files may be missing. */
+  readonly file: string | undefined;
+  readonly text: string;
+  readonly candidates: readonly string[];
+}
+
+async function findFile(options: SourceOptions): Promise<FoundFile> {
   const { named, candidates } = candidatesOf(options);
-  for (const candidate of candidates) {
-    if (await isPresent(candidate)) return { file: candidate, candidates };
+  for (const file of candidates) {
+    const text = await tryReadText(file);
+    if (text !== undefined) return { file, text, candidates };
   }
-  if (named === undefined) return { file: undefined, candidates };
+  if (named === undefined) return { file: undefined, text: "", candidates };
   const by = options.path === undefined ? "INLET_CONFIG" : "--config";
   throw unreadable(named, `does not exist, but ${by} names it`);
 }
 
-async function isPresent(file: string): Promise<boolean> {
+/** `undefined` for a missing file. */
+async function tryReadText(file: string): Promise<string | undefined> {
   try {
     const { size } = await stat(file);
     if (size > MAX_FILE_BYTES) throw unreadable(file, "is too large to be a configuration");
-    return true;
+    const text = await readFile(file, "utf8");
+    if (text.includes("\ufffd")) throw unreadable(file, "is not UTF-8 text");
+    return text;
   } catch (error) {
     if (error instanceof Fault) throw error;
-    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return false;
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return undefined;
     throw unreadable(file, `cannot be read (${codeOf(error)})`, error);
   }
 }
 
-async function readDocument(file: string): Promise<{ document: ConfigDocument; digest: string }> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    throw unreadable(file, `cannot be read (${codeOf(error)})`, error);
-  });
-  if (text.includes("\ufffd")) throw unreadable(file, "is not UTF-8 text");
+async function parseFile(file: string, text: string): Promise<ConfigDocument> {
   // The YAML parser is loaded only for a file.
   const { parseConfigDocument } = await import("./document.ts");
   const document = parseConfigDocument(text);
@@ -138,7 +144,7 @@ async function readDocument(file: string): Promise<{ document: ConfigDocument; d
     problems.add([], message, { name: file, line, column });
   }
   problems.throwIfAny();
-  return { document, digest: digestOf(text) };
+  return document;
 }
 
 /** The innermost variable that set this key or a group around it. */

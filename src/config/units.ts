@@ -1,25 +1,28 @@
 /** Durations, sizes, rates and permissions: their syntax, and their value in milliseconds, bytes and bits. */
-import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import { type Spot, showValue } from "./draft.ts";
 import { READ, type SchemaNode } from "./schema-nodes.ts";
 
+const NUMBER = "[0-9]{1,9}(\\.[0-9]{1,3})?";
 /** A duration of zero is refused. */
-const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
-export const LONG_DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h|d)$";
-const SIZE_PATTERN = "^[0-9]{1,15}$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B$";
+const DURATION_PATTERN = `^(?=.*[1-9])${NUMBER}(ms|s|m|h)$`;
+export const LONG_DURATION_PATTERN = `^(?=.*[1-9])${NUMBER}(ms|s|m|h|d)$`;
+const SIZE_PATTERN = `^[0-9]{1,15}$|^${NUMBER} ?([kKMGT]i?)?B$`;
 const MODE_PATTERN = "^(0o?)?[0-7]{3}$";
 
+/** At most a day: the runtime's timers overflow after 24 days. */
 export const DURATION = {
   type: "string",
   title: "a duration such as 250ms, 30s, 5m or 1h",
   pattern: DURATION_PATTERN,
-  [READ]: readDuration,
+  [READ]: (text: string, at: Spot) => upTo("24h", text, at) ?? 0,
 } as const satisfies SchemaNode;
 
+/** `undefined` for `forever`. */
 export const LONG_DURATION = {
   type: "string",
   title: "forever, or a duration such as 30m, 12h or 7d",
   pattern: `^forever$|${LONG_DURATION_PATTERN}`,
-  [READ]: readLongDuration,
+  [READ]: (text: string, at: Spot) => (text === "forever" ? undefined : upTo(LONGEST, text, at)),
 } as const satisfies SchemaNode;
 
 export const SIZE = {
@@ -34,8 +37,8 @@ export const SIZE = {
 export const RATE = {
   type: "string",
   title: "none or a rate such as 10MiB/s",
-  pattern: "^none$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B/s$",
-  [READ]: bytesFrom(1024, "less than 1KiB/s"),
+  pattern: `^none$|^${NUMBER} ?([kKMGT]i?)?B/s$`,
+  [READ]: bytesFrom(1024, "is less than 1KiB/s"),
 } as const satisfies SchemaNode;
 
 export const MODE = {
@@ -46,76 +49,59 @@ export const MODE = {
   maximum: 0o777,
 } as const satisfies SchemaNode;
 
-const HOUR_MS = 3_600_000;
-
-/** One day. The runtime's timers overflow after 24 days. */
-const MAX_DURATION_MS = 24 * HOUR_MS;
-const MAX_LONG_DURATION_MS = 3_650 * 24 * HOUR_MS;
+const LONGEST = "3650d";
 
 const DURATION_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   m: 60_000,
-  h: HOUR_MS,
-  d: 24 * HOUR_MS,
+  h: 3_600_000,
+  d: 86_400_000,
 };
 const DECIMAL = 1_000;
 const BINARY = 1_024;
 const POWERS = ["", "K", "M", "G", "T"];
 
-/** In milliseconds. */
-function readDuration(text: string, path: KeyPath, { problems }: Draft): number {
-  const durationMs = parseDuration(text);
-  if (durationMs === undefined) problems.add(path, `${showValue(text)} is longer than 24h`);
-  return durationMs ?? 0;
-}
-
-/** In milliseconds; `undefined` for `forever`. */
-function readLongDuration(text: string, path: KeyPath, { problems }: Draft): number | undefined {
-  if (text === "forever") return undefined;
-  const durationMs = parseLongDuration(text);
-  if (durationMs === undefined) problems.add(path, `${showValue(text)} is longer than 3650d`);
-  return durationMs;
+function refuse(value: unknown, why: string, at: Spot): undefined {
+  return at.refuse(`${showValue(value)} ${why}`);
 }
 
 /** Reads a size, or a rate: in bytes, and `undefined` for `none`. `tooSmall`: what is said of less than `min`. */
 export function bytesFrom(min: number, tooSmall: string) {
-  return (given: string | number, path: KeyPath, { problems }: Draft): number | undefined => {
+  return (given: string | number, at: Spot): number | undefined => {
     if (given === "none") return undefined;
-    const text = String(given);
-    const bytes = text.endsWith("/s") ? parseRate(text) : parseSize(text);
-    if (bytes !== undefined && bytes >= min) return bytes;
-    problems.add(path, `${showValue(given)} is ${bytes === undefined ? "too large" : tooSmall}`);
-    return undefined;
+    const bytes = parseSize(String(given).replace(/\/s$/, ""));
+    if (bytes === undefined) return refuse(given, "is too large", at);
+    return bytes < min ? refuse(given, tooSmall, at) : bytes;
   };
 }
 
 /** Reads permissions that have to have these bits. A plain number is refused: YAML reads 640 as a decimal number. */
 export function modeWith(bits: number, wrong: string) {
-  return (given: string | number, path: KeyPath, { problems }: Draft): number => {
+  return (given: string | number, at: Spot): number => {
     const mode = typeof given === "string" ? parseMode(given) : undefined;
-    const ambiguous = 'may be octal or decimal: write it as "0640" or 0o640';
-    if (mode === undefined) problems.add(path, `${showValue(given)} ${ambiguous}`);
-    else if ((mode & bits) !== bits) problems.add(path, `${showValue(given)} ${wrong}`);
+    if (mode === undefined) refuse(given, 'may be octal or decimal: write it as "0640" or 0o640', at);
+    else if ((mode & bits) !== bits) refuse(given, wrong, at);
     return mode ?? 0;
   };
 }
 
-/** `1.5s` → 1500. `undefined` for other texts, and for more than a day. */
+/** `1.5s` → 1500. `undefined` for other texts, and for more than ten years. */
 export function parseDuration(text: string): number | undefined {
-  return countTime(text, DURATION_PATTERN, MAX_DURATION_MS);
+  const durationMs = countMs(text) ?? Number.POSITIVE_INFINITY;
+  return durationMs <= (countMs(LONGEST) ?? 0) ? durationMs : undefined;
 }
 
-/** `7d` → 604800000, for durations without a timer. `undefined` for other texts, and for more than ten years. */
-export function parseLongDuration(text: string): number | undefined {
-  return countTime(text, LONG_DURATION_PATTERN, MAX_LONG_DURATION_MS);
+/** Refuses a longer duration. */
+function upTo(longest: string, text: string, at: Spot): number | undefined {
+  const durationMs = countMs(text) ?? 0;
+  return durationMs <= (countMs(longest) ?? 0) ? durationMs : refuse(text, `is longer than ${longest}`, at);
 }
 
-function countTime(text: string, pattern: string, maxMs: number): number | undefined {
-  if (!new RegExp(pattern, "u").test(text)) return undefined;
+function countMs(text: string): number | undefined {
+  if (!new RegExp(LONG_DURATION_PATTERN, "u").test(text)) return undefined;
   const [, count = "", unit = ""] = /^([\d.]+)(\w+)$/.exec(text) ?? [];
-  const durationMs = Math.max(1, Math.round(Number(count) * (DURATION_MS[unit] ?? Number.NaN)));
-  return durationMs <= maxMs ? durationMs : undefined;
+  return Math.max(1, Math.round(Number(count) * (DURATION_MS[unit] ?? Number.NaN)));
 }
 
 /** `10MiB` → 10485760, `1GB` → 1000000000, `512` → 512. `undefined` for other texts, and above the safe integers. */
@@ -126,11 +112,6 @@ export function parseSize(text: string): number | undefined {
     Number(count) * (binary === "i" ? BINARY : DECIMAL) ** POWERS.indexOf(prefix.toUpperCase()),
   );
   return Number.isSafeInteger(bytes) ? bytes : undefined;
-}
-
-/** `10MiB/s` → 10485760 bytes a second. `undefined` for other texts, and above the safe integers. */
-export function parseRate(text: string): number | undefined {
-  return text.endsWith("B/s") ? parseSize(text.slice(0, -"/s".length)) : undefined;
 }
 
 /** `0640`, `640` or `0o640` → 0o640. `undefined` for a text that is not three octal digits. */

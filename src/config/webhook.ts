@@ -3,44 +3,45 @@ import { CHAT_FORMATS } from "../base/chat.ts";
 import type { Secret } from "../base/secret.ts";
 import type { OwnHeader, Receiver } from "../base/signed-post.ts";
 import { SECRET, secretWith } from "./credentials.ts";
-import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
-import { readKeys } from "./layers.ts";
-import { key, READ, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import { formatPath, type Spot, showValue } from "./draft.ts";
+import {
+  entry,
+  key,
+  list,
+  READ,
+  type Read,
+  type ReadItems,
+  type SchemaNode,
+  SWITCH,
+  TEXT,
+} from "./schema-nodes.ts";
 import { LOOPBACK, proxyOfEnvironment, SERVICE_KEYS } from "./service.ts";
 import { DURATION } from "./units.ts";
 
-const HEADER = {
-  type: "object",
-  title: "a name and a value",
-  properties: {
-    name: {
-      ...TEXT,
-      pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$",
-      title: "the name of a header such as Authorization",
-      description: "The name of the header. Headers that Inlet sets itself cannot be set here.",
-    },
-    value: key({ ...SECRET, [READ]: secretWith(describeWrongValue) }, "The value: printable ASCII."),
+const HEADER = entry("a name and a value", ["name", "value"], {
+  name: {
+    ...TEXT,
+    pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$",
+    title: "the name of a header such as Authorization",
+    description: "The name of the header. Headers that Inlet sets itself cannot be set here.",
   },
-  required: ["name", "value"],
-  additionalProperties: false,
-} as const satisfies SchemaNode;
+  value: key({ ...SECRET, [READ]: secretWith(describeWrongValue) }, "The value: printable ASCII."),
+});
 
-const HEADERS = { type: "array", title: "a list of headers", items: HEADER } as const satisfies SchemaNode;
+const HEADERS = list("a list of headers", HEADER);
 
-const WEBHOOK_KEYS = {
-  type: "object",
-  title: "a group of keys",
-  properties: {
+const FORM = {
+  ...entry("a group of keys", ["url"], {
     url: {
       ...TEXT,
       title: "an address such as https://hooks.example.com/inlet",
       description:
-        "The address to call. It must use https, unless the receiver is on this machine or `allowHttp` is true. It must not contain a user or password. Inlet shows only its host, because its path or query may hold a secret.",
+        "The address to call. It must use https, unless the receiver is on this machine or `allowHttp` is true. Inlet shows only its host, because its path or query may hold a secret.",
       writeOnly: true,
     },
     format: key(
       { type: "string", enum: ["inlet", ...CHAT_FORMATS], default: "inlet" },
-      "What the receiver gets. `inlet`: JSON with all facts, for programs. `slack`, `mattermost`, `teams`: a message for people, for an incoming webhook of Slack or Mattermost, or for a workflow of Microsoft Teams. A message links to the console at `http.publicUrl`.",
+      "What the receiver gets. `inlet`: JSON with all facts, for programs. `slack`, `mattermost`, `teams`: a message for people, with a link to the console at `http.publicUrl`.",
     ),
     secret: key(SECRET, "The key that signs calls, with HMAC-SHA256. Required with `format: inlet`."),
     headers: key(
@@ -54,34 +55,24 @@ const WEBHOOK_KEYS = {
       { ...SWITCH, default: false },
       "Whether to allow plain http to other machines. The call is then unencrypted.",
     ),
-  },
-  required: ["url"],
-  additionalProperties: false,
+  }),
   description:
-    "An address that receives a POST for each delivery. Until the receiver accepts it, the POST is sent again with growing pauses, for three days. See docs/consuming.md.",
+    "An address that receives a POST for each delivery. Until the receiver accepts it, the POST is sent again with growing pauses, for three days.",
 } as const satisfies SchemaNode;
 
-export const WEBHOOK = { ...WEBHOOK_KEYS, [READ]: readWebhook } as const satisfies SchemaNode;
+export const WEBHOOK = { ...FORM, [READ]: readWebhook } as const satisfies SchemaNode;
 
-/** `undefined` without a usable webhook. */
-async function readWebhook(
-  raw: Written<typeof WEBHOOK_KEYS>,
-  path: KeyPath,
-  draft: Draft,
-): Promise<Receiver | undefined> {
-  if (raw.url === undefined) return undefined;
-  const read = await readKeys(WEBHOOK_KEYS.properties, [{ raw, path }], draft);
-  const { format, secret, headers = [], ca, timeout: timeoutMs, allowHttp } = read;
-  const { proxy = proxyOfEnvironment(draft.env) } = read;
-  const secretPath = [...path, "secret"];
-  if (format === "inlet" && secret === undefined && !draft.problems.has(secretPath)) {
-    draft.problems.add(secretPath, "is missing: format: inlet needs it to sign calls");
+/** `undefined` without a usable address. */
+function readWebhook(read: Read<typeof FORM>, at: Spot): Receiver | undefined {
+  const { allowHttp, timeout: timeoutMs, headers = [], ...others } = read;
+  const { format, secret, proxy = proxyOfEnvironment(at.draft.env) } = others;
+  if (format === "inlet" && secret === undefined && !at.isRefused("secret")) {
+    at.refuse("is missing: format: inlet needs it to sign calls", "secret");
   }
-  const url = URL.parse(raw.url);
-  const wrong = describeWrongUrl(url, path, allowHttp);
-  if (wrong !== undefined) draft.problems.add([...path, "url"], wrong);
-  if (url === null || wrong !== undefined) return undefined;
-  return { url, format, secret, headers, ca, proxy, timeoutMs };
+  const url = URL.parse(read.url);
+  const wrong = describeWrongUrl(url, at, allowHttp);
+  if (wrong !== undefined) at.refuse(wrong, "url");
+  return url === null ? undefined : { ...others, url, headers, proxy, timeoutMs };
 }
 
 /** In lower case: headers of Inlet, and those that would change how the call is sent. */
@@ -102,25 +93,16 @@ const RESERVED_HEADERS = [
   "user-agent",
 ];
 
-async function readHeaders(
-  entries: Written<typeof HEADERS>,
-  path: KeyPath,
-  draft: Draft,
-): Promise<readonly OwnHeader[]> {
-  const headers = new Map<string, OwnHeader>();
-  for (const [at, { name, value } = {}] of entries.entries()) {
-    if (name === undefined || value === undefined) continue;
-    const known = name.toLowerCase();
-    const wrong = RESERVED_HEADERS.includes(known)
-      ? "is set by Inlet"
-      : headers.has(known) && "is used twice";
-    if (wrong) draft.problems.add([...path, at, "name"], `${showValue(name)} ${wrong}`);
-    headers.set(known, {
-      name,
-      value: await HEADER.properties.value[READ](value, [...path, at, "value"], draft),
-    });
+function readHeaders(headers: ReadItems<typeof HEADER>, at: Spot): readonly OwnHeader[] {
+  const read = new Map<string, OwnHeader>();
+  for (const [number, header] of headers.entries()) {
+    if (header === undefined) continue;
+    const name = header.name.toLowerCase();
+    const wrong = RESERVED_HEADERS.includes(name) ? "is set by Inlet" : read.has(name) && "is used twice";
+    if (wrong) at.refuse(`${showValue(header.name)} ${wrong}`, number, "name");
+    read.set(name, header);
   }
-  return [...headers.values()];
+  return [...read.values()];
 }
 
 /** Does not quote the value; `undefined` for a valid one. */
@@ -131,13 +113,13 @@ function describeWrongValue(value: Secret): string | undefined {
 }
 
 /** Does not quote the address, which may hold a secret; `undefined` for a valid one. */
-function describeWrongUrl(url: URL | null, path: KeyPath, allowHttp: boolean): string | undefined {
+function describeWrongUrl(url: URL | null, at: Spot, allowHttp: boolean): string | undefined {
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
-    return `must be ${WEBHOOK_KEYS.properties.url.title}`;
+    return `must be ${FORM.properties.url.title}`;
   }
   if (url.username + url.password !== "") return "must not contain a user or password";
   if (url.protocol === "http:" && !LOOPBACK.test(url.hostname) && !allowHttp) {
-    return `would be called unencrypted: use https, or set ${formatPath([...path, "allowHttp"])} to true`;
+    return `would be called unencrypted: use https, or set ${formatPath(at.at("allowHttp").path)} to true`;
   }
   return undefined;
 }

@@ -1,5 +1,4 @@
 /** Forms that change something: signing in and out, and actions on transfers and mailboxes. */
-
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
@@ -12,11 +11,11 @@ import type { TransferKey } from "../model/record.ts";
 import type { MailboxResult } from "../model/views.ts";
 import type { RunningAct } from "../operate/acting.ts";
 import { filterOpen } from "../operate/list.ts";
+import type { Notice } from "./layout.ts";
 import { showNotice } from "./pages.ts";
-import { formatKey, parseKey } from "./rows.ts";
+import type { ConsoleTools } from "./port.ts";
 import { requireRole, type Sessions } from "./sessions.ts";
-import type { ConsoleTools } from "./tools.ts";
-import { renderConfirmation } from "./transfers.ts";
+import { formatKey, renderConfirmation } from "./transfers.ts";
 
 /** A list may name a thousand transfers. */
 const MAX_BODY_BYTES = 512 * 1024;
@@ -32,10 +31,8 @@ interface Form {
   readonly fields: URLSearchParams;
 }
 
-type HandleForm = (tools: ConsoleTools, form: Form) => Promise<void>;
-
-/** By path. Handlers throw faults. */
-export const FORMS: Readonly<Record<string, HandleForm>> = {
+/** By path. Handlers throw faults, or answer with a page or a redirect. */
+export const FORMS: Readonly<Record<string, (tools: ConsoleTools, form: Form) => Promise<void>>> = {
   "/sign-in": signIn,
   "/sign-out": signOut,
   "/actions": actForPage,
@@ -45,29 +42,27 @@ export const FORMS: Readonly<Record<string, HandleForm>> = {
 /** Exchanges a token for a cookie. */
 async function signIn(tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
   const cookie = await access.signIn(response.req, fields.get("token") ?? "");
-  if (cookie === undefined) {
-    return showNotice(tools, response, 401, { text: "The token is wrong.", isError: true });
-  }
+  const notice = { text: "The token is wrong.", isError: true };
+  if (cookie === undefined) return showNotice(tools, response, 401, notice);
   response.writeHead(303, { location: backOf(fields), "set-cookie": cookie }).end();
 }
 
 /** Ends the session. */
 async function signOut(_tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
-  const cookie = access.signOut(response.req, fields.get("proof") ?? undefined);
+  const cookie = access.signOut(response.req, fields.get("proof"));
   response.writeHead(303, { location: "./", "set-cookie": cookie }).end();
 }
 
 /** Polls, pauses or resumes mailboxes. */
-async function actOnMailboxes({ operate }: ConsoleTools, { access, response, fields }: Form): Promise<void> {
-  const by = await requireRole(access, "operate", response.req, fields.get("proof") ?? undefined);
+async function actOnMailboxes({ operate }: ConsoleTools, form: Form): Promise<void> {
+  const { access, response, fields } = form;
+  const by = await requireRole(access, "operate", response.req, fields.get("proof"));
   const act = actIn(MAILBOX_ACTS, fields);
   const mailbox = fields.get("mailbox") ?? undefined;
   const acted = operate.actOnMailboxes({ act, mailbox }, by, POLL_WAIT_MS);
   const results = await acted.catch(failedFor(mailbox));
   const isError = results.some(({ result }) => result === "attention" || result === "refused");
-  const text = results.map((each) => each.text).join(" ");
-  access.setNotice(response.req, { text, isError });
-  response.writeHead(303, { location: backOf(fields) }).end();
+  goBack(form, { text: results.map(({ text }) => text).join(" "), isError });
 }
 
 function actIn<const Acts extends readonly string[]>(acts: Acts, fields: URLSearchParams): Acts[number] {
@@ -81,32 +76,27 @@ export function failedFor(mailbox = ""): (error: unknown) => MailboxResult[] {
   return (error) => [{ mailbox, status: 503, result: "attention", text: asFault(error).message }];
 }
 
-/** Acts on transfers, and answers with the page that the form came from. */
-async function actForPage(tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
-  const proof = fields.get("proof") ?? undefined;
+/** Acts on transfers. The page shows the outcomes when they are known. */
+async function actForPage(tools: ConsoleTools, form: Form): Promise<void> {
+  const { access, response, fields } = form;
+  const proof = fields.get("proof") ?? "";
   const by = await requireRole(access, "operate", response.req, proof);
   const action = actIn(TRANSFER_ACTS, fields);
   const keys = selectedIn(fields, tools);
   const password = fields.get("password") ?? undefined;
-  const back = backOf(fields);
   const needsQuestion =
     keys.length > 1 ? ACT_TEXTS[action].warning !== undefined : action === "password" && !password;
   const isAsked = needsQuestion && !fields.has("confirm");
   const problem = problemOf(action, keys, isAsked || password);
-  if (problem !== undefined) {
-    access.setNotice(response.req, { text: problem, isError: true });
-    return void response.writeHead(303, { location: back }).end();
-  }
+  if (problem !== undefined) return goBack(form, { text: problem, isError: true });
   if (isAsked) {
     const wanted = new Set(keys.map(formatKey));
     const found = tools.board.transfers().filter((transfer) => wanted.has(formatKey(transfer)));
-    const hidden = { proof: proof ?? "", page: "yes", back };
-    const body = renderConfirmation(action, found, hidden, [...wanted]);
+    const body = renderConfirmation(action, found, { proof, back: backOf(fields) }, [...wanted]);
     return showNotice(tools, response, 200, undefined, body);
   }
-  // The page shows the outcomes when they are known.
   await act(tools, action, keys, password, by);
-  response.writeHead(303, { location: back }).end();
+  goBack(form);
 }
 
 /** Starts the act, and shows its outcomes as they come. They are awaited at least ten minutes, and until `waitEnded`. */
@@ -118,14 +108,12 @@ export function act(
   by: Actor,
   waitEnded?: Promise<void>,
 ): Promise<RunningAct> {
-  const note = outcomes.begin(action, by);
   const stopWaiting = new AbortController();
-  void Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), waitEnded]).then(() =>
-    stopWaiting.abort(),
-  );
+  const ended = Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), waitEnded]);
+  void ended.then(() => stopWaiting.abort());
   const secret = password === undefined ? undefined : new Secret(password);
   const request = { act: action, transfers, password: secret, isForMailbox: true };
-  return operate.start(request, by, stopWaiting.signal, note);
+  return operate.start(request, by, stopWaiting.signal, outcomes.begin(action, by));
 }
 
 export function problemOf(
@@ -138,11 +126,23 @@ export function problemOf(
   return action === "password" && !hasPassword ? "The password is missing." : undefined;
 }
 
-/** The transfers that a form selects: the ticked ones, or all that match its filter. */
+const KeyShape = v.pipe(v.string(), v.parseJson(), v.tuple([v.string(), v.string()]));
+
+/** The transfers that a form selects: the ticked ones, as `formatKey` names them, or all that match its filter. */
 function selectedIn(fields: URLSearchParams, { board, clock }: ConsoleTools): readonly TransferKey[] {
-  if (!fields.has("all")) return fields.getAll("t").flatMap((text) => parseKey(text) ?? []);
-  const query = parseQuery(ListQueryShape, new URLSearchParams(fields.get("filter") ?? ""), clock.now());
-  return typeof query === "string" ? [] : filterOpen(board.transfers(), query);
+  if (fields.has("all")) {
+    const query = parseQuery(ListQueryShape, new URLSearchParams(fields.get("filter") ?? ""), clock.now());
+    return typeof query === "string" ? [] : filterOpen(board.transfers(), query);
+  }
+  return fields.getAll("t").flatMap((text) => {
+    const { success, output } = v.safeParse(KeyShape, text);
+    return success ? [{ mailbox: output[0], trackingId: output[1] }] : [];
+  });
+}
+
+function goBack({ access, response, fields }: Form, notice?: Notice): void {
+  if (notice !== undefined) access.setNotice(response.req, notice);
+  response.writeHead(303, { location: backOf(fields) }).end();
 }
 
 /** The page that a form came from, as an address below the console's root. */

@@ -12,8 +12,8 @@ import { listOpen } from "../operate/list.ts";
 import { act, failedFor, problemOf, readBody } from "./actions.ts";
 import { refuse, sendJson } from "./answers.ts";
 import { titleOf } from "./layout.ts";
+import type { ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
-import type { ConsoleTools } from "./tools.ts";
 
 interface Asked<Path extends ApiPath> {
   readonly query: Parsed<(typeof API)[Path]["query"]>;
@@ -108,7 +108,7 @@ async function actForProgram(
   const running = await act(tools, action, keys, password, by, waitEnded);
   await running.submitted;
   if (wait > 0) await Promise.race([running.settled, waitEnded]);
-  const results = await running.results();
+  const results = running.results();
   const [first] = results;
   // A single transfer that is refused is an error of the request.
   if (transfers !== undefined || first === undefined || first.status === 200) return { results };
@@ -130,7 +130,8 @@ function found<Answer>(answer: Answer | undefined): Answer {
 }
 
 function parseBody(shape: v.GenericSchema, text: string): unknown {
-  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), shape), text);
+  // A body may be wrong in many places.
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), shape), text, { abortEarly: true });
   if (parsed.success) return parsed.output;
   const key = parsed.issues[0].path?.map((step) => String(step.key)).join(".") ?? "the body";
   const detail = `${key} is not valid: /api/openapi.json describes the body.`;

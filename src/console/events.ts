@@ -4,9 +4,9 @@
  */
 import type { ServerResponse } from "node:http";
 
-const MIN_PAUSE_MS = 1_000;
+const TICK_MS = 1_000;
 /** Browsers show a missing heartbeat after eight seconds. */
-const HEARTBEAT_MS = 3_000;
+const TICKS_PER_HEARTBEAT = 3;
 const MAX_LISTENERS = 50;
 /** From one address, so that one client cannot use up all listeners. A proxy may stand for several people. */
 const MAX_PER_PEER = 20;
@@ -18,12 +18,13 @@ type MakeEvent = () => { readonly event: string; readonly data: unknown };
 export class EventStreams {
   readonly #listeners = new Map<ServerResponse, MakeEvent>();
   #timer: NodeJS.Timeout | undefined;
-  #dueMs = 0;
-  #sentMs = 0;
+  #isChanged = false;
+  /** Since the last event. */
+  #ticks = 0;
 
-  /** Sends soon, but at most once a second. */
+  /** The next tick sends an event. */
   changed(): void {
-    this.#plan(MIN_PAUSE_MS);
+    this.#isChanged = true;
   }
 
   /** Returns false if there are too many listeners. */
@@ -41,7 +42,7 @@ export class EventStreams {
       this.#listeners.delete(response);
       if (this.#listeners.size === 0) this.#stopTimer();
     });
-    this.#plan(HEARTBEAT_MS);
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
     return true;
   }
 
@@ -50,24 +51,16 @@ export class EventStreams {
     for (const response of this.#listeners.keys()) response.end();
   }
 
-  /** Sends this long after the last time, unless an earlier time is planned. */
-  #plan(pauseMs: number): void {
-    if (this.#listeners.size === 0) return;
-    const dueMs = this.#sentMs + pauseMs;
-    if (this.#timer !== undefined && this.#dueMs <= dueMs) return;
-    this.#stopTimer();
-    this.#dueMs = dueMs;
-    this.#timer = setTimeout(() => this.#send(), Math.max(0, dueMs - performance.now()));
-  }
-
   #stopTimer(): void {
-    clearTimeout(this.#timer);
+    clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
-  #send(): void {
-    this.#stopTimer();
-    this.#sentMs = performance.now();
+  #tick(): void {
+    this.#ticks++;
+    if (!this.#isChanged && this.#ticks < TICKS_PER_HEARTBEAT) return;
+    this.#isChanged = false;
+    this.#ticks = 0;
     const texts = new Map<MakeEvent, string>();
     for (const [response, makeEvent] of this.#listeners) {
       const text = texts.get(makeEvent) ?? serialize(makeEvent);
@@ -75,7 +68,6 @@ export class EventStreams {
       if (response.writableLength > MAX_PENDING_BYTES) response.destroy();
       else response.write(text);
     }
-    this.#plan(HEARTBEAT_MS);
   }
 }
 

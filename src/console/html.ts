@@ -37,7 +37,9 @@ export function renderTable<Row>(
   label: string,
   columns: readonly PageColumn<Row>[],
   rows: readonly Row[],
+  nothing = "None.",
 ): Html {
+  if (rows.length === 0) return html`<p class="nothing">${nothing}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table role="table">
 <thead role="rowgroup"><tr role="row">${columns.map(({ title }) => html`<th role="columnheader">${title}</th>`)}</tr></thead>
 <tbody role="rowgroup">${rows.map(
@@ -49,11 +51,16 @@ function renderCell<Row>(
   { title, kind, isName = false }: PageColumn<Row>,
   value: Html | string | number | undefined,
 ): Html {
-  const content = value === undefined || value === "" ? undefined : html`<span class="cell">${value}</span>`;
-  const style = kind === undefined ? undefined : html` class="${kind}"`;
+  const content = value !== undefined && value !== "" && html`<span class="cell">${value}</span>`;
+  const style = kind && html` class="${kind}"`;
   return isName
     ? html`<th scope="row" role="rowheader" data-column="${title}"${style}>${content}</th>`
     : html`<td role="cell" data-column="${title}"${style}>${content}</td>`;
+}
+
+/** What is known of one thing; a fact without a value is left out. */
+export function renderDetails(facts: readonly (readonly [string, Html | string | undefined])[]): Html {
+  return html`<dl>${facts.map(([title, value]) => value !== undefined && html`<dt>${title}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
 /** When a page is rendered, and how it shows times. */

@@ -2,36 +2,38 @@
 import type { ServerResponse } from "node:http";
 import { Mutex } from "../base/concurrency.ts";
 import type { JournalKind } from "../model/queries.ts";
-import type { HistoryQuery, JournalPage, Tally } from "../model/views.ts";
+import type { JournalQuery, Tally } from "../model/views.ts";
+import type { Local } from "../operate/local.ts";
 import { RANGES, type Range, startOf } from "./chart.ts";
-import type { ConsolePort } from "./port.ts";
 
 const MAX_WAITING = 5;
 const WAIT_MS = 3_000;
 /** A tally of a month takes a while, and changes slowly. */
 const TALLY_KEPT_MS = 30_000;
 
+export interface JournalSource {
+  readonly operate: Pick<Local, "history">;
+  /** How transfers ended, in slots of equal length from `sinceMs` on. Rejects when the signal aborts. */
+  tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly Tally[]>;
+}
+
 export class JournalAccess {
-  readonly #port: Pick<ConsolePort, "operate" | "tally">;
+  readonly #port: JournalSource;
   readonly #mutex = new Mutex();
   #waiting = 0;
   readonly #tallies = new Map<Range, { readonly atMs: number; readonly slots: readonly Tally[] }>();
 
-  constructor(port: Pick<ConsolePort, "operate" | "tally">) {
+  constructor(port: JournalSource) {
     this.#port = port;
   }
 
   /** Newest first, with the damaged lines. */
-  read<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: HistoryQuery) {
-    return this.run(response, async (signal) => {
-      const damaged: JournalPage["damaged"][number][] = [];
-      const onDamaged = (path: string, lines: number) => void damaged.push({ path, lines });
-      return { entries: await this.#port.operate.history(kind, query, onDamaged, signal), damaged };
-    });
+  read<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: JournalQuery) {
+    return this.run(response, (signal) => this.#port.operate.history(kind, query, signal));
   }
 
   /** The entries for a page. `undefined` also if the journal cannot be read. */
-  async show<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: HistoryQuery) {
+  async show<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: JournalQuery) {
     // The page says so.
     return (await this.read(response, kind, query).catch(() => undefined))?.entries;
   }

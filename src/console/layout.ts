@@ -32,19 +32,14 @@ export type PageName = (typeof LINKS)[number][0];
 interface Page {
   readonly name: PageName;
   /** The heading above the body; some pages have none. */
-  readonly title: string | undefined;
+  readonly title?: string;
+  readonly notice: Notice | undefined;
   /** The address of the page, relative to the console's root. */
   readonly address: string;
   readonly body: Html;
 }
 
-export function renderDocument(
-  status: Status,
-  page: Page,
-  visitor: Visitor,
-  time: PageTime,
-  notice: Notice | undefined,
-): string {
+export function renderDocument(status: Status, page: Page, visitor: Visitor, time: PageTime): string {
   const { host, inbox, program } = status.daemon;
   const script = html`<script src="console.js" defer></script>`;
   return renderFrame(
@@ -58,13 +53,13 @@ export function renderDocument(
 ${renderSigning(visitor, page.address)}
 <nav aria-label="Pages"><ul>${LINKS.map(
       ([name, address]) =>
-        html`<li><a href="${address}"${name === page.name ? html` aria-current="page"` : undefined}>${name}</a></li>`,
+        html`<li><a href="${address}"${name === page.name && html` aria-current="page"`}>${name}</a></li>`,
     )}</ul></nav>
 <div id="headline" data-live>${renderHeadline(status)}</div>
 </header>
 <main id="main" tabindex="-1">
-${notice === undefined ? undefined : renderNotice(notice)}
-${page.title === undefined ? undefined : html`<h2 class="title">${page.title}</h2>`}
+${page.notice && renderNotice(page.notice)}
+${page.title && html`<h2 class="title">${page.title}</h2>`}
 ${page.body}
 </main>
 <footer><p>Inlet ${program} · <span id="live">as of ${renderClock(status.at, time)}</span> · times in ${zoneName(time.zone)} · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>`,
@@ -74,7 +69,7 @@ ${page.body}
 /** Reveals nothing. For visitors who may not read before they sign in. */
 export function renderSignInPage(address: string, notice: Notice | undefined): string {
   const body = html`<header><div class="brand"><h1>Inlet</h1></div></header>
-<main id="main" tabindex="-1">${notice === undefined ? undefined : renderNotice(notice)}
+<main id="main" tabindex="-1">${notice && renderNotice(notice)}
 <section><h2>Sign in</h2>${renderSignIn(address)}</section></main>`;
   return renderFrame("Sign in – Inlet", undefined, body);
 }
@@ -136,19 +131,19 @@ export function renderHidden(fields: Readonly<Record<string, string>>): Html {
 }
 
 function renderNotice({ text, isError }: Notice): Html {
-  return isError ? html`<p class="notice bad">${text}</p>` : html`<p class="notice">${text}</p>`;
+  return html`<p class="notice${isError && " bad"}">${text}</p>`;
 }
 
 function renderSigning({ canSignIn, proof, signOut, name }: Visitor, address: string): Html {
   if (signOut !== undefined) {
     const role = proof === undefined ? " (read only)" : "";
-    const who = html`<span>Signed in${name === undefined ? undefined : html` as <strong>${name}</strong>`}${role}</span>`;
+    const who = html`<span>Signed in${name && html` as <strong>${name}</strong>`}${role}</span>`;
     if (!canSignIn) return html`<div class="signing">${who}</div>`;
-    return html`<form class="signing" action="sign-out" method="post">${renderHidden({ proof: signOut, page: "yes" })}${who} <button>Sign out</button></form>`;
+    return html`<form class="signing" action="sign-out" method="post">${renderHidden({ proof: signOut })}${who} <button>Sign out</button></form>`;
   }
   return canSignIn ? renderSignIn(address) : html`<p class="signing facts">Read only</p>`;
 }
 
 function renderSignIn(address: string): Html {
-  return html`<form class="signing" action="sign-in" method="post">${renderHidden({ page: "yes", back: address })}<label>Token <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form>`;
+  return html`<form class="signing" action="sign-in" method="post">${renderHidden({ back: address })}<label>Token <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form>`;
 }

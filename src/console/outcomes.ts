@@ -59,15 +59,14 @@ export class Outcomes {
 export function summarize({ outcomes }: Batch): string {
   const count = (wanted: ActResult["result"]) =>
     [...outcomes.values()].filter(({ result }) => result === wanted).length;
+  const [done, needy] = [count("fine"), count("attention")];
   const parts = [
-    [count("fine"), "done", "done"],
-    [count("attention"), "needs attention", "need attention"],
-    [count("refused"), "refused", "refused"],
-    [count("pending"), "in progress", "in progress"],
-  ] as const;
-  return parts
-    .flatMap(([number, one, many]) => (number === 0 ? [] : [formatCount(number, one, many)]))
-    .join(", ");
+    done > 0 && `${done} done`,
+    needy > 0 && formatCount(needy, "needs attention", "need attention"),
+    count("refused") > 0 && `${count("refused")} refused`,
+    count("pending") > 0 && `${count("pending")} in progress`,
+  ];
+  return parts.filter(Boolean).join(", ");
 }
 
 function keyOf({ mailbox, trackingId }: TransferKey): string {

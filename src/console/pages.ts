@@ -6,57 +6,59 @@ import { html } from "./html.ts";
 import { type Notice, type PageName, renderDocument, renderSignInPage } from "./layout.ts";
 import { showMailbox, showMailboxes } from "./mailboxes.ts";
 import { showOverview } from "./overview.ts";
-import type { Sessions } from "./sessions.ts";
+import type { ConsoleTools, ShowPage } from "./port.ts";
 import { showStory } from "./story.ts";
-import type { ConsoleTools, Shown, ShowPage } from "./tools.ts";
 import { showTransfers } from "./transfers.ts";
 
-export async function showPage(tools: ConsoleTools, response: ServerResponse, url: URL): Promise<void> {
+export function showPage(tools: ConsoleTools, response: ServerResponse, url: URL): Promise<void> {
   const { pathname, search, searchParams } = url;
-  const [name, gather] = PAGES[pathname] ?? PAGES["/"];
+  const [name, makePage] = PAGES[pathname] ?? PAGES["/"];
   const address = pathname === "/" ? "./" : `${pathname}${search}`.slice(1);
-  show(tools, response, name, address, await gather(tools, response, searchParams));
+  return show(tools, response, name, address, makePage, searchParams);
 }
 
 /** Answers a request that changes something, with a notice or a page of its own. */
-export function showNotice(
+export async function showNotice(
   tools: ConsoleTools,
   response: ServerResponse,
   code: number,
   notice?: Notice,
   body = html`<section><p><a href="./">Back to the overview</a></p></section>`,
-): void {
+): Promise<void> {
   const { access } = tools;
   const { req: request } = response;
   if ((access?.read ?? "open") !== "open" && access?.isSignedIn(request) === false) {
     const address = request.method === "GET" ? (request.url ?? "").slice(1) : "./";
     sendPage(response, code, renderSignInPage(address, notice));
-  } else show(tools, response, "Overview", "./", { code, notice, render: () => body });
+  } else await show(tools, response, "Overview", "./", () => ({ code, notice, body }));
 }
 
-const NO_SESSION: ReturnType<Sessions["resume"]> = { visitor: { canSignIn: false } };
-
-function show(
-  { access, board, clock, outcomes }: ConsoleTools,
+async function show(
+  tools: ConsoleTools,
   response: ServerResponse,
   name: PageName,
   address: string,
-  { code = 200, title, notice, render }: Shown,
-): void {
+  makePage: ShowPage,
+  parameters = new URLSearchParams(),
+): Promise<void> {
+  const { access, board, clock } = tools;
   const status = board.read();
-  const { visitor, cookie, notice: last } = access?.resume(response.req) ?? NO_SESSION;
+  const { visitor, cookie } = access?.resume(response.req) ?? { visitor: { canSignIn: false } };
   if (cookie !== undefined) response.setHeader("set-cookie", cookie);
   const time = { nowMs: clock.now(), zone: status.daemon.timezone };
-  const hasSeveralMailboxes = status.mailboxes.length > 1;
-  const context = { time, visitor, outcomes, back: address, hasSeveralMailboxes };
-  const page = { name, address, title, body: render(status, context) };
-  sendPage(response, code, renderDocument(status, page, visitor, time, notice ?? last));
+  const page = await makePage({ tools, response, parameters, status, time, visitor, address });
+  const notice = page.notice ?? access?.takeNotice(response.req);
+  sendPage(
+    response,
+    page.code ?? 200,
+    renderDocument(status, { ...page, notice, name, address }, visitor, time),
+  );
 }
 
-type Page = readonly [PageName, ShowPage];
+type NamedPage = readonly [PageName, ShowPage];
 
 /** By path: the page's name in the navigation, and its content. */
-const PAGES: Readonly<Record<"/", Page> & Partial<Record<string, Page>>> = {
+const PAGES: Readonly<Record<"/", NamedPage> & Partial<Record<string, NamedPage>>> = {
   "/": ["Overview", showOverview],
   "/transfers": ["Transfers", showTransfers],
   "/transfer": ["Transfers", showStory],

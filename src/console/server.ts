@@ -15,9 +15,8 @@ import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
-import type { ConsolePort } from "./port.ts";
+import type { ConsolePort, ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
-import type { ConsoleTools } from "./tools.ts";
 
 interface Route {
   /** May throw faults. */
@@ -93,18 +92,13 @@ async function answer(
     if (needsRole(route, url, tools)) await requireRole(tools.access, "read", response.req);
     await route.handle(response, url);
   } catch (error) {
-    answerFault(asFault(error), route, tools, response);
-  }
-}
-
-/** With a page for people, and a problem for programs. Throws the fault if the answer has begun. */
-function answerFault(fault: Fault, { kind }: Route, tools: ConsoleTools, response: ServerResponse): void {
-  if (response.headersSent) throw fault;
-  const status = statusOf(fault);
-  if (kind === "page" || kind === "change") {
+    const fault = asFault(error);
+    if (response.headersSent) throw fault;
+    if (route.kind !== "page" && route.kind !== "change")
+      return refuse(response, statusOf(fault), explain(fault), { code: fault.code });
     const text = fault.code === "UNAUTHORIZED" ? "Sign in first." : explain(fault);
-    showNotice(tools, response, status, { text, isError: true });
-  } else refuse(response, status, explain(fault), { code: fault.code });
+    await showNotice(tools, response, statusOf(fault), { text, isError: true });
+  }
 }
 
 /** Answers requests with a wrong method, under a foreign name, or from another site. */

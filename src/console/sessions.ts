@@ -7,8 +7,7 @@ import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { ReadAccess, Role } from "../model/access.ts";
-import { type Actor, actorOf } from "../model/order.ts";
+import { type Actor, actorOf, type ReadAccess, type Role } from "../model/order.ts";
 import { Guesses } from "./guesses.ts";
 import type { Notice, Visitor } from "./layout.ts";
 
@@ -59,16 +58,15 @@ export class Sessions {
     return this.#readTokens !== undefined;
   }
 
-  /** Who requests a page, and the notice for it. Starts a session, with a cookie, if no token is needed. */
-  resume(request: IncomingMessage): { visitor: Visitor; notice?: Notice | undefined; cookie?: string } {
+  /** Who requests a page. Starts a session, with a cookie, if no token is needed. */
+  resume(request: IncomingMessage): { visitor: Visitor; cookie?: string } {
     const canSignIn = this.needsToken;
     const found = this.#find(request);
     if (found !== undefined) {
-      const { notice, who: name } = found.session;
-      found.session.notice = undefined;
+      const { who: name } = found.session;
       const signOut = this.#proof(found.id);
       const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
-      return { visitor: { canSignIn, proof, signOut, name }, notice };
+      return { visitor: { canSignIn, proof, signOut, name } };
     }
     if (canSignIn) return { visitor: { canSignIn } };
     const started = this.#start("socket");
@@ -87,8 +85,15 @@ export class Sessions {
     if (found !== undefined) found.session.notice = notice;
   }
 
+  takeNotice(request: IncomingMessage): Notice | undefined {
+    const { session } = this.#find(request) ?? {};
+    const notice = session?.notice;
+    if (session !== undefined) session.notice = undefined;
+    return notice;
+  }
+
   /** Returns who sends the request. Throws `NOT_ALLOWED` if the role is not enough. */
-  async authorize(request: IncomingMessage, wanted: Role, proof: string | undefined): Promise<Actor> {
+  async authorize(request: IncomingMessage, wanted: Role, proof: string | null | undefined): Promise<Actor> {
     await this.#renew();
     const isReading = wanted === "read";
     const who = await this.#findSender(request, isReading, proof);
@@ -104,7 +109,7 @@ export class Sessions {
   async #findSender(
     request: IncomingMessage,
     isReading: boolean,
-    proof: string | undefined,
+    proof: string | null | undefined,
   ): Promise<string | undefined> {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     if (bearer !== undefined) return this.#checkToken(request, bearer);
@@ -121,7 +126,7 @@ export class Sessions {
   }
 
   /** Returns the header that removes the cookie. */
-  signOut(request: IncomingMessage, proof: string | undefined): string {
+  signOut(request: IncomingMessage, proof: string | null | undefined): string {
     const found = this.#findProven(request, proof);
     if (found === undefined) throw new Fault("UNAUTHORIZED");
     this.#open.delete(found.id);
@@ -189,9 +194,9 @@ export class Sessions {
   }
 
   /** The session of a form that it has sent itself. */
-  #findProven(request: IncomingMessage, proof: string | undefined) {
+  #findProven(request: IncomingMessage, proof: string | null | undefined) {
     const found = this.#find(request);
-    if (found === undefined || proof === undefined || !isSameOrigin(request)) return undefined;
+    if (found === undefined || proof == null || !isSameOrigin(request)) return undefined;
     return isSame(this.#proof(found.id), proof) ? found : undefined;
   }
 
@@ -208,7 +213,7 @@ export async function requireRole(
   access: Sessions | undefined,
   role: Role,
   request: IncomingMessage,
-  proof?: string,
+  proof?: string | null,
 ): Promise<Actor> {
   if (role === "read" && (access?.read ?? "open") === "open") return NOBODY;
   if (access === undefined) throw new Fault("NOT_ALLOWED");

@@ -1,22 +1,23 @@
-/** The list of open transfers: filters, pages, and actions on several of them. */
-import { formatCount } from "../base/phrases.ts";
+/** Transfers as expandable rows with their actions, and the page that lists, filters and acts on open ones. */
+import { hash } from "node:crypto";
+import { formatBytes, formatCount, formatSeconds, formatSize } from "../base/phrases.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import { DEFAULT_SIZE, ListQueryShape, linkTo, type Parsed, parseQuery } from "../model/queries.ts";
+import type { TransferKey } from "../model/record.ts";
 import {
   describeState,
   type OpenList,
-  type Status,
+  type Progress,
   TRANSFER_GROUPS,
   type TransferStatus,
 } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
 import { type Choices, renderFilterForm } from "./filter-form.ts";
-import { type Html, html, type PageTime, renderClock } from "./html.ts";
+import { type Html, html, type PageTime, renderClock, renderDue, renderTime } from "./html.ts";
 import { renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
-import { type RowContext, renderRows } from "./rows.ts";
-import { noticeOf, type ShowPage } from "./tools.ts";
+import { noticeOf, type PageContext, type ShowPage } from "./port.ts";
 
 /** What the page shows. */
 type PageQuery = Parsed<typeof ListQueryShape>;
@@ -36,35 +37,46 @@ const SORT_TITLES: Choices = [
 
 /** Open transfers on a page. */
 const MAX_ROWS = 500;
+/** Transfers that a question about several names. */
+const MAX_NAMED = 10;
+const MAX_BATCHES = 5;
 
-export const showTransfers: ShowPage = ({ board, clock }, _response, parameters) => {
-  const all = board.transfers();
-  const parsed = parseQuery(ListQueryShape, parameters, clock.now());
+export const showTransfers: ShowPage = (context) => {
+  const { tools, parameters, time, visitor } = context;
+  const all = tools.board.transfers();
+  const parsed = parseQuery(ListQueryShape, parameters, time.nowMs);
   const wanted = typeof parsed === "string" ? { page: 1, size: DEFAULT_SIZE } : parsed;
   const query = { ...wanted, size: Math.min(wanted.size, MAX_ROWS) };
   const found = listOpen(all, query);
-  const withHelp = found.transfers.map((transfer) => board.withHelp(transfer));
-  const reasons = [...new Set(all.flatMap(({ reason }) => reason ?? []))].toSorted();
-  return {
-    ...noticeOf(parsed),
-    render(status, context) {
-      const canAct = context.visitor.proof !== undefined && found.total > 0;
-      const rows = renderRows(withHelp, canAct ? { ...context, selection: FORM } : context);
-      return html`<section class="bare">${renderFilters(query, reasons, status)}</section>
+  const canAct = visitor.proof !== undefined && found.total > 0;
+  const selection = canAct ? FORM : undefined;
+  const rows = renderRows(
+    found.transfers.map((it) => tools.board.withHelp(it)),
+    context,
+    { selection },
+  );
+  const heading =
+    found.total === 0
+      ? "No open transfer matches"
+      : html`Open transfers <span class="count">${found.total}</span>`;
+  const body = html`<section class="bare">${renderFilters(query, all, context)}</section>
 <section id="batches" data-live class="bare">${renderBatches(context)}</section>
-<section id="found" data-live><h2>${found.total === 0 ? "No open transfer matches" : "Open transfers"} <span class="count">${found.total === 0 ? "" : found.total}</span></h2>
-${canAct ? renderSeveral(query, found, context) : undefined}${rows}${renderPager(query, found)}
-${found.total === 0 ? html`<p class="facts">Transfers that were delivered are in the <a href="history">history</a>.</p>` : undefined}</section>`;
-    },
-  };
+<section id="found" data-live><h2>${heading}</h2>
+${canAct && renderSeveral(query, found, context)}${rows}${found.pages > 1 && renderPager(query, found)}
+${found.total === 0 && html`<p class="facts">Transfers that were delivered are in the <a href="history">history</a>.</p>`}</section>`;
+  return { ...noticeOf(parsed), body };
 };
 
-function renderFilters(query: PageQuery, reasons: readonly string[], { mailboxes }: Status): Html {
+function renderFilters(
+  query: PageQuery,
+  all: readonly TransferStatus[],
+  { status: { mailboxes } }: PageContext,
+): Html {
   const groups: Choices = [["", "all open"], ...TRANSFER_GROUPS.map((it) => [it, GROUP_TITLES[it]] as const)];
   return renderFilterForm({
     page: "transfers",
     fields: { ...query, sort: query.sort === "urgency" ? undefined : query.sort },
-    reasons,
+    reasons: [...new Set(all.flatMap(({ reason }) => reason ?? []))].toSorted(),
     mailboxes: mailboxes.map(({ name }) => name),
     more: {
       group: { title: "Show", choices: groups },
@@ -74,21 +86,23 @@ function renderFilters(query: PageQuery, reasons: readonly string[], { mailboxes
 }
 
 /** Actions on the selected transfers, or on all that match. */
-function renderSeveral(query: PageQuery, found: OpenList, { visitor, back }: RowContext): Html {
-  const { proof = "" } = visitor;
+function renderSeveral(
+  query: PageQuery,
+  found: OpenList,
+  { visitor: { proof = "" }, address: back }: PageContext,
+): Html {
   const filter = linkTo("", filterIn(query)).slice(1);
   const everything =
     found.total > found.transfers.length &&
     html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`;
   const button = (action: TransferAct) =>
     html`<button form="${FORM}" name="action" value="${action}">${ACT_TEXTS[action].label}</button>`;
-  return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, filter })}</form>
+  return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, back, filter })}</form>
 <div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
 <div class="buttons">${TRANSFER_ACTS.map(button)}</div></div>`;
 }
 
-function renderPager(query: PageQuery, { page, pages }: OpenList): Html | undefined {
-  if (pages === 1) return undefined;
+function renderPager(query: PageQuery, { page, pages }: OpenList): Html {
   const link = (to: number, words: string) =>
     to < 1 || to > pages || to === page
       ? html`<span class="facts">${words}</span>`
@@ -121,21 +135,21 @@ export function renderConfirmation(
   fields: Readonly<Record<string, string>>,
   keys: readonly string[],
 ): Html {
-  const shown = transfers.slice(0, 10);
-  const many = formatCount(keys.length, "transfer", "transfers");
-  return html`<section><h2>${ACT_TEXTS[action].label}: ${many}</h2><p>${ACT_TEXTS[action].warning ?? ""}</p>
-<ul class="names">${shown.map((transfer) => html`<li><span class="id">${transfer.trackingId}</span> ${transfer.sender}: ${describeState(transfer)}</li>`)}${keys.length > shown.length ? html`<li>and ${keys.length - shown.length} more</li>` : undefined}</ul>
-<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}${action === "password" ? PASSWORD : undefined}<button>${ACT_TEXTS[action].label}: ${many}</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
+  const shown = transfers.slice(0, MAX_NAMED);
+  const { label, warning } = ACT_TEXTS[action];
+  const title = `${label}: ${formatCount(keys.length, "transfer", "transfers")}`;
+  const more = keys.length - shown.length;
+  return html`<section><h2>${title}</h2><p>${warning}</p>
+<ul class="names">${shown.map((transfer) => html`<li><span class="id">${transfer.trackingId}</span> ${transfer.sender}: ${describeState(transfer)}</li>`)}${more > 0 && html`<li>and ${more} more</li>`}</ul>
+<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((t) => renderHidden({ t }))}${action === "password" && PASSWORD}<button>${title}</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
 }
 
 /** The outcomes of recent actions. */
-export function renderBatches({ outcomes, time }: RowContext): Html | undefined {
-  const shown = outcomes
-    .recent()
-    .filter((batch) => batch.outcomes.size > 0)
-    .slice(0, 5);
+export function renderBatches({ tools, time }: PageContext): Html | undefined {
+  const shown = tools.outcomes.recent().filter(({ outcomes }) => outcomes.size > 0);
   if (shown.length === 0) return undefined;
-  return html`<div class="notice"><h3>Recent actions</h3><ul class="names">${shown.map((batch) => renderBatch(batch, time))}</ul></div>`;
+  const items = shown.slice(0, MAX_BATCHES).map((batch) => renderBatch(batch, time));
+  return html`<div class="notice"><h3>Recent actions</h3><ul class="names">${items}</ul></div>`;
 }
 
 function renderBatch(batch: Batch, time: PageTime): Html {
@@ -146,4 +160,101 @@ function renderBatch(batch: Batch, time: PageTime): Html {
       ? `${first.trackingId}: ${first.text}`
       : `${outcomes.size} transfers: ${summarize(batch)}`;
   return html`<li>${renderClock(at, time)} ${ACT_TEXTS[action].label} by ${by.who}: ${text}</li>`;
+}
+
+interface RowOptions {
+  /** All rows have one cause, which the heading names. */
+  readonly hasHeading?: boolean;
+  /** The form that the row's checkbox belongs to; without one there is no checkbox. */
+  readonly selection?: string | undefined;
+}
+
+const DAY_MS = 24 * 60 * 60_000;
+
+export function renderRows(
+  transfers: readonly TransferStatus[],
+  context: PageContext,
+  options: RowOptions = {},
+): Html {
+  return html`<ul class="rows">${transfers.map((transfer) => renderRow(transfer, context, options))}</ul>`;
+}
+
+function renderRow(transfer: TransferStatus, context: PageContext, options: RowOptions): Html {
+  const { time, status, visitor } = context;
+  const { hasHeading = false, selection } = options;
+  const { trackingId, sender, mailbox, state, expires, subject, progress, commands } = transfer;
+  const isSoon = expires !== undefined && Date.parse(expires) - time.nowMs < DAY_MS;
+  const id = rowId(transfer);
+  const box =
+    selection &&
+    html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
+  return html`<li class="row ${state}${hasHeading && " headed"}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${status.mailboxes.length > 1 && html` → ${mailbox}`}</span> <span class="what">${!hasHeading && describeState(transfer)}</span> <span class="about">${describeContent(transfer)}</span> <span class="when${isSoon && " soon"}">${expires && html`expires ${renderTime(expires, time)}`}</span></summary>
+<div class="inside">${subject && html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, time)}${visitor.proof === undefined ? renderCommands(commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress && renderProgress(trackingId, progress)}${renderOutcome(transfer, context)}</li>
+`;
+}
+
+/** A form for each action; `undefined` without actions, or if the visitor may not act. */
+export function renderActions(
+  transfer: TransferKey & Pick<TransferStatus, "state">,
+  actions: readonly TransferAct[],
+  { visitor: { proof }, address: back }: PageContext,
+): Html | undefined {
+  if (proof === undefined || actions.length === 0) return undefined;
+  const render = (action: TransferAct) => {
+    const { warning } = ACT_TEXTS[action];
+    const label = action === "discard" && transfer.state === "gone" ? "Acknowledge" : ACT_TEXTS[action].label;
+    const isAsked = action !== "password" && transfer.state !== "gone" && warning !== undefined;
+    const password =
+      action === "password" &&
+      html`<label>Password of ${transfer.trackingId} <input type="password" name="password" autocomplete="off" required></label>`;
+    const confirm = isAsked && renderHidden({ confirm: "yes" });
+    const form = html`<form action="actions" method="post" data-act>${renderHidden({ proof, back, action, t: formatKey(transfer) })}${password}${confirm}<button>${label}</button></form>`;
+    if (!isAsked) return form;
+    return html`<details id="ask-${action}-${rowId(transfer)}" class="ask"><summary>${label}…</summary><p>${warning}</p>${form}</details>`;
+  };
+  return html`<div class="actions">${actions.map(render)}</div>`;
+}
+
+export function renderCommands(commands: readonly string[] = []): Html {
+  return html`${commands.map(
+    (command) =>
+      html`<p class="command"><code>${command}</code> <button type="button" class="copy" data-copy="${command}" hidden>Copy</button></p>`,
+  )}`;
+}
+
+/** The result of the last action on this transfer, beside it. */
+export function renderOutcome(key: TransferKey, { tools, time }: PageContext): Html | undefined {
+  const last = tools.outcomes.of(key);
+  if (last === undefined) return undefined;
+  const { action, by, at, result, text } = last;
+  return html`<p class="outcome ${result}">${ACT_TEXTS[action].label} by ${by.who}, ${renderTime(at, time)}: ${text}</p>`;
+}
+
+function renderFacts({ message, until, since, keptIn, mailbox }: TransferStatus, time: PageTime): Html {
+  return html`${message && html`<p>${message}</p>`}<p class="facts">${mailbox} · since ${renderTime(since, time)}${until && html` · next try ${renderDue(until, time)}`}</p>${keptIn && html`<p class="facts">Its content is kept in <span class="path">${keptIn}</span></p>`}`;
+}
+
+function renderProgress(trackingId: string, progress: Progress): Html {
+  const { doneBytes, totalBytes, bytesPerSecond, secondsLeft } = progress;
+  const left = secondsLeft === undefined ? "" : `, ${formatSeconds(secondsLeft)} left`;
+  return html`<div class="progress"><progress max="${Math.max(totalBytes, 1)}" value="${doneBytes}" aria-label="Progress of ${trackingId}"></progress> <span class="facts">${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}, ${formatBytes(bytesPerSecond)}/s${left}</span></div>`;
+}
+
+/** The subject and the size, as far as they are known. */
+export function describeContent(of: Pick<TransferStatus, "subject" | "files" | "bytes">): string {
+  return [of.subject, formatSize(of)].filter(Boolean).join(" · ");
+}
+
+export function addressOfStory({ mailbox, trackingId }: TransferKey): string {
+  return linkTo("transfer", { mailbox, trackingId });
+}
+
+/** Names a transfer in a form. */
+export function formatKey({ mailbox, trackingId }: TransferKey): string {
+  return JSON.stringify([mailbox, trackingId]);
+}
+
+/** A name for the row that is valid in HTML, whatever the sender wrote. */
+function rowId({ mailbox, trackingId }: TransferKey): string {
+  return `t${hash("sha256", `${mailbox}\0${trackingId}`).slice(0, 12)}`;
 }

@@ -9,7 +9,6 @@ import { clearInterval, setInterval } from "../base/timers.ts";
 import type { HttpSettings } from "../config/settings.ts";
 import type { ConsolePort } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
-import type { PeekedFolders } from "../ledger/peek.ts";
 import { describeDaemon, readDeliveries, readGone } from "../operate/facts.ts";
 import { tallyHistory } from "../operate/history.ts";
 import { Local } from "../operate/local.ts";
@@ -115,18 +114,15 @@ async function readTokens(
   return new Map(await Promise.all(read));
 }
 
-interface RefreshTools extends Pick<Parts, "board" | "clock"> {
-  readonly folders: PeekedFolders;
-  /** Other processes change transfers, and their events are not known here. */
-  readonly isShared: boolean;
-  readWaiting(): Promise<Waiting>;
-  /** Learns which expected transfers other processes have seen. */
-  learnArrivals(): Promise<void>;
-}
-
 /** Fills the board from the disk, and keeps it up to date until the scope ends. What fails is tried again. */
-export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
-  const { board, folders, clock, isShared, readWaiting, learnArrivals } = tools;
+export async function keepBoardFresh(
+  { board, clock, live, expected }: Parts,
+  readWaiting: () => Promise<Waiting>,
+  scope: Scope,
+): Promise<void> {
+  const folders = live.now;
+  // Other processes change transfers, and their events are not known here.
+  const isShared = folders.queue !== "embedded";
   let isWhole = false;
   let goneMs: number | undefined;
   const recallGone = async () => {
@@ -143,7 +139,7 @@ export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise
   const refresh = async () => {
     if (isShared || !isWhole) await learnWaiting();
     if (isShared || goneMs === undefined) await recallGone();
-    await learnArrivals();
+    await expected.refresh();
   };
   // Times of earlier deliveries, only to be shown.
   board.recall(await readDeliveries(folders.work).catch(() => []), []);

@@ -18,76 +18,15 @@ const ROLES = {
   worker: "No process downloads transfers.",
 } as const;
 
-export class Fleet {
-  readonly #work: string;
-  readonly #membership: Membership;
-  readonly #role: MemberReport["role"];
-  readonly #clock: Clock;
-  /** When this process polled each mailbox successfully. */
-  readonly #own = new Map<MailboxId, number>();
-  readonly #polled = new Map<MailboxId, number>();
-  readonly #seen = new Map<string, { readonly beat: number; readonly atMs: number }>();
-  /** When a process with that role reported last. */
-  readonly #roles: Record<keyof typeof ROLES, number>;
-  #beat = 0;
+type Role = keyof typeof ROLES;
 
-  readonly listener = listenTo({
-    "poll-succeeded": ({ mailbox }) => void this.#own.set(mailboxIdOf(mailbox), this.#clock.now()),
-  });
-
-  constructor(work: string, membership: Membership, role: MemberReport["role"], clock: Clock) {
-    this.#work = work;
-    this.#membership = membership;
-    this.#role = role;
-    this.#clock = clock;
-    this.#roles = { scheduler: clock.now(), worker: clock.now() };
-  }
-
-  /** Reports and reads until the scope ends. */
-  start(scope: Scope): void {
-    // A failure is repeated, and after a minute the promise is broken.
-    const exchange = () => void this.#exchange().catch(() => {});
-    exchange();
-    scope.use(setInterval(exchange, REPORT_EVERY_MS), clearInterval);
-  }
-
+export interface Fleet {
   /** When another process polled the mailbox successfully, as far as it has reported. */
-  polledMs(mailbox: MailboxId): number | undefined {
-    return this.#polled.get(mailbox);
-  }
-
-  promised(): Promised[] {
-    return (["scheduler", "worker"] as const).map((role) => ({
-      kind: "fleet",
-      subject: `role ${role}`,
-      text: ROLES[role],
-      dueMs: this.#roles[role] + WITHIN_MS,
-      graceMs: WITHIN_MS,
-    }));
-  }
-
-  async #exchange(): Promise<void> {
-    const nowMs = this.#clock.now();
-    const polledAgoMs = Object.fromEntries([...this.#own].map(([mailbox, atMs]) => [mailbox, nowMs - atMs]));
-    this.#beat++;
-    await this.#membership.report({ role: this.#role, beat: this.#beat, polledAgoMs });
-    const reports = await readReports(this.#work);
-    for (const [id, { role, beat, polledAgoMs: ago }] of reports) {
-      if (this.#seen.get(id)?.beat === beat) continue;
-      this.#seen.set(id, { beat, atMs: nowMs });
-      for (const each of ["scheduler", "worker"] as const) {
-        if (role === each || role === "all") this.#roles[each] = nowMs;
-      }
-      for (const [name, agoMs] of Object.entries(ago)) {
-        const mailbox = mailboxIdOf(name);
-        this.#polled.set(mailbox, Math.max(this.#polled.get(mailbox) ?? 0, nowMs - agoMs));
-      }
-    }
-    for (const id of this.#seen.keys()) if (!reports.has(id)) this.#seen.delete(id);
-  }
+  polledMs(mailbox: MailboxId): number | undefined;
+  promised(): Promised[];
 }
 
-/** `undefined` with the embedded engine: then this process is alone. */
+/** Reports and reads until the scope ends. `undefined` with the embedded engine: then this process is alone. */
 export function joinFleet(
   { work, queue }: Settings,
   membership: Membership,
@@ -96,8 +35,50 @@ export function joinFleet(
   scope: Scope,
 ): Fleet | undefined {
   if (queue === "embedded") return undefined;
-  const fleet = new Fleet(work, membership, queue.role, clock);
-  scope.use(events.subscribe(fleet.listener), (unsubscribe) => unsubscribe());
-  fleet.start(scope);
-  return fleet;
+  /** When this process polled each mailbox successfully. */
+  const own = new Map<MailboxId, number>();
+  const polled = new Map<MailboxId, number>();
+  const seen = new Map<string, number>();
+  /** When a process with that role reported last. */
+  const roles: Record<Role, number> = { scheduler: clock.now(), worker: clock.now() };
+  let beat = 0;
+  const learn = (report: MemberReport, nowMs: number) => {
+    for (const role of Object.keys(ROLES) as Role[]) {
+      if (report.role === role || report.role === "all") roles[role] = nowMs;
+    }
+    for (const [name, agoMs] of Object.entries(report.polledAgoMs)) {
+      const mailbox = mailboxIdOf(name);
+      polled.set(mailbox, Math.max(polled.get(mailbox) ?? 0, nowMs - agoMs));
+    }
+  };
+  const exchange = async () => {
+    const nowMs = clock.now();
+    const polledAgoMs = Object.fromEntries([...own].map(([mailbox, atMs]) => [mailbox, nowMs - atMs]));
+    await membership.report({ role: queue.role, beat: ++beat, polledAgoMs });
+    const reports = await readReports(work);
+    for (const [id, report] of reports) {
+      if (seen.get(id) !== report.beat) learn(report, nowMs);
+      seen.set(id, report.beat);
+    }
+    for (const id of seen.keys()) if (!reports.has(id)) seen.delete(id);
+  };
+  const listener = listenTo({
+    "poll-succeeded": ({ mailbox }) => void own.set(mailboxIdOf(mailbox), clock.now()),
+  });
+  scope.use(events.subscribe(listener), (unsubscribe) => unsubscribe());
+  // A failure is repeated, and after a minute the promise is broken.
+  const tryExchange = () => void exchange().catch(() => {});
+  tryExchange();
+  scope.use(setInterval(tryExchange, REPORT_EVERY_MS), clearInterval);
+  return {
+    polledMs: (mailbox) => polled.get(mailbox),
+    promised: () =>
+      (Object.keys(ROLES) as Role[]).map((role) => ({
+        kind: "fleet",
+        subject: `role ${role}`,
+        text: ROLES[role],
+        dueMs: roles[role] + WITHIN_MS,
+        graceMs: WITHIN_MS,
+      })),
+  };
 }

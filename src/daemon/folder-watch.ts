@@ -10,7 +10,7 @@ import type { Outage } from "../base/outage.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, monotonicMs, pause, setInterval, timeLimit } from "../base/timers.ts";
 import { inboxesOf } from "../config/settings.ts";
-import { demandInbox, demandSame, demandWritable, type KnownFolders } from "../inbox/needed-folders.ts";
+import { demandInbox, demandSame, demandWritable, type KnownFolders } from "../inbox/work-folder.ts";
 import type { DaemonEvent, Emit } from "../model/events.ts";
 import type { LiveSettings } from "./live-settings.ts";
 

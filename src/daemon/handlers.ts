@@ -1,8 +1,10 @@
 /** The jobs that the engine runs: polls of mailboxes, and downloads of their transfers. */
 
+import type { DeadlineLimits } from "../base/deadline.ts";
+import { random } from "../base/random.ts";
 import { handoffOf } from "../config/settings.ts";
+import { createChecker } from "../handoff/content-check.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
-import type { PollTools } from "../mailbox/tools.ts";
 import { DONE, NO_WAIT } from "../model/job.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
@@ -10,17 +12,18 @@ import { mailboxIdOf } from "../model/transfer.ts";
 import { downloadOf, type Pulse } from "../observe/pulse.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
+import type { Patience } from "../transfer/run.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
-import type { TransferTools } from "../transfer/tools.ts";
-import { sourceOf } from "./mailboxes.ts";
+import { LargeTransfers } from "../transfer/turns.ts";
+import { type DaemonPatience, HANDOFF_PATIENCE } from "./open-parts.ts";
 import type { Parts } from "./parts.ts";
 
-/** The tools that each job gets anew. */
-export type JobTools = "limits" | "handoffOf" | "check" | "freeSlot";
+/** Long lists take time. The total is below the watchdog's limit for hanging work. */
+const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
-interface HandlerTools extends Pick<Parts, "live" | "mailboxes" | "expected" | "clock" | "demandFolders"> {
-  readonly poll: PollTools;
-  readonly transfer: Omit<TransferTools, JobTools>;
+interface HandlerOptions {
+  readonly mode: "run" | "once";
+  readonly patience: Patience & DaemonPatience;
   readonly pulse: Pulse;
   /** Aborts if a folder is lost that everything needs. */
   readonly lost: AbortSignal;
@@ -31,9 +34,26 @@ export interface DaemonHandlers extends Handlers {
   failedPolls(): number;
 }
 
-export function createHandlers(tools: HandlerTools): DaemonHandlers {
-  const { live, mailboxes, expected, poll, transfer, pulse, clock, demandFolders } = tools;
+export function createHandlers(parts: Parts, options: HandlerOptions): DaemonHandlers {
+  const { live, mailboxes, expected, clock, demandFolders, queue, ledger } = parts;
+  const { mode, patience, pulse, lost } = options;
   let failedPolls = 0;
+  const poll = {
+    ...parts,
+    atOnce: () => live.now.limits.transfers,
+    deadline: patience.poll ?? POLL_DEADLINE,
+  };
+  // Not under our own bandwidth limit, where every download is slow, and not in `once`, which would end before a paused
+  // download continues.
+  const mayGiveWay = () => mode === "run" && (live.now.limits.bandwidth ?? []).length === 0;
+  const transfer = {
+    ...parts,
+    checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
+    random,
+    patience,
+    large: new LargeTransfers(),
+    othersWait: async () => mayGiveWay() && ((await queue.depth()) ?? 0) > 0,
+  };
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.states.get(mailboxIdOf(name));
     if (state === undefined) return NO_WAIT;
@@ -49,7 +69,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
       () => true,
       () => false,
     );
-  const either = (signal: AbortSignal) => AbortSignal.any([signal, tools.lost]);
+  const either = (signal: AbortSignal) => AbortSignal.any([signal, lost]);
   return {
     failedPolls: () => failedPolls,
     async poll(name, signal) {
@@ -60,22 +80,19 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
       if (!(await isUsable())) return DONE;
       const state = mailboxes.states.get(mailboxIdOf(key.mailbox));
       if (state === undefined) {
-        clearDiskWait(transfer, transfer.ledger.nameOf(key));
+        clearDiskWait(parts, ledger.nameOf(key));
         return DONE;
       }
       // A change of the hand-off applies to downloads that start later.
       const settings = live.now;
-      const check = () => mailboxOf(live.now.mailboxes, key)?.check;
-      const jobTools = {
+      const tools = {
         ...transfer,
         limits: settings.limits,
         handoffOf: (record: Routed) => handoffOf(settings, record),
-        check,
+        check: () => mailboxOf(live.now.mailboxes, key)?.check,
         freeSlot,
       };
-      return pulse.during(downloadOf(key), () =>
-        downloadTransfer(jobTools, sourceOf(state), key, either(signal)),
-      );
+      return pulse.during(downloadOf(key), () => downloadTransfer(tools, state, key, either(signal)));
     },
   };
 }

@@ -4,32 +4,25 @@ import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
-import type { Handoffs } from "../handoff/port.ts";
 import { listOrders } from "../ledger/orders.ts";
-import type { OnUnrecovered } from "../ledger/port.ts";
-import { forgetUnusedPasswords } from "../mailbox/unfinished.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { AttemptKey } from "../model/attempts.ts";
-import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { mailboxIdOf } from "../model/transfer.ts";
+import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import type { Passwords } from "../passwords/port.ts";
 import type { Parts } from "./parts.ts";
 
 /** Each sweep checks one of 256 parts of the ledger: all of them in a day. */
 const SWEEP_EVERY_MS = 5 * 60_000;
 
-type HousekeepingTools = Pick<
-  Parts,
-  "live" | "ledger" | "mailboxes" | "passwords" | "handoffs" | "emit" | "demandFolders"
->;
-
 /** Runs until the scope ends. */
-export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
+export function startHousekeeping(tools: Parts, scope: Scope): void {
   const runs = new Coalesced(async () => {
     await tools.demandFolders();
     // Each is a trouble of its own.
-    await finishDeliveries(tools, () => {}).catch((error: unknown) =>
-      tools.emit({ type: "recovery-failed", fault: asFault(error) }),
-    );
+    await recover(tools)
+      .then((placed) => announce(placed, tools))
+      .catch((error: unknown) => tools.emit({ type: "recovery-failed", fault: asFault(error) }));
     await sweep(tools);
   });
   // It fails only if a folder is lost, which is a trouble of its own.
@@ -40,25 +33,26 @@ export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void 
   });
 }
 
-/** Places deliveries that were decided but not placed. `onFailed` is called for each that cannot be placed. */
-export async function finishDeliveries(
-  { ledger, handoffs, emit }: Pick<Parts, "ledger" | "handoffs" | "emit">,
-  onFailed: () => void,
-): Promise<void> {
-  const report: OnUnrecovered = (_path, error, end) => {
+/**
+ * Recovers from a crash, of this process or another one. Returns the rounds that it finished. `onFailed` is called for each
+ * that it cannot finish.
+ */
+export function recover(
+  { ledger, emit }: Pick<Parts, "ledger" | "emit">,
+  onFailed: () => void = () => {},
+): Promise<TransferRecord[]> {
+  return ledger.recover((_path, error, end) => {
     onFailed();
     const fault = asFault(error);
     if (end === undefined) emit({ type: "recovery-failed", fault });
     else emit({ type: "transfer-stuck", record: end, fault });
-  };
-  await announce(await ledger.recover(report), handoffs, emit);
+  });
 }
 
 /** Reports placed deliveries, and starts their hand-offs. */
 export async function announce(
   placed: readonly TransferRecord[],
-  handoffs: Handoffs,
-  emit: Emit,
+  { handoffs, emit }: Pick<Parts, "handoffs" | "emit">,
 ): Promise<void> {
   for (const record of placed) {
     emit({ type: "transfer-changed", record });
@@ -67,7 +61,7 @@ export async function announce(
 }
 
 /** Never throws: a step that fails is retried by the next sweep, and the others run. */
-export async function sweep(tools: HousekeepingTools): Promise<void> {
+export async function sweep(tools: Parts): Promise<void> {
   const { live, ledger, mailboxes, passwords } = tools;
   // Another process may have the mailbox.
   const isShared = live.now.queue !== "embedded";
@@ -84,11 +78,37 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
   await orLater(ledger.sweep({ ...live.now.keep, isListed, listed }));
 }
 
+/**
+ * Removes supplied passwords of transfers that are known here and open for no mailbox. `isOrdered`: an order that is not
+ * carried out yet may open the transfer again.
+ */
+export async function forgetUnusedPasswords(
+  passwords: Pick<Passwords, "forgetDropped">,
+  ledger: Pick<Ledger, "open" | "find">,
+  mailboxes: ReadonlyMap<MailboxId, unknown>,
+  isOrdered: (trackingId: string) => Promise<boolean>,
+): Promise<void> {
+  let isAnyDamaged = false;
+  let unfinished: TransferRecord[] | undefined;
+  await passwords.forgetDropped(async ({ trackingId, mailbox }) => {
+    unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
+    const isFor = (name: string) => mailbox === undefined || mailboxIdOf(mailbox) === mailboxIdOf(name);
+    const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
+    if (isAnyDamaged || isOpen || (await isOrdered(trackingId))) return false;
+    for (const name of [...mailboxes.keys()].filter(isFor)) {
+      // Then the password is kept.
+      const known = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
+      if (known !== undefined) return true;
+    }
+    return false;
+  });
+}
+
 /** The keys of all listed transfers; `undefined` until every list is known. */
 function attemptKeysOf(mailboxes: Parts["mailboxes"]): AttemptKey[] | undefined {
   const states = [...mailboxes.states.values()];
   if (!states.every((state) => state.isListKnown)) return undefined;
   return states.flatMap(({ service, transfers }) =>
-    [...transfers.trackingIds()].map((trackingId) => ({ serviceId: service.id, trackingId })),
+    transfers.trackingIds().map((trackingId) => ({ serviceId: service.id, trackingId })),
   );
 }

@@ -5,16 +5,15 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
-import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import type { Lookup } from "../mailbox/lookup.ts";
+import { keepClientId, loadTokenStores } from "../host/memory.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { Bandwidth } from "../service/bandwidth.ts";
-import type { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
+import type { openService } from "../service/service.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 export interface Mailboxes {
@@ -107,26 +106,4 @@ function fingerprint(service: MailboxSettings["service"], clientId: Secret): str
   const texts = [acceptLanguage, userAgent, idListForm];
   const facts = [baseUrl.href, clientId.reveal(), texts, tls, proxy, timeoutMs];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
-}
-
-export function sourceOf(state: MailboxState) {
-  return {
-    mailbox: state.mailbox,
-    service: state.service,
-    probe: (signal: AbortSignal) => probe(state, signal),
-    linkOf: (...query: Parameters<Lookup["linkOf"]>) => state.lookup.linkOf(...query),
-    stateOf: (...query: Parameters<Lookup["stateOf"]>) => state.lookup.stateOf(...query),
-  };
-}
-
-/**
- * Requests the server status. Some services, or firewalls before them, refuse it: then a list with one entry is requested.
- */
-async function probe({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
-  const before = service.ownAnswers();
-  // What counts is whether the service itself has answered.
-  await service.apiVersions(signal).catch(() => {});
-  if (service.ownAnswers() !== before) return;
-  const query = { pageSize: 1, fields: { trackingId: true } } as const;
-  await tokens.use((address) => service.pollReceived(address, query, signal), signal);
 }

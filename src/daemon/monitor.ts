@@ -10,48 +10,29 @@ import type { Metrics } from "../observe/metrics.ts";
 import { Pulse } from "../observe/pulse.ts";
 import { describeDaemon, keptIn } from "../operate/facts.ts";
 
-export interface Monitor {
-  readonly board: Board;
-  readonly pulse: Pulse;
-  /** `undefined` without a console, which would serve them. */
-  readonly metrics: Metrics | undefined;
-  /** For the service manager. */
-  readonly vitals: Vitals;
-}
+export type Monitor = Awaited<ReturnType<typeof createMonitor>>;
 
-/** Subscribes to the events at once. */
-export async function createMonitor(
-  settings: Settings,
-  hasConsole: boolean,
-  clock: Clock,
-  events: Events,
-): Promise<Monitor> {
+/** Subscribes to the events at once. Without a console, which would serve them, there are no metrics. */
+export async function createMonitor(settings: Settings, hasConsole: boolean, clock: Clock, events: Events) {
   const board = new Board(describeDaemon(settings), settings.mailboxes, clock, keptIn(settings.work));
   const pulse = new Pulse();
   let isStarted = false;
   const metrics = hasConsole ? await loadMetrics(settings, board, clock) : undefined;
   if (metrics !== undefined) events.subscribe(metrics.listener);
   events.subscribe(pulse.listener);
-  events.subscribe(
-    listenTo({
-      ready() {
-        isStarted = true;
-      },
-    }),
-  );
+  const ready = () => {
+    isStarted = true;
+  };
+  events.subscribe(listenTo({ ready }));
   // Last: its subscribers ask whether the daemon is ready.
   events.subscribe(board.listener);
-  return {
-    board,
-    pulse,
-    metrics,
-    vitals: {
-      status: () => board.read(),
-      isReady: () => isStarted && isPolled(board.read()),
-      stuck: () => pulse.stuck(),
-      onChange: (subscriber) => board.onChange(subscriber),
-    },
+  const vitals: Vitals = {
+    status: () => board.read(),
+    isReady: () => isStarted && isPolled(board.read()),
+    stuck: () => pulse.stuck(),
+    onChange: (subscriber) => board.onChange(subscriber),
   };
+  return { board, pulse, metrics, vitals };
 }
 
 async function loadMetrics({ mailboxes }: Settings, board: Board, clock: Clock): Promise<Metrics> {

@@ -1,6 +1,7 @@
 /** Opens the engine, the hand-offs and the notifications with the parts of the daemon that they need. */
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import type { DeadlineLimits } from "../base/deadline.ts";
 import { machine } from "../base/machine.ts";
 import { Outage } from "../base/outage.ts";
 import { random } from "../base/random.ts";
@@ -8,9 +9,8 @@ import type { Scope } from "../base/scope.ts";
 import { findEnd, readTail } from "../base/tail.ts";
 import { linkableAddress } from "../config/http.ts";
 import { handoffOf } from "../config/settings.ts";
-import { openHandoffs } from "../handoff/open.ts";
-import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
-import type { HandoffTools } from "../handoff/tools.ts";
+import { type OpenHandoffs, openHandoffs } from "../handoff/handoffs.ts";
+import type { HandoffPatience, HandoffTools } from "../handoff/port.ts";
 import { hasEnded } from "../inbox/members.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { parseJson } from "../ledger/lines.ts";
@@ -18,11 +18,20 @@ import { LedgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { type Events, listenTo } from "../model/events.ts";
 import type { JournalReader, NotifyPatience } from "../notify/channel.ts";
-import { Notifier } from "../notify/open.ts";
+import { Notifier } from "../notify/notifier.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import { openQueue } from "../queue/open.ts";
+import { openQueue } from "../queue/engine.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
+
+/** How long to wait, where it differs from the defaults. */
+export interface DaemonPatience {
+  readonly handoff?: Partial<HandoffPatience>;
+  readonly notify?: Partial<NotifyPatience>;
+  readonly poll?: DeadlineLimits | undefined;
+  /** Between two looks at the folders. */
+  readonly lookMs?: number;
+}
 
 interface EngineOptions {
   readonly mode: "run" | "once";
@@ -47,7 +56,6 @@ export function openEngine(live: LiveSettings, options: EngineOptions, scope: Sc
     services: live.services,
     mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
     outage,
-    onValueRemoved: (key) => events.emit({ type: "queue-value-removed", key }),
     onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
     signal: stop,
   });

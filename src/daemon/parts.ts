@@ -1,12 +1,12 @@
-/** The open parts of a daemon. Each function names those that it needs. */
+/** The open parts of a daemon. */
 import type { Clock } from "../base/clock.ts";
 import type { Outage } from "../base/outage.ts";
-import type { OpenHandoffs } from "../handoff/port.ts";
+import type { OpenHandoffs } from "../handoff/handoffs.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import type { Emit } from "../model/events.ts";
-import type { Notifier } from "../notify/open.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import type { Board } from "../observe/board.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";

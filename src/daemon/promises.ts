@@ -1,20 +1,15 @@
 /** What this daemon has promised, from each of its parts; a watcher compares it with what has happened. */
 import type { Scope } from "../base/scope.ts";
+import type { Emit } from "../model/events.ts";
 import { type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
 import type { GeneralTrouble } from "../observe/board.ts";
 import { type PromiseSource, Watcher } from "../observe/watcher.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Parts } from "./parts.ts";
 
-interface PromiseTools
-  extends Pick<Parts, "board" | "queue" | "handoffs" | "orders" | "notifier" | "clock" | "emit"> {
-  /** Missing with the embedded engine. */
-  readonly fleet: Fleet | undefined;
-}
-
-/** Watches until the scope ends. */
-export function watchPromises(tools: PromiseTools, scope: Scope): void {
-  const { board, queue, handoffs, orders, notifier, fleet, clock, emit } = tools;
+/** Watches until the scope ends. `fleet`: missing with the embedded engine. */
+export function watchPromises(parts: Parts, fleet: Fleet | undefined, emit: Emit, scope: Scope): void {
+  const { board, queue, handoffs, orders, notifier, clock } = parts;
   const startedMs = clock.now();
   const stalledMs = new Map<string, number>();
   /** `explaining`: troubles that say why none of its promises is kept. */
@@ -56,8 +51,8 @@ function downloadsOf(
 
 /** Each order is carried out within a minute, and orders are looked for regularly. */
 function ordersOf({ open, dueMs }: Parts["orders"], startedMs: number): readonly Promised[] {
-  const look = { text: "Orders are not read.", dueMs: dueMs() + WITHIN_MS };
-  const given = open().map(({ order: { action, mailbox, trackingId, at } }) => ({
+  const look = { text: "Orders are not read.", dueMs: dueMs + WITHIN_MS };
+  const given = open.map(({ order: { action, mailbox, trackingId, at } }) => ({
     subject: `order ${action} ${trackingId ?? mailbox}`,
     mailbox,
     text: `It was given at ${at}, and has not been carried out.`,

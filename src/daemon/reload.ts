@@ -21,7 +21,7 @@ import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Parts } from "./parts.ts";
-import { readUnfinished, type UnfinishedTools } from "./unfinished.ts";
+import { readUnfinished } from "./unfinished.ts";
 
 const LOOK_EVERY_MS = 30_000;
 
@@ -98,15 +98,12 @@ export function journalSettings(ledger: Pick<Ledger, "recordAct">, source: strin
   });
 }
 
-type ReloadTools = UnfinishedTools &
-  Pick<Parts, "live" | "mailboxes" | "expected" | "queue" | "clock" | "emit">;
-
 /**
  * All that can change takes effect, or nothing does: steps that can fail come first, and their faults are thrown. Only the
  * pauses change if `configured` is `live.configured`. Not to be called twice at once.
  */
 export async function applySettings(
-  tools: ReloadTools,
+  tools: Parts,
   configured: Settings,
   pauses = tools.live.pauses,
 ): Promise<void> {
@@ -147,7 +144,7 @@ export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise
   return queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: mailboxIdOf(name), everyMs: pollMs })));
 }
 
-async function runAllNow({ ledger, queue }: ReloadTools, records: readonly TransferRecord[]): Promise<void> {
+async function runAllNow({ ledger, queue }: Parts, records: readonly TransferRecord[]): Promise<void> {
   for (const record of records) {
     await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
   }
@@ -155,7 +152,7 @@ async function runAllNow({ ledger, queue }: ReloadTools, records: readonly Trans
 
 /** Whether the quiet hours have changed, and the old ones may have held the transfer back. Any other wait continues. */
 function wasHeldByQuietHours(
-  { mailboxes, clock }: ReloadTools,
+  { mailboxes, clock }: Parts,
   before: ReadonlyMap<MailboxId, MailboxState>,
   record: TransferRecord,
 ): boolean {

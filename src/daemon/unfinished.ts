@@ -1,16 +1,15 @@
 /** Open transfers: reads them from the disk, because orders and others change them, and queues those that can go on. */
 
 import { isAbsolute } from "node:path";
+import type { FaultCode } from "../base/fault-codes.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { jobOf } from "../mailbox/tools.ts";
-import { noteUnfinished } from "../mailbox/unfinished.ts";
 import { expiryOf, hasEnded, type TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
-import { watchDropFolder } from "../passwords/dropped.ts";
+import { watchDropFolder } from "../passwords/stored.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 import type { Parts } from "./parts.ts";
-
-export type UnfinishedTools = Pick<Parts, "ledger" | "inbox" | "diskTrouble">;
 
 export interface Waiting {
   readonly records: readonly TransferRecord[];
@@ -23,8 +22,21 @@ export interface Unfinished extends Waiting {
   apply(mailboxes: ReadonlyMap<MailboxId, MailboxState>): void;
 }
 
+/** Notes open transfers at their mailboxes. Transfers of mailboxes that are not configured are skipped. */
+export function noteUnfinished(
+  unfinished: readonly TransferRecord[],
+  mailboxes: ReadonlyMap<MailboxId, MailboxState>,
+): void {
+  for (const record of unfinished) {
+    // Also if a poll found it settled: an operator may have begun another round since.
+    mailboxes.get(mailboxIdOf(record.mailbox))?.transfers.noteOpen(record.trackingId, expiryOf(record));
+  }
+}
+
 /** Changes nothing. Skips damaged records: a start reports them. */
-export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished> {
+export async function readUnfinished(
+  tools: Pick<Parts, "ledger" | "inbox" | "diskTrouble">,
+): Promise<Unfinished> {
   const { diskTrouble, ledger } = tools;
   // Taken first: the records may lack a transfer that begins to wait while they are read.
   const waiting = diskTrouble.keys().filter((key) => !isAbsolute(key));
@@ -50,7 +62,7 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
  * Queues transfers whose content is complete, or in quarantine: they need no poll, and the service may no longer list
  * them. Returns whether every record could be read.
  */
-export async function resumeComplete({ ledger, queue }: Pick<Parts, "ledger" | "queue">): Promise<boolean> {
+export async function resumeComplete({ ledger, queue }: Parts): Promise<boolean> {
   let isWhole = true;
   for await (const record of ledger.open(() => (isWhole = false))) {
     const { complete, round, mailbox, trackingId } = record;
@@ -65,14 +77,42 @@ export async function resumeComplete({ ledger, queue }: Pick<Parts, "ledger" | "
   return isWhole;
 }
 
+/** After these faults a service may need only a short pause. */
+const PAUSING: ReadonlySet<string> = new Set<FaultCode>(["RATE_LIMITED", "PASSWORDS_HELD"]);
+const PAUSE_MS = { min: 1_000, max: 2 * 60_000, total: 10 * 60_000 };
+
+/** Waits until all jobs have run, also those whose service needs a short pause: the next run may be hours away. */
+export async function finishJobs(
+  { ledger, queue, clock }: Parts,
+  active: ReadonlySet<MailboxId>,
+  stop: AbortSignal,
+): Promise<void> {
+  const beganMs = clock.now();
+  for (let leftMs = PAUSE_MS.total; ; ) {
+    await queue.idle();
+    await ledger.flush();
+    const untilMs = ({ until }: TransferRecord) => Date.parse(until ?? "");
+    // The end of the run counts damaged records.
+    const open = await Array.fromAsync(ledger.open(() => {}));
+    const paused = open.filter(
+      (record) =>
+        PAUSING.has(record.code ?? "") &&
+        active.has(mailboxIdOf(record.mailbox)) &&
+        untilMs(record) > beganMs &&
+        untilMs(record) < clock.now() + PAUSE_MS.max,
+    );
+    const pauseMs = Math.max(PAUSE_MS.min, ...paused.map((record) => untilMs(record) - clock.now()));
+    leftMs -= pauseMs;
+    if (paused.length === 0 || leftMs < 0 || stop.aborted) return;
+    await pauseOrAbort(pauseMs, stop);
+    for (const record of paused) {
+      await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
+    }
+  }
+}
+
 /** Watches the drop folder: a transfer whose password is supplied is downloaded at once. */
-export function watchPasswords({
-  live,
-  ledger,
-  queue,
-  mailboxes,
-  emit,
-}: Pick<Parts, "live" | "ledger" | "queue" | "mailboxes" | "emit">) {
+export function watchPasswords({ live, ledger, queue, mailboxes, emit }: Parts) {
   const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
     const record = await ledger.find({ mailbox, trackingId });
     if (record === undefined || hasEnded(record)) return;

@@ -14,25 +14,28 @@ import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
 import type { Scope } from "../base/scope.ts";
-import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
+import { TEMPORARY_TOKEN } from "../host/memory.ts";
+import { openInbox } from "../inbox/inbox.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
-import { demandSame, demandWritable, type KnownFolders, knowFolders } from "../inbox/needed-folders.ts";
-import { openInbox } from "../inbox/open.ts";
 import {
   demandKnownFormat,
+  demandSame,
   demandWork,
+  demandWritable,
   findExposed,
   findExposedState,
+  type KnownFolders,
+  knowFolders,
   memoryOf,
   rememberWork,
 } from "../inbox/work-folder.ts";
-import { openLedger } from "../ledger/open.ts";
+import { openLedger } from "../ledger/ledger.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import { actorOf } from "../model/order.ts";
-import { openPasswords, type PasswordsOptions } from "../passwords/open.ts";
+import { openPasswords, type PasswordsOptions } from "../passwords/passwords.ts";
 import { coRecipientsAmong } from "./co-recipients.ts";
 import type { LiveSettings } from "./live-settings.ts";
 

@@ -4,10 +4,10 @@ import { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { variableText } from "../base/process.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
-import type { Announced } from "./outbox-delivery.ts";
+import type { Announced } from "./delivery.ts";
 import type { CheckedTransfer } from "./port.ts";
 
-/** Runs the command after a delivery, in the inbox of the delivery. Throws `COMMAND_FAILED` with its output. */
+/** Throws `COMMAND_FAILED` with its output. */
 export async function runCommand(
   command: HandoffCommand,
   delivery: Announced,
@@ -16,7 +16,7 @@ export async function runCommand(
   signal: AbortSignal,
 ): Promise<void> {
   const env = { ...command.env, ...environmentOf(delivery, inbox) };
-  const { why, output } = await machine().runProgram({ ...command, env, cwd: inbox }, killMs, signal);
+  const { why, output } = await machine().runProgram({ ...command, env }, killMs, signal);
   if (why !== undefined) throw new Fault("COMMAND_FAILED", { detail: why, output });
 }
 

@@ -2,6 +2,7 @@
  * Runs the administrator's check command on a transfer before its delivery. The exit code decides: 0 accepts, 1 refuses,
  * and anything else is no verdict.
  */
+import { Semaphore } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { scrub } from "../base/secret.ts";
@@ -16,34 +17,45 @@ const MAX_REASON = 200;
 /** The program that sets the memory limit, and then executes the check. It is part of util-linux. */
 export const LIMITER = "prlimit";
 
+/** A virus scanner may take a gigabyte of memory. */
+const MAX_AT_ONCE = 8;
+
+/** Checks at once are limited, and shared fairly between mailboxes. */
 export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs">): Checker {
   const orphans = new Orphans(patience, "check");
+  const places = new Semaphore(() => MAX_AT_ONCE);
+  const run: Checker["run"] = async (check, transfer, signal) => {
+    if (!(await orphans.clear(transfer.id, check.timeoutMs, signal))) {
+      signal.throwIfAborted();
+      throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
+    }
+    const { folder, manifest } = transfer;
+    const program = {
+      argv: argvOf(check, folder),
+      env: { ...check.env, ...factsOf("check", transfer, folder, manifest) },
+      timeoutMs: check.timeoutMs,
+      endsGroup: true,
+    };
+    const end = await machine().runProgram(program, patience.killMs, signal);
+    signal.throwIfAborted();
+    if (end.why === undefined) return;
+    const { stdout, stderr } = end.firstLine;
+    const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
+    const output = scrubbed(end.output, transfer);
+    const isVerdict = end.exitCode === REFUSED && !isLimiterFailure(check, end.firstLine);
+    if (isVerdict) {
+      throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line, output });
+    }
+    throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}`, output });
+  };
   return {
     async run(check, transfer, signal) {
-      if (!(await orphans.clear(transfer.id, check.timeoutMs, signal))) {
-        signal.throwIfAborted();
-        throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
+      await places.take(transfer.mailbox, signal);
+      try {
+        await run(check, transfer, signal);
+      } finally {
+        places.giveBack(transfer.mailbox);
       }
-      const { folder, manifest } = transfer;
-      const program = {
-        argv: argvOf(check, folder),
-        env: { ...check.env, ...factsOf("check", transfer, folder, manifest) },
-        timeoutMs: check.timeoutMs,
-        // Not the folder: some programs load code from the folder in which they run.
-        cwd: "/",
-        endsGroup: true,
-      };
-      const end = await machine().runProgram(program, patience.killMs, signal);
-      signal.throwIfAborted();
-      if (end.why === undefined) return;
-      const { stdout, stderr } = end.firstLine;
-      const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
-      const output = scrubbed(end.output, transfer);
-      const isVerdict = end.exitCode === REFUSED && !isLimiterFailure(check, end.firstLine);
-      if (isVerdict) {
-        throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line, output });
-      }
-      throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}`, output });
     },
   };
 }

@@ -1,32 +1,41 @@
-/** A delivery as consumers see it, and the key of its outbox entry. */
-
+/** A delivery as consumers see it: read from its outbox entry and its end record, with the place of its folder. */
+import { join } from "node:path";
+import { systemDisk } from "../base/disk.ts";
 import type { Delivered } from "../model/handoff.ts";
-import { deliveryId } from "../model/manifest.ts";
-import type { TransferRecord, Verified } from "../model/record.ts";
+import { deliveryId, MANIFEST, readDeliveryId } from "../model/manifest.ts";
+import { contentOf, type Placement } from "../model/placement.ts";
+import { isDelivered, type TransferRecord, type Verified } from "../model/record.ts";
+import type { Entry, Following } from "./entry.ts";
+import type { Failures } from "./failures.ts";
+import type { Outbox, Stored } from "./outbox.ts";
+import { parseKey } from "./peek.ts";
+import type { HandoffTools } from "./port.ts";
 
 /** The end record of a delivery, and what follows from it. */
 export interface Delivery extends Omit<TransferRecord, "folder"> {
   /** The same in every attempt to hand it over. */
   readonly id: string;
+  /** The real one, where it differs from that of the end record. */
   readonly folder: string;
   readonly verified: Verified;
   readonly deliveredAt: string;
 }
 
-/** The key of an entry: `NAME~R`. */
-export function keyOf(name: string, round: number): string {
-  return `${name}~${round}`;
+export interface OutboxDelivery extends Stored {
+  readonly key: string;
+  readonly delivery: Delivery;
 }
 
-export function parseKey(key: string): { readonly name: string; readonly round: number } {
-  const at = key.lastIndexOf("~");
-  return { name: key.slice(0, at), round: Number(key.slice(at + 1)) };
-}
+/** The outbox, and what the hand-offs need besides. */
+export type OutboxTools = HandoffTools & { readonly outbox: Outbox; readonly failures: Failures };
 
-/** `folder`: the real one, where it differs from that of the end record. */
-export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
+/** `unknown`: the file system refuses to answer, or the inbox is not mounted. */
+export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
+
+export function deliveryOf(key: string, end: TransferRecord, entry?: Pick<Entry, "folder">): Delivery {
   const { name, round } = parseKey(key);
   const { verified = "none", at } = end;
+  const folder = entry?.folder ?? end.folder ?? "";
   return { ...end, id: deliveryId(name, round), round, folder, verified, deliveredAt: at.delivered ?? "" };
 }
 
@@ -34,4 +43,163 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
 export function eventFactsOf(delivery: Delivered): Delivered {
   const { mailbox, trackingId, round, sender, folder, inbox, deliveredAt, subject, files, bytes } = delivery;
   return { mailbox, trackingId, round, sender, folder, inbox, deliveredAt, subject, files, bytes };
+}
+
+/** What follows a delivery, as its record says and its rule is configured now. */
+export function followingOf(
+  { handoffOf }: Pick<HandoffTools, "handoffOf">,
+  delivery: Pick<TransferRecord, "mailbox" | "rule" | "steps">,
+): Following {
+  return { steps: delivery.steps ?? [], handoff: handoffOf(delivery) };
+}
+
+/** The delivery of an entry. `undefined` while its round is open. */
+export async function readOutboxDelivery(
+  { ledger }: HandoffTools,
+  key: string,
+  stored: Stored,
+): Promise<OutboxDelivery | undefined> {
+  const { name, round } = parseKey(key);
+  const end = await ledger.readEnd(name, round);
+  return end && { ...stored, key, delivery: deliveryOf(key, end, stored.entry) };
+}
+
+/**
+ * Reads a delivery whose folder was placed, with the status of the folder, within `Outbox.change`. Removes the entry of a
+ * round that ended without a delivery. `undefined` if there is nothing to do for the entry, or not yet.
+ */
+export async function openOutboxDelivery(
+  tools: OutboxTools,
+  key: string,
+): Promise<(OutboxDelivery & { readonly status: FolderStatus }) | undefined> {
+  const { outbox } = tools;
+  const stored = await outbox.take(key);
+  const found = stored && (await readOutboxDelivery(tools, key, stored));
+  if (found === undefined) return undefined;
+  if (!isDelivered(found.delivery)) {
+    await outbox.remove(key, found.kind);
+    return undefined;
+  }
+  const located = await locate(tools, found);
+  if (located === undefined) return undefined;
+  const { folder, status } = located;
+  if (folder === found.delivery.folder) return { ...found, status };
+  const moved = await outbox.save(key, found, { ...found.entry, folder }, found.kind);
+  return { ...found, ...moved, delivery: { ...found.delivery, folder }, status };
+}
+
+/** Finds the folder, or the files, by name alone. */
+export async function findByName({ inbox, ledger }: HandoffTools, delivery: Delivery): Promise<FolderStatus> {
+  if (delivery.placement === "files")
+    return findFiles(inbox, delivery, await ledger.placements.find(delivery));
+  return findFolder(inbox, delivery);
+}
+
+/** There while one of the files is there. Without its placement, a delivery was picked up before. */
+async function findFiles(
+  inbox: HandoffTools["inbox"],
+  { inbox: own }: Delivery,
+  placement: Placement | undefined,
+): Promise<FolderStatus> {
+  for (const { as } of placement === undefined ? [] : contentOf(placement)) {
+    const isThere = await isFound(join(own ?? inbox.root, placement?.parent ?? "", as));
+    if (isThere !== false) return isThere ? "there" : "unknown";
+  }
+  return (await inbox.isHere(own)) ? "gone" : "unknown";
+}
+
+/** A missing folder counts as gone only while the inbox is mounted. */
+async function findFolder(
+  inbox: HandoffTools["inbox"],
+  { folder, inbox: own, acknowledgement }: Delivery,
+): Promise<FolderStatus> {
+  const path = join(own ?? inbox.root, folder);
+  const isThere = await isFound(path);
+  if (isThere === false) return (await inbox.isHere(own)) ? "gone" : "unknown";
+  if (isThere === undefined) return "unknown";
+  if (acknowledgement === undefined) return "there";
+  const isAcknowledged = await isFound(join(path, acknowledgement));
+  return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
+}
+
+/**
+ * Finds the folder by its manifest, because a crash may have happened before its real name was noted. `undefined` while
+ * the folder is still staged.
+ */
+export async function locate(
+  tools: HandoffTools,
+  { entry, delivery }: OutboxDelivery,
+): Promise<{ readonly folder: string; readonly status: FolderStatus } | undefined> {
+  // Checked first: the folder may be placed at any moment.
+  const { inbox, ledger } = tools;
+  if (!(await ledger.isPlaced(delivery))) return undefined;
+  const { folder, id } = delivery;
+  const status = await findByName(tools, delivery);
+  // A delivery with a placement has the very names that it claimed.
+  if (delivery.placement !== undefined) return { folder, status };
+  const root = delivery.inbox ?? inbox.root;
+  // A folder whose manifest cannot be read counts as the right one.
+  if (status !== "gone") {
+    const found = await readDeliveryId(join(root, folder));
+    if (found === "refused" || (found.id ?? id) === id) return { folder, status };
+  }
+  // If the entry names the folder, its name is certain.
+  const other = entry.folder === undefined ? await findNumbered(root, folder, id) : "gone";
+  if (typeof other === "string") return { folder, status: other };
+  return { ...other, status: await findFolder(inbox, { ...delivery, ...other }) };
+}
+
+/** What consumers get of a delivery, and where it is. */
+export interface Announced extends Omit<Delivery, "files"> {
+  /** The absolute path of the manifest: in the folder, beside it, or of the copy in the work folder. */
+  readonly manifestPath: string;
+  /** The manifest's path from the inbox's root; missing if consumers get none. */
+  readonly manifest: string | undefined;
+  /** The names of files that were delivered by themselves; missing for a folder. */
+  readonly files: readonly string[] | undefined;
+}
+
+export async function announcedOf({ inbox, ledger }: HandoffTools, delivery: Delivery): Promise<Announced> {
+  const root = delivery.inbox ?? inbox.root;
+  const inRoot = (manifest: string) => ({ manifest, manifestPath: join(root, manifest) });
+  const inside = { ...delivery, ...inRoot(join(delivery.folder, MANIFEST)), files: undefined };
+  const placement = await ledger.placements.find(delivery);
+  if (placement === undefined) return inside;
+  const files = placement.deliver === "files" ? contentOf(placement).map(({ as }) => as) : undefined;
+  if (placement.manifest !== undefined) {
+    return { ...delivery, ...inRoot(join(placement.parent, placement.manifest)), files };
+  }
+  if (placement.isManifestInside === true) return { ...inside, files };
+  const copy = join(ledger.placements.folderOf(delivery) ?? "", MANIFEST);
+  return { ...delivery, manifest: undefined, manifestPath: copy, files };
+}
+
+/**
+ * Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. `gone` if none is the right one; `unknown` if the file
+ * system refuses to answer.
+ */
+async function findNumbered(
+  root: string,
+  folder: string,
+  id: string,
+): Promise<{ readonly folder: string } | "gone" | "unknown"> {
+  let isRefused = false;
+  for (let number = 2; ; number++) {
+    const path = join(root, `${folder}-${number}`);
+    const isThere = await isFound(path);
+    if (isThere === undefined) return "unknown";
+    if (!isThere) return isRefused ? "unknown" : "gone";
+    const found = await readDeliveryId(path);
+    if (found === "refused") isRefused = true;
+    else if (found.id === id) return { folder: `${folder}-${number}` };
+  }
+}
+
+/** `undefined` if the file system refuses to answer. */
+async function isFound(path: string): Promise<boolean | undefined> {
+  try {
+    return (await systemDisk.kindOf(path)) !== undefined;
+  } catch {
+    return undefined;
+  }
 }

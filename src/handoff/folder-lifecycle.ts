@@ -2,17 +2,19 @@
 import type { DaemonEvent } from "../model/events.ts";
 import type { Delivered } from "../model/handoff.ts";
 import { isDelivered } from "../model/record.ts";
-import { eventFactsOf } from "./delivery.ts";
-import { type Entry, type Following, kindOf, openSteps, stepOf } from "./entry.ts";
-import type { Outbox } from "./outbox.ts";
 import {
+  eventFactsOf,
   type FolderStatus,
   findByName,
+  followingOf,
   locate,
   type OutboxDelivery,
+  type OutboxTools,
   openOutboxDelivery,
-} from "./outbox-delivery.ts";
-import { followingOf, type HandoffTools } from "./tools.ts";
+} from "./delivery.ts";
+import { type Entry, type Following, kindOf, openSteps, stepOf } from "./entry.ts";
+import type { Stored } from "./outbox.ts";
+import type { HandoffTools } from "./port.ts";
 
 /** The clock has jumped if it and the machine's uptime have moved apart by more than this. */
 const TOLERANCE_MS = 60_000;
@@ -119,24 +121,20 @@ function judgeAge(
  * Does everything that is due for the folder of a delivery. Called within `Outbox.change`; a crash at any point is safe.
  * Returns the delivery as it is afterwards; `undefined` if it is finished, or its folder is not placed yet.
  */
-export async function advanceFolder(
-  tools: HandoffTools,
-  outbox: Outbox,
-  key: string,
-): Promise<OutboxDelivery | undefined> {
-  const opened = await openOutboxDelivery(tools, outbox, key);
+export async function advanceFolder(tools: OutboxTools, key: string): Promise<OutboxDelivery | undefined> {
+  const opened = await openOutboxDelivery(tools, key);
   if (opened === undefined) return undefined;
-  const { end, delivery, status } = opened;
-  const { clock, emit, ledger } = tools;
+  const { delivery, status } = opened;
+  const { clock, emit, ledger, inbox, outbox } = tools;
   const following = followingOf(tools, delivery);
   const delivered = eventFactsOf(delivery);
-  let { stored } = opened;
+  let stored: Stored = opened;
   let { entry } = stored;
   /** Emitted once the entry is stored. */
   const events: DaemonEvent[] = [];
   const report = () => {
     for (const event of events.splice(0)) {
-      if (event.type === "folder-picked-up") ledger.pickedUp({ ...end, folder: delivery.folder });
+      if (event.type === "folder-picked-up") ledger.pickedUp(delivery);
       emit(event);
     }
   };
@@ -147,12 +145,15 @@ export async function advanceFolder(
   /** True if the folder of a delivery that no consumer picked up is gone. */
   const remove = async (isGone: boolean) => {
     const isPickedUp = entry.pickedUpAt !== undefined;
+    // Called even if the folder is gone: a crash may have interrupted an earlier removal.
     if (!isGone) {
       // Otherwise a folder that is gone after a crash would count as picked up, and what was moved aside would stay.
       entry = { ...entry, isRemoving: true };
       await save();
     }
-    const result = await removeFolder(tools, opened);
+    const placement = await ledger.placements.find(delivery);
+    const { id, folder, inbox: own } = delivery;
+    const result = await inbox.removeDelivered({ id, folder, inbox: own, placement });
     entry = { ...entry, isRemoving: false, isForeign: true };
     if (result === "foreign" && !isGone) {
       events.push({ type: "folder-left", delivered });
@@ -166,7 +167,7 @@ export async function advanceFolder(
     const action = nextAction(entry, status, delivery.deliveredAt, following, momentOf(tools));
     if (action.type === "none") {
       await save();
-      return { ...opened, stored };
+      return { ...opened, ...stored };
     }
     if (action.type === "change") {
       entry = action.entry;
@@ -174,7 +175,7 @@ export async function advanceFolder(
     } else if (action.type === "finish" || (await remove(action.type === "gone"))) break;
   }
   // First: without its placement, the delivery counts as picked up if a crash comes between.
-  await ledger.placements.forget(end);
+  await ledger.placements.forget(delivery);
   await outbox.finish(key, stored, entry);
   report();
   return undefined;
@@ -191,29 +192,22 @@ function eventOf(
     : { type: "folder-picked-up", delivered, how };
 }
 
-/** Called even if the folder is gone: a crash may have interrupted an earlier removal. */
-async function removeFolder({ ledger, inbox }: HandoffTools, { end, delivery }: OutboxDelivery) {
-  const { id, folder, inbox: own } = delivery;
-  const placement = await ledger.placements.find(end);
-  return inbox.removeDelivered({ id, folder, inbox: own, placement });
-}
-
 /** Whether nothing is due for the folder. `isThorough`: its manifest is read too. */
 export async function isUpToDate(
   tools: HandoffTools,
   item: OutboxDelivery,
   isThorough: boolean,
 ): Promise<boolean> {
-  const { end, stored, delivery } = item;
-  const following = followingOf(tools, end);
-  if (!isDelivered(end) || kindOf(stored.entry, following) !== stored.kind) return false;
+  const { entry, kind, delivery } = item;
+  const following = followingOf(tools, delivery);
+  if (!isDelivered(delivery) || kindOf(entry, following) !== kind) return false;
   const { folder, deliveredAt } = delivery;
-  const byName = async () => ({ folder, status: await findByName(tools, item) });
+  const byName = async () => ({ folder, status: await findByName(tools, delivery) });
   const located = await (isThorough ? locate(tools, item) : byName());
   // The folder is still staged: nothing can be due.
   if (located === undefined) return true;
   if (located.folder !== folder) return false;
-  return nextAction(stored.entry, located.status, deliveredAt, following, momentOf(tools)).type === "none";
+  return nextAction(entry, located.status, deliveredAt, following, momentOf(tools)).type === "none";
 }
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {

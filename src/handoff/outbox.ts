@@ -9,13 +9,12 @@
 import { join } from "node:path";
 import { KeyedMutex } from "../base/concurrency.ts";
 import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
+import { clearTemporaries, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import { rm } from "../base/files.ts";
-import { parseKey } from "./delivery.ts";
+import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, KINDS, type Kind } from "./entry.ts";
-import { EntryLocks } from "./locks.ts";
-import { type FoundEntry, listEntries, outboxIn, readEntry } from "./peek.ts";
+import { type FoundEntry, listEntries, outboxIn, parseKey, readEntry } from "./peek.ts";
 
 /** An entry as its file holds it. */
 export interface Stored {
@@ -28,7 +27,6 @@ export interface OutboxOptions {
   readonly isAlone: boolean;
   finishedPath(name: string, round: number): string;
   onDamaged(path: string): void;
-  onChanged(key: string): void;
   readonly disk?: Disk;
 }
 
@@ -72,15 +70,13 @@ export class Outbox {
    * away, also if another worker created it.
    */
   async create(key: string, entry: Entry, isDurable: boolean): Promise<void> {
-    await this.#guard(this.#folder, async () => {
-      // An entry with steps is always durable, so this one is empty.
-      if (!isDurable) return this.#createEmpty(key, false);
-      const known = await Promise.all(KINDS.map((kind) => this.#disk.kindOf(this.#pathOf(key, kind))));
-      if (known.every((kind) => kind === undefined)) {
-        await (entry === EMPTY_ENTRY ? this.#createEmpty(key, true) : this.#createFull(key, entry));
-      }
-      await this.#syncs.sync(this.#folder);
-    });
+    // An entry with steps is always durable, so this one is empty.
+    if (!isDurable) return this.#createEmpty(key, false);
+    const known = await Promise.all(KINDS.map((kind) => this.#disk.kindOf(this.#pathOf(key, kind))));
+    if (known.every((kind) => kind === undefined)) {
+      await (entry === EMPTY_ENTRY ? this.#createEmpty(key, true) : this.#createFull(key, entry));
+    }
+    await this.#syncs.sync(this.#folder);
   }
 
   /** Runs `work` while no other process changes this entry. `undefined`, without running it, if one does. */
@@ -116,42 +112,35 @@ export class Outbox {
   async take(key: string): Promise<Stored | undefined> {
     const found = await this.#readAll(key);
     const stored = (await this.isFinished(key)) ? undefined : found.shift();
-    for (const { kind } of found) await this.#unlink(this.#pathOf(key, kind));
+    for (const { kind } of found) await tryUnlink(this.#disk, this.#pathOf(key, kind));
     if (stored === undefined) await this.#locks.forget(key);
     return stored;
   }
 
-  isFinished(key: string): Promise<boolean> {
-    const path = this.#finishedPath(key);
-    return this.#guard(path, async () => (await this.#disk.kindOf(path)) !== undefined);
+  async isFinished(key: string): Promise<boolean> {
+    return (await this.#disk.kindOf(this.#finishedPath(key))) !== undefined;
   }
 
   /** Stores a changed entry durably, under the name of its kind. A power cut may undo the change of name. */
   async save(key: string, from: Stored, entry: Entry, kind: Kind): Promise<Stored> {
     const path = this.#pathOf(key, from.kind);
-    this.#options.onChanged(key);
-    await this.#guard(path, async () => {
-      if (entry !== from.entry) {
-        await this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path));
-        await this.#syncs.sync(this.#folder);
-      }
-      if (kind !== from.kind) await this.#disk.rename(path, this.#pathOf(key, kind));
-    });
+    if (entry !== from.entry) {
+      await this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path));
+      await this.#syncs.sync(this.#folder);
+    }
+    if (kind !== from.kind) await this.#disk.rename(path, this.#pathOf(key, kind));
     return { entry, kind };
   }
 
   /** Moves the entry to the ledger. Its name is not synced: an entry that is back after a power cut is finished again. */
   async finish(key: string, from: Stored, entry: Entry): Promise<void> {
     const path = this.#finishedPath(key);
-    await this.#guard(path, () =>
-      this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path)),
-    );
+    await this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path));
     await this.remove(key, from.kind);
   }
 
   async remove(key: string, kind: Kind): Promise<void> {
-    this.#options.onChanged(key);
-    await this.#unlink(this.#pathOf(key, kind));
+    await tryUnlink(this.#disk, this.#pathOf(key, kind));
     await this.#locks.forget(key);
   }
 
@@ -207,18 +196,6 @@ export class Outbox {
     }
   }
 
-  async #unlink(path: string): Promise<void> {
-    await this.#guard(path, () => tryUnlink(this.#disk, path));
-  }
-
-  async #guard<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
-    try {
-      return await work();
-    } catch (error) {
-      throw faultOfDisk(error, path);
-    }
-  }
-
   #pathOf(key: string, kind: Kind): string {
     return join(this.#folder, `${key}.${kind}`);
   }
@@ -226,5 +203,61 @@ export class Outbox {
   #finishedPath(key: string): string {
     const { name, round } = parseKey(key);
     return this.#options.finishedPath(name, round);
+  }
+}
+
+interface Held {
+  readonly lock: KernelLock;
+  users: number;
+}
+
+/**
+ * Locks on entries between processes that share an inbox, kept by the kernel: they end with their holder. A lock on a
+ * removed file excludes no other process, but by then the entry is finished, and every holder sees that.
+ */
+export class EntryLocks {
+  readonly #folder: string | undefined;
+  /** `tryLock` on a file that this process has locked would release the lock, so users share it. */
+  readonly #held = new Map<string, Held>();
+  readonly #mutex = new KeyedMutex();
+
+  /** Without a folder this process works alone, and no lock is taken. */
+  constructor(folder: string | undefined) {
+    this.#folder = folder;
+  }
+
+  /** Runs `work` while this process holds the lock. `undefined`, without running it, if another process holds it. */
+  async hold<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
+    const folder = this.#folder;
+    if (folder === undefined) return work();
+    const held = await this.#mutex.run(key, () => this.#tryTake(key, folder));
+    if (held === undefined) return undefined;
+    try {
+      return await work();
+    } finally {
+      held.users--;
+      if (held.users === 0) {
+        this.#held.delete(key);
+        held.lock.release();
+      }
+    }
+  }
+
+  /** Removes the lock file of an entry that is finished. Called while the lock is held. */
+  async forget(key: string): Promise<void> {
+    if (this.#folder !== undefined) await tryUnlink(systemDisk, join(this.#folder, key));
+  }
+
+  async #tryTake(key: string, folder: string): Promise<Held | undefined> {
+    const known = this.#held.get(key);
+    if (known !== undefined) {
+      known.users++;
+      return known;
+    }
+    const lock = await tryLock(join(folder, key), "alone");
+    if (lock === undefined) return undefined;
+    const held = { lock, users: 1 };
+    this.#held.set(key, held);
+    return held;
   }
 }

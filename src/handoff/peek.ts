@@ -2,10 +2,9 @@
 
 import { join } from "node:path";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
-import { exists, faultOfDisk } from "../base/durable.ts";
+import { exists } from "../base/durable.ts";
 import { opendir } from "../base/files.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
-import { parseKey } from "./delivery.ts";
 import { EMPTY_ENTRY, type Entry, type Kind, parseEntry, type StepState } from "./entry.ts";
 
 /** File names read at once. */
@@ -23,24 +22,27 @@ export function outboxIn(work: string): string {
   return join(work, "outbox");
 }
 
+/** The key of an entry: `NAME~R`. */
+export function keyOf(name: string, round: number): string {
+  return `${name}~${round}`;
+}
+
+export function parseKey(key: string): { readonly name: string; readonly round: number } {
+  const at = key.lastIndexOf("~");
+  return { name: key.slice(0, at), round: Number(key.slice(at + 1)) };
+}
+
 /** Every entry by its name; none is read. */
 export async function* listEntries(work: string): AsyncGenerator<FoundEntry, void, undefined> {
-  const folder = outboxIn(work);
-  try {
-    for await (const { name: file } of await opendir(folder, { bufferSize: BATCH })) {
-      const [, key, kind] = FILE.exec(file) ?? [];
-      if (key !== undefined) yield { key, kind: kind as Kind };
-    }
-  } catch (error) {
-    throw faultOfDisk(error, folder);
+  for await (const { name: file } of await opendir(outboxIn(work), { bufferSize: BATCH })) {
+    const [, key, kind] = FILE.exec(file) ?? [];
+    if (key !== undefined) yield { key, kind: kind as Kind };
   }
 }
 
 /** `undefined` if the file is missing. */
 export async function readEntry(disk: Disk, path: string): Promise<Entry | "damaged" | undefined> {
-  const text = await tryRead(disk, path).catch((error: unknown) => {
-    throw faultOfDisk(error, path);
-  });
+  const text = await tryRead(disk, path);
   if (text === undefined) return undefined;
   return text === "" && path.endsWith(".wait") ? EMPTY_ENTRY : (parseEntry(text) ?? "damaged");
 }

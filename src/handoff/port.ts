@@ -5,9 +5,12 @@
  * Each delivery has one small file in the outbox. The file exists before the end record of its round, so no crash loses
  * it, and all processes that share the inbox work on it. The facts of the delivery are in the end record.
  */
+import type { Clock } from "../base/clock.ts";
 import type { Secret } from "../base/secret.ts";
-import type { Check } from "../model/mailbox.ts";
-import type { TransferKey, TransferRecord, Verified } from "../model/record.ts";
+import type { Emit } from "../model/events.ts";
+import type { Check, Handoff } from "../model/mailbox.ts";
+import type { Placement } from "../model/placement.ts";
+import type { Routed, TransferKey, TransferRecord, Verified } from "../model/record.ts";
 
 export interface Handoffs {
   /**
@@ -17,27 +20,15 @@ export interface Handoffs {
    */
   prepare(record: TransferRecord): Promise<void>;
   /**
-   * The folder is in the inbox, at `record.folder`: starts the steps. `wanted`: the folder that the end record names;
-   * without it, the end record is read. May be called twice. Never throws: scans make up for failures.
+   * The folder is in the inbox, at `record.folder`: starts the steps. May be called twice. Never throws: scans make up for
+   * failures.
    */
-  placed(record: TransferRecord, wanted?: string): Promise<void>;
+  placed(record: TransferRecord): Promise<void>;
   /**
    * Starts the steps of this round, and of all earlier ones, that are pending or given up, without waiting for their next
    * attempt. False if another process works on one of them: call again later.
    */
   retry(key: TransferKey & { readonly round: number }): Promise<boolean>;
-}
-
-export interface OpenHandoffs extends Handoffs {
-  /** Starts to scan the outbox periodically. */
-  start(): void;
-  /** Scans the outbox, and resolves when every step that was due at the call was tried. */
-  finish(): Promise<void>;
-  /** How many entries had a failed step when last seen. */
-  failing(): number;
-  /** When the outbox is to be scanned next; `undefined` before `start`. */
-  scanDueMs(): number | undefined;
-  close(): Promise<void>;
 }
 
 /** Runs the check of a transfer, before its delivery. */
@@ -72,4 +63,65 @@ export interface HandoffPatience {
   readonly scanMs: number;
   /** From SIGTERM to SIGKILL. */
   readonly killMs: number;
+}
+
+/** The ledger, inbox, clock and machine of the hand-offs. */
+export interface HandoffTools {
+  /** The work folder. */
+  readonly work: string;
+  /** No other process works on this inbox. */
+  readonly isAlone: boolean;
+  /** The hand-off of a delivery, by its mailbox and route, as configured now. */
+  handoffOf(delivery: Routed): Handoff;
+  /** The address of the console to link to; `undefined` for none. */
+  console(): string | undefined;
+  readonly ledger: {
+    nameOf(key: TransferKey): string;
+    /** The end record of this very round; `undefined` while the round is open. */
+    readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
+    /**
+     * Whether the staged folder that this end record names has left `staging/`. Until then it is not in the inbox.
+     */
+    isPlaced(end: TransferRecord): Promise<boolean>;
+    /** Of deliveries that are more than one folder with its manifest inside. */
+    readonly placements: {
+      /** `undefined` for a delivery without one, and after `forget`. Throws `RECORD_UNREADABLE`. */
+      find(end: TransferRecord): Promise<Placement | undefined>;
+      /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
+      folderOf(end: TransferRecord): string | undefined;
+      /** The entry is about to be finished: the placement is no longer needed. */
+      forget(end: TransferRecord): Promise<void>;
+    };
+    /** `record`: the end record, with the folder that the delivery really got. */
+    pickedUp(record: TransferRecord): void;
+  };
+  /** Where a finished entry goes. The folder of that path exists. */
+  finishedPath(name: string, round: number): string;
+  readonly inbox: {
+    /** The common inbox. */
+    readonly root: string;
+    /**
+     * Whether the inbox, by default the common one, is still the folder that was opened, and not the empty mount point of
+     * an unmounted disk.
+     */
+    isHere(inbox?: string): Promise<boolean>;
+    /** `foreign`: the folder is another one now, or was changed; it is left alone. */
+    removeDelivered(delivery: {
+      readonly id: string;
+      readonly folder: string;
+      readonly inbox: string | undefined;
+      readonly placement?: Placement | undefined;
+    }): Promise<"removed" | "foreign">;
+  };
+  readonly clock: Clock;
+  /** Time since the machine started: the same for all processes, and unaffected by changes of the clock. */
+  readonly uptimeMs: () => number;
+  /** Whether the clock can be trusted: no folder is removed while it cannot. */
+  readonly isClockRight: () => boolean;
+  /** Between 0 and 1, for jitter. */
+  readonly random: () => number;
+  readonly patience: HandoffPatience;
+  readonly emit: Emit;
+  /** Once aborted, no further step begins. */
+  readonly stop: AbortSignal;
 }

@@ -9,58 +9,39 @@ import { pauseOrAbort } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { runCommand } from "./command.ts";
-import { type Delivery, eventFactsOf } from "./delivery.ts";
+import {
+  type Announced,
+  announcedOf,
+  type Delivery,
+  eventFactsOf,
+  followingOf,
+  type OutboxTools,
+  openOutboxDelivery,
+} from "./delivery.ts";
 import { dueSteps, type Entry, kindOf, type StepState, stepOf } from "./entry.ts";
 import { Orphans } from "./orphans.ts";
-import type { Outbox } from "./outbox.ts";
-import { type Announced, announcedOf, openOutboxDelivery } from "./outbox-delivery.ts";
 import type { HandoffPatience } from "./port.ts";
-import { followingOf, type HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
 
-/** Deliveries that are remembered as free of orphans. */
-const MAX_FREE = 10_000;
 /** For each step. Keys beyond the limit are dropped, and the next scan adds them again. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
-export interface StepHooks {
-  /** An attempt was made, and its result is stored. */
-  tried(key: string, entry: Entry, delivery: Delivery): void;
-  /** The entry cannot be read. The next scan finds the step due again. */
-  readFailed(key: string, error: unknown): void;
-  /**
-   * The result of an attempt cannot be stored. The write is retried until `writeSucceeded` follows. `what`: the step and
-   * the key of the entry.
-   */
-  writeFailed(what: string, fault: Fault): void;
-  writeSucceeded(what: string): void;
-}
-
 export class Steps {
-  readonly #tools: HandoffTools;
-  readonly #outbox: Outbox;
-  readonly #hooks: StepHooks;
+  readonly #tools: OutboxTools;
   readonly #orphans: Orphans;
-  /** Entries that are free of orphans: no other process has started a command for them. */
-  readonly #free = new Set<string>();
   readonly #stop = new AbortController();
   /** Aborts when no further step may start. */
   readonly #noMore: AbortSignal;
   readonly #pools: Readonly<Record<HandoffStep, KeyedPool>>;
+  /** How many attempts were made whose results are stored. */
+  tried = 0;
 
-  constructor(tools: HandoffTools, outbox: Outbox, hooks: StepHooks) {
+  constructor(tools: OutboxTools) {
     this.#tools = tools;
-    this.#outbox = outbox;
-    this.#hooks = hooks;
     this.#orphans = new Orphans(tools.patience);
     this.#noMore = AbortSignal.any([this.#stop.signal, tools.stop]);
     const poolOf = (step: HandoffStep) => new KeyedPool(LIMITS, (key) => this.#run(key, step), this.#noMore);
     this.#pools = { command: poolOf("command"), webhook: poolOf("webhook") };
-  }
-
-  /** The entry is new, or its orphans have ended. Kept only if no other process can leave new orphans. */
-  noteNoOrphans(key: string): void {
-    if (this.#tools.isAlone && this.#free.size < MAX_FREE) this.#free.add(key);
   }
 
   /** Runs the step as soon as a slot is free, if it is due then. */
@@ -78,36 +59,33 @@ export class Steps {
     await Promise.all(STEPS.map((step) => this.#pools[step].close()));
   }
 
-  /** Where another process has the entry, the next scan tries again. */
+  /** Where another process has the entry, or it cannot be read, the next scan tries again. */
   async #run(key: string, step: HandoffStep): Promise<void> {
+    const { outbox, failures } = this.#tools;
     try {
-      await this.#outbox.hold(key, () => this.#runHeld(key, step));
+      await outbox.hold(key, () => this.#runHeld(key, step));
     } catch (error) {
-      this.#hooks.readFailed(key, error);
+      failures.failed(key, error);
     }
   }
 
   async #runHeld(key: string, step: HandoffStep): Promise<void> {
-    const { clock } = this.#tools;
-    const opened = await this.#outbox.change(key, () => openOutboxDelivery(this.#tools, this.#outbox, key));
+    const { clock, outbox } = this.#tools;
+    const opened = await outbox.change(key, () => openOutboxDelivery(this.#tools, key));
     if (opened === undefined) return;
+    const { entry, delivery } = opened;
     // One configuration for the whole attempt, whatever is loaded meanwhile.
-    const following = followingOf(this.#tools, opened.delivery);
+    const following = followingOf(this.#tools, delivery);
     const { handoff } = following;
-    if (!dueSteps(opened.stored.entry, following, clock.now()).includes(step)) return;
-    if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
-    const announced = await announcedOf(this.#tools, opened);
+    if (!dueSteps(entry, following, clock.now()).includes(step)) return;
+    if (step === "command") {
+      const limitMs = handoff.command?.timeoutMs ?? 0;
+      if (!(await this.#orphans.clear(delivery.id, limitMs, this.#noMore))) return;
+    }
+    const announced = await announcedOf(this.#tools, delivery);
     const fault = await this.#attempt(announced, step, handoff);
     if (fault !== undefined && this.#stop.signal.aborted) return;
-    await this.#record(key, step, opened.delivery, fault);
-  }
-
-  /** True once no command of this delivery runs. */
-  async #clearOrphans(key: string, { id }: Delivery, { command }: Handoff): Promise<boolean> {
-    if (this.#free.has(key)) return true;
-    if (!(await this.#orphans.clear(id, command?.timeoutMs ?? 0, this.#noMore))) return false;
-    this.noteNoOrphans(key);
-    return true;
+    await this.#record(key, step, delivery, fault);
   }
 
   /** Why the step failed; `undefined` on success. */
@@ -139,18 +117,13 @@ export class Steps {
       this.#store(key, step, delivery, fault, atMs),
     );
     const after = entry?.[step];
-    if (entry === undefined || after === undefined) return;
+    if (after === undefined) return;
     const delivered = eventFactsOf(delivery);
-    if (fault === undefined) {
-      if (step === "command") this.#free.delete(key);
-      emit({ type: "handoff-succeeded", delivered, step });
-    } else {
-      const willRetry = after.state === "pending";
-      const { attempts } = after;
-      emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry });
-    }
-    if (after.nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(after.nextAt) - clock.now());
-    this.#hooks.tried(key, entry, delivery);
+    const { attempts, state, nextAt } = after;
+    if (fault === undefined) emit({ type: "handoff-succeeded", delivered, step });
+    else emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry: state === "pending" });
+    if (nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(nextAt) - clock.now());
+    this.tried++;
   }
 
   async #store(
@@ -160,27 +133,28 @@ export class Steps {
     fault: Fault | undefined,
     atMs: number,
   ): Promise<Entry | undefined> {
-    const { random, patience } = this.#tools;
-    return this.#outbox.change(key, async () => {
-      const stored = await this.#outbox.take(key);
+    const { random, patience, outbox } = this.#tools;
+    return outbox.change(key, async () => {
+      const stored = await outbox.take(key);
       if (stored === undefined) return undefined;
       const before = stepOf(stored.entry, step);
       const entry = { ...stored.entry, [step]: afterAttempt(before, fault, atMs, random(), patience) };
-      await this.#outbox.save(key, stored, entry, kindOf(entry, followingOf(this.#tools, delivery)));
+      await outbox.save(key, stored, entry, kindOf(entry, followingOf(this.#tools, delivery)));
       return entry;
     });
   }
 
   async #retryWrite<Result>(what: string, write: () => Promise<Result>): Promise<Result | undefined> {
     const { signal } = this.#stop;
+    const { failures, patience } = this.#tools;
     for (;;) {
       try {
         const result = await write();
-        this.#hooks.writeSucceeded(what);
+        failures.outage.clear(what);
         return result;
       } catch (error) {
-        this.#hooks.writeFailed(what, asFault(error));
-        await pauseOrAbort(this.#tools.patience.scanMs, signal);
+        failures.outage.add(what, asFault(error));
+        await pauseOrAbort(patience.scanMs, signal);
         if (signal.aborted) return undefined;
       }
     }

@@ -3,10 +3,10 @@
 import { exists } from "../base/durable.ts";
 import type { HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type Delivery, deliveryOf, eventFactsOf, parseKey } from "./delivery.ts";
+import { type Delivery, deliveryOf, eventFactsOf, followingOf } from "./delivery.ts";
 import { type Entry, failedSteps } from "./entry.ts";
-import { listEntries, outboxIn, peekEntry } from "./peek.ts";
-import { followingOf, type HandoffTools } from "./tools.ts";
+import { listEntries, outboxIn, parseKey, peekEntry } from "./peek.ts";
+import type { HandoffTools } from "./port.ts";
 
 /** How many failed deliveries are listed, and how many overdue ones. */
 const MAX_TROUBLES = 500;
@@ -20,6 +20,8 @@ export class Summary implements HandoffSummary {
   #hasUnread = false;
   troubled = 0;
   waiting = 0;
+  /** How many deliveries have a failed step. */
+  failing = 0;
 
   constructor(tools: Pick<HandoffTools, "handoffOf">) {
     this.#tools = tools;
@@ -54,6 +56,7 @@ export class Summary implements HandoffSummary {
     const isOverdue = entry.reported && isWaiting;
     if (failed.length === 0 && !isOverdue) return;
     this.troubled++;
+    if (failed.length > 0) this.failing++;
     const list = failed.length > 0 ? this.#failed : this.#overdue;
     if (list.length < MAX_TROUBLES) list.push({ ...eventFactsOf(delivery), failed, isOverdue });
   }
@@ -77,7 +80,7 @@ export async function peekHandoffs(
     const entry = await peekEntry(work, key);
     // `inlet doctor` reports damaged records.
     const end = entry && (await readEnd(name, round).catch(() => undefined));
-    if (entry !== undefined && end !== undefined) summary.add(entry, deliveryOf(key, end, entry.folder));
+    if (entry !== undefined && end !== undefined) summary.add(entry, deliveryOf(key, end, entry));
   }
   return summary;
 }

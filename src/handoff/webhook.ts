@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { formatSize, neutralize } from "../base/phrases.ts";
 import { postSigned, type Receiver } from "../base/signed-post.ts";
 import { pageOf } from "../model/record.ts";
-import type { Announced } from "./outbox-delivery.ts";
+import type { Announced } from "./delivery.ts";
 
 const BODY_VERSION = 1;
 

@@ -5,8 +5,8 @@
 import { stat } from "node:fs/promises";
 import type { Emit } from "../model/events.ts";
 import type { Status } from "../model/status.ts";
-import { createNotifier, type Notifier } from "./notify.ts";
 import { describeInOneLine } from "./status-line.ts";
+import { createNotifier, type Notifier } from "./systemd-notify.ts";
 
 export interface Vitals {
   status(): Status;

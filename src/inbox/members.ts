@@ -9,7 +9,7 @@
 import { hostname } from "node:os";
 import { basename, join } from "node:path";
 import * as v from "valibot";
-import { exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
+import { exists, makeFolderDurably } from "../base/durable.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { readdir, readFile, rm, writeFile } from "../base/files.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
@@ -40,7 +40,7 @@ export async function lockInbox(
     await writeFile(path, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
   } catch (error) {
     lock.release();
-    throw faultOfDisk(error, path);
+    throw error;
   }
   return lock;
 }

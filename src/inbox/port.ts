@@ -1,18 +1,14 @@
 /**
- * The inboxes: names and folders for deliveries, room on their disk, and the removal of delivered folders.
+ * The inboxes: their folders, the room on their disk, and the removal of delivered folders.
  *
  * Mailboxes may have inboxes of their own beside the common one. All of them are on the file system of the work folder,
  * because a delivery is one rename.
  */
 
 import type { Placement } from "../model/placement.ts";
-import type { formatLayout, formatName } from "./layout.ts";
-import type { numberedName, safeNamesInTurns, shortened } from "./names.ts";
-
-export type { LayoutValues } from "./layout.ts";
 
 /** Room that is reserved for one transfer. */
-export interface Reservation {
+interface Reservation {
   /** This many more bytes of the transfer are on the disk. */
   use(bytes: number): void;
   release(): void;
@@ -27,7 +23,19 @@ export interface NewInbox {
   readonly mode: number;
 }
 
-export interface Inbox {
+/** The room on the disk of the inboxes. */
+export interface Room {
+  /** Reserves room for a transfer beside the room that is reserved for others. Throws `DISK_FULL`. */
+  reserve(key: string, bytes: number, files: number): Promise<Reservation>;
+  /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */
+  hasRoom(key: string): Promise<boolean>;
+  /** Now. */
+  freeBytes(): Promise<number>;
+  /** This transfer needs no room from now on. */
+  forget(key: string): void;
+}
+
+export interface Inbox extends Room {
   /** The common inbox: an absolute path. */
   readonly root: string;
   /**
@@ -37,20 +45,6 @@ export interface Inbox {
   prepare(inboxes: readonly NewInbox[]): Promise<void>;
   /** Proves that Inlet may give files to these groups. Throws `GROUP_REFUSED`. */
   demandGroups(gids: readonly number[]): Promise<void>;
-  /** A name for each file, by id: safe on every file system, unique, and not reserved. */
-  readonly safeNames: typeof safeNamesInTurns;
-  /** A path from the inbox's root. */
-  readonly formatLayout: typeof formatLayout;
-  /** A name from a pattern. `safeNames` makes it safe. */
-  readonly formatName: typeof formatName;
-  readonly shortened: typeof shortened;
-  readonly numberedName: typeof numberedName;
-  /** Reserves room for a transfer beside the room that is reserved for others. Throws `DISK_FULL`. */
-  reserve(key: string, bytes: number, files: number): Promise<Reservation>;
-  /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */
-  hasRoom(key: string): Promise<boolean>;
-  /** On the disk of the inboxes, now. */
-  freeBytes(): Promise<number>;
   /**
    * Whether an inbox, by default the common one, is still the folder that was opened or first seen: an unmounted disk
    * leaves an empty one.
@@ -72,6 +66,4 @@ export interface Inbox {
   }): Promise<"removed" | "foreign">;
   /** Finishes removals that a crash cut short. `onFailed` gets the error of each folder that cannot be removed. */
   clearAsides(onFailed: (error: unknown) => void): Promise<void>;
-  /** This transfer needs no room from now on. */
-  forget(key: string): void;
 }

@@ -8,11 +8,10 @@ import { link, mkdir, open, readdir, rename, rm, rmdir, writeFile } from "node:f
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { systemDisk } from "../base/disk.ts";
-import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
-import { Fault, systemCode } from "../base/faults.ts";
-import { lookAtLink } from "../base/files.ts";
+import { exists, syncFile } from "../base/durable.ts";
+import { Fault, faultOfDisk, systemCode } from "../base/faults.ts";
 import { tryLock } from "../base/kernel-lock.ts";
-import { canReach, PROBE, PROBE_ABANDONED_MS, probeName } from "./reach.ts";
+import { canReach, clearAbandoned, probeName } from "./reach.ts";
 
 /** `undefined` if the operation works, else why it does not: the system's code, or a few words. */
 export type Trial = string | undefined;
@@ -26,16 +25,11 @@ export interface ProbeFacts {
   readonly rename: Trial;
   /** A folder with content is not replaced when another folder is moved onto its name. */
   readonly keepsFull: Trial;
-  /** An empty folder is replaced when another folder is moved onto its name. */
-  readonly replacesEmpty: boolean;
   /** Of two processes that create a file of the same name, one fails. */
   readonly exclusiveCreate: Trial;
   readonly hardLink: Trial;
   /** The kernel's lock on a file keeps another process out. */
   readonly lock: Trial;
-  readonly caseSensitive: boolean;
-  /** Two spellings of `é` are two names, or one name; `changed`: the file system stores another spelling. */
-  readonly unicode: "distinct" | "same" | "changed";
   /** In bytes; up to 255 are tried. */
   readonly longestName: number;
 }
@@ -57,7 +51,16 @@ export async function probeFolder(
   nowMs: number,
   signal: AbortSignal,
 ): Promise<ProbeFacts> {
-  await clearAbandoned(folder, nowMs);
+  await clearAbandoned(
+    folder,
+    (name) => join(folder, name),
+    nowMs,
+    async (path, facts) => {
+      // Only a folder that this user made, and no other user could write: its content would be removed with it.
+      const isOurs = facts.isDirectory() && facts.uid === process.geteuid?.() && (facts.mode & 0o077) === 0;
+      if (isOurs) await rm(path, { recursive: true, force: true });
+    },
+  );
   const trials = newFolder(folder);
   try {
     await mkdir(trials, { mode: 0o700 });
@@ -92,12 +95,9 @@ async function probe(folder: string, inbox: string, signal: AbortSignal): Promis
     reachesInbox: await canReach(folder, inbox, Date.now()),
     rename: await attempt(() => tryRename(at)),
     keepsFull: await attempt(() => tryFull(at)),
-    replacesEmpty: (await attempt(() => tryEmpty(at))) === undefined,
     exclusiveCreate: await attempt(() => tryExclusive(at("exclusive"))),
     hardLink: await attempt(() => tryLink(at("file"), at("linked"))),
     lock: await attempt(() => tryOtherProcess(at("lock"), signal)),
-    caseSensitive: await isCaseSensitive(at),
-    unicode: await findUnicode(folder),
     longestName: await findLongestName(at),
   };
 }
@@ -148,13 +148,6 @@ async function tryFull(at: (name: string) => string): Promise<Trial> {
   return isKept ? undefined : "a refused move changes something all the same";
 }
 
-async function tryEmpty(at: (name: string) => string): Promise<Trial> {
-  for (const name of ["empty", "another"]) await mkdir(at(name));
-  await rename(at("another"), at("empty"));
-  await rmdir(at("empty"));
-  return undefined;
-}
-
 async function tryExclusive(path: string): Promise<Trial> {
   await (await open(path, "wx")).close();
   // As it should.
@@ -185,25 +178,8 @@ async function tryOtherProcess(path: string, signal: AbortSignal): Promise<Trial
 
 async function tryLink(path: string, linked: string): Promise<Trial> {
   await link(path, linked);
-  return (await link(path, linked).then(
-    () => true,
-    () => false,
-  ))
-    ? "a new link replaces an existing file"
-    : undefined;
-}
-
-async function isCaseSensitive(at: (name: string) => string): Promise<boolean> {
-  await writeFile(at("Case"), "");
-  return !(await exists(at("cASE")));
-}
-
-async function findUnicode(folder: string): Promise<ProbeFacts["unicode"]> {
-  const [composed, decomposed] = ["\u00e9", "e\u0301"];
-  await writeFile(join(folder, composed), "");
-  const names = await readdir(folder);
-  if (!names.includes(composed)) return "changed";
-  return (await exists(join(folder, decomposed))) ? "same" : "distinct";
+  const code = await link(path, linked).then(() => undefined, systemCode);
+  return code === undefined ? "a new link replaces an existing file" : undefined;
 }
 
 async function findLongestName(at: (name: string) => string): Promise<number> {
@@ -225,21 +201,6 @@ async function canHold(path: string): Promise<boolean> {
   } catch (error) {
     if (systemCode(error) !== "ENAMETOOLONG" && systemCode(error) !== "EINVAL") throw error;
     return false;
-  }
-}
-
-/** Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. */
-async function clearAbandoned(folder: string, nowMs: number): Promise<void> {
-  // The probe itself reports such a folder.
-  for (const name of await readdir(folder).catch(() => [])) {
-    if (!PROBE.test(name)) continue;
-    const found = await lookAtLink(join(folder, name));
-    if (found === undefined || nowMs - found.mtimeMs <= PROBE_ABANDONED_MS) continue;
-    // Only a folder that this user made, and no other user could write: its content would be removed with it.
-    const isOurs = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
-    if (!isOurs) continue;
-    // A folder that cannot be removed does not prevent the probe.
-    await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
   }
 }
 

@@ -1,18 +1,19 @@
 /** Proves that a folder can be renamed from the work folder into an inbox. */
 
+import type { Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { systemDisk, UNCHANGED } from "../base/disk.ts";
-import { makeFolderDurably, makeSharedFolderDurably, onDisk } from "../base/durable.ts";
+import { makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
-import { lchown, lstat, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
+import { lchown, lookAtLink, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
 import { InboxDoor } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
 import type { NewInbox } from "./port.ts";
 
 /** No delivery has a name that begins with a dot, and consumers skip such names. */
-export const PROBE = /^\.inlet-probe-[0-9a-f]{12}$/;
-export const PROBE_ABANDONED_MS = 60 * 60_000;
+const PROBE = /^\.inlet-probe-[0-9a-f]{12}$/;
+const PROBE_ABANDONED_MS = 60 * 60_000;
 
 export function probeName(): string {
   return `.inlet-probe-${randomHex(6)}`;
@@ -22,7 +23,7 @@ export function probeName(): string {
 export async function prepareInbox({ path, mode }: NewInbox, from: string): Promise<void> {
   await makeFolderDurably(dirname(path), mode);
   await makeSharedFolderDurably(path, mode);
-  const isNear = await onDisk(path, () => canReach(from, path, systemClock.now()));
+  const isNear = await canReach(from, path, systemClock.now());
   if (!isNear) throw new Fault("INBOX_APART", { detail: path });
 }
 
@@ -33,11 +34,13 @@ export async function prepareInbox({ path, mode }: NewInbox, from: string): Prom
  */
 export async function canReach(from: string, inbox: string, nowMs: number): Promise<boolean> {
   const traveller = join(from, probeName());
-  await clearEmpty(from, (name) => join(from, name), nowMs);
+  // Only empty folders, because other users may have renamed a folder of ours in the inbox.
+  const removeEmpty = (path: string) => rmdir(path);
+  await clearAbandoned(from, (name) => join(from, name), nowMs, removeEmpty);
   await mkdir(traveller, { mode: 0o700 });
   try {
     await new InboxDoor(systemDisk).inFolder(inbox, "", async ({ at }) => {
-      await clearEmpty(inbox, at, nowMs);
+      await clearAbandoned(inbox, at, nowMs, removeEmpty);
       const arrived = at(probeName());
       await rename(traveller, arrived);
       await rmdir(arrived);
@@ -57,18 +60,16 @@ export async function canReach(from: string, inbox: string, nowMs: number): Prom
  */
 export async function demandGroup(gid: number, folder: string): Promise<void> {
   const trial = join(folder, probeName());
-  await onDisk(folder, async () => {
-    await mkdir(trial, { mode: 0o700 });
-    try {
-      await lchown(trial, UNCHANGED, gid);
-      if ((await stat(trial)).gid !== gid) throw refusedGroup(gid, "the file system ignores it");
-    } catch (error) {
-      const code = systemCode(error);
-      throw ["EPERM", "EINVAL", "ENOTSUP", "ENOSYS"].includes(code) ? refusedGroup(gid, code, error) : error;
-    } finally {
-      await rmdir(trial);
-    }
-  });
+  await mkdir(trial, { mode: 0o700 });
+  try {
+    await lchown(trial, UNCHANGED, gid);
+    if ((await stat(trial)).gid !== gid) throw refusedGroup(gid, "the file system ignores it");
+  } catch (error) {
+    const code = systemCode(error);
+    throw ["EPERM", "EINVAL", "ENOTSUP", "ENOSYS"].includes(code) ? refusedGroup(gid, code, error) : error;
+  } finally {
+    await rmdir(trial);
+  }
 }
 
 function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
@@ -80,18 +81,19 @@ function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
 }
 
 /**
- * Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. Removes only empty
- * folders, because other users may have renamed a folder of ours in the inbox.
+ * Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. `at`: the path of an entry.
  */
-async function clearEmpty(folder: string, at: (name: string) => string, nowMs: number): Promise<void> {
+export async function clearAbandoned(
+  folder: string,
+  at: (name: string) => string,
+  nowMs: number,
+  remove: (path: string, facts: Stats) => Promise<void>,
+): Promise<void> {
   // The probe itself reports such a folder.
   for (const name of await readdir(folder).catch(() => [])) {
-    if (!PROBE.test(name)) continue;
-    const modifiedMs = await lstat(at(name)).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => nowMs,
-    );
+    const facts = PROBE.test(name) ? await lookAtLink(at(name)) : undefined;
+    if (facts === undefined || nowMs - facts.mtimeMs <= PROBE_ABANDONED_MS) continue;
     // A folder that cannot be removed does not prevent the probe.
-    if (nowMs - modifiedMs > PROBE_ABANDONED_MS) await rmdir(at(name)).catch(() => {});
+    await remove(at(name), facts).catch(() => {});
   }
 }

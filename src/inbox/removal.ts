@@ -10,7 +10,7 @@
 import type { BigIntStats } from "node:fs";
 import { join } from "node:path";
 import { durableStep, systemDisk } from "../base/disk.ts";
-import { exists, faultOfDisk, onDisk } from "../base/durable.ts";
+import { exists } from "../base/durable.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { chmod, lstat, readdir, rename, rmdir, unlink } from "../base/files.ts";
 import { InboxDoor, type InboxFolder, splitPath } from "../base/inbox-door.ts";
@@ -52,7 +52,7 @@ export async function removeDelivered(
     if ((await door.inFolder(root, parent, work)) === "foreign") return "foreign";
   } catch (error) {
     if (error instanceof Fault && error.code === "TARGET_UNSAFE") return "foreign";
-    throw faultOfDisk(error, join(root, folder));
+    throw error;
   }
   if (placement?.deliver !== "files") await clearAside(aside);
   return "removed";
@@ -131,15 +131,13 @@ export async function clearAsides(staging: string, onFailed: (error: unknown) =>
 
 /** A missing folder is no error. Throws `DISK_REFUSED`, naming the folder, if it cannot be deleted. */
 export async function clearAside(aside: string): Promise<void> {
-  await onDisk(aside, async () => {
-    if (!(await exists(aside))) return;
-    if (!(await lstat(aside)).isDirectory()) return unlink(aside);
-    if (!(await close(aside))) {
-      throw new Fault("DISK_REFUSED", { detail: `${aside} holds a folder that Inlet did not make` });
-    }
-    for (const name of await readdir(aside)) await unlink(join(aside, name)).catch(unlessGone);
-    await rmdir(aside).catch(unlessGone);
-  });
+  if (!(await exists(aside))) return;
+  if (!(await lstat(aside)).isDirectory()) return unlink(aside);
+  if (!(await close(aside))) {
+    throw new Fault("DISK_REFUSED", { detail: `${aside} holds a folder that Inlet did not make` });
+  }
+  for (const name of await readdir(aside)) await unlink(join(aside, name)).catch(unlessGone);
+  await rmdir(aside).catch(unlessGone);
 }
 
 /** Keeps other users from adding or renaming entries. False if one of them has made a folder before. */

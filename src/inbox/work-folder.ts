@@ -1,15 +1,23 @@
 /**
- * Checks that the work folder is the one that Inlet made for this inbox, and that this program knows its format.
+ * Checks that the work folder is the one that Inlet made for this inbox, that this program knows its format, and that the
+ * folders of a running daemon are still there and writable: a disk can be unmounted, replaced or mounted read-only at any time.
  *
  * The work folder holds the ledger. With another folder in its place, everything that the service still lists would be
  * delivered again; through a link, Inlet would write elsewhere. So the folder carries an id that no other user can
- * read, and the state folder remembers the id of each inbox's work folder.
+ * read, and the state folder remembers the id of each inbox's work folder. Numbers of devices are used again, and identify
+ * nothing.
  */
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import { createTextDurably, exists, makeFolderDurably, onDisk, replaceDurably } from "../base/durable.ts";
+import {
+  createTextDurably,
+  exists,
+  makeFolderDurably,
+  replaceDurably,
+  temporaryName,
+} from "../base/durable.ts";
 import { Fault, tolerate, unreadable } from "../base/faults.ts";
-import { lstat, mkdir, readdir, rmdir, stat, tryReadFile } from "../base/files.ts";
+import { lstat, mkdir, readdir, rm, rmdir, stat, statfs, tryReadFile, writeFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 
@@ -114,12 +122,10 @@ export function memoryOf({ inbox, state }: Pick<Folders, "inbox" | "state">): st
 }
 
 async function demandOurs(work: string): Promise<void> {
-  await onDisk(work, async () => {
-    const { uid } = await lstat(work);
-    await demandPlain(work, uid);
-    if (uid !== process.geteuid?.() && uid !== (await ownerOfNew(work))) throw notOurs(work, uid);
-    for (const name of await readdir(work)) await demandPlain(join(work, name), uid);
-  });
+  const { uid } = await lstat(work);
+  await demandPlain(work, uid);
+  if (uid !== process.geteuid?.() && uid !== (await ownerOfNew(work))) throw notOurs(work, uid);
+  for (const name of await readdir(work)) await demandPlain(join(work, name), uid);
 }
 
 async function demandPlain(path: string, owner: number): Promise<void> {
@@ -147,7 +153,7 @@ function notOurs(path: string, uid: number): Fault {
   return new Fault("WORK_NOT_OURS", { detail });
 }
 
-export function idOf(work: string): string {
+function idOf(work: string): string {
   return join(work, "id");
 }
 
@@ -162,7 +168,7 @@ async function readFormat(work: string): Promise<{ readonly format: number; read
 }
 
 /** The first word of a file; `undefined` if the file is missing. */
-export async function readWord(path: string): Promise<string | undefined> {
+async function readWord(path: string): Promise<string | undefined> {
   return (await tryReadText(path))?.split(/\s/)[0];
 }
 
@@ -174,4 +180,102 @@ async function tryReadText(path: string): Promise<string | undefined> {
 
 async function writeOnce(path: string, text: string, temporary: string): Promise<void> {
   await createTextDurably(path, `${text}\n`, temporary).catch(tolerate("TARGET_EXISTS"));
+}
+
+/** The folders as they were opened. */
+export interface KnownFolders extends Folders {
+  /** Of the work folder, and remembered by the state folder. */
+  readonly id: string;
+  /** In the work folder, for temporary files. */
+  readonly temporary: string;
+  /** The file systems of the two folders. */
+  readonly devices: { readonly work: number; readonly state: number };
+}
+
+export async function knowFolders(folders: Folders, id: string, temporary: string): Promise<KnownFolders> {
+  const { inbox, work, state } = folders;
+  const devices = { work: (await stat(work)).dev, state: (await stat(state)).dev };
+  return { inbox, work, state, id, temporary, devices };
+}
+
+/** Throws if these are no longer the known folders. Changes nothing. */
+export async function demandSame(known: KnownFolders): Promise<void> {
+  const { inbox, work, state, devices } = known;
+  await demandId(idOf(work), known, async () => {
+    const isInboxHere = (await tryStat(inbox))?.dev === devices.work;
+    return explainLoss(isInboxHere ? work : inbox, devices.work);
+  });
+  await demandId(memoryOf(known), known, () => explainLoss(state, devices.state));
+  await demandInbox(known, inbox);
+}
+
+async function demandId(path: string, { id }: KnownFolders, explain: () => Promise<Fault>): Promise<void> {
+  if ((await readWord(path)) === id) return;
+  const fault = await explain();
+  // The disk may have been mounted meanwhile, and the explanation is wrong then.
+  if ((await readWord(path)) !== id) throw fault;
+}
+
+/** Room for the records of a delivery. A disk with less is full: some of them would be written, and others not. */
+export const NEEDED_BYTES = 32 * 1024;
+
+/** A disk that was full needs more room, or files that come and go would begin and end the trouble again and again. */
+export const NEEDED_AFTER_TROUBLE = { bytes: 4 * NEEDED_BYTES, files: 32 };
+
+/** Throws if no file of a few blocks can be written in the work folder or the state folder. */
+export async function demandWritable(
+  { temporary, state }: KnownFolders,
+  wasInTrouble = false,
+): Promise<void> {
+  const bytes = wasInTrouble ? NEEDED_AFTER_TROUBLE.bytes : NEEDED_BYTES;
+  for (const folder of [temporary, state]) {
+    const path = join(folder, temporaryName());
+    try {
+      await writeFile(path, Buffer.alloc(bytes), { flag: "wx", mode: 0o600 });
+      if (wasInTrouble) await demandFiles(folder);
+      await rm(path, { force: true });
+    } catch (error) {
+      // A full disk leaves a part of the file. If the disk refuses the removal too, the next start removes it.
+      await rm(path, { force: true }).catch(() => {});
+      throw error;
+    }
+  }
+}
+
+async function demandFiles(folder: string): Promise<void> {
+  const { files, ffree } = await statfs(folder);
+  // Some file systems have no fixed number of files and report zero.
+  if (files > 0 && ffree < NEEDED_AFTER_TROUBLE.files) {
+    throw new Fault("DISK_FULL", { detail: `${folder}: only ${ffree} more files fit (inodes)` });
+  }
+}
+
+/** Throws if a delivery cannot be renamed into an inbox. */
+export async function demandInbox({ work, devices }: KnownFolders, inbox: string): Promise<void> {
+  const found = await tryStat(inbox);
+  if (found?.dev === devices.work) return;
+  // After a remount, the device of the work folder may be another one.
+  if (found === undefined || found.dev !== (await tryStat(work))?.dev) {
+    throw await explainLoss(inbox, devices.work);
+  }
+}
+
+/** `device`: of the file system that the folder was on. */
+async function explainLoss(folder: string, device: number): Promise<Fault> {
+  let nearest = folder;
+  let found = await tryStat(nearest);
+  while (found === undefined) {
+    nearest = dirname(nearest);
+    found = await tryStat(nearest);
+  }
+  if (found.dev === device) {
+    return new Fault(nearest === folder ? "DISK_REPLACED" : "FOLDER_MISSING", { detail: folder });
+  }
+  // Without a mount, a folder is on the file system of the folder above it.
+  const isMountPoint = found.dev !== (await tryStat(dirname(nearest)))?.dev;
+  return new Fault(isMountPoint ? "DISK_REPLACED" : "DISK_UNMOUNTED", { detail: folder });
+}
+
+function tryStat(path: string): Promise<{ readonly dev: number } | undefined> {
+  return stat(path).catch(tolerate("ENOENT", "ENOTDIR"));
 }

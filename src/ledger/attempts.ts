@@ -9,10 +9,9 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
-import { onDisk, temporaryName } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
 import type { AttemptKey, AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
-import { parseJson } from "./format.ts";
+import { parseJson, replaceFile } from "./format.ts";
 import { attemptsKey, type LedgerPaths } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
@@ -27,13 +26,15 @@ const Shape = v.object({
 /** A slot without its text, after a power cut, counts as an attempt without an answer. */
 type Slot = Partial<v.InferOutput<typeof Shape>>;
 
-/** Stands for our own slot, which is not counted. */
-const OWN: Slot = {};
-
 interface TakenNumber {
   readonly number: number;
   readonly slot: Slot;
   readonly isVoid: boolean;
+}
+
+export function parseSlot(text: string): Slot {
+  const result = v.safeParse(Shape, parseJson(text));
+  return result.success ? result.output : {};
 }
 
 export class FileAttempts implements AttemptSlots {
@@ -41,21 +42,17 @@ export class FileAttempts implements AttemptSlots {
   readonly #paths: LedgerPaths;
   readonly #rounds: Rounds;
 
-  constructor(disk: Disk, paths: LedgerPaths, rounds: Rounds) {
-    this.#disk = disk;
-    this.#paths = paths;
+  constructor(rounds: Rounds) {
+    this.#disk = rounds.disk;
+    this.#paths = rounds.paths;
     this.#rounds = rounds;
   }
 
-  async spent(of: AttemptKey, name: string, budget: number): Promise<SpentAttempts> {
-    return this.#count(of, name, budget, undefined);
+  spent(of: AttemptKey, name: string, budget: number): Promise<SpentAttempts> {
+    return this.#count(of, name, budget);
   }
 
-  take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    return onDisk(this.#paths.attempts, () => this.#take(of, owner, budget));
-  }
-
-  async #take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
+  async take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
     let [limit, withGrants] = [budget, false];
     for (let number = 1; ; number++) {
       // Grants matter only once the budget is spent.
@@ -74,7 +71,7 @@ export class FileAttempts implements AttemptSlots {
         });
         return {
           others: () => this.#count(of, owner.name, budget, number),
-          refused: (fingerprint) => onDisk(path, () => this.#replace(path, { ...owner, fingerprint })),
+          refused: (fingerprint) => this.#replace(path, { ...owner, fingerprint }),
           giveBack,
         };
       }
@@ -84,12 +81,10 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void> {
-    await onDisk(this.#paths.attempts, async () => {
-      for (let number = 1; number <= attempts; number++) {
-        await this.#tryCreate(this.#grantOf(of, number), owner);
-      }
-      await this.#rounds.syncs.sync(this.#paths.attempts);
-    });
+    for (let number = 1; number <= attempts; number++) {
+      await this.#tryCreate(this.#grantOf(of, number), owner);
+    }
+    await this.#rounds.syncs.sync(this.#paths.attempts);
   }
 
   async #countGrants(of: AttemptKey): Promise<number> {
@@ -103,44 +98,36 @@ export class FileAttempts implements AttemptSlots {
     of: AttemptKey,
     name: string,
     budget: number,
-    own: number | undefined,
+    own?: number,
   ): Promise<SpentAttempts & { readonly pending: readonly string[] }> {
-    const pending: string[] = [];
-    const fingerprints: string[] = [];
-    const counted: Slot[] = [];
-    for await (const { number, slot, isVoid } of this.#slots(of, budget, own)) {
-      if (slot.fingerprint !== undefined) fingerprints.push(slot.fingerprint);
-      if (isVoid) continue;
-      counted.push(slot);
-      if (slot.fingerprint === undefined && number < (own ?? 0)) pending.push(slot.at ?? "");
-    }
+    const taken = await this.#listTaken(of, budget, own);
+    const counted = taken.filter(({ isVoid }) => !isVoid);
+    const unanswered = counted.filter(({ slot }) => slot.fingerprint === undefined);
     return {
       spent: counted.length,
-      unanswered: counted.filter(({ fingerprint }) => fingerprint === undefined).length,
-      fingerprints,
-      isShared: counted.some((slot) => slot.name !== name),
+      unanswered: unanswered.length,
+      fingerprints: taken.flatMap(({ slot }) => slot.fingerprint ?? []),
+      isShared: counted.some(({ slot }) => slot.name !== name),
       // Grants make no difference below the budget.
       allowed: counted.length < budget ? budget : budget + (await this.#countGrants(of)),
-      pending,
+      pending: unanswered.flatMap(({ number, slot }) => (number < (own ?? 0) ? (slot.at ?? "") : [])),
     };
   }
 
-  /** All taken slots except our own. Each void slot and each grant raises the limit by one. */
-  async *#slots(of: AttemptKey, budget: number, own: number | undefined): AsyncGenerator<TakenNumber> {
-    let [limit, withGrants, found] = [budget, false, 0];
-    for (let number = 1; ; number++) {
-      if (number > limit && !withGrants && found > 0) {
+  /** Each void slot and each grant raises the limit by one. */
+  async #listTaken(of: AttemptKey, budget: number, own: number | undefined): Promise<TakenNumber[]> {
+    const taken: TakenNumber[] = [];
+    for (let [number, limit, withGrants] = [1, budget, false]; ; number++) {
+      if (number > limit && !withGrants) {
         limit += await this.#countGrants(of);
         withGrants = true;
       }
-      if (number > limit) return;
-      const slot = number === own ? OWN : await this.#read(this.#pathOf(of, number));
+      if (number > limit) return taken;
+      const slot = number === own ? undefined : await this.#read(this.#pathOf(of, number));
       if (slot === undefined) continue;
-      found++;
-      if (slot === OWN) continue;
       const isVoid = await this.#isVoid(slot);
       if (isVoid) limit++;
-      yield { number, slot, isVoid };
+      taken.push({ number, slot, isVoid });
     }
   }
 
@@ -167,29 +154,13 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #replace(path: string, slot: Slot): Promise<void> {
-    const temporary = join(this.#paths.temporary, temporaryName());
-    try {
-      const file = await this.#disk.create(temporary, 0o600);
-      try {
-        await file.write(JSON.stringify(slot));
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await this.#disk.rename(temporary, path);
-    } catch (error) {
-      // A start removes it.
-      await tryUnlink(this.#disk, temporary).catch(() => {});
-      throw error;
-    }
+    await replaceFile(this.#disk, this.#paths, path, JSON.stringify(slot), true);
     await this.#rounds.syncs.sync(this.#paths.attempts);
   }
 
   async #read(path: string): Promise<Slot | undefined> {
     const text = await tryRead(this.#disk, path);
-    if (text === undefined) return undefined;
-    const result = v.safeParse(Shape, parseJson(text));
-    return result.success ? result.output : {};
+    return text === undefined ? undefined : parseSlot(text);
   }
 
   #pathOf({ serviceId, trackingId }: AttemptKey, number: number): string {

@@ -11,7 +11,7 @@ import {
 import { isDelivered } from "../model/record.ts";
 import type { Story } from "../model/views.ts";
 import type { EndRecord } from "./format.ts";
-import { type LedgerPaths, nameOf, type StageId } from "./paths.ts";
+import { nameOf, type StageId } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
 const MAX_LISTED = 1_000;
@@ -20,11 +20,11 @@ export type ListedFiles = Pick<Story, "contents" | "moreContents">;
 
 /** The files of a transfer's last round. `staged`: its stages. `root`: the common inbox. */
 export async function listFiles(
-  { paths, rounds, root }: { readonly paths: LedgerPaths; readonly rounds: Rounds; readonly root: string },
+  { paths, quarantine, placing }: Rounds,
+  root: string,
   record: EndRecord,
   staged: readonly StageId[],
 ): Promise<ListedFiles> {
-  const { quarantine, placing } = rounds;
   const { state, round, complete, folder, inbox = root } = record;
   const name = nameOf(record);
   if (state === "quarantined") {
@@ -32,21 +32,21 @@ export async function listFiles(
   }
   const stages = staged.flatMap((id) => [paths.staged(id), paths.placement(id)]);
   if (complete !== undefined)
-    return format(await find(stages, (manifest) => digestOf(manifest) === complete));
+    return format(await find(stages, async (manifest) => (await digestOf(manifest)) === complete));
   if (!isDelivered(record) && state !== "delivering") return format(undefined);
   const placed = [placing.folderOf(record), folder && join(inbox, folder)].filter((it) => it !== undefined);
   const id = deliveryId(name, round);
-  return format(await find([...placed, ...stages], (manifest) => manifest.deliveryId === id));
+  return format(await find([...placed, ...stages], async (manifest) => manifest.deliveryId === id));
 }
 
 async function find(
   folders: readonly string[],
-  isWanted: (manifest: Manifest) => boolean,
+  isWanted: (manifest: Manifest) => Promise<boolean>,
 ): Promise<Contents | undefined> {
   for (const folder of folders) {
     // Consumers may have taken or changed it: the files are not known from there.
     const manifest = await readManifest(folder).catch(() => undefined);
-    if (manifest !== undefined && isWanted(manifest)) return manifest;
+    if (manifest !== undefined && (await isWanted(manifest))) return manifest;
   }
   return undefined;
 }

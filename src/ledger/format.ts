@@ -1,8 +1,12 @@
 /** Records and notes as text: one line of JSON with the version of the format. */
 
+import { join, relative, resolve, sep } from "node:path";
 import * as v from "valibot";
+import { type Disk, tryUnlink } from "../base/disk.ts";
+import { temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { RecordShape, type TransferRecord } from "../model/record.ts";
+import { type LedgerPaths, nameOf, type StageId } from "./paths.ts";
 
 /** Why a round begins. */
 const OCCASIONS = ["retry", "release", "redeliver", "discard", "acknowledge", "listed again"] as const;
@@ -25,6 +29,11 @@ export type EndRecord = TransferRecord & { readonly token?: string | undefined }
 /** The beginning of a round. */
 export type BeginRecord = TransferRecord & { readonly begun?: Begun | undefined };
 
+/** The stage that a round ended with; `undefined` for a round without content. */
+export function stageOf({ token, ...end }: EndRecord): StageId | undefined {
+  return token === undefined ? undefined : { name: nameOf(end), round: end.round, token };
+}
+
 export function formatRecord(record: EndRecord | BeginRecord): string {
   return `${JSON.stringify(record)}\n`;
 }
@@ -44,5 +53,73 @@ export function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined;
+  }
+}
+
+/** Replaces a file, or creates it. Without a sync, a power cut can leave it empty. */
+export async function replaceFile(
+  disk: Disk,
+  { temporary }: LedgerPaths,
+  path: string,
+  text: string,
+  isSynced: boolean,
+): Promise<void> {
+  const unnamed = join(temporary, temporaryName());
+  try {
+    const file = await disk.create(unnamed, 0o600);
+    try {
+      await file.write(text);
+      if (isSynced) await file.sync();
+    } finally {
+      await file.close();
+    }
+    await disk.rename(unnamed, path);
+  } catch (error) {
+    // A start removes it.
+    await tryUnlink(disk, unnamed).catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * The inbox that an end record names, so that a later change of the configuration neither moves nor loses a delivery.
+ *
+ * On the disk it is the path from the work folder. A delivery is a rename within one mount, so this path stays right
+ * wherever that mount is: on another machine, in a container, or after a move to another disk. In memory it is an
+ * absolute path, and missing for the common inbox.
+ */
+export class Inboxes {
+  readonly #work: string;
+  readonly #common: string;
+  /** No delivery can be in these folders. */
+  readonly #ours: readonly string[];
+
+  constructor(paths: LedgerPaths, common: string) {
+    this.#work = paths.work;
+    this.#common = common;
+    this.#ours = [...paths.folders(), paths.outbox];
+  }
+
+  /** The inbox of a delivery: an absolute path. */
+  rootOf({ inbox }: Pick<EndRecord, "inbox">): string {
+    return inbox ?? this.#common;
+  }
+
+  /** The record as its file holds it. */
+  toStored(end: EndRecord): EndRecord {
+    if (end.state !== "delivered") return end;
+    return { ...end, inbox: relative(this.#work, this.rootOf(end)) };
+  }
+
+  /** `path`: of the record's file. Throws `RECORD_UNREADABLE` if the record names no possible inbox. */
+  fromStored<Stored extends EndRecord>(stored: Stored, path: string): Stored {
+    if (stored.inbox === undefined) return stored;
+    const { inbox, ...others } = stored;
+    const root = resolve(this.#work, inbox);
+    const isOurs = this.#ours.some((folder) => `${root}${sep}`.startsWith(`${folder}${sep}`));
+    if (inbox.includes("\0") || root === this.#work || isOurs) {
+      throw new Fault("RECORD_UNREADABLE", { detail: `${path}: inbox should be outside our own folders` });
+    }
+    return (root === this.#common ? others : { ...others, inbox: root }) as Stored;
   }
 }

@@ -45,7 +45,7 @@ export class JournalFile<K extends Kind> {
   constructor(path: string, kind: K, { sinceMs, mark }: WantedLines, signal: AbortSignal | undefined) {
     this.path = path;
     this.#kind = kind;
-    this.#blocks = readLinesBackward(path, { mostBytes: MAX_LINE_BYTES, signal });
+    this.#blocks = readLinesBackward(path, { maxBytes: MAX_LINE_BYTES, signal });
     this.#sinceMs = sinceMs ?? Number.NEGATIVE_INFINITY;
     this.#mark = mark === undefined ? undefined : JSON.stringify(mark);
     this.#signal = signal;
@@ -125,7 +125,7 @@ function tryParse(text: string): object | undefined {
 
 interface BackwardOptions {
   /** A longer line is reported as `undefined`, and not kept in memory. */
-  readonly mostBytes: number;
+  readonly maxBytes: number;
   readonly blockBytes?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -136,62 +136,37 @@ interface BackwardOptions {
  */
 export async function* readLinesBackward(
   path: string,
-  { mostBytes, blockBytes = BLOCK_BYTES, signal }: BackwardOptions,
+  { maxBytes, blockBytes = BLOCK_BYTES, signal }: BackwardOptions,
 ): AsyncGenerator<(string | undefined)[], void, undefined> {
   let end = (await withFile(path, "r", (file) => file.stat())).size;
   let isLast = true;
-  const tail = new Tail(mostBytes);
+  /** The end of a line whose beginning is not read yet: bytes, because a block may begin within a character. */
+  let tail = Buffer.alloc(0);
+  let isTooLong = false;
   while (end > 0) {
     signal?.throwIfAborted();
     const start = Math.max(0, end - blockBytes);
-    let rest = await readBlock(path, start, end);
+    const block = await readBlock(path, start, end);
     // The file became shorter: no writer of ours does that.
-    if (rest.length < end - start) return;
+    if (block.length < end - start) return;
     end = start;
+    let rest = Buffer.concat([block, tail]);
     const lines: (string | undefined)[] = [];
-    for (let at = rest.lastIndexOf(NEWLINE); at >= 0; at = rest.lastIndexOf(NEWLINE)) {
-      tail.prepend(rest.subarray(at + 1));
-      const line = tail.take();
-      if (!isLast || line !== "") lines.push(line);
+    const take = (line: Buffer) => {
+      const text = isTooLong || line.length > maxBytes ? undefined : line.toString();
+      if (!isLast || text !== "") lines.push(text);
       isLast = false;
+      isTooLong = false;
+    };
+    for (let at = rest.lastIndexOf(NEWLINE); at >= 0; at = rest.lastIndexOf(NEWLINE)) {
+      take(rest.subarray(at + 1));
       rest = rest.subarray(0, at);
     }
-    tail.prepend(rest);
-    if (end === 0) lines.push(tail.take());
+    if (end === 0) take(rest);
+    isTooLong ||= rest.length > maxBytes;
+    tail = isTooLong ? Buffer.alloc(0) : rest;
     if (lines.length > 0) yield lines;
   }
-}
-
-/** The end of a line whose beginning is not read yet. */
-class Tail {
-  readonly #mostBytes: number;
-  /** The last piece first. Empty for a line that is too long. */
-  #pieces: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
-  }
-
-  prepend(piece: Buffer): void {
-    this.#bytes += piece.length;
-    if (this.#bytes > this.#mostBytes) this.#pieces = [];
-    else if (piece.length > 0) this.#pieces.push(piece);
-  }
-
-  /** Joins the bytes before decoding them: a block may begin within a character. */
-  take(): string | undefined {
-    const line = this.#bytes > this.#mostBytes ? undefined : joinPieces(this.#pieces);
-    this.#pieces = [];
-    this.#bytes = 0;
-    return line;
-  }
-}
-
-function joinPieces(pieces: readonly Buffer[]): string {
-  const [only] = pieces;
-  if (only !== undefined && pieces.length === 1) return only.toString();
-  return Buffer.concat(pieces.toReversed()).toString();
 }
 
 async function readBlock(path: string, start: number, end: number): Promise<Buffer> {

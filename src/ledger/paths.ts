@@ -3,7 +3,6 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { TransferKey } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-import { Quarantine } from "./quarantine.ts";
 
 /** Identifies a staged folder. */
 export interface StageId {
@@ -12,6 +11,19 @@ export interface StageId {
   readonly round: number;
   /** Random: one attempt at one round. */
   readonly token: string;
+}
+
+/** The content of one attempt at a round, in a folder that only this attempt writes to. */
+export interface Stage extends StageId {
+  readonly folder: string;
+  /** The path for a ZIP until it is unpacked. */
+  readonly zip: string;
+  /** The folder for files that are placed beside the delivered folder. Created by the attempt if it is needed. */
+  readonly beside: string;
+  /** The folder for the placement, and a copy of the manifest. */
+  readonly placement: string;
+  /** The folder is still empty. */
+  readonly isNew: boolean;
 }
 
 /** The file of one record: the beginning or the end of a round, or the end of a delivery's hand-off. */
@@ -49,6 +61,7 @@ export class LedgerPaths {
   readonly placements: string;
   /** Names in the inbox that deliveries have claimed. */
   readonly names: string;
+  readonly quarantine: string;
 
   constructor(work: string) {
     this.work = work;
@@ -62,12 +75,13 @@ export class LedgerPaths {
     this.temporary = join(work, "new");
     this.placements = join(work, "placements");
     this.names = join(work, "names");
+    this.quarantine = join(work, "quarantine");
   }
 
   /** Created by the ledger. */
   folders(): readonly string[] {
-    const { ledger, attempts, staging, notes, journal, starts, temporary, placements, names } = this;
-    const quarantine = new Quarantine(this.work).folder;
+    const { ledger, attempts, staging, notes, journal, starts, temporary, placements, names, quarantine } =
+      this;
     return [ledger, attempts, staging, notes, journal, starts, temporary, placements, names, quarantine];
   }
 
@@ -129,12 +143,17 @@ export class LedgerPaths {
   }
 }
 
+/** Names a round in its files. */
+export function roundKey({ name, round }: Omit<StageId, "token">): string {
+  return `${name}~${round}`;
+}
+
 export function recordFile({ name, kind, round }: RecordFile): string {
   return `${name}.${kind}-${round}.json`;
 }
 
-export function stagedEntry({ name, round, token }: StageId): string {
-  return `${name}~${round}~${token}`;
+export function stagedEntry(id: StageId): string {
+  return `${roundKey(id)}~${id.token}`;
 }
 
 export function outboxFile(name: string, round: number, kind: OutboxKind): string {
@@ -151,23 +170,14 @@ export function digitsOf(name: string, count: number): string {
 
 /** The name of a transfer in the ledger: its tracking-id in safe characters, and a digest that makes it unique. */
 export function nameOf({ mailbox, trackingId }: TransferKey): string {
-  const known = names.get(trackingId);
-  if (known?.mailbox === mailbox) return known.name;
   const key = `${canonicalAddress(mailbox)}\0${trackingId}`;
-  const name = `${startOfName(trackingId)}${hash("sha256", key, "hex").slice(0, 32)}`;
-  if (names.size >= MAX_NAMES) names.clear();
-  names.set(trackingId, { mailbox, name });
-  return name;
+  return `${startOfName(trackingId)}${hash("sha256", key, "hex").slice(0, 32)}`;
 }
 
 /** The part of a name that does not depend on the mailbox. */
 export function startOfName(trackingId: string): string {
   return `${trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60)}.`;
 }
-
-/** By tracking-id: each name is needed many times while its transfer is worked on. */
-const names = new Map<string, { readonly mailbox: string; readonly name: string }>();
-const MAX_NAMES = 1_000;
 
 /** Names the password attempts of a transfer: all mailboxes of one service share them. */
 export function attemptsKey(serviceId: string, trackingId: string): string {

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
-import { createTextDurably, makeFolderDurably, onDisk } from "../base/durable.ts";
+import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { lookAtLink, readdir, tryReadFile, unlink } from "../base/files.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
@@ -62,10 +62,8 @@ export async function createPause(work: string, mailbox: string, by: Actor, at: 
 /** Gone from the disk when it resolves. May be called twice. */
 export async function removePause(work: string, mailbox: string): Promise<void> {
   const path = pathOf(work, mailbox);
-  await onDisk(path, async () => {
-    await unlink(path).catch(tolerate("ENOENT"));
-    await systemDisk.syncFolder(folderOf(work));
-  });
+  await unlink(path).catch(tolerate("ENOENT"));
+  await systemDisk.syncFolder(folderOf(work));
 }
 
 /** `onChange` is called when a pause may have begun or ended. */

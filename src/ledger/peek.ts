@@ -6,17 +6,18 @@
  */
 
 import { join } from "node:path";
+import * as v from "valibot";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode, unreadable } from "../base/faults.ts";
-import { opendir } from "../base/files.ts";
 import { nextTurn } from "../base/timers.ts";
 import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { STEPS } from "../model/handoff.ts";
+import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type ListedFiles, listFiles } from "./contents.ts";
-import { type EndRecord, parseRecord } from "./format.ts";
-import { parseEntry, parseHandoff } from "./handoff-view.ts";
+import { type EndRecord, parseJson, parseRecord } from "./format.ts";
+import type { OnDamaged } from "./ledger.ts";
 import {
   attemptsKey,
   LedgerPaths,
@@ -25,13 +26,10 @@ import {
   outboxFile,
   parseNotes,
   parseRecordFile,
-  parseStaged,
   recordFile,
-  type StageId,
   stagedEntry,
   startOfName,
 } from "./paths.ts";
-import type { OnDamaged, TransferKey } from "./port.ts";
 import { Rounds } from "./rounds.ts";
 import { Starts } from "./starts.ts";
 
@@ -97,60 +95,56 @@ export class LedgerPeek {
   readonly #starts: Starts;
 
   constructor({ work, inbox }: PeekedFolders, system: Disk) {
+    this.#disk = readingDisk(system);
     this.#paths = new LedgerPaths(work);
-    // No mode is needed for reading, and a reader makes nothing durable.
-    const disk = { ...system, syncFolder: async () => {} };
-    this.#disk = disk;
-    this.#rounds = new Rounds({ disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
+    // No mode is needed for reading.
+    this.#rounds = new Rounds({ disk: this.#disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
     this.#inbox = inbox;
-    this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
-    this.#starts = new Starts(disk, this.#paths.starts, this.#rounds.once);
+    this.attempts = new FileAttempts(this.#rounds);
+    this.#starts = new Starts(this.#rounds);
   }
 
   /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
   find(key: TransferKey): Promise<TransferRecord | undefined> {
-    return this.#reading(() => this.#find(nameOf(key)));
+    return this.#find(nameOf(key));
   }
 
   /** The transfer in every mailbox that has received it, configured or not. Reads only records with a fitting name. */
   async findAll(trackingId: string): Promise<TransferRecord[]> {
     const start = startOfName(trackingId);
     const names = new Set(
-      parseNotes(await this.#list(this.#paths.notes)).filter((it) => it.startsWith(start)),
+      parseNotes(await this.#disk.list(this.#paths.notes)).filter((it) => it.startsWith(start)),
     );
-    for (const spread of await this.#list(this.#paths.ledger)) {
-      const files = await this.#list(join(this.#paths.ledger, spread));
+    for (const spread of await this.#disk.list(this.#paths.ledger)) {
+      const files = await this.#disk.list(join(this.#paths.ledger, spread));
       for (const name of groupByName(files.filter((it) => it.startsWith(start))).keys()) names.add(name);
     }
-    const found = await Promise.all([...names].map((name) => this.#reading(() => this.#find(name))));
-    return found.filter(
-      (record) => record !== undefined && record.trackingId === trackingId,
-    ) as TransferRecord[];
+    const found = await Promise.all([...names].map((name) => this.#find(name)));
+    return found.flatMap((record) => (record?.trackingId === trackingId ? [record] : []));
   }
 
   /** As `Ledger.starts`. */
   start(mailbox: string): Promise<ReadonlySet<string> | undefined> {
-    return this.#reading(() => this.#starts.read(mailbox));
+    return this.#starts.read(mailbox);
   }
 
   /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
   readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
-    return this.#reading(() => this.#rounds.readEnd(name, round));
+    return this.#rounds.readEnd(name, round);
   }
 
   /** Open transfers that have a note, in no particular order. */
   async *open(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
-    const names = parseNotes(await this.#list(this.#paths.notes));
+    const names = parseNotes(await this.#disk.list(this.#paths.notes));
     yield* readAll(names, (name) =>
-      tolerate(this.#paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
+      skipDamaged(this.#paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
     );
   }
 
   /** Transfers whose last round ended in quarantine, and whose content is still there. */
   async *quarantined(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
-    const found = await this.#reading(() => this.#rounds.quarantine.list());
-    yield* readAll(found, ({ name, round, folder }) =>
-      tolerate(folder, onDamaged, async () => {
+    yield* readAll(await this.#rounds.quarantine.list(), ({ name, round, folder }) =>
+      skipDamaged(folder, onDamaged, async () => {
         const { end } = await this.#rounds.current(name);
         return end?.state === "quarantined" && end.round === round ? end : undefined;
       }),
@@ -164,14 +158,14 @@ export class LedgerPeek {
       shown.add(nameOf(record));
       yield record;
     }
-    const outbox = new Set(await this.#list(this.#paths.outbox));
-    for (const spread of await this.#list(this.#paths.ledger)) {
-      const records = await this.#list(join(this.#paths.ledger, spread));
-      const staged = new Set(await this.#list(this.#paths.staging));
+    const outbox = new Set(await this.#disk.list(this.#paths.outbox));
+    for (const spread of await this.#disk.list(this.#paths.ledger)) {
+      const records = await this.#disk.list(join(this.#paths.ledger, spread));
+      const staged = new Set(await this.#disk.list(this.#paths.staging));
       const listing: Listing = { staged, outbox, records: new Set(records) };
       const others = [...groupByName(records)].filter(([name]) => !shown.has(name));
       yield* readAll(others, ([name, last]) =>
-        tolerate(this.#paths.end(name, last.end), onDamaged, () => this.#readLast(name, last, listing)),
+        skipDamaged(this.#paths.end(name, last.end), onDamaged, () => this.#readLast(name, last, listing)),
       );
     }
   }
@@ -179,28 +173,20 @@ export class LedgerPeek {
   /** Everything about one transfer. `service`: of its mailbox, if it is configured. Throws `RECORD_UNREADABLE`. */
   async describe(key: TransferKey, service?: AttemptBudget): Promise<TransferDescription | undefined> {
     const name = nameOf(key);
-    return this.#reading(async () => {
-      const record = await this.#find(name);
-      if (record === undefined) return undefined;
-      const rounds: RoundView[] = [];
-      for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
-      const kept = this.#rounds.quarantine.folderOf(name, record.round);
-      const staged = (await this.#list(this.#paths.staging))
-        .map(parseStaged)
-        .filter((id) => id?.name === name && id.suffix === "") as StageId[];
-      return {
-        record,
-        rounds,
-        staged: staged.map((id) => this.#paths.staged(id)),
-        files: await listFiles(
-          { paths: this.#paths, rounds: this.#rounds, root: this.#inbox },
-          record,
-          staged,
-        ),
-        kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
-        passwords: service && (await this.#spentOn(key, service)),
-      };
-    });
+    const record = await this.#find(name);
+    if (record === undefined) return undefined;
+    const rounds: RoundView[] = [];
+    for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
+    const kept = this.#rounds.quarantine.folderOf(name, record.round);
+    const staged = await this.#rounds.stagesOf(name);
+    return {
+      record,
+      rounds,
+      staged: staged.map((id) => this.#paths.staged(id)),
+      files: await listFiles(this.#rounds, this.#inbox, record, staged),
+      kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
+      passwords: service && (await this.#spentOn(key, service)),
+    };
   }
 
   /**
@@ -208,22 +194,12 @@ export class LedgerPeek {
    * the folder once, because most transfers have none.
    */
   async countAttempts(): Promise<(key: TransferKey, service: AttemptBudget) => Promise<number | undefined>> {
-    const keys = new Set<string>();
-    await this.#reading(async () => {
-      try {
-        for await (const { name } of await opendir(this.#paths.attempts, { bufferSize: 512 })) {
-          const [, key] = ATTEMPT.exec(name) ?? [];
-          if (key !== undefined) keys.add(key);
-        }
-      } catch (error) {
-        if (systemCode(error) !== "ENOENT") throw error;
-      }
-    });
-    return (key, service) =>
-      this.#reading(async () => {
-        if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
-        return (await tolerate("", ignore, () => this.#spentOn(key, service)))?.spent;
-      });
+    const files = await this.#disk.list(this.#paths.attempts);
+    const keys = new Set(files.map((file) => ATTEMPT.exec(file)?.[1]));
+    return async (key, service) => {
+      if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
+      return (await skipDamaged("", ignore, () => this.#spentOn(key, service)))?.spent;
+    };
   }
 
   #spentOn(key: TransferKey, { serviceId, passwordAttempts }: AttemptBudget): Promise<SpentAttempts> {
@@ -307,27 +283,25 @@ export class LedgerPeek {
     const facts = { outcome, at: at[outcome], reason, message, folder, inbox, verified, released };
     return { round, begun, ended: { ...facts, isPlaced, handoff } };
   }
+}
 
-  async #list(folder: string): Promise<string[]> {
-    return this.#reading(async () => {
-      try {
-        return await this.#disk.list(folder);
-      } catch (error) {
+/** A reader makes nothing durable, and takes a missing folder for empty. Throws `DISK_UNREADABLE`. */
+function readingDisk(disk: Disk): Disk {
+  const throwFor = (path: string, error: unknown) => {
+    throw ["ENOENT", "ENOTDIR"].includes(systemCode(error)) ? error : unreadable(path, error);
+  };
+  return {
+    ...disk,
+    read: (path) => disk.read(path).catch((error: unknown) => throwFor(path, error)),
+    kindOf: (path) => disk.kindOf(path).catch((error: unknown) => throwFor(path, error)),
+    list: (folder) =>
+      disk.list(folder).catch((error: unknown) => {
         if (systemCode(error) === "ENOENT") return [];
-        throw error;
-      }
-    });
-  }
-
-  /** Turns the system's errors into `DISK_UNREADABLE`. */
-  async #reading<Result>(work: () => Promise<Result>): Promise<Result> {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof Fault || systemCode(error) === "") throw error;
-      throw unreadable((error as NodeJS.ErrnoException).path ?? this.#paths.work, error);
-    }
-  }
+        throw unreadable(folder, error);
+      }),
+    // Only a writer needs it.
+    syncFolder: async () => {},
+  };
 }
 
 function groupByName(files: readonly string[]): Map<string, LastRounds> {
@@ -357,7 +331,7 @@ async function* readAll<Item>(
 }
 
 /** `undefined` if the record is damaged, which is reported. */
-async function tolerate<Result>(
+async function skipDamaged<Result>(
   path: string,
   onDamaged: OnDamaged,
   read: () => Promise<Result>,
@@ -368,4 +342,32 @@ async function tolerate<Result>(
     onDamaged(path, messageOf(error));
     return undefined;
   }
+}
+
+const Text = v.optional(v.string());
+const Step = v.optional(v.object({ state: v.string(), nextAt: Text, error: Text, output: Text }));
+const HandoffShape = v.object({ pickedUpAt: Text, folder: Text, command: Step, webhook: Step });
+
+/** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
+function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): HandoffView {
+  const result = v.safeParse(HandoffShape, parseJson(text));
+  const { pickedUpAt, folder, ...steps } = result.success ? result.output : {};
+  const facts = { pickedUpAt, folder };
+  if (kind === "kept") return { progress: "kept", ...facts };
+  const open = STEPS.filter((step) => (steps[step]?.state ?? "done") !== "done");
+  const failed = open.flatMap((step) => {
+    const { error: message, output, nextAt } = steps[step] ?? {};
+    return message === undefined ? [] : [{ step, message, output, nextAt }];
+  });
+  const progress = open.length > 0 ? "open" : "waiting";
+  return failed.length === 0 ? { progress, ...facts } : { progress, ...facts, failed };
+}
+
+/** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
+function parseHandoff(text: string, path: string): Omit<HandoffView, "progress"> {
+  if (text === "") return {};
+  const result = v.safeParse(HandoffShape, parseJson(text));
+  if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
+  const { pickedUpAt, folder } = result.output;
+  return { pickedUpAt, folder };
 }

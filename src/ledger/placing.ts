@@ -7,96 +7,91 @@
  * stops the placing until it is moved away, unless it appears right before the rename, which replaces it. When the staged
  * folder and the folder beside it are gone, everything is placed.
  */
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { type Disk, type FolderSyncs, tryRead } from "../base/disk.ts";
 import { Fault, systemCode, tolerate } from "../base/faults.ts";
 import { foldName } from "../base/fold-name.ts";
 import { type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
+import { blocksOf, formatJson, type LongText } from "../base/long-text.ts";
 import { MANIFEST } from "../model/manifest.ts";
-import {
-  formatPlacement,
-  type Part,
-  type Placement,
-  parsePlacement,
-  partsOf,
-  pathOf,
-} from "../model/placement.ts";
+import { type Part, type Placement, parsePlacement, partsOf, pathOf } from "../model/placement.ts";
 import type { Routed } from "../model/record.ts";
 import { Claims } from "./claims.ts";
-import type { EndRecord } from "./format.ts";
-import { type LedgerPaths, nameOf, PLACEMENT, type StageId } from "./paths.ts";
-import type { Targets } from "./targets.ts";
-
-interface PlacingOptions {
-  readonly disk: Disk;
-  readonly syncs: FolderSyncs;
-  readonly paths: LedgerPaths;
-  /** The common inbox. */
-  readonly root: string;
-  readonly targets: Targets;
-}
+import { type EndRecord, stageOf } from "./format.ts";
+import { type LedgerPaths, PLACEMENT, roundKey, type StageId } from "./paths.ts";
+import type { Targets, TargetsOptions } from "./targets.ts";
 
 export class Placing {
   readonly claims: Claims;
-  readonly #options: PlacingOptions;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
+  /** The common inbox. */
+  readonly #root: string;
+  readonly #syncs: FolderSyncs;
+  readonly #targets: Targets;
 
-  constructor(options: PlacingOptions) {
-    this.#options = options;
-    this.#disk = options.disk;
-    this.#paths = options.paths;
-    this.claims = new Claims(options.disk, options.paths);
+  constructor({ disk, paths, root }: TargetsOptions, syncs: FolderSyncs, targets: Targets) {
+    this.claims = new Claims(disk, paths);
+    this.#disk = disk;
+    this.#paths = paths;
+    this.#root = root;
+    this.#syncs = syncs;
+    this.#targets = targets;
   }
 
   /**
-   * Claims names for a delivery, all in one folder, from the inbox's root. False, without a claim, if another delivery or any
-   * file has one of them. Creates the folders above them.
+   * Claims names for a delivery, all in one folder, as paths from the inbox's root. False, without a claim, if another
+   * delivery or any file has one of them. Creates the folders above them. The names stay claimed until the delivery is
+   * placed. Throws `TARGET_UNSAFE`.
    */
   async claim(
     id: Pick<StageId, "name" | "round">,
     paths: readonly string[],
     transfer: Routed,
-    root = this.#options.root,
+    root = this.#root,
   ): Promise<boolean> {
     const { parent } = splitPath(paths[0] ?? "");
     const names = paths.map((path) => this.#claimed(root, path));
-    const { door, makeFor } = this.#options.targets;
+    const { door, makeFor } = this.#targets;
     return door.inMadeFolder(root, parent, makeFor(transfer), async (open) => {
-      const made = await this.claims.take(ownerOf(id), names);
+      const made = await this.claims.take(roundKey(id), names);
       if (made === undefined) return false;
       const kinds = paths.map((path) => this.#disk.kindOf(open.at(splitPath(path).name)));
       if ((await Promise.all(kinds)).every((kind) => kind === undefined)) return true;
       // Another attempt at this round may have claimed the others, and may be placing them.
-      await this.claims.release(ownerOf(id), made);
+      await this.claims.release(roundKey(id), made);
       return false;
     });
   }
 
-  /** Stores the placement of a stage, with a copy of its manifest. Syncs both, and the folder beside the stage. */
-  async write(id: StageId, placement: Placement, manifest: string): Promise<void> {
+  /** Stores the placement of a stage, with a copy of its manifest, and syncs both. Must precede `seal`. */
+  async write(id: StageId, placement: Placement, manifest: LongText): Promise<void> {
     const folder = this.#paths.placement(id);
     await this.#disk.makeFolder(folder, 0o700).catch(tolerate("EEXIST"));
     await this.#write(join(folder, MANIFEST), manifest);
-    await this.#write(join(folder, PLACEMENT), formatPlacement(placement));
-    const { syncs } = this.#options;
-    await syncs.sync(folder);
-    await syncs.sync(this.#paths.placements);
+    await this.#write(join(folder, PLACEMENT), () => formatJson(placement));
+    await this.#syncs.sync(folder);
+    await this.#syncs.sync(this.#paths.placements);
     if ((await this.#disk.kindOf(this.#paths.beside(id))) !== undefined) {
-      await syncs.sync(this.#paths.beside(id));
+      await this.#syncs.sync(this.#paths.beside(id));
     }
   }
 
-  /** The placement of a delivery; `undefined` without one. Throws `RECORD_UNREADABLE`. */
+  /** The placement of a delivery; `undefined` without one, and after `forget`. Throws `RECORD_UNREADABLE`. */
   async find(end: EndRecord): Promise<Placement | undefined> {
-    const id = stageOf(end);
+    const id = placedStageOf(end);
     return id && this.#read(id);
   }
 
-  /** The folder of a delivery's placement; `undefined` without one. */
+  /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
   folderOf(end: EndRecord): string | undefined {
-    const id = stageOf(end);
+    const id = placedStageOf(end);
     return id && this.#paths.placement(id);
+  }
+
+  /** The folder with the placement of a staged folder, and a copy of its manifest. It may be missing. */
+  placementOf(folder: string): string {
+    return join(this.#paths.placements, basename(folder));
   }
 
   /** Removes the placement of a delivery that was picked up. */
@@ -132,13 +127,13 @@ export class Placing {
         await open.sync();
       }
     };
-    const { door, makeFor } = this.#options.targets;
+    const { door, makeFor } = this.#targets;
     if (await this.#hasPart(id, placement)) await door.inMadeFolder(root, parent, makeFor(transfer), work);
     // A consumer may have taken everything, and removed the folder.
     else await door.inFolder(root, parent, work);
     await this.#removeStage(id);
     await this.claims.release(
-      ownerOf(id),
+      roundKey(id),
       partsOf(placement).map(({ as }) => this.#claimed(root, pathOf(placement, as))),
     );
   }
@@ -161,7 +156,7 @@ export class Placing {
     const source = this.#source(id, part);
     const target = open.at(part.as);
     while ((await this.#disk.kindOf(source)) !== undefined) {
-      const isOurs = (await this.claims.take(ownerOf(id), [this.#claimed(root, path)])) !== undefined;
+      const isOurs = (await this.claims.take(roundKey(id), [this.#claimed(root, path)])) !== undefined;
       const isTaken = !isOurs || (await this.#disk.kindOf(target)) !== undefined;
       if (isTaken) {
         // Another process may have placed the part meanwhile.
@@ -197,11 +192,11 @@ export class Placing {
   }
 
   /** Replaces the file that an earlier attempt with this stage may have left. */
-  async #write(path: string, text: string): Promise<void> {
+  async #write(path: string, text: LongText): Promise<void> {
     const created = await this.#disk.create(path, 0o600).catch(tolerate("EEXIST"));
     const file = created ?? (await this.#disk.truncate(path));
     try {
-      await file.write(text);
+      for await (const block of blocksOf(text)) await file.write(block);
       await file.sync();
     } finally {
       await file.close();
@@ -209,12 +204,6 @@ export class Placing {
   }
 }
 
-function ownerOf({ name, round }: Pick<StageId, "name" | "round">): string {
-  return `${name}~${round}`;
-}
-
-/** The stage of a delivery that has a placement. */
-function stageOf(end: EndRecord): StageId | undefined {
-  const { placement, token, round } = end;
-  return placement === undefined || token === undefined ? undefined : { name: nameOf(end), round, token };
+function placedStageOf(end: EndRecord): StageId | undefined {
+  return end.placement === undefined ? undefined : stageOf(end);
 }

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, faultOfDisk, makeFolderDurably, onDisk, temporaryName } from "../base/durable.ts";
+import { clearTemporaries, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { mkdir } from "../base/files.ts";
 import { type LedgerPaths, parseNotes, SPREAD } from "./paths.ts";
@@ -21,16 +21,14 @@ export async function prepareFolders(paths: LedgerPaths, isAlone: boolean, nowMs
 
 /** Creates all folders of records now, so that no folder has to be created and synced together with a record. */
 async function makeSpread({ ledger }: LedgerPaths): Promise<void> {
-  await onDisk(ledger, async () => {
-    const known = new Set(await systemDisk.list(ledger));
-    const missing = SPREAD.filter((name) => !known.has(name));
-    for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
-    // Another process may have created some without a sync.
-    await systemDisk.syncFolder(ledger);
-  });
+  const known = new Set(await systemDisk.list(ledger));
+  const missing = SPREAD.filter((name) => !known.has(name));
+  for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
+  // Another process may have created some without a sync.
+  await systemDisk.syncFolder(ledger);
 }
 
-async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> {
+async function hasHardLinks({ temporary }: LedgerPaths): Promise<boolean> {
   const names = [1, 2].map(() => join(temporary, temporaryName()));
   const [from = "", to = ""] = names;
   try {
@@ -39,7 +37,7 @@ async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> 
     return true;
   } catch (error) {
     if (meansNoLinks(error)) return false;
-    throw faultOfDisk(error, work);
+    throw error;
   } finally {
     for (const name of names) await tryUnlink(systemDisk, name);
   }

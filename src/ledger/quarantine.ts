@@ -10,6 +10,8 @@ import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
 import { syncFile, writeFinished } from "../base/durable.ts";
 import { systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { readdir, tryLstat } from "../base/files.ts";
+import { formatJson } from "../base/long-text.ts";
+import { nextTurn } from "../base/timers.ts";
 import { type Contents, ContentsShape, filesIn, REASON } from "../model/manifest.ts";
 import { parseJson } from "./format.ts";
 
@@ -70,7 +72,7 @@ export class Quarantine {
   /** Adds the reason to a staged folder, and syncs every file: they may be all that is left of the transfer. */
   async prepare(staged: string, reason: QuarantineReason): Promise<void> {
     for (const name of await readdir(staged)) await syncFile(join(staged, name), 0o600);
-    await writeFinished(join(staged, REASON), `${JSON.stringify(reason, null, 2)}\n`, 0o600);
+    await writeFinished(join(staged, REASON), () => formatJson(reason), 0o600);
   }
 
   /** Moves a staged folder in. Returns its name there; `undefined` if it was moved before. */
@@ -86,13 +88,11 @@ export class Quarantine {
   }
 
   /** `undefined` if the content of the round is not complete, or not here. Throws if the disk does not answer. */
-  async findComplete(name: string, round: number): Promise<Quarantined | undefined> {
+  findComplete(name: string, round: number): Promise<Quarantined | undefined> {
     const folder = this.folderOf(name, round);
-    try {
-      return await this.#readComplete(folder);
-    } catch (error) {
+    return this.#readComplete(folder).catch((error: unknown) => {
       throw unreadable(folder, error);
-    }
+    });
   }
 
   async #readComplete(folder: string): Promise<Quarantined | undefined> {
@@ -107,10 +107,10 @@ export class Quarantine {
 
   /** `undefined` if it is missing or damaged. Throws the system's errors. */
   async readReason(folder: string): Promise<QuarantineReason | undefined> {
-    const reason = v.safeParse(
-      ReasonShape,
-      parseJson((await tryRead(this.#disk, join(folder, REASON))) ?? ""),
-    );
+    const json = parseJson((await tryRead(this.#disk, join(folder, REASON))) ?? "");
+    // The files may be many.
+    await nextTurn();
+    const reason = v.safeParse(ReasonShape, json);
     return reason.success ? reason.output : undefined;
   }
 

@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { random } from "../base/random.ts";
+import type { AttemptKey } from "../model/attempts.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { parseJson, parseRecord } from "./format.ts";
+import { parseSlot } from "./attempts.ts";
 import { JOURNAL_FILE } from "./journal.ts";
 import {
   attemptsKey,
@@ -18,27 +19,36 @@ import {
   parseRecordFile,
   parseStaged,
 } from "./paths.ts";
-import type { RetentionRules } from "./port.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
 
-interface RetentionTools {
-  readonly disk: Disk;
-  readonly paths: LedgerPaths;
-  readonly rounds: Rounds;
-  readonly watermark: Watermark;
+export interface RetentionRules {
+  /** How long records stay after the transfer has expired; missing: for ever. */
+  readonly ledgerMs: number | undefined;
+  /** How long the journal of a month is kept; missing: for ever. */
+  readonly historyMs: number | undefined;
+  /** Whether the service lists the transfer, or may list it. */
+  isListed(record: TransferRecord): boolean;
+  /** All transfers that the services list; `undefined` while the list of a mailbox is not known. */
+  listed(): Iterable<AttemptKey> | undefined;
 }
 
 /** Parts of the ledger, by the first two digits of a name's digest. */
 const PARTS = 256;
 
 export class Retention {
-  readonly #tools: RetentionTools;
+  readonly #disk: Disk;
+  readonly #paths: LedgerPaths;
+  readonly #rounds: Rounds;
+  readonly #watermark: Watermark;
   /** Random at first: a process such as `inlet once` may run one sweep only. */
   #next = Math.floor(random() * PARTS);
 
-  constructor(tools: RetentionTools) {
-    this.#tools = tools;
+  constructor(rounds: Rounds, watermark: Watermark) {
+    this.#disk = rounds.disk;
+    this.#paths = rounds.paths;
+    this.#rounds = rounds;
+    this.#watermark = watermark;
   }
 
   /** Sweeps the next part of the ledger, the attempts and the journal. The clock must be right. */
@@ -46,67 +56,61 @@ export class Retention {
     const digits = this.#next.toString(16).padStart(2, "0");
     this.#next = (this.#next + 1) % PARTS;
     if (rules.ledgerMs !== undefined) {
-      await this.#sweepRecords(digits, rules, rules.ledgerMs, nowMs);
+      await this.#sweepRecords(digits, rules, nowMs - rules.ledgerMs);
       if (digits === "00") await this.#sweepAttempts(rules, nowMs - rules.ledgerMs);
     }
     if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
   }
 
-  async #sweepRecords(digits: string, rules: RetentionRules, keptMs: number, nowMs: number): Promise<void> {
-    const { disk, paths } = this.#tools;
-    const folder = join(paths.ledger, digits.slice(0, 1));
+  async #sweepRecords(digits: string, rules: RetentionRules, beforeMs: number): Promise<void> {
+    const folder = join(this.#paths.ledger, digits.slice(0, 1));
     const transfers = Map.groupBy(
-      (await disk.list(folder).catch(tolerate("ENOENT"))) ?? [],
+      (await this.#disk.list(folder).catch(tolerate("ENOENT"))) ?? [],
       (file) => parseRecordFile(file)?.name ?? "",
     );
     let placements: readonly string[] | undefined;
     for (const [name, files] of transfers) {
       if (digitsOf(name, digits.length) !== digits) continue;
-      if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
-      await this.#tools.watermark.forget(name);
-      placements ??= await disk.list(paths.placements);
+      if (!(await this.#isOver(name, files, rules, beforeMs))) continue;
+      await this.#watermark.forget(name);
+      placements ??= await this.#disk.list(this.#paths.placements);
       await this.#removePlacements(name, placements);
       // From the first round on: if the sweep is cut short, later records still show the end.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
-        await tryUnlink(disk, join(folder, file));
+        await tryUnlink(this.#disk, join(folder, file));
       }
     }
   }
 
   /** Usually the end of a hand-off has removed them. A lost or damaged entry in the outbox leaves them. */
   async #removePlacements(name: string, placements: readonly string[]): Promise<void> {
-    const { disk, paths } = this.#tools;
     for (const entry of placements) {
       const id = entry.startsWith(name) ? parseStaged(entry) : undefined;
-      if (id?.name === name) await disk.removeTree(paths.placement(id));
+      if (id?.name === name) await this.#disk.removeTree(this.#paths.placement(id));
     }
   }
 
+  /** `files`: all records of the transfer. */
   async #isOver(
-    folder: string,
     name: string,
     files: readonly string[],
     rules: RetentionRules,
-    keptMs: number,
-    nowMs: number,
+    beforeMs: number,
   ): Promise<boolean> {
     const last = Math.max(...files.map(roundOf));
-    const end = files.find((file) => file.endsWith(`.end-${last}.json`));
     // Records of an open round, and damaged ones, stay.
-    const text = end && (await tryRead(this.#tools.disk, join(folder, end)));
-    const record = text === undefined ? undefined : tryParse(text);
+    const record = await this.#rounds.readEnd(name, last).catch(ifReadable);
     if (record === undefined || record.state === "quarantined" || rules.isListed(record)) return false;
     const since = record.expires ?? record.at[record.state] ?? "";
-    if (!(nowMs - Date.parse(since) > keptMs)) return false;
-    return !(await this.#isInOutbox(name, files));
+    return Date.parse(since) < beforeMs && !(await this.#isInOutbox(name, files));
   }
 
   /** Whether the hand-off of one of its deliveries is open. */
   async #isInOutbox(name: string, files: readonly string[]): Promise<boolean> {
-    const { disk, paths } = this.#tools;
     for (const round of new Set(files.map(roundOf))) {
       for (const kind of OUTBOX_KINDS) {
-        if ((await disk.kindOf(paths.outboxEntry(name, round, kind))) !== undefined) return true;
+        const entry = this.#paths.outboxEntry(name, round, kind);
+        if ((await this.#disk.kindOf(entry)) !== undefined) return true;
       }
     }
     return false;
@@ -114,38 +118,27 @@ export class Retention {
 
   /** Removes attempts at transfers that have neither a record nor a note. */
   async #sweepAttempts(rules: RetentionRules, beforeMs: number): Promise<void> {
-    const { disk, paths } = this.#tools;
-    for (const file of await disk.list(paths.attempts)) {
-      const path = join(paths.attempts, file);
-      const slot = parseJson((await tryRead(disk, path)) ?? "") as
-        | { name?: unknown; at?: unknown }
-        | undefined;
-      const { name, at } = slot ?? {};
+    for (const file of await this.#disk.list(this.#paths.attempts)) {
+      const path = join(this.#paths.attempts, file);
+      const { name, at } = parseSlot((await tryRead(this.#disk, path)) ?? "");
       const isOver =
-        typeof name === "string" && typeof at === "string"
+        name !== undefined && at !== undefined
           ? Date.parse(at) < beforeMs && !(await this.#isKnown(name))
           : await this.#isForgotten(file, rules, beforeMs);
-      if (isOver) await tryUnlink(disk, path);
+      if (isOver) await tryUnlink(this.#disk, path);
     }
   }
 
   /** Whether a transfer has a record or a note. A damaged record counts. */
   async #isKnown(name: string): Promise<boolean> {
-    const { disk, paths, rounds } = this.#tools;
-    if ((await disk.kindOf(paths.note(name))) !== undefined) return true;
-    try {
-      const { begin, end } = await rounds.current(name);
-      return begin !== undefined || end !== undefined;
-    } catch (error) {
-      if (error instanceof Fault && error.code === "RECORD_UNREADABLE") return true;
-      throw error;
-    }
+    if ((await this.#disk.kindOf(this.#paths.note(name))) !== undefined) return true;
+    const current = await this.#rounds.current(name).catch(ifReadable);
+    return current === undefined || current.begin !== undefined || current.end !== undefined;
   }
 
   /** For an attempt without its text, which a power cut leaves: it is old, and no service lists its transfer. */
   async #isForgotten(file: string, rules: RetentionRules, beforeMs: number): Promise<boolean> {
-    const { disk, paths } = this.#tools;
-    const modifiedMs = await disk.modifiedMs(join(paths.attempts, file));
+    const modifiedMs = await this.#disk.modifiedMs(join(this.#paths.attempts, file));
     if (modifiedMs === undefined || modifiedMs >= beforeMs) return false;
     const listed = rules.listed();
     if (listed === undefined) return false;
@@ -156,12 +149,11 @@ export class Retention {
   }
 
   async #sweepJournal(beforeMs: number): Promise<void> {
-    const { disk, paths } = this.#tools;
-    for (const file of await disk.list(paths.journal)) {
+    for (const file of await this.#disk.list(this.#paths.journal)) {
       const [year, month] = JOURNAL_FILE.exec(file)?.[1]?.split("-") ?? [];
       // The beginning of the next month: Date counts months from 0.
       const endMs = Date.UTC(Number(year), Number(month), 1);
-      if (endMs < beforeMs) await tryUnlink(disk, join(paths.journal, file));
+      if (endMs < beforeMs) await tryUnlink(this.#disk, join(this.#paths.journal, file));
     }
   }
 }
@@ -170,10 +162,7 @@ function roundOf(file: string): number {
   return parseRecordFile(file)?.round ?? 0;
 }
 
-function tryParse(text: string): TransferRecord | undefined {
-  try {
-    return parseRecord(text, "");
-  } catch {
-    return undefined;
-  }
+/** Passes on any error but that of a damaged record. */
+function ifReadable(error: unknown): undefined {
+  if (!(error instanceof Fault && error.code === "RECORD_UNREADABLE")) throw error;
 }

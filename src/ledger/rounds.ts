@@ -16,18 +16,16 @@
  */
 
 import { dirname } from "node:path";
-import { type Disk, type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
 import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
 import { randomHex } from "../base/random.ts";
-import type { Routed, TransferRecord } from "../model/record.ts";
-import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
-import { Inboxes } from "./inboxes.ts";
-import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type BeginRecord, type EndRecord, formatRecord, Inboxes, parseRecord, stageOf } from "./format.ts";
+import { nameOf, parseStaged, roundKey, type Stage, type StageId, stagedEntry } from "./paths.ts";
 import { Placing } from "./placing.ts";
-import type { Stage } from "./port.ts";
-import { Quarantine } from "./quarantine.ts";
-import { PARENT, Targets } from "./targets.ts";
+import { Quarantine, type QuarantineReason } from "./quarantine.ts";
+import { PARENT, Targets, type TargetsOptions } from "./targets.ts";
 
 /** The last round of a transfer, according to its records. */
 export interface Current {
@@ -54,28 +52,20 @@ interface OwnStage extends Stage {
   isInUse: boolean;
 }
 
-export interface RoundsOptions {
-  readonly disk: Disk;
-  readonly paths: LedgerPaths;
-  /** The common inbox. */
-  readonly root: string;
-  /** The mode of delivered folders and the folders above them. */
-  folderMode(transfer: Routed): number;
-  /** The group of the folders above them; missing: left as it is. */
-  folderGroup?(transfer: Routed): number | undefined;
+export interface RoundsOptions extends TargetsOptions {
   /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
 
 export class Rounds {
+  readonly disk: RoundsOptions["disk"];
+  readonly paths: RoundsOptions["paths"];
   readonly syncs: FolderSyncs;
   readonly targets: Targets;
   readonly quarantine: Quarantine;
   readonly once: OnceFiles;
-  readonly #inboxes: Inboxes;
   readonly placing: Placing;
-  readonly #disk: Disk;
-  readonly #paths: LedgerPaths;
+  readonly #inboxes: Inboxes;
   readonly #options: RoundsOptions;
   /** The stages of this process, for rounds that may be open, by `NAME~R`. */
   readonly #stages = new Map<string, OwnStage>();
@@ -83,15 +73,16 @@ export class Rounds {
   #leftOver: Set<string> | undefined;
 
   constructor(options: RoundsOptions) {
+    const { disk, paths, root } = options;
     this.#options = options;
-    this.#disk = options.disk;
-    this.#paths = options.paths;
-    this.syncs = new FolderSyncs(options.disk);
-    this.targets = new Targets({ ...options, staging: options.paths.staging, syncs: this.syncs });
-    this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
-    this.once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
-    this.#inboxes = new Inboxes(options.paths, options.root);
-    this.placing = new Placing({ ...options, syncs: this.syncs, targets: this.targets });
+    this.disk = disk;
+    this.paths = paths;
+    this.syncs = new FolderSyncs(disk);
+    this.targets = new Targets(options, this.syncs);
+    this.quarantine = new Quarantine(paths.work, disk, this.syncs);
+    this.once = new OnceFiles(disk, this.syncs, paths.temporary);
+    this.#inboxes = new Inboxes(paths, root);
+    this.placing = new Placing(options, this.syncs, this.targets);
   }
 
   /** Throws `RECORD_UNREADABLE`. */
@@ -99,64 +90,64 @@ export class Rounds {
     let begin: BeginRecord | undefined;
     for (let round = 1; ; round++) {
       const end = await this.readEnd(name, round);
-      const next = end && (await this.#read(this.#paths.begin(name, round + 1)));
+      const next = end && (await this.#read(this.paths.begin(name, round + 1)));
       if (next === undefined) return { round, begin, end };
       begin = next;
     }
   }
 
-  async readEnd(name: string, round: number): Promise<EndRecord | undefined> {
-    return this.#read(this.#paths.end(name, round));
+  /** How a round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
+  readEnd(name: string, round: number): Promise<EndRecord | undefined> {
+    return this.#read(this.paths.end(name, round));
   }
 
   /** Begins a round, after the one before it has ended. False if it has begun before. */
   async begin(record: BeginRecord): Promise<boolean> {
     const name = nameOf(record);
     // The process that ended the round before may have stopped before the sync.
-    await this.syncs.sync(this.#paths.ledgerFolder(name));
-    return this.once.create(this.#paths.begin(name, record.round), formatRecord(record));
+    await this.syncs.sync(this.paths.ledgerFolder(name));
+    return this.once.create(this.paths.begin(name, record.round), formatRecord(record));
   }
 
   /** Ends a round without content. False if it has ended before. */
-  async end(record: TransferRecord): Promise<boolean> {
-    const name = nameOf(record);
-    return this.once.create(this.#paths.end(name, record.round), formatRecord(record));
+  end(record: TransferRecord): Promise<boolean> {
+    return this.once.create(this.paths.end(nameOf(record), record.round), formatRecord(record));
   }
 
   /** This process's stage for a round: its earlier one, unless that is in use. */
   async openStage(record: TransferRecord): Promise<Stage> {
     const { round } = record;
     const name = nameOf(record);
-    const known = this.#stages.get(`${name}~${round}`);
+    const key = roundKey({ name, round });
+    const known = this.#stages.get(key);
     if (known?.isInUse === false) {
       known.isInUse = true;
       // Content that the round has ended with must not change. Another process may have revoked the stage.
       const isSpent = known.isWritten && (await this.readEnd(name, round)) !== undefined;
-      if (!isSpent && (await this.#disk.kindOf(this.#paths.ticket(known))) !== undefined) return known;
-      if (isSpent) this.#stages.delete(`${name}~${round}`);
+      if (!isSpent && (await this.disk.kindOf(this.paths.ticket(known))) !== undefined) return known;
+      if (isSpent) this.#stages.delete(key);
       else await this.dropStage(known);
     }
     const id: StageId = { name, round, token: randomHex(8) };
-    const ticket = await this.#disk.create(this.#paths.ticket(id), 0o600);
-    const folder = this.#paths.staged(id);
+    const ticket = await this.disk.create(this.paths.ticket(id), 0o600);
     const stage: OwnStage = {
       ...id,
-      folder,
-      zip: this.#paths.zip(id),
-      beside: this.#paths.beside(id),
-      placement: this.#paths.placement(id),
+      folder: this.paths.staged(id),
+      zip: this.paths.zip(id),
+      beside: this.paths.beside(id),
+      placement: this.paths.placement(id),
       isNew: true,
       ticket,
       isWritten: false,
       isInUse: true,
     };
     try {
-      await this.#disk.makeFolder(folder, this.#options.folderMode(record) | 0o700);
+      await this.disk.makeFolder(stage.folder, this.#options.folderMode(record) | 0o700);
     } catch (error) {
       await this.#forget(stage);
       throw error;
     }
-    if (!this.#stages.has(`${name}~${round}`)) this.#stages.set(`${name}~${round}`, stage);
+    if (!this.#stages.has(key)) this.#stages.set(key, stage);
     return stage;
   }
 
@@ -173,17 +164,14 @@ export class Rounds {
   async dropStage(stage: Stage): Promise<void> {
     const own = stage as OwnStage;
     // What the disk refuses to remove now is removed when the round ends.
-    this.#leftOver?.add(`${own.name}~${own.round}`);
+    this.#leftOver?.add(roundKey(own));
     await this.#forget(own);
-    if ((await this.endedBy(own)) === "this") return;
-    await this.placing.drop(own);
-    await this.#disk.removeTree(own.folder);
-    await tryUnlink(this.#disk, own.zip);
+    if ((await this.endedBy(own)) !== "this") await this.#remove(own);
   }
 
   /** Whether a worker of this process has a stage of the round. */
   isInUse(record: TransferRecord): boolean {
-    return this.#stages.get(`${nameOf(record)}~${record.round}`)?.isInUse === true;
+    return this.#stages.get(roundKey({ ...record, name: nameOf(record) }))?.isInUse === true;
   }
 
   /** Which attempt has ended the round of a stage; `undefined` while the round is open. */
@@ -193,18 +181,23 @@ export class Rounds {
     return end.token === token ? "this" : "another";
   }
 
-  /** The other attempts' stages for a round. Files may be copied from them, and nothing else. */
-  async otherStages(id: StageId): Promise<StageId[]> {
-    const hasNone = this.#options.isAlone && this.#leftOver?.has(`${id.name}~${id.round}`) === false;
-    return hasNone ? [] : this.#listStages(id);
+  /** Folders with content of the same transfer, of other attempts or in quarantine. Their files may be copied. */
+  async otherContent(stage: StageId): Promise<string[]> {
+    const { name, round } = stage;
+    const others = (await this.otherStages(stage)).map((id) => this.paths.staged(id));
+    return round === 1 ? others : [...others, this.quarantine.folderOf(name, round - 1)];
   }
 
-  async #listStages({ name, round, token }: StageId): Promise<StageId[]> {
-    const found = (await this.#disk.list(this.#paths.staging)).map(parseStaged);
-    return found.filter(
-      (it) =>
-        it !== undefined && it.suffix === "" && it.name === name && it.round === round && it.token !== token,
-    ) as StageId[];
+  /** The other attempts' stages for a round. */
+  async otherStages(id: StageId): Promise<StageId[]> {
+    const hasNone = this.#options.isAlone && this.#leftOver?.has(roundKey(id)) === false;
+    return hasNone ? [] : (await this.stagesOf(id.name)).filter((it) => isOther(it, id));
+  }
+
+  /** The stages of all attempts at any round of a transfer. */
+  async stagesOf(name: string): Promise<StageId[]> {
+    const found = (await this.disk.list(this.paths.staging)).map(parseStaged);
+    return found.filter((it) => it !== undefined && it.suffix === "" && it.name === name) as StageId[];
   }
 
   /**
@@ -212,8 +205,8 @@ export class Rounds {
    * meanwhile, its content is placed.
    */
   async revoke(id: StageId): Promise<void> {
-    await tryUnlink(this.#disk, this.#paths.ticket(id));
-    await this.syncs.sync(this.#paths.staging);
+    await tryUnlink(this.disk, this.paths.ticket(id));
+    await this.syncs.sync(this.paths.staging);
     const end = await this.readEnd(id.name, id.round);
     if (end?.token === id.token) await this.place(end);
     else await this.#remove(id);
@@ -222,32 +215,38 @@ export class Rounds {
   /** Step 1. Every file in the stage is synced already; this syncs the folder and `staging/`. */
   async seal({ folder }: Stage): Promise<void> {
     await this.syncs.sync(folder);
-    await this.syncs.sync(this.#paths.staging);
+    await this.syncs.sync(this.paths.staging);
+  }
+
+  /** The same for the quarantine: syncs every file in the stage first, and adds the reason. */
+  async sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void> {
+    await this.quarantine.prepare(stage.folder, reason);
+    await this.seal(stage);
   }
 
   /** Step 2. False if the round has ended before, or the ticket was removed: the stage is of no use then. */
   async endWith(stage: Stage, record: TransferRecord): Promise<boolean> {
     const own = stage as OwnStage;
     const { name, round, token } = stage;
-    const target = this.#paths.end(name, round);
+    const target = this.paths.end(name, round);
     // An earlier call may have linked the ticket and failed afterwards.
     if (own.isWritten && (await this.readEnd(name, round)) !== undefined) return this.#isOurs(own);
     own.isWritten = true;
     const text = formatRecord(this.#inboxes.toStored({ ...record, token }));
     try {
-      own.ticket ??= await this.#disk.truncate(this.#paths.ticket(own));
+      own.ticket ??= await this.disk.truncate(this.paths.ticket(own));
       const { ticket } = own;
       await ticket.write(text);
       await ticket.sync();
       await ticket.close();
       own.ticket = undefined;
-      await this.#disk.link(this.#paths.ticket(own), target);
+      await this.disk.link(this.paths.ticket(own), target);
     } catch (error) {
       await own.ticket?.close();
       own.ticket = undefined;
       if (meansNoLinks(error)) return this.once.writeInPlace(target, text);
       const code = systemCode(error);
-      const isRevoked = code === "ENOENT" && (await this.#disk.kindOf(this.#paths.ticket(own))) === undefined;
+      const isRevoked = code === "ENOENT" && (await this.disk.kindOf(this.paths.ticket(own))) === undefined;
       if (code !== "EEXIST" && !isRevoked) throw error;
       // A file server may have linked the ticket and lost its answer.
       return this.#isOurs(own);
@@ -256,10 +255,9 @@ export class Rounds {
     return true;
   }
 
-  async #isOurs({ name, round, token }: StageId): Promise<boolean> {
-    const end = await this.readEnd(name, round);
-    if (end?.token !== token) return false;
-    await this.syncs.sync(this.#paths.ledgerFolder(name));
+  async #isOurs(id: StageId): Promise<boolean> {
+    if ((await this.endedBy(id)) !== "this") return false;
+    await this.syncs.sync(this.paths.ledgerFolder(id.name));
     return true;
   }
 
@@ -269,25 +267,25 @@ export class Rounds {
    * works alone, the ticket stays until `dropTicket`.
    */
   async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
-    if (end.token === undefined) return undefined;
-    const id: StageId = { name: nameOf(end), round: end.round, token: end.token };
+    const id = stageOf(end);
+    if (id === undefined) return undefined;
     // The record's creator may have stopped before the sync: after a power cut, the round would be open again.
     if (!isDurable) {
       if (await this.isPlaced(end)) return undefined;
-      await this.syncs.sync(this.#paths.ledgerFolder(id.name));
+      await this.syncs.sync(this.paths.ledgerFolder(id.name));
     }
     const placed = await this.#placeContent(end, id);
     if (!this.#options.isAlone) await this.dropTicket(end);
-    this.#stages.delete(`${id.name}~${id.round}`);
+    this.#stages.delete(roundKey(id));
     // The round has ended: the stages of other attempts are of no use.
-    if (this.#leftOver?.delete(`${id.name}~${id.round}`)) {
-      for (const other of await this.#listStages(id)) await this.#remove(other);
+    if (this.#leftOver?.delete(roundKey(id))) {
+      for (const other of await this.stagesOf(id.name)) if (isOther(other, id)) await this.#remove(other);
     }
     return placed;
   }
 
   async #placeContent(end: EndRecord, id: StageId): Promise<string | undefined> {
-    const staged = this.#paths.staged(id);
+    const staged = this.paths.staged(id);
     if (end.state !== "delivered") {
       // An earlier attempt with this stage may have prepared a delivery.
       await this.placing.drop(id);
@@ -301,19 +299,16 @@ export class Rounds {
 
   /** Removes the ticket of a settled round, so that recovery does not return the round again. */
   async dropTicket(end: EndRecord): Promise<void> {
-    if (end.token === undefined) return;
-    await tryUnlink(
-      this.#disk,
-      this.#paths.ticket({ name: nameOf(end), round: end.round, token: end.token }),
-    );
+    const id = stageOf(end);
+    if (id !== undefined) await tryUnlink(this.disk, this.paths.ticket(id));
   }
 
   /** Whether step 3 was done. */
   async isPlaced(end: EndRecord): Promise<boolean> {
-    if (end.token === undefined) return true;
-    const id = { name: nameOf(end), round: end.round, token: end.token };
+    const id = stageOf(end);
+    if (id === undefined) return true;
     if (end.placement !== undefined) return !(await this.placing.isOpen(id));
-    return (await this.#disk.kindOf(this.#paths.staged(id))) === undefined;
+    return (await this.disk.kindOf(this.paths.staged(id))) === undefined;
   }
 
   /**
@@ -326,22 +321,22 @@ export class Rounds {
       .clear((owner) => this.#isOver(owner))
       .catch((error: unknown) => onFailed("", error));
     const ids = new Map<string, StageId>();
-    for (const entry of await this.#disk.list(this.#paths.staging)) {
+    for (const entry of await this.disk.list(this.paths.staging)) {
       const found = parseStaged(entry);
       // Left by a crash. A process that needs it now makes another one.
-      if (entry.endsWith(PARENT)) await this.#disk.removeFolder(this.#paths.inStaging(entry)).catch(() => {});
-      if (found !== undefined) ids.set(`${found.name}~${found.round}~${found.token}`, found);
+      if (entry.endsWith(PARENT)) await this.disk.removeFolder(this.paths.inStaging(entry)).catch(() => {});
+      if (found !== undefined) ids.set(stagedEntry(found), found);
     }
     const recovered: Recovered[] = [];
     const leftOver = new Set<string>();
     for (const [entry, id] of ids) {
       // A worker of this process is using the stage.
-      const own = this.#stages.get(`${id.name}~${id.round}`);
+      const own = this.#stages.get(roundKey(id));
       if (own?.token === id.token && own.isInUse) continue;
       let end: EndRecord | undefined;
       try {
         end = await this.readEnd(id.name, id.round);
-        if (end === undefined) leftOver.add(`${id.name}~${id.round}`);
+        if (end === undefined) leftOver.add(roundKey(id));
         else if (end.token !== id.token) await this.#remove(id);
         else recovered.push(...(await this.#finish(end, id)));
       } catch (error) {
@@ -366,7 +361,7 @@ export class Rounds {
     if (end.placement === undefined) await this.placing.drop(id);
     if (this.#options.isAlone) {
       // The ticket is still there only if a crash came before the round was settled.
-      const isSettled = (await this.#disk.kindOf(this.#paths.ticket(id))) === undefined;
+      const isSettled = (await this.disk.kindOf(this.paths.ticket(id))) === undefined;
       return folder === undefined && isSettled ? [] : [{ end, folder }];
     }
     await this.dropTicket(end);
@@ -374,23 +369,28 @@ export class Rounds {
   }
 
   async #remove(id: StageId): Promise<void> {
-    await tryUnlink(this.#disk, this.#paths.ticket(id));
+    await tryUnlink(this.disk, this.paths.ticket(id));
     await this.placing.drop(id);
-    await this.#disk.removeTree(this.#paths.staged(id));
-    await tryUnlink(this.#disk, this.#paths.zip(id));
-    const own = this.#stages.get(`${id.name}~${id.round}`);
-    if (own?.token === id.token && !own.isInUse) this.#stages.delete(`${id.name}~${id.round}`);
+    await this.disk.removeTree(this.paths.staged(id));
+    await tryUnlink(this.disk, this.paths.zip(id));
+    const own = this.#stages.get(roundKey(id));
+    if (own?.token === id.token && !own.isInUse) this.#stages.delete(roundKey(id));
   }
 
   async #forget(own: OwnStage): Promise<void> {
-    if (this.#stages.get(`${own.name}~${own.round}`) === own) this.#stages.delete(`${own.name}~${own.round}`);
+    const key = roundKey(own);
+    if (this.#stages.get(key) === own) this.#stages.delete(key);
     await own.ticket?.close();
     own.ticket = undefined;
-    await tryUnlink(this.#disk, this.#paths.ticket(own));
+    await tryUnlink(this.disk, this.paths.ticket(own));
   }
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {
-    const text = await tryRead(this.#disk, path);
+    const text = await tryRead(this.disk, path);
     return text === undefined ? undefined : this.#inboxes.fromStored(parseRecord(text, path), path);
   }
+}
+
+function isOther(id: StageId, { round, token }: StageId): boolean {
+  return id.round === round && id.token !== token;
 }

@@ -9,17 +9,16 @@ import { stat } from "../base/files.ts";
 import { InboxDoor, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
 import type { Routed } from "../model/record.ts";
+import type { LedgerPaths } from "./paths.ts";
 
 export interface TargetsOptions {
   readonly disk: Disk;
-  readonly syncs: FolderSyncs;
+  readonly paths: LedgerPaths;
   /** The common inbox. */
   readonly root: string;
-  /** For folders that get their name only when they are complete. */
-  readonly staging: string;
-  /** Of the folders above deliveries that Inlet creates. */
+  /** The mode of delivered folders, and of the folders above them that Inlet creates. */
   folderMode(transfer: Routed): number;
-  /** Their group; missing: left as it is. */
+  /** The group of the folders above them; missing: left as it is. */
   folderGroup?(transfer: Routed): number | undefined;
 }
 
@@ -34,16 +33,16 @@ export class Targets {
   /** Paths of folders that are reserved for deliveries of this process. */
   readonly #taken = new Set<string>();
 
-  constructor(options: TargetsOptions) {
+  constructor(options: TargetsOptions, syncs: FolderSyncs) {
     this.#options = options;
     this.#disk = options.disk;
-    this.door = new InboxDoor(options.disk, options.syncs);
+    this.door = new InboxDoor(options.disk, syncs);
   }
 
   /**
-   * Creates the folders above a target. Returns the target itself, or the first free one of `FOLDER-2`, `FOLDER-3` …,
-   * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` if a folder on the way is a link, and
-   * `INBOX_MISSING`.
+   * Reserves a folder in an inbox, by default the common one, in this process until `giveBack`: `folder` itself, or the
+   * first free one of `FOLDER-2`, `FOLDER-3` …. Creates the folders above it. Throws `TARGET_UNSAFE` if a folder on the
+   * way is a link, and `INBOX_MISSING`.
    */
   takeFolder(folder: string, transfer: Routed, root = this.#options.root): Promise<string> {
     const { parent, name } = splitPath(folder);
@@ -117,7 +116,7 @@ export class Targets {
     // A folder in one with the set-group-id bit gets its group from there.
     const isInherited = gid === undefined && ((await stat(dirname(path))).mode & SET_GROUP_ID) !== 0;
     if (isInherited) return this.#disk.makeFolder(path, mode);
-    const made = join(this.#options.staging, `${randomHex(8)}${PARENT}`);
+    const made = join(this.#options.paths.staging, `${randomHex(8)}${PARENT}`);
     await this.#disk.makeFolder(made, mode);
     try {
       if (gid !== undefined) await this.#disk.setGroup(made, gid);

@@ -2,65 +2,55 @@
  * Transfers that are expected regularly. Each missed deadline is reported once, and so is a late arrival.
  *
  * A deadline is judged only after a successful poll that began after it. That poll discovers a transfer that arrived while
- * no daemon ran; the time of the discovery counts as its arrival.
+ * no daemon ran; the time of the discovery counts as its arrival. The facts of each mailbox are in a file, which all
+ * processes that share the inbox share.
  */
 import { join } from "node:path";
+import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
-import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { Coalesced } from "../base/concurrency.ts";
+import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { tryReadFile } from "../base/files.ts";
 import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { type Emit, listenTo, type Overdue } from "../model/events.ts";
-import type { Mailbox } from "../model/mailbox.ts";
+import type { Expectation, Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { digestOfMailbox, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
-import { ExpectedFile } from "./expected-file.ts";
-import { judge } from "./overdue.ts";
+import { type ExpectationFacts, judge, mergeFacts, withoutFuture } from "./overdue.ts";
 
 interface ExpectedTools {
-  /** Holds one file per mailbox. All processes that share the inbox share the folder. */
+  /** Holds one file per mailbox. */
   readonly folder: string;
   readonly ledger: Pick<Ledger, "open">;
   readonly clock: Clock;
   readonly emit: Emit;
 }
 
-export interface Expected {
-  /** Notes the arrival of each discovered transfer. */
-  readonly listener: Emit;
-  /** Judges the deadlines after a successful poll of the mailbox; `polledMs`: when it began. Never throws. */
-  check(mailbox: string, polledMs: number): Promise<void>;
-  /** The expected transfers that are overdue, including those that were overdue before a restart. */
-  overdue(): Overdue[];
-  /** Reads the facts that other processes have noted. */
-  refresh(): Promise<void>;
-  /**
-   * Opens the files of new settings. The returned function puts them in force; it never throws, and resolves when the
-   * old files are written. Throws `DISK_FULL` or `DISK_REFUSED`, and then nothing has changed.
-   */
-  prepare(mailboxes: readonly Mailbox[]): Promise<() => Promise<void>>;
-  /** Resolves when everything is written. */
-  close(): Promise<void>;
-}
+type Files = ReadonlyMap<MailboxId, ExpectedFile>;
 
 /** Throws `DISK_FULL` or `DISK_REFUSED` if the folder cannot be created. */
 export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mailbox[]): Promise<Expected> {
-  const expected = new FileExpected(tools);
+  const expected = new Expected(tools);
   const apply = await expected.prepare(mailboxes);
   await apply();
   return expected;
 }
 
-type Files = ReadonlyMap<MailboxId, ExpectedFile>;
-
-class FileExpected implements Expected {
+export class Expected {
   readonly #tools: ExpectedTools;
   #files: Files = new Map();
+  /** Notes the arrival of each discovered transfer. */
   readonly listener = listenTo({ "transfer-discovered": ({ record }) => noteArrival(this.#files, record) });
 
   constructor(tools: ExpectedTools) {
     this.#tools = tools;
   }
 
+  /**
+   * Opens the files of new settings. The returned function puts them in force; it never throws, and resolves when the
+   * old files are written. Throws `DISK_FULL` or `DISK_REFUSED`, and then nothing has changed.
+   */
   async prepare(mailboxes: readonly Mailbox[]): Promise<() => Promise<void>> {
     const { folder, clock, ledger } = this.#tools;
     const expecting = mailboxes.filter(({ expect = [] }) => expect.length > 0);
@@ -85,38 +75,42 @@ class FileExpected implements Expected {
     };
   }
 
+  /** Judges the deadlines after a successful poll of the mailbox; `polledMs`: when it began. Never throws. */
   async check(mailbox: string, polledMs: number): Promise<void> {
     const file = this.#files.get(mailboxIdOf(mailbox));
     if (file === undefined) return;
     // Another process may know more.
     await file.sync();
-    const judged = file.rules.map((rule) => ({ rule, ...judge(rule, file.factsOf(rule), polledMs) }));
-    for (const { rule, facts } of judged) file.learn(rule, facts);
+    const judged = file.entries.map((entry) => ({ entry, ...judge(entry.rule, entry.facts, polledMs) }));
+    for (const { entry, facts } of judged) file.learn(entry, facts);
     // Written first: after a crash a deadline is listed as overdue, but never reported twice.
     await file.sync();
-    for (const { rule: expectation, cleared, missed } of judged) {
-      const { emit } = this.#tools;
+    const { emit } = this.#tools;
+    for (const { entry, cleared, missed } of judged) {
+      const { rule: expectation } = entry;
       if (cleared !== undefined) emit({ type: "arrival-late", mailbox, expectation, dueMs: cleared });
       if (missed !== undefined) emit({ type: "arrival-missed", mailbox, expectation, dueMs: missed });
     }
     this.#emitOverdue();
   }
 
+  /** Reads the facts that other processes have noted. */
   async refresh(): Promise<void> {
     await syncAll(this.#files);
     this.#emitOverdue();
   }
 
+  /** Resolves when everything is written. */
   close(): Promise<void> {
     return syncAll(this.#files);
   }
 
+  /** The expected transfers that are overdue, including those that were overdue before a restart. */
   overdue(): Overdue[] {
-    return [...this.#files].flatMap(([mailbox, file]) =>
-      file.rules.flatMap((expectation) => {
-        const { missedMs, clearedMs } = file.factsOf(expectation);
-        return missedMs > clearedMs ? [{ mailbox, expectation, dueMs: missedMs }] : [];
-      }),
+    return [...this.#files].flatMap(([mailbox, { entries }]) =>
+      entries
+        .filter(({ facts }) => facts.missedMs > facts.clearedMs)
+        .map(({ rule, facts }) => ({ mailbox, expectation: rule, dueMs: facts.missedMs })),
     );
   }
 
@@ -129,12 +123,80 @@ function noteArrival(files: Files, { mailbox, sender, at }: TransferRecord): voi
   const arrivedMs = Date.parse(at.discovered ?? "");
   const file = files.get(mailboxIdOf(mailbox));
   if (file === undefined || Number.isNaN(arrivedMs)) return;
-  for (const rule of file.rules) {
-    if (!makeMatcher(rule.sender, addressForm)(sender)) continue;
-    file.learn(rule, { arrivedMs });
+  for (const entry of file.entries) {
+    if (makeMatcher(entry.rule.sender, addressForm)(sender)) file.learn(entry, { arrivedMs });
   }
 }
 
 async function syncAll(files: Files): Promise<void> {
   for (const file of files.values()) await file.sync();
+}
+
+const Content = v.record(
+  v.string(),
+  v.object({ sinceMs: v.number(), arrivedMs: v.number(), missedMs: v.number(), clearedMs: v.number() }),
+);
+
+interface Entry {
+  readonly rule: Expectation;
+  readonly key: string;
+  facts: ExpectationFacts;
+}
+
+/** The facts about the expectations of one mailbox, in memory and in its file. */
+class ExpectedFile {
+  readonly entries: readonly Entry[];
+  readonly #path: string;
+  readonly #clock: Clock;
+  // The next call tries again, and so does each successful poll.
+  readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
+
+  /** A rule that is not in the file is expected from now on. */
+  constructor(path: string, rules: readonly Expectation[], clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+    const facts: ExpectationFacts = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+    this.entries = rules.map((rule) => ({ rule, key: keyOf(rule), facts }));
+  }
+
+  /** In memory at once, in the file soon. */
+  learn(entry: Entry, changes: Partial<ExpectationFacts>): void {
+    this.#merge(entry, { ...entry.facts, ...changes });
+    void this.sync();
+  }
+
+  /**
+   * Merges the file into memory, and memory into the file. Resolves when everything known at the call is written, or
+   * could not be written; then the next call tries again.
+   */
+  sync(): Promise<void> {
+    return this.#writing.run();
+  }
+
+  async #exchange(): Promise<void> {
+    const stored = await this.#read();
+    for (const entry of this.entries) this.#merge(entry, stored[entry.key] ?? entry.facts);
+    const merged = Object.fromEntries(this.entries.map(({ key, facts }) => [key, facts]));
+    if (JSON.stringify(merged) === JSON.stringify(stored)) return;
+    await replaceDurably(this.#path, JSON.stringify(merged), 0o600);
+  }
+
+  #merge(entry: Entry, facts: ExpectationFacts): void {
+    entry.facts = withoutFuture(mergeFacts(entry.facts, facts), this.#clock.now());
+  }
+
+  /** Empty if the file is missing or damaged: its rules are then expected from now on. Throws if the disk does not answer. */
+  async #read(): Promise<Readonly<Record<string, ExpectationFacts>>> {
+    const text = await tryReadFile(this.#path);
+    try {
+      return v.parse(Content, JSON.parse(text ?? ""));
+    } catch {
+      return {};
+    }
+  }
+}
+
+/** By content: a changed expectation is a new one. */
+function keyOf({ sender, by, withinMs }: Expectation): string {
+  return JSON.stringify([sender, by.zone, by.days, by.timeMs, withinMs]);
 }

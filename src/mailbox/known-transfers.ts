@@ -24,18 +24,18 @@ interface OpenTransfer {
 }
 
 export class KnownTransfers {
-  /** For a settled transfer, only the number of the listing that had it last: there may be hundreds of thousands. */
-  readonly #transfers = new Map<string, number | OpenTransfer>();
-  #openCount = 0;
+  readonly #open = new Map<string, OpenTransfer>();
+  /** The number of the listing that had each settled transfer last: there may be hundreds of thousands. */
+  readonly #settled = new Map<string, number>();
   #listing = 0;
   #hasListing = false;
 
   get openCount(): number {
-    return this.#openCount;
+    return this.#open.size;
   }
 
   get settledCount(): number {
-    return this.#transfers.size - this.#openCount;
+    return this.#settled.size;
   }
 
   /** The list was read to its end, at least once. */
@@ -44,58 +44,51 @@ export class KnownTransfers {
   }
 
   /** Open and settled transfers. */
-  trackingIds(): Iterable<string> {
-    return this.#transfers.keys();
+  trackingIds(): string[] {
+    return [...this.#open.keys(), ...this.#settled.keys()];
   }
 
   isOpen(trackingId: string): boolean {
-    return this.#findOpen(trackingId) !== undefined;
+    return this.#open.has(trackingId);
   }
 
   isSettled(trackingId: string): boolean {
-    return typeof this.#transfers.get(trackingId) === "number";
+    return this.#settled.has(trackingId);
   }
 
   /** Whether the last listing had it. */
   isListed(trackingId: string): boolean {
-    const known = this.#transfers.get(trackingId);
-    return (typeof known === "object" ? known.listing : known) === this.#listing;
+    const listing = this.#open.get(trackingId)?.listing ?? this.#settled.get(trackingId);
+    return listing === this.#listing;
   }
 
   /** `undefined` for a transfer that is not open. */
   expiryOf(trackingId: string): number | undefined {
-    return this.#findOpen(trackingId)?.expiresMs;
+    return this.#open.get(trackingId)?.expiresMs;
   }
 
   /** May be changed during the iteration. */
   *open(): Iterable<{ readonly trackingId: string; readonly expiresMs: number }> {
-    for (const [trackingId, known] of this.#transfers) {
-      if (typeof known === "object") yield { trackingId, expiresMs: known.expiresMs };
-    }
+    for (const [trackingId, { expiresMs }] of this.#open) yield { trackingId, expiresMs };
   }
 
   noteOpen(trackingId: string, expiresMs: number): void {
-    const known = this.#transfers.get(trackingId);
-    if (typeof known === "object") known.expiresMs = expiresMs;
-    else {
-      const listing = known ?? 0;
-      const open = { expiresMs, listing, link: undefined, isWarned: false, tried: undefined };
-      this.#transfers.set(trackingId, open);
-      this.#openCount++;
-    }
+    const listing = this.#settled.get(trackingId) ?? 0;
+    const known = this.#open.get(trackingId);
+    const open = known ?? { listing, link: undefined, isWarned: false, tried: undefined };
+    this.#open.set(trackingId, Object.assign(open, { expiresMs }));
+    this.#settled.delete(trackingId);
   }
 
   /** This listing has it, and nothing is left to do. */
   settle(trackingId: string): void {
-    this.forget(trackingId);
-    this.#transfers.set(trackingId, this.#listing);
+    this.#open.delete(trackingId);
+    this.#settled.set(trackingId, this.#listing);
   }
 
   /** Drops an open transfer, such as one that has ended and is not listed. Does nothing for any other. */
   forget(trackingId: string): void {
-    if (!this.isOpen(trackingId)) return;
-    this.#transfers.delete(trackingId);
-    this.#openCount--;
+    this.#open.delete(trackingId);
   }
 
   startListing(): void {
@@ -104,38 +97,38 @@ export class KnownTransfers {
 
   /** This listing has the transfer. */
   noteListed(trackingId: string): void {
-    const known = this.#transfers.get(trackingId);
-    if (typeof known === "object") known.listing = this.#listing;
-    else if (known !== undefined) this.#transfers.set(trackingId, this.#listing);
+    const open = this.#open.get(trackingId);
+    if (open !== undefined) open.listing = this.#listing;
+    else if (this.#settled.has(trackingId)) this.#settled.set(trackingId, this.#listing);
   }
 
   /** This listing does not have the open transfer, or not as an active one. */
   noteMissing(trackingId: string): void {
-    const open = this.#findOpen(trackingId);
+    const open = this.#open.get(trackingId);
     if (open !== undefined) open.listing = 0;
   }
 
   /** The listing is complete: settled transfers that it does not have are forgotten. */
   finishListing(): void {
-    for (const [trackingId, known] of this.#transfers) {
-      if (typeof known === "number" && known !== this.#listing) this.#transfers.delete(trackingId);
+    for (const [trackingId, listing] of this.#settled) {
+      if (listing !== this.#listing) this.#settled.delete(trackingId);
     }
     this.#hasListing = true;
   }
 
   /** Keeps the link of an open transfer if it carries a password. */
   keepLink(trackingId: string, link: Secret | undefined): void {
-    const open = this.#findOpen(trackingId);
+    const open = this.#open.get(trackingId);
     if (open !== undefined) open.link = withPassword(link);
   }
 
   linkOf(trackingId: string): Secret | undefined {
-    return this.#findOpen(trackingId)?.link;
+    return this.#open.get(trackingId)?.link;
   }
 
   /** True once for each open transfer. */
   warnOnce(trackingId: string): boolean {
-    const open = this.#findOpen(trackingId);
+    const open = this.#open.get(trackingId);
     if (open === undefined || open.isWarned) return false;
     open.isWarned = true;
     return true;
@@ -143,15 +136,10 @@ export class KnownTransfers {
 
   /** Whether to look for the password now: once for these settings, and again for each further `mark`. */
   claimPasswordSearch(trackingId: string, settings: Mailbox, mark: string | undefined): boolean {
-    const open = this.#findOpen(trackingId);
+    const open = this.#open.get(trackingId);
     const isTried = open?.tried?.settings === settings && (mark === undefined || mark === open.tried.mark);
     if (open !== undefined) open.tried = { settings, mark };
     return !isTried;
-  }
-
-  #findOpen(trackingId: string): OpenTransfer | undefined {
-    const known = this.#transfers.get(trackingId);
-    return typeof known === "object" ? known : undefined;
   }
 }
 

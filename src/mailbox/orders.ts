@@ -65,7 +65,7 @@ function isImpossible(action: Exclude<Action, "discard">, record: TransferRecord
 
 async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
   const { signal, clear } = timeLimit(LOOKUP_TIMEOUT_MS);
-  const found = await state.lookup
+  const found = await state
     .stateOf({ trackingId, vanished: false }, signal)
     .catch((error: unknown) => {
       throw signal.aborted ? new Fault("SERVICE_TIMEOUT", { detail: "the list", cause: error }) : error;

@@ -27,15 +27,7 @@ export function findOverdue(rule: Expectation, facts: ExpectationFacts, asOfMs: 
 }
 
 /** The reports due now, and the facts after them. A later missed deadline replaces an earlier one. */
-export function judge(
-  rule: Expectation,
-  facts: ExpectationFacts,
-  asOfMs: number,
-): {
-  readonly facts: ExpectationFacts;
-  readonly cleared: number | undefined;
-  readonly missed: number | undefined;
-} {
+export function judge(rule: Expectation, facts: ExpectationFacts, asOfMs: number) {
   const isMissing = facts.missedMs > facts.clearedMs;
   const cleared =
     isMissing && findOverdue(rule, facts, facts.missedMs) === undefined ? facts.missedMs : undefined;

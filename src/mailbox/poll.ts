@@ -70,7 +70,7 @@ export async function pollMailbox(
     emit({ type: "poll-succeeded", mailbox: name, ...counts, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
   } catch (error) {
-    const fault = faultOfPoll(error, signal, deadline);
+    const fault = faultOfPoll(error, signal, deadline.signal);
     if (signal.aborted || fault.code === "STOPPED") return { isGood: false, ...NO_WAIT };
     const { isFirst, failedForMs } = health.fail(fault, clock.now());
     const waitMs = waitAfter(fault, state.mailbox.pollMs, failedForMs);
@@ -102,10 +102,10 @@ function limitAfter({ code, answeredBy, retryAfterMs = 0 }: Fault): Pick<PollWai
   return isAsked && retryAfterMs > 0 ? { limitMs: retryAfterMs } : {};
 }
 
-function faultOfPoll(error: unknown, signal: AbortSignal, { reason }: Deadline): Fault {
+function faultOfPoll(error: unknown, signal: AbortSignal, deadline: AbortSignal): Fault {
   const fault = asFault(error);
-  const isOverdue = fault.code === "STOPPED" && !signal.aborted && reason !== undefined;
-  return isOverdue ? new Fault("POLL_TOO_LONG", { detail: reason, cause: error }) : fault;
+  const isOverdue = fault.code === "STOPPED" && !signal.aborted && deadline.aborted;
+  return isOverdue ? new Fault("POLL_TOO_LONG", { detail: String(deadline.reason), cause: error }) : fault;
 }
 
 interface Discovery {
@@ -161,12 +161,12 @@ async function discover(
     const recipient = findRecipient(entry.recipients, mailbox.email);
     const taking = takeUp(tools, state, entry, recipient, tryBegin, isTooEarly);
     const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
-    if (taken.settled) transfers.settle(trackingId);
+    if (taken.isSettled) transfers.settle(trackingId);
     else unsettled++;
     if (taken.isInactive) transfers.noteMissing(trackingId);
     else transfers.noteListed(trackingId);
     transfers.keepLink(trackingId, recipient?.downloadUrl);
-    if (taken.discovered) discovered++;
+    if (taken.isNew) discovered++;
     if (taken.job !== undefined) jobs.push(taken.job);
   };
   const noteUnusable = () => {

@@ -1,11 +1,20 @@
 /** A mailbox as a daemon works on it: its settings, its service, and its facts between two polls. */
-import type { Fault } from "../base/faults.ts";
+import { asFault, type Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
+import { setTimeout } from "../base/timers.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { ServicePort } from "../service/port.ts";
-import { KnownTransfers } from "./known-transfers.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { findRecipient, type TransferState } from "../model/transfer.ts";
+import type { Rejected, ServicePort } from "../service/port.ts";
+import { KnownTransfers, withPassword } from "./known-transfers.ts";
 import { ListFields } from "./list-fields.ts";
-import { Lookup } from "./lookup.ts";
 import type { Tokens } from "./tokens.ts";
+
+/** How long one reading of the whole list is used. */
+const KEPT_MS = 60_000;
+
+/** The state of a transfer at the service; `undefined` if the service does not list it. */
+type StateOf = (trackingId: string) => TransferState | undefined;
 
 export class MailboxState {
   readonly mailbox: Mailbox;
@@ -14,7 +23,8 @@ export class MailboxState {
   readonly transfers: KnownTransfers;
   readonly fields: ListFields;
   readonly health: PollHealth;
-  readonly lookup: Lookup;
+  /** The last reading of the whole list. */
+  #states: Promise<StateOf> | undefined;
 
   /** `before`: the same mailbox of the same service under earlier settings. Its facts stay. */
   constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens, before?: MailboxState) {
@@ -24,7 +34,6 @@ export class MailboxState {
     this.transfers = before?.transfers ?? new KnownTransfers();
     this.fields = before?.fields ?? new ListFields();
     this.health = before?.health ?? new PollHealth();
-    this.lookup = new Lookup(mailbox, service, tokens, this.transfers);
   }
 
   /** Whether the service may still list an ended transfer. True before the first poll, and while polls fail. */
@@ -35,6 +44,95 @@ export class MailboxState {
   /** Whether `transfers` is up to date: the last poll succeeded, and a list was read to its end. */
   get isListKnown(): boolean {
     return this.transfers.hasListing && !this.health.isFailing;
+  }
+
+  /**
+   * Makes requests without a password, until the service itself has answered one. Some services, or firewalls before them,
+   * refuse the server status: then a list with one entry is requested.
+   */
+  async probe(signal: AbortSignal): Promise<void> {
+    const { service } = this;
+    const before = service.ownAnswers();
+    // What counts is whether the service itself has answered.
+    await service.apiVersions(signal).catch(() => {});
+    if (service.ownAnswers() !== before) return;
+    const query = { pageSize: 1, fields: { trackingId: true } } as const;
+    await this.tokens.use((address) => service.pollReceived(address, query, signal), signal);
+  }
+
+  /**
+   * The link of a transfer; `undefined` if it carries no password. If this process does not know the link, it reads the
+   * list, and then knows the links of all open transfers.
+   */
+  async linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined> {
+    const known = this.transfers.linkOf(trackingId);
+    if (known !== undefined) return known;
+    let found: Secret | undefined;
+    await this.tokens.use(async (address) => {
+      const query = { active: true, fields: { trackingId: true, status: { recipients: true } } } as const;
+      // Polls report entries that cannot be read.
+      for await (const page of this.service.listReceived(address, query, () => {}, signal)) {
+        for (const { trackingId: listed, recipients } of page) {
+          const link = findRecipient(recipients, this.mailbox.email)?.downloadUrl;
+          this.transfers.keepLink(listed, link);
+          if (listed === trackingId) found = withPassword(link);
+        }
+      }
+    }, signal);
+    return found;
+  }
+
+  /**
+   * The state of one transfer; `undefined` if the service does not list it. One reading of the list answers for all
+   * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
+   */
+  async stateOf(
+    { trackingId, vanished }: Pick<TransferRecord, "trackingId" | "vanished">,
+    signal: AbortSignal,
+  ): Promise<TransferState | undefined> {
+    for (;;) {
+      const shared = this.#states;
+      if (shared === undefined) return (await this.#readStates(signal))(trackingId);
+      try {
+        const found = (await shared)(trackingId);
+        if (found !== undefined || vanished) return found;
+        return (await this.#readStates(signal))(trackingId);
+      } catch (error) {
+        // The job that read the list was stopped: this one was not.
+        if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
+      }
+    }
+  }
+
+  /** Later calls share a successful reading for `KEPT_MS`. A failed one is not kept. */
+  #readStates(signal: AbortSignal): Promise<StateOf> {
+    const states = this.#listStates(signal);
+    const forget = () => {
+      if (this.#states === states) this.#states = undefined;
+    };
+    this.#states = states;
+    states.then(() => setTimeout(forget, KEPT_MS).unref(), forget);
+    return states;
+  }
+
+  /**
+   * An entry that cannot be read counts as `unknown`. If it has no tracking-id, every missing transfer counts as `unknown`.
+   */
+  #listStates(signal: AbortSignal): Promise<StateOf> {
+    return this.tokens.use(async (address) => {
+      const states = new Map<string, TransferState>();
+      let stateOfMissing: "unknown" | undefined;
+      const reject = ({ trackingId }: Rejected) => {
+        if (trackingId === undefined) stateOfMissing = "unknown";
+        else states.set(trackingId, "unknown");
+      };
+      const query = { fields: { trackingId: true, status: { state: true } } } as const;
+      // Polls report entries that cannot be read.
+      for await (const page of this.service.listReceived(address, query, reject, signal)) {
+        for (const entry of page) states.set(entry.trackingId, entry.state);
+      }
+      return (trackingId) => states.get(trackingId) ?? stateOfMissing;
+    }, signal);
   }
 }
 

@@ -30,15 +30,15 @@ const COME_BACK_MS = 60_000;
 /** The outcome for one entry of the list. */
 interface Taken {
   /** Nothing is left to do, now or later. */
-  readonly settled: boolean;
+  readonly isSettled?: true;
   /** It is not active, and counts as if the service had not listed it. */
   readonly isInactive?: true;
-  readonly discovered: boolean;
-  readonly job: TransferJob | undefined;
+  readonly isNew?: boolean;
+  readonly job?: TransferJob;
 }
 
-const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
-const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
+const SETTLED: Taken = { isSettled: true };
+const LEFT_ALONE: Taken = {};
 
 /**
  * Passes a failure of one transfer to `reject`, so that the poll continues with the others. Any other failure, such as one
@@ -88,15 +88,11 @@ export async function takeUp(
     // The job looks for the password with these settings: later polls need not.
     state.transfers.claimPasswordSearch(trackingId, state.mailbox, undefined);
     if (isNew) emit({ type: "transfer-discovered", record });
-    return { settled: false, discovered: isNew, job };
+    return { isNew, job };
   }
   const record = await learnChanges(tools, entry, recipient, known);
   warnOfExpiry(tools, state, record);
-  return {
-    settled: false,
-    discovered: false,
-    job: (await claimAttempt(tools, state, record)) ? job : undefined,
-  };
+  return (await claimAttempt(tools, state, record)) ? { job } : LEFT_ALONE;
 }
 
 /** Records a transfer that is older than the start of its mailbox. */

@@ -1,7 +1,6 @@
 /** The API: each route with its parameters, body, answer and role. The server and the OpenAPI document follow this table. */
 import * as v from "valibot";
-import type { Role } from "./access.ts";
-import { MAILBOX_ACTS, TRANSFER_ACTS } from "./order.ts";
+import { MAILBOX_ACTS, type Role, TRANSFER_ACTS } from "./order.ts";
 import { HistoryQueryShape, ListQueryShape } from "./queries.ts";
 import { OpenListShape, OpenTransferShape, StatusShape } from "./status.ts";
 import {

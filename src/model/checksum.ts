@@ -1,5 +1,5 @@
 /** Checksums: names of algorithms, and comparison with computed digests. */
-import { createHash, getHashes, type Hash } from "node:crypto";
+import { createHash, getHashes } from "node:crypto";
 import { Fault } from "../base/faults.ts";
 
 export interface Checksum {
@@ -28,49 +28,27 @@ export interface ChecksumVerification {
 
 /** Hashes once per algorithm, not per checksum. Throws `ALGORITHM_UNKNOWN`. */
 export function startVerification(checksums: readonly Checksum[]): ChecksumVerification {
-  const hashes = new Map<string, Hash>(
-    algorithmsFor(checksums).map((algorithm) => [algorithm, createHash(algorithm)]),
-  );
+  const wanted = checksums.map(({ value, algorithm }) => {
+    const name = nodeAlgorithm(algorithm);
+    if (name === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: algorithm });
+    return { value, algorithm, name };
+  });
+  const names = new Set(["sha256", ...wanted.map(({ name }) => name)]);
+  const hashes = [...names].map((name) => ({ name, hash: createHash(name) }));
   return {
     update(chunk) {
-      for (const hash of hashes.values()) hash.update(chunk);
+      for (const { hash } of hashes) hash.update(chunk);
     },
     finish(what) {
-      return compareDigests(
-        checksums,
-        new Map([...hashes].map(([algorithm, hash]) => [algorithm, hash.digest()])),
-        what,
-      );
+      const digests = new Map(hashes.map(({ name, hash }) => [name, hash.digest()]));
+      for (const { value, algorithm, name } of wanted) {
+        const digest = digests.get(name);
+        if (digest === undefined || !matchesChecksum(digest, value))
+          throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${algorithm})` });
+      }
+      return (digests.get("sha256") as Buffer).toString("hex");
     },
   };
-}
-
-/** Node's names of the algorithms that these checksums need, and always SHA-256. Throws `ALGORITHM_UNKNOWN`. */
-function algorithmsFor(checksums: readonly Checksum[]): string[] {
-  return [...new Set(["sha256", ...checksums.map(({ algorithm }) => demandAlgorithm(algorithm))])];
-}
-
-/** Returns the SHA-256 in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
-function compareDigests(
-  checksums: readonly Checksum[],
-  digests: ReadonlyMap<string, Uint8Array>,
-  what: string,
-): string {
-  for (const checksum of checksums) {
-    const digest = digests.get(demandAlgorithm(checksum.algorithm));
-    if (digest === undefined || !matchesChecksum(digest, checksum.value)) {
-      throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${checksum.algorithm})` });
-    }
-  }
-  const sha256 = digests.get("sha256");
-  if (sha256 === undefined) throw new Error("no SHA-256 was computed");
-  return Buffer.from(sha256).toString("hex");
-}
-
-function demandAlgorithm(spelling: string): string {
-  const algorithm = nodeAlgorithm(spelling);
-  if (algorithm === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: spelling });
-  return algorithm;
 }
 
 /** `checksum` is in hex of either case, or in base64. */

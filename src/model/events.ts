@@ -98,8 +98,6 @@ interface EventFacts {
   /** Running work goes on, and no new work begins. Repeated only if the cause changes. */
   "queue-lost": { fault: Fault };
   "queue-back": { lostForMs: number };
-  /** A value in Redis would have stopped work for ever, and was removed. Emitted once for each key. */
-  "queue-value-removed": { key: string };
   /** Redis may evict jobs: its policy is not `noeviction`. */
   "queue-evicts": { policy: string };
   /** New settings are in force. `changed`: top-level keys. `needsRestart`: keys that change only with a restart. */

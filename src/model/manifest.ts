@@ -3,10 +3,12 @@
  * confidential message. Consumers may change or replace everything in the folder, so all that is read from it is
  * validated.
  */
-import { hash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import { join } from "node:path";
 import * as v from "valibot";
 import { READ_PLAIN_FILE, withFile } from "../base/files.ts";
+import { formatJson } from "../base/long-text.ts";
+import { inTurns, nextTurn } from "../base/timers.ts";
 import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
 
 export const MANIFEST = "transfer.json";
@@ -116,9 +118,19 @@ export function deliveryId(name: string, round: number): string {
   return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
 }
 
-/** Two contents with the same digest are the same, whatever the order of their keys. */
-export function digestOf(contents: Contents): string {
-  return hash("sha256", JSON.stringify(withoutNames(contents)), "hex");
+/** The keys of contents, and of all that they hold, in the order of a digest. */
+const KEYS = [CONTENTS, FILE, ArchiveShape.entries, MessageShape.entries, MessageRowShape.entries].flatMap(
+  Object.keys,
+);
+
+/** Two contents with the same digest are the same, whatever the order of their keys, and the names of their delivery. */
+export async function digestOf(contents: Contents): Promise<string> {
+  const { subject, message, messageFile, messageRow, files, unpacked = [] } = contents;
+  const digest = createHash("sha256");
+  for await (const part of inTurns([{ subject, message, messageFile, messageRow }, ...files, ...unpacked])) {
+    digest.update(JSON.stringify(part, KEYS));
+  }
+  return digest.digest("hex");
 }
 
 /** The contents of a manifest, without the names of its delivery. */
@@ -147,12 +159,12 @@ export function filesIn<File, Message>({ files, messageFile }: AllFiles<File, Me
 export type DeliveredNames = ReadonlyMap<string, string>;
 
 /** `name`: the ledger's name of the transfer. */
-export function formatManifest(
+export function* formatManifest(
   record: TransferRecord,
   name: string,
   contents: Contents,
   names: DeliveredNames = new Map(),
-): string {
+): Generator<string> {
   const { mailbox, sender, trackingId, transferId, expires, round, released, at } = record;
   const manifest: Manifest = {
     version: MANIFEST_VERSION,
@@ -169,18 +181,16 @@ export function formatManifest(
     messageFile: contents.messageFile && withName(contents.messageFile, names),
     files: contents.files.map((file) => withName(file, names)),
   };
-  return `${JSON.stringify(manifest, null, 2)}\n`;
+  yield* formatJson(manifest);
 }
 
 function withName<File extends { readonly name: string }>(file: File, names: DeliveredNames) {
-  return { ...file, deliveredAs: names.get(file.name) };
+  return names.size === 0 ? file : { ...file, deliveredAs: names.get(file.name) };
 }
 
 /** `pathOf`: from the folder of the sums. Safe names need none of the escapes that `sha256sum` knows. */
-export function formatSums(contents: Contents, pathOf = (name: string) => name): string {
-  return filesIn(contents)
-    .map(({ name, sha256 }) => `${sha256}  ${pathOf(name)}\n`)
-    .join("");
+export function* formatSums(contents: Contents, pathOf = (name: string) => name): Generator<string> {
+  for (const { name, sha256 } of filesIn(contents)) yield `${sha256}  ${pathOf(name)}\n`;
 }
 
 /** A manifest or sums that cannot be used. The message completes a sentence that begins with the folder. */
@@ -193,7 +203,11 @@ export class RefusedRead extends DamagedFolder {}
 
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
 export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
-  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, file), file));
+  const json = parseJson(await readText(folder, file), file);
+  // The files may be many.
+  await nextTurn();
+  // A changed manifest may be wrong in a million places.
+  const result = v.safeParse(ManifestShape, json, { abortEarly: true });
   if (!result.success) {
     const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
     throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);

@@ -45,7 +45,7 @@ export interface ChannelSettings {
 /** `implicit`: TLS from the first byte. `required`, `opportunistic`: by STARTTLS. */
 export const MAIL_TLS = ["required", "opportunistic", "implicit", "none"] as const;
 
-export type MailTls = (typeof MAIL_TLS)[number];
+type MailTls = (typeof MAIL_TLS)[number];
 
 export interface MailChannel {
   readonly kind: "mail";

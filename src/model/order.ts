@@ -1,4 +1,4 @@
-/** An operator's order for one transfer, who gave it, and the command that gives it. */
+/** Orders of operators: what they are, who gives them, who may, and the commands that give them. */
 import * as v from "valibot";
 import type { TransferKey } from "./record.ts";
 
@@ -15,14 +15,14 @@ const MAX_NAME_CHARACTERS = 200;
 const MAX_HOST_CHARACTERS = 300;
 
 /** Untrusted text, in one line of bounded length. */
-function oneLine(mostCharacters: number) {
+function oneLine(maxCharacters: number) {
   return v.pipe(
     v.string(),
     v.transform((text) =>
       text
         .toWellFormed()
         .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?")
-        .slice(0, mostCharacters),
+        .slice(0, maxCharacters),
     ),
   );
 }
@@ -40,6 +40,16 @@ export type Actor = Readonly<v.InferOutput<typeof ActorShape>>;
 export function actorOf(who: string, from: string): Actor {
   return v.parse(ActorShape, { who: who === "" ? "unknown" : who, from });
 }
+
+/** What a token of the console and its API allows. `operate` includes `read`. */
+export const ROLES = ["read", "operate"] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/** What needs a token to be read: nothing; pages and API; or also `/metrics` and `/readyz`. */
+export const READ_ACCESS = ["open", "token", "token-for-all"] as const;
+
+export type ReadAccess = (typeof READ_ACCESS)[number];
 
 /** `password`: supply one. `grant`: allow one more password attempt for a transfer that has none left. */
 export const TRANSFER_ACTS = [...ACTIONS, "password", "grant"] as const;

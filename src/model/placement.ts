@@ -71,10 +71,6 @@ export function pathOf({ parent }: Placement, name: string): string {
   return parent === "" ? name : `${parent}/${name}`;
 }
 
-export function formatPlacement(placement: Placement): string {
-  return `${JSON.stringify(placement)}\n`;
-}
-
 /** `undefined` if the text is damaged, of another version, or names a path outside of its folders. */
 export function parsePlacement(text: string): Placement | undefined {
   try {

@@ -252,24 +252,29 @@ export interface Headline {
   readonly words: string;
 }
 
+/** By the reason of a transfer. Without one of these, its state says enough. */
+const REASONS: Readonly<Record<string, string>> = {
+  password: "needs a password",
+  [MODE]: "needs a person: its security mode",
+  handoff: "delivered, but the hand-off failed",
+  "not-picked-up": "delivered, but not picked up",
+  locked: "locked by the service",
+  disk: "waits for free disk space",
+  [HELD]: "held, until you release it",
+  large: "waits for another large transfer to finish",
+  slow: "slow; paused to let others go first",
+  check: "not checked: the check gave no verdict",
+  retry: "failed, will be retried",
+  [QUIET]: "waits for the end of quiet hours",
+};
+
 /** The state of a transfer that is not over, in a few words. */
 export function describeState(transfer: Pick<TransferStatus, "state" | "reason" | "isExpiring">): string {
-  const { state, reason, isExpiring } = transfer;
+  const { state, reason = "", isExpiring } = transfer;
   if (isExpiring) return `expires soon: ${describeState({ state, reason })}`;
-  if (reason === "password") return "needs a password";
-  if (reason === MODE) return "needs a person: its security mode";
   if (state === "quarantined") return "in quarantine";
-  if (reason === "handoff") return "delivered, but the hand-off failed";
-  if (reason === "not-picked-up") return "delivered, but not picked up";
   if (state === "gone") return "gone before it was delivered";
-  if (reason === "locked") return "locked by the service";
-  if (reason === "disk")
-    return state === "delivering" ? "cannot be moved into the inbox" : "waits for free disk space";
-  if (reason === HELD) return "held, until you release it";
-  if (reason === "large") return "waits for another large transfer to finish";
-  if (reason === "slow") return "slow; paused to let others go first";
-  if (reason === "check") return "not checked: the check gave no verdict";
-  if (reason === "retry") return "failed, will be retried";
-  if (reason === QUIET) return "waits for the end of quiet hours";
-  return state === "discovered" ? "queued" : state;
+  if (state === "delivering" && reason === "disk") return "cannot be moved into the inbox";
+  const words = Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
+  return words ?? (state === "discovered" ? "queued" : state);
 }

@@ -1,4 +1,9 @@
-/** The token that proves a mailbox's address, and when a person has to renew it. */
+/** The client id, and the token that proves a mailbox's address: their form, and when a person has to renew a token. */
+
+export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
+
+/** In the state folder. */
+export const CLIENT_ID_FILE = "client-id";
 
 export interface TokenFacts {
   readonly obtainedMs: number;

@@ -54,8 +54,8 @@ export interface ListedTransfer {
   readonly messageFile: "present" | "none" | undefined;
   /** The message's file, which the service also stores. */
   readonly messageFileId: string | undefined;
-  /** Further fields as the service sent them, only if the query asks to keep them. */
-  readonly more?: unknown;
+  /** What the service sent, without links and secrets, only if the query asks to keep it. */
+  readonly raw?: unknown;
 }
 
 export interface TransferInformation {

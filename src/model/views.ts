@@ -7,8 +7,8 @@ import * as v from "valibot";
 import { STEPS } from "./handoff.ts";
 import { FileShape } from "./manifest.ts";
 import { ACTS, ActorShape, TRANSFER_ACTS } from "./order.ts";
-import type { TransferFilter } from "./queries.ts";
-import { ReleaseShape, STATES, type TransferKey, VERIFIED } from "./record.ts";
+import type { JournalKind, TransferFilter } from "./queries.ts";
+import { ReleaseShape, STATES, VERIFIED } from "./record.ts";
 import { listOf, OpenListShape } from "./status.ts";
 
 const Text = v.optional(v.string());
@@ -104,30 +104,25 @@ export type ActEntry = Readonly<v.InferOutput<typeof ActEntryShape>>;
 
 export type RecordedAct = Omit<ActEntry, "at">;
 
-/** Acts on no transfer, such as a change of the configuration, match neither a sender nor a mailbox. */
-export interface ActQuery extends Omit<TransferFilter, "state" | "reason"> {
-  /** On this transfer only. */
-  readonly transfer?: TransferKey | undefined;
+/**
+ * `state`: entries of this state, even if another state followed. Acts on no transfer, such as a change of the
+ * configuration, match neither a sender nor a mailbox.
+ */
+export interface JournalQuery extends TransferFilter {
   readonly limit: number;
 }
-
-/** `state`: entries of this state, even if another state followed. */
-export interface HistoryQuery extends TransferFilter {
-  /** Every change of state, not only the last of each transfer. */
-  readonly changes?: boolean | undefined;
-  readonly limit: number;
-}
-
-/** Damaged lines of a file, as far as it was read. */
-const DamagedShape = listOf(v.object({ path: v.string(), lines: v.number() }));
 
 /** Entries of the journal, newest first. */
 export const JournalPageShape = v.object({
   entries: listOf(v.union([ActEntryShape, HistoryEntryShape])),
-  damaged: DamagedShape,
+  /** Damaged lines of a file, as far as it was read. */
+  damaged: listOf(v.object({ path: v.string(), lines: v.number() })),
 });
 
-export type JournalPage = Readonly<v.InferOutput<typeof JournalPageShape>>;
+export interface Journal<Kind extends JournalKind = JournalKind> {
+  readonly entries: readonly (Kind extends "acts" ? ActEntry : HistoryEntry)[];
+  readonly damaged: v.InferOutput<typeof JournalPageShape>["damaged"];
+}
 
 /** How transfers ended in one slot of time. */
 export interface Tally {

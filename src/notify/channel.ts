@@ -18,10 +18,10 @@ import { DAY_MS } from "../base/timetable.ts";
 import type { Emit } from "../model/events.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "./message.ts";
-import { changesOfLine, type Notice, type NoticeChange } from "./notices.ts";
+import { changeOfLine, isOfMailbox, mailboxOf, type Notice, type NoticeChange } from "./notices.ts";
 import { Schedule } from "./schedule.ts";
 import { sendMessage } from "./send.ts";
-import { type Batch, ChannelState, placeholderFor } from "./state.ts";
+import { ChannelState } from "./state.ts";
 
 export interface NotifyPatience {
   /** Pause after the first failure; it grows with each further one. */
@@ -62,7 +62,7 @@ const SAVE_AFTER_MS = 2_000;
 const SAVE_POSITIONS_MS = 60_000;
 /** After a stop, the server has this long to accept the current message. Else it is sent again at the next start. */
 const FINISH_MS = 3_000;
-const MAX_RECENT = 10_000;
+const MAX_EARLY = 10_000;
 
 export class Channel {
   readonly id: string;
@@ -70,9 +70,9 @@ export class Channel {
   #settings: ChannelSettings;
   #state = new ChannelState();
   #isLoaded = false;
+  /** Changes before the saved state could be loaded. Until then, messages are sent without it. */
+  readonly #early: NoticeChange[] = [];
   #isBehind = false;
-  /** Updates during the loading, or during the sending of a message: they apply to the state after it as well. */
-  #recent: ((state: ChannelState) => void)[] | undefined = [];
   readonly #working = new Coalesced(() => this.#work());
   readonly #saving = new Coalesced(() => this.#save(), SAVE_AFTER_MS);
   readonly #closed = new AbortController();
@@ -112,7 +112,7 @@ export class Channel {
   /** When its next message is to be tried; `undefined` if there is none, or another process sends it. */
   get dueMs(): number | undefined {
     if (this.#triedMs !== undefined) return this.#triedMs + this.#settings.channel.timeoutMs;
-    return this.#tools.isSender() ? this.#dueMs(this.#tools.clock.now()) : undefined;
+    return this.#dueMs(this.#tools.clock.now());
   }
 
   /** Continues from the saved state. A new channel begins at the end of the journal. */
@@ -141,14 +141,15 @@ export class Channel {
 
   /** True if the change is new here. */
   accept(change: NoticeChange): boolean {
-    return this.#wants(change) && this.update((state) => state.apply(change));
+    const wanted = this.#wanted(change);
+    if (!this.#isLoaded && this.#early.length < MAX_EARLY) this.#early.push(wanted);
+    return this.update((state) => state.apply(wanted));
   }
 
   /** True if the state has changed. */
   update(update: (state: ChannelState) => void): boolean {
     const { revision } = this.#state;
     update(this.#state);
-    if ((this.#recent?.length ?? 0) < MAX_RECENT) this.#recent?.push(update);
     const isNew = this.#state.revision !== revision;
     if (isNew) this.wake();
     return isNew;
@@ -171,12 +172,12 @@ export class Channel {
   /** Never throws. */
   async #work(): Promise<void> {
     if (this.#ended.aborted) return;
-    // Until this succeeds, messages are sent without the saved state.
+    // Repeated by `retry`.
     if (!this.#isLoaded) await this.#load().catch(() => {});
     if (this.#isLoaded) await this.#read();
     const nowMs = this.#tools.clock.now();
-    const due = this.#tools.isSender() ? this.#dueMs(nowMs) : undefined;
-    if (due !== undefined && due <= nowMs) await this.#send(nowMs);
+    const dueMs = this.#dueMs(nowMs);
+    if (dueMs !== undefined && dueMs <= nowMs) await this.#send(nowMs);
     this.#plan();
   }
 
@@ -186,22 +187,16 @@ export class Channel {
     const state = saved ?? new ChannelState();
     if (saved === undefined) state.positions = await journal.end();
     this.#savedRevision = saved?.revision ?? -1;
-    this.#follow(state);
-    this.#recent = undefined;
-    this.#isLoaded = true;
-  }
-
-  #follow(state: ChannelState): void {
-    for (const update of this.#recent ?? []) update(state);
+    for (const change of this.#early.splice(0)) state.apply(change);
     this.#state = state;
+    this.#isLoaded = true;
   }
 
   async #read(): Promise<void> {
     const { journal, clock } = this.#tools;
     const onLine = (line: object) => {
-      for (const change of changesOfLine(line, clock.now())) {
-        if (this.#wants(change)) this.#state.apply(change);
-      }
+      const change = changeOfLine(line, clock.now());
+      if (change !== undefined) this.#state.apply(this.#wanted(change));
     };
     // Then it is behind, and reads again.
     this.#isBehind = !(await journal.read(this.#state.positions, onLine).catch(() => false));
@@ -209,37 +204,39 @@ export class Channel {
     if (isOld || this.#state.revision !== this.#savedRevision) this.#saving.schedule();
   }
 
-  #wants(change: NoticeChange): boolean {
-    if (change.type === "begin") return this.#isWanted(change.notice);
-    return change.type !== "failed" || this.#isWanted({ kind: "service", mailbox: change.mailbox });
+  /** The change as far as this channel is configured for it. */
+  #wanted(change: NoticeChange): NoticeChange {
+    const { by = "" } = change;
+    const owner = isOfMailbox(by) ? mailboxOf(by) : undefined;
+    return { ...change, begin: change.begin.filter((notice) => this.#isWanted(notice, owner)) };
   }
 
-  #isWanted({ kind, mailbox }: Pick<Notice, "kind" | "mailbox">): boolean {
-    return this.#settings.on.includes(kind) && (mailbox === undefined || this.#concerns(mailbox));
-  }
-
-  #concerns(mailbox: string): boolean {
-    const { mailboxes: patterns } = this.#settings;
-    const names = [mailbox, this.#tools.addressOf(mailbox) ?? mailbox].map((name) => name.toLowerCase());
-    return (
-      patterns?.some((pattern) => names.some((name) => matchesGlob(name, pattern.toLowerCase()))) ?? true
+  #isWanted({ kind, mailbox }: Notice, owner?: string): boolean {
+    const { on, mailboxes: patterns } = this.#settings;
+    const name = mailbox ?? owner;
+    if (name === undefined || patterns === undefined) return on.includes(kind);
+    const names = [name, this.#tools.addressOf(name) ?? name].map((each) => each.toLowerCase());
+    const isConcerned = patterns.some((pattern) =>
+      names.some((it) => matchesGlob(it, pattern.toLowerCase())),
     );
+    return isConcerned && on.includes(kind);
   }
 
   #plan(): void {
     clearTimeout(this.#timer);
+    if (this.#ended.aborted) return;
     const nowMs = this.#tools.clock.now();
-    const due = this.#ended.aborted || !this.#tools.isSender() ? undefined : this.#dueMs(nowMs);
-    if (due === undefined) {
-      this.#settle();
-      return;
+    const dueMs = this.#dueMs(nowMs);
+    if (dueMs === undefined) this.#settle();
+    else {
+      const waitMs = Math.min(Math.max(dueMs - nowMs, 0) + 1, LONGEST_TIMER_MS);
+      this.#timer = setTimeout(() => this.wake(), waitMs);
     }
-    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(due - nowMs, 0) + 1, LONGEST_TIMER_MS));
   }
 
   /** A failure that no message would end is over. */
   #settle(): void {
-    if (this.#failures === 0 || this.#ended.aborted) return;
+    if (this.#failures === 0) return;
     this.#failures = 0;
     this.#retryAtMs = 0;
     const { emit, othersFailing } = this.#tools;
@@ -247,9 +244,13 @@ export class Channel {
   }
 
   #dueMs(nowMs: number): number | undefined {
-    const wanted = this.#state.details().filter((notice) => this.#isWanted(notice));
-    const due = this.#scheduleAt(nowMs).dueMs(wanted);
-    return due === undefined ? undefined : Math.max(due, this.#retryAtMs);
+    if (!this.#tools.isSender()) return undefined;
+    const dueMs = this.#scheduleAt(nowMs).dueMs(this.#wantedNotices());
+    return dueMs === undefined ? undefined : Math.max(dueMs, this.#retryAtMs);
+  }
+
+  #wantedNotices(): Notice[] {
+    return this.#state.pending().filter((notice) => this.#isWanted(notice));
   }
 
   #scheduleAt(nowMs: number): Schedule {
@@ -260,24 +261,22 @@ export class Channel {
   async #send(nowMs: number): Promise<void> {
     const { clock, emit, othersFailing, origin } = this.#tools;
     const { channel } = this.#settings;
+    const state = this.#state;
     const schedule = this.#scheduleAt(nowMs);
-    const isChosen = (notice: Notice) => this.#isWanted(notice) && schedule.isAllowed(notice);
-    const batch = this.#state.select(nowMs, isChosen);
-    const notices = batch.groups.reduce((sum, { count }) => sum + count, 0);
-    const facts = { kind: channel.kind, channel: describeChannel(channel), notices };
+    const notices = this.#wantedNotices().filter((it) => it.atMs <= nowMs && schedule.isAllowed(it));
+    const facts = { kind: channel.kind, channel: this.described, notices: notices.length };
     const aborter = new AbortController();
-    const sent = this.#state.clone();
-    this.#recent ??= [];
     this.#triedMs = nowMs;
+    state.report(notices);
     try {
-      const message = formatMessage(batch, origin(), nowMs);
+      const message = formatMessage(notices, origin(), nowMs);
       // Mails of one day belong together.
       const thread = `inlet-${Math.floor(nowMs / DAY_MS)}-${this.id}`;
       const sending = sendMessage(channel, message, thread, clock, aborter.signal);
       const { refused } = await unlessStopped(sending, FINISH_MS, this.#ended);
-      const lastUrgentMs = hasUrgent(batch, schedule) ? nowMs : this.#state.sent.lastUrgentMs;
-      sent.report(batch, { lastSentMs: nowMs, lastUrgentMs });
-      this.#follow(sent);
+      const isUrgent = notices.some((notice) => schedule.isUrgent(notice));
+      state.sent = { lastSentMs: nowMs, lastUrgentMs: isUrgent ? nowMs : state.sent.lastUrgentMs };
+      this.#triedMs = undefined;
       this.#retryAtMs = 0;
       this.#failures = 0;
       const isFirst = !this.#isPartlyRefused;
@@ -286,12 +285,12 @@ export class Channel {
       if (refused !== undefined) emit({ type: "recipients-refused", ...facts, fault: refused, isFirst });
       else emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
     } catch (error) {
+      this.#triedMs = undefined;
+      state.takeBack(notices);
       const fault = asFault(error);
       if (fault.code !== "STOPPED") this.#failed(facts, fault);
     } finally {
-      this.#triedMs = undefined;
       aborter.abort();
-      if (this.#isLoaded) this.#recent = undefined;
     }
   }
 
@@ -308,7 +307,8 @@ export class Channel {
   async #save(): Promise<void> {
     const { path, temporary, clock, isSender } = this.#tools;
     const { revision } = this.#state;
-    if (!isSender() || !this.#isLoaded) return;
+    const isSending = this.#triedMs !== undefined;
+    if (!isSender() || !this.#isLoaded || isSending) return;
     try {
       await replaceDurably(path, this.#state.serialize(), 0o600, temporary);
       this.#savedRevision = revision;
@@ -317,11 +317,4 @@ export class Channel {
       // See above.
     }
   }
-}
-
-function hasUrgent({ groups }: Batch, schedule: Schedule): boolean {
-  return groups.some(({ kind, isOver, count, notices }) => {
-    const others = count > notices.length ? [{ ...placeholderFor(kind), isOver }] : [];
-    return [...notices, ...others].some((notice) => schedule.isUrgent(notice));
-  });
 }

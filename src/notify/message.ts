@@ -18,10 +18,11 @@ import type { NoticeKind } from "../model/notify.ts";
 import { type Action, commandFor, quote } from "../model/order.ts";
 import { pageOf } from "../model/record.ts";
 import type { Notice } from "./notices.ts";
-import type { Batch, NoticeGroup } from "./state.ts";
 
 /** Notices that are shown of each kind. */
 const MAX_SHOWN = 20;
+/** Mailboxes that are named of a service that fails. */
+const MAX_NAMED = 20;
 /** Kinds that the subject names. */
 const MAX_IN_SUBJECT = 2;
 const BODY_VERSION = 1;
@@ -47,6 +48,15 @@ export interface Message {
   body(id: string, format: WebhookFormat): string;
 }
 
+/** Notices of one kind: open ones, or ended troubles. */
+interface NoticeGroup {
+  readonly kind: NoticeKind;
+  readonly isOver: boolean;
+  readonly count: number;
+  /** The first that have details. */
+  readonly shown: readonly Notice[];
+}
+
 /** For one, and for many; only one if it happens to the daemon as a whole, and is not counted. */
 type Title = readonly [one: string, many?: string];
 
@@ -57,7 +67,7 @@ interface Words {
   readonly todo: string;
   /** The command for each transfer, or for each mailbox. */
   readonly command?: Action | "password" | "show" | "verify-address";
-  /** The command that lists all transfers of this kind. */
+  /** The command that lists all of this kind; missing: `status`. */
   readonly list?: string;
 }
 
@@ -101,7 +111,6 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     title: ["expected transfer did not arrive", "expected transfers did not arrive"],
     over: ["expected transfer arrived late", "expected transfers arrived late"],
     todo: "Ask the sender.",
-    list: "status",
   },
   "not-picked-up": {
     title: ["delivered folder was not picked up", "delivered folders were not picked up"],
@@ -110,22 +119,19 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
   },
   handoff: {
     title: ["hand-off fails", "hand-offs fail"],
-    over: ["hand-offs work again", "hand-offs work again"],
+    over: ["hand-off works again", "hand-offs work again"],
     todo: "Correct the command or the receiver. Inlet retries by itself for three days. To retry now, or after that, use inlet retry.",
     command: "retry",
-    list: "status",
   },
   service: {
     title: ["service fails", "services fail"],
     over: ["service works again", "services work again"],
     todo: "Run inlet doctor: it checks the service and each mailbox.",
-    list: "status",
   },
   verification: {
     title: ["address has to be verified again", "addresses have to be verified again"],
     todo: "The service mails a code to the address. Type it after the command.",
     command: "verify-address",
-    list: "status",
   },
   disk: {
     title: ["a disk cannot be used"],
@@ -141,7 +147,6 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
     title: ["piece of work is late", "pieces of work are late"],
     over: ["piece of work is no longer late", "pieces of work are no longer late"],
     todo: "Inlet should have done it by now, and has not. inlet status and the log say more.",
-    list: "status",
   },
   configuration: {
     title: ["a changed configuration was refused"],
@@ -150,13 +155,14 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
   },
 };
 
-/** `isTest`: the batch is empty. */
+/** `isTest`: there are no notices. */
 export function formatMessage(
-  { groups }: Pick<Batch, "groups">,
+  notices: readonly Notice[],
   origin: MessageOrigin,
   atMs: number,
   isTest = false,
 ): Message {
+  const groups = groupsOf(notices);
   const titles = groups.map(titleOf);
   const named = titles.slice(0, MAX_IN_SUBJECT).join(", ");
   const more = titles.length > MAX_IN_SUBJECT ? ` and ${titles.length - MAX_IN_SUBJECT} more` : "";
@@ -179,51 +185,46 @@ export function formatMessage(
   };
 }
 
+/** Ended troubles follow after everything that is open. */
+function groupsOf(notices: readonly Notice[]): NoticeGroup[] {
+  const [open, over] = [false, true].map((isOver) => notices.filter((it) => (it.isOver === true) === isOver));
+  return [open, over].flatMap((some = []) =>
+    [...Map.groupBy(some, ({ kind }) => kind)].map(([kind, all]) => {
+      const detailed = all.filter(({ isTrouble, mailbox }) => isTrouble || mailbox !== undefined);
+      return { kind, isOver: some === over, count: all.length, shown: detailed.slice(0, MAX_SHOWN) };
+    }),
+  );
+}
+
 /** The console, and the pages of the transfers. */
 function linksOf(groups: readonly NoticeGroup[], origin: MessageOrigin): ChatLink[] {
-  const open = groups.filter(({ isOver }) => !isOver).flatMap(({ notices }) => notices);
+  const open = groups.filter(({ isOver }) => !isOver).flatMap(({ shown }) => shown);
   const links = open.map((notice) => ({ label: notice.trackingId ?? "", url: linkTo(notice, origin) ?? "" }));
   const all = [{ label: "Console", url: origin.console ?? "" }, ...links];
   return all.filter(({ url }) => url !== "");
 }
 
-function titleOf({ kind, isOver, count, notices }: NoticeGroup): string {
+function titleOf({ kind, isOver, count, shown: [first] }: NoticeGroup): string {
   const { title, over = title } = WORDS[kind];
   const [one, many] = isOver ? over : title;
-  const [first] = notices;
   if (many === undefined) return one;
   if (kind === "service" && count === 1 && first !== undefined && !isOver) return titleOfService(first);
-  // The outbox as a whole, and not one delivery.
-  if (kind === "handoff" && count === 1 && first !== undefined && first.trackingId === undefined) {
-    return isOver ? one : "hand-offs cannot be read or written";
-  }
-  // Without a tracking-id, `refused` is about rejected entries of a mailbox's list.
-  const rejections = kind === "refused" ? notices.filter(({ trackingId }) => trackingId === undefined) : [];
-  const entries = rejections.reduce((sum, notice) => sum + (notice.count ?? 1), 0);
-  return [
-    ...(rejections.length === count ? [] : [formatCount(count - rejections.length, one, many)]),
-    ...(entries === 0
-      ? []
-      : [`${formatCount(entries, "entry of a list", "entries of a list")} cannot be used`]),
-  ].join(", ");
+  return formatCount(count, one, many);
 }
 
-function titleOfService({ count = 1, service = "" }: Notice): string {
-  return `${formatCount(count, "mailbox", "mailboxes")} of ${printable(service)} cannot be polled`;
+function titleOfService({ mailboxes = [], service = "" }: Notice): string {
+  return `${formatCount(mailboxes.length, "mailbox", "mailboxes")} of ${printable(service)} cannot be polled`;
 }
 
 function formatGroup(group: NoticeGroup, origin: MessageOrigin): string {
-  const { kind, isOver, count, notices } = group;
+  const { kind, isOver, count, shown } = group;
   const words = WORDS[kind];
-  const shown = notices.slice(0, MAX_SHOWN);
   const left = count - shown.length;
   const list = commandWith(words.list ?? "status", origin);
+  const title = titleOf(group);
   const lines = [
-    `${capitalized(titleOf(group))}.`,
-    ...shown.flatMap((notice) => {
-      const details = formatNotice(notice, words, origin);
-      return details.length === 0 ? [] : ["", ...details];
-    }),
+    `${title.charAt(0).toUpperCase()}${title.slice(1)}.`,
+    ...shown.flatMap((notice) => ["", ...formatNotice(notice, words, origin)]),
     ...(left > 0 ? ["", `  … and ${left} more: ${list}`] : []),
     ...(isOver ? [] : ["", words.todo]),
   ];
@@ -275,10 +276,10 @@ function formatCommand(
 }
 
 function headOf(notice: Notice, zone: string | undefined): string {
-  const { mailbox, trackingId, sender, expires, service, count = 0, mailboxes = [] } = notice;
+  const { mailbox, trackingId, sender, expires, service, mailboxes = [] } = notice;
   if (service !== undefined) {
-    const named = mailboxes.map(neutralize).join(", ");
-    const more = count > mailboxes.length ? ` and ${count - mailboxes.length} more` : "";
+    const named = mailboxes.slice(0, MAX_NAMED).map(neutralize).join(", ");
+    const more = mailboxes.length > MAX_NAMED ? ` and ${mailboxes.length - MAX_NAMED} more` : "";
     return `${printable(service)}${named === "" ? "" : `: ${named}${more}`}`;
   }
   if (trackingId === undefined) return mailbox === undefined ? "" : `Mailbox ${neutralize(mailbox)}`;
@@ -322,21 +323,17 @@ function formatBody(
       inbox: origin.inbox,
       console: origin.console,
       summary,
-      notices: groups.map(({ kind, isOver, count, notices }) => ({
+      notices: groups.map(({ kind, isOver, count, shown }) => ({
         kind,
         over: isOver,
         count,
-        first: notices.slice(0, MAX_SHOWN).map((notice) => {
-          const { mailbox, trackingId, sender, expires, text, advice, output, service, mailboxes } = notice;
-          const link = linkTo(notice, origin);
-          const texts = { message: text, advice, output, link };
+        first: shown.map((notice) => {
+          const { mailbox, trackingId, sender, expires, text, advice, output, service } = notice;
+          const texts = { message: text, advice, output, link: linkTo(notice, origin) };
+          const mailboxes = notice.mailboxes?.slice(0, MAX_NAMED);
           return { mailbox, trackingId, sender, expires, ...texts, service, mailboxes };
         }),
       })),
     }),
   );
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { areaOf } from "../base/fault-codes.ts";
 import { describeFault, type Fault } from "../base/faults.ts";
-import type { DaemonEvent, Overdue } from "../model/events.ts";
+import { formatCount } from "../base/phrases.ts";
+import type { DaemonEvent, EventOf, Overdue } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
 import { describeBroken } from "../model/promise.ts";
@@ -22,7 +23,8 @@ import {
 import { describeRenewal, findRenewal, type Renewal } from "../model/token.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
-const Text = v.exactOptional(v.string());
+const Text = v.optional(v.string());
+const Flag = v.optional(v.boolean());
 
 export const NoticeShape = v.object({
   kind: v.picklist(NOTICE_KINDS),
@@ -31,9 +33,9 @@ export const NoticeShape = v.object({
   /** The earliest time to send it, in milliseconds since the epoch. */
   atMs: v.number(),
   /** A trouble is a condition that lasts, such as a full disk. Its end is reported too. */
-  isTrouble: v.exactOptional(v.boolean()),
+  isTrouble: Flag,
   /** The trouble is over. */
-  isOver: v.exactOptional(v.boolean()),
+  isOver: Flag,
   mailbox: Text,
   trackingId: Text,
   sender: Text,
@@ -46,38 +48,34 @@ export const NoticeShape = v.object({
   output: Text,
   /** The base URL of a service that fails. */
   service: Text,
-  /** The mailboxes that the service fails for, or the rejected entries of a list. */
-  count: v.exactOptional(v.number()),
-  /** The first mailboxes that the service fails for. */
-  mailboxes: v.exactOptional(v.array(v.string())),
 });
 
-export type Notice = Readonly<v.InferOutput<typeof NoticeShape>>;
+export type Notice = Readonly<v.InferOutput<typeof NoticeShape>> & {
+  /** The mailboxes that a service fails for now. */
+  readonly mailboxes?: readonly string[];
+};
 
 /** A change of notices, as the journal stores it. */
-const ChangeShape = v.variant("type", [
-  /** Added unless it is known. `by`: the process that has this trouble. Each process may have it. */
-  v.object({ type: v.literal("begin"), notice: NoticeShape, by: Text }),
-  /** The notices are no longer true. */
-  v.object({ type: v.literal("settle"), keys: v.array(v.string()) }),
-  /** A trouble has ended, for the process `by`, or if no process has it. Reported only if its beginning was. */
-  v.object({ type: v.literal("end"), notice: NoticeShape, by: Text }),
-  /** A mailbox cannot be polled. `waitMs`: if all mailboxes can be polled again by then, it is not reported. */
-  v.object({
-    type: v.literal("failed"),
-    mailbox: v.string(),
-    service: v.string(),
-    cause: v.string(),
-    atMs: v.number(),
-    waitMs: v.number(),
-    text: v.string(),
-    advice: v.string(),
-  }),
-  /** The mailbox was polled. */
-  v.object({ type: v.literal("polled"), mailbox: v.string(), atMs: v.number() }),
-]);
+const ChangeShape = v.object({
+  atMs: v.number(),
+  /**
+   * The process or mailbox that has these notices. Several can have the same one, which ends with the last of them.
+   * Missing: the change is about the notices as such.
+   */
+  by: Text,
+  /** What is no longer true. With `by`, a word ends all keys that begin with it; the end of a replaced one is not reported. */
+  end: v.array(v.string()),
+  /** Added unless they are known. */
+  begin: v.array(NoticeShape),
+  /** The process that has published the change, and how many it had published then. */
+  process: Text,
+  seq: v.optional(v.number()),
+});
 
 export type NoticeChange = Readonly<v.InferOutput<typeof ChangeShape>>;
+
+/** `end` and `begin`: nothing if missing. */
+type Changed = Partial<Pick<NoticeChange, "by" | "end" | "begin">>;
 
 /** A transfer, as the journal stores a change of it. */
 const NotedTransferShape = v.pick(RecordShape, [
@@ -100,87 +98,96 @@ export interface EventContext {
 
 const MAX_TEXT = 600;
 const MAX_NAME = 254;
+/** Begins the owner of a notice that is a mailbox. */
+const OF_MAILBOX = "mailbox ";
 
-/** The changes of a line; none for lines about anything else. `nowMs`: the clock of its writer may be ahead. */
-export function changesOfLine(line: object, nowMs: number): NoticeChange[] {
-  if ("notice" in line) return v.is(ChangeShape, line.notice) ? [line.notice] : [];
-  return v.is(LineShape, line) ? changesOfRecord(line, Math.min(Date.parse(line.at), nowMs)) : [];
+/** The change of a line; `undefined` for lines about anything else. `nowMs`: the clock of its writer may be ahead. */
+export function changeOfLine(line: object, nowMs: number): NoticeChange | undefined {
+  if ("notice" in line) return v.is(ChangeShape, line.notice) ? line.notice : undefined;
+  return v.is(LineShape, line) ? changeOfRecord(line, Math.min(Date.parse(line.at), nowMs)) : undefined;
 }
 
-export function changesOfRecord(record: NotedTransfer, atMs: number): NoticeChange[] {
+export function changeOfRecord(record: NotedTransfer, atMs: number): NoticeChange {
+  return { atMs, end: [], begin: [], ...changedBy(record, atMs) };
+}
+
+function changedBy(record: NotedTransfer, atMs: number): Changed {
   const { state, acknowledged } = record;
-  if (waitsForPerson(record)) {
-    const kind = waitsForPassword(record) ? "password" : isHeld(record) ? "held" : "refused";
-    return [begin(ofTransfer(kind, record, atMs))];
-  }
-  if (state === "downloading") return [settle(keyOf("quarantined", record))];
-  if (state === "quarantined") {
-    return [settle(...openKeys(record)), begin(ofTransfer("quarantined", record, atMs))];
-  }
-  if (state === "gone") {
-    const past = settle(...openKeys(record), keyOf("quarantined", record));
-    if (acknowledged) return [past, settle(keyOf("gone", record))];
-    return isUnwanted(record) ? [past] : [past, begin(ofTransfer("gone", record, atMs))];
-  }
-  if (state !== "delivered") return [];
-  return [
-    settle(...openKeys(record), keyOf("quarantined", record), keyOf("gone", record)),
-    { type: "end", notice: overOf("disk", atMs) },
-  ];
+  const [open, quarantined, gone] = [openKeys(record), keyOf("quarantined", record), keyOf("gone", record)];
+  const begin = (kind: NoticeKind) => ({ begin: [ofTransfer(kind, record, atMs)] });
+  if (waitsForPassword(record)) return begin("password");
+  if (waitsForPerson(record)) return begin(isHeld(record) ? "held" : "refused");
+  if (state === "downloading") return { end: [quarantined] };
+  if (state === "quarantined") return { end: open, ...begin("quarantined") };
+  if (state === "delivered") return { end: [...open, quarantined, gone, "disk"] };
+  if (state !== "gone") return {};
+  if (acknowledged) return { end: [...open, quarantined, gone] };
+  return { end: [...open, quarantined], ...(isUnwanted(record) ? {} : begin("gone")) };
 }
 
 /** The changes of an event, except those that the ledger adds to the journal as changes of a transfer. */
 export function changesOfEvent(event: DaemonEvent, context: EventContext): NoticeChange[] {
   const changes = OF_EVENTS[event.type] as
-    | ((event: DaemonEvent, context: EventContext) => NoticeChange[])
+    | ((event: DaemonEvent, context: EventContext) => Changed | Changed[])
     | undefined;
-  return changes?.(event, context) ?? [];
+  const changed = [changes?.(event, context) ?? []].flat();
+  return changed.map((each) => ({ atMs: context.nowMs, end: [], begin: [], ...each }));
 }
 
 const OF_EVENTS: {
   readonly [Type in DaemonEvent["type"]]?: (
-    event: Extract<DaemonEvent, { readonly type: Type }>,
+    event: EventOf<Type>,
     context: EventContext,
-  ) => NoticeChange[];
+  ) => Changed | Changed[];
 } = {
   /** A decided delivery that cannot be placed: the journal says only that its round has ended. */
-  "transfer-stuck": ({ record, fault }, { nowMs }) =>
-    hasEnded(record)
-      ? [begin(ofTransfer("refused", asStuck(record, describeFault(fault), fault.code), nowMs))]
-      : [],
-  "transfer-expiring": ({ record }, { nowMs }) => [begin(ofTransfer("expiring", record, nowMs))],
+  "transfer-stuck": ({ record, fault }, { nowMs }) => {
+    const stuck = asStuck(record, describeFault(fault), fault.code);
+    return hasEnded(record) ? { begin: [ofTransfer("refused", stuck, nowMs)] } : {};
+  },
+  "transfer-expiring": ({ record }, { nowMs }) => ({ begin: [ofTransfer("expiring", record, nowMs)] }),
   "entries-rejected": ({ mailbox, entries, reasons: [first] }, { nowMs }) => {
-    const key = entriesKey(mailbox);
-    if (first === undefined) return [settle(key)];
-    const facts = { mailbox: cut(mailbox, MAX_NAME), ...textsOf(first), count: entries };
-    return [begin({ kind: "refused", key, atMs: nowMs, ...facts })];
+    const [by, key] = [ownerOf(mailbox), entriesKey(mailbox)];
+    if (first === undefined) return { by, end: [key] };
+    const { message, advice } = first;
+    const what = formatCount(entries, "entry of the list", "entries of the list");
+    const facts = {
+      mailbox: cut(mailbox, MAX_NAME),
+      text: cut(`${what} cannot be used: ${message}`),
+      advice,
+    };
+    return { by, begin: [{ kind: "refused", key, atMs: nowMs, ...facts }] };
   },
   "poll-failed": ({ mailbox, fault }, { nowMs, blipMs, serviceOf }) => {
     const service = serviceOf(mailbox);
     // A full disk and the queue are troubles of their own.
     if (service === undefined || fault.code === "DISK_FULL" || areaOf(fault.code) === "queue") return [];
     const isBrief = fault.verdict === "retry";
-    const [cause, waitMs] = isBrief ? ["outage", blipMs] : [fault.code, 0];
-    return [{ type: "failed", mailbox, service, cause, atMs: nowMs, waitMs, ...textsOf(fault) }];
+    const key = `service ${service} ${isBrief ? "outage" : fault.code}`;
+    const facts = { key, atMs: isBrief ? nowMs + blipMs : nowMs, service, ...textsOf(fault) };
+    return {
+      by: ownerOf(mailbox),
+      end: ["service"],
+      begin: [{ kind: "service", isTrouble: true, ...facts }],
+    };
   },
-  "poll-succeeded": ({ mailbox, unusable, token }, { nowMs }) => [
-    { type: "polled", mailbox, atMs: nowMs },
-    ...(unusable === 0 ? [settle(entriesKey(mailbox))] : []),
-    ...remindOf(mailbox, findRenewal(token, nowMs), nowMs),
-  ],
+  "poll-succeeded": ({ mailbox, unusable, token }, { nowMs }) => {
+    const { end, begin } = remindOf(mailbox, findRenewal(token, nowMs), nowMs);
+    const rejected = unusable === 0 ? [entriesKey(mailbox)] : [];
+    return { by: ownerOf(mailbox), end: ["service", ...rejected, ...end], begin };
+  },
   // Emitted again and again, so that no kill loses one.
   "overdue-listed": ({ overdue }, { nowMs }) =>
-    overdue.map((each) => begin({ ...ofArrival(each, nowMs), isTrouble: true })),
-  "arrival-late": (overdue, { nowMs }) => [
-    { type: "end", notice: { ...ofArrival(overdue, nowMs), isOver: true } },
-  ],
+    overdue.map((each) => ({ begin: [{ ...ofArrival(each, nowMs), isTrouble: true }] })),
+  "arrival-late": (overdue, { nowMs }) => ({ end: [ofArrival(overdue, nowMs).key] }),
   "handoff-failed": ({ delivered, step, fault, willRetry }, { nowMs, blipMs }) => {
     const notice = ofDelivery("handoff", delivered, willRetry ? nowMs + blipMs : nowMs);
     const { failing, givenUp } = handoffKeys(delivered, step);
-    const [key, past] = willRetry ? [failing, givenUp] : [givenUp, failing];
     const { text, advice } = textsOf(fault);
-    const facts = { ...notice, key, advice, ...outputOf(fault) };
-    return [settle(past), begin({ ...facts, text: willRetry ? text : givenUpText(text) })];
+    const facts = { ...notice, advice, output: outputOf(fault) };
+    return willRetry
+      ? { end: [givenUp], begin: [{ ...facts, key: failing, text }] }
+      : { end: [failing], begin: [{ ...facts, key: givenUp, text: givenUpText(text) }] };
   },
   // Repeats what may have been lost in a kill. Retries report themselves again.
   "outbox-scanned": ({ summary: { troubles } }, { nowMs }) =>
@@ -190,92 +197,71 @@ const OF_EVENTS: {
         ...ofDelivery("handoff", delivered, nowMs),
         key: handoffKeys(delivered, failed.step).givenUp,
         text: givenUpText(failed.message),
-        ...outputOf(failed),
+        output: outputOf(failed),
       }));
-      return [
-        ...notices,
-        ...(delivered.isOverdue ? [ofDelivery("not-picked-up", delivered, nowMs)] : []),
-      ].map(begin);
+      const overdue = delivered.isOverdue ? [ofDelivery("not-picked-up", delivered, nowMs)] : [];
+      return [...notices, ...overdue].map((notice) => ({ begin: [notice] }));
     }),
-  "handoff-succeeded": ({ delivered, step }) => {
-    const { failing, givenUp } = handoffKeys(delivered, step);
-    return [settle(failing, givenUp)];
+  "handoff-succeeded": ({ delivered, step }) => ({ end: Object.values(handoffKeys(delivered, step)) }),
+  "pick-up-overdue": ({ delivered }, { nowMs }) => ({
+    begin: [ofDelivery("not-picked-up", delivered, nowMs)],
+  }),
+  "folder-picked-up": ({ delivered }) => ({ end: [keyOf("not-picked-up", delivered)] }),
+  "folder-removed": ({ delivered }) => ({ end: [keyOf("not-picked-up", delivered)] }),
+  "handoffs-stuck": ({ fault }, context) =>
+    beginOwn(context, "handoff", "handoffs", {
+      ...textsOf(fault),
+      text: cut(`The outbox cannot be read or written: ${fault.message}`),
+    }),
+  "handoffs-resumed": (_, context) => endOwn(context, "handoffs"),
+  "disk-failed": ({ fault }, context) => beginOwn(context, "disk", "disk", textsOf(fault)),
+  "disk-recovered": (_, context) => endOwn(context, "disk"),
+  "queue-lost": ({ fault }, context) => beginOwn(context, "queue", "queue", textsOf(fault)),
+  "queue-back": (_, context) => endOwn(context, "queue"),
+  "settings-refused": ({ fault }, context) =>
+    beginOwn(context, "configuration", "configuration", textsOf(fault)),
+  "settings-reloaded": (_, context) => endOwn(context, "configuration"),
+  /** One notice for each kind of promise, however many are broken. */
+  "promises-changed": ({ broken, began, kept }, context) => {
+    const open = new Set(broken.filter(({ isExplained }) => !isExplained).map(({ kind }) => kind));
+    const over = new Set(kept.map(({ kind }) => kind)).difference(open);
+    const begun = [...Map.groupBy(began, ({ kind }) => kind)].flatMap(([kind, [first, ...others]]) => {
+      if (first === undefined) return [];
+      const { message, advice } = describeBroken(first);
+      const more = others.length === 0 ? "" : ` And ${others.length} more.`;
+      const texts = { text: cut(`${first.subject}: ${message}${more}`), advice };
+      return beginOwn(context, "stalled", `stalled ${kind}`, texts);
+    });
+    return [...[...over].map((kind) => endOwn(context, `stalled ${kind}`)), ...begun];
   },
-  "pick-up-overdue": ({ delivered }, { nowMs }) => [begin(ofDelivery("not-picked-up", delivered, nowMs))],
-  "folder-picked-up": ({ delivered }) => [settle(keyOf("not-picked-up", delivered))],
-  "folder-removed": ({ delivered }) => [settle(keyOf("not-picked-up", delivered))],
-  "handoffs-stuck": ({ fault }, context) => [beginLocal("handoffs", fault, context)],
-  "handoffs-resumed": (_, context) => [endLocal("handoffs", context)],
-  "disk-failed": ({ fault }, context) => [beginLocal("disk", fault, context)],
-  "disk-recovered": (_, context) => [endLocal("disk", context)],
-  "queue-lost": ({ fault }, context) => [beginLocal("queue", fault, context)],
-  "queue-back": (_, context) => [endLocal("queue", context)],
-  "promises-changed": (event, context) => ofPromises(event, context),
-  "settings-refused": ({ fault }, context) => [beginLocal("configuration", fault, context)],
-  "settings-reloaded": (_, context) => [endLocal("configuration", context)],
 };
 
-/** One notice for each kind of promise, however many are broken. */
-function ofPromises(
-  { broken, began, kept }: Extract<DaemonEvent, { readonly type: "promises-changed" }>,
-  context: EventContext,
-): NoticeChange[] {
-  const open = broken.filter(({ isExplained }) => !isExplained);
-  const over = new Set(kept.map(({ kind }) => kind)).difference(new Set(open.map(({ kind }) => kind)));
-  const begun = Map.groupBy(began, ({ kind }) => kind);
-  return [
-    ...[...over].map((kind) => endLocal(`stalled ${kind}`, context)),
-    ...[...begun].flatMap(([kind, [first, ...others]]) => {
-      if (first === undefined) return [];
-      const more = others.length === 0 ? "" : ` And ${others.length} more.`;
-      const { message, advice } = describeBroken(first);
-      const text = cut(`${first.subject}: ${message}${more}`);
-      const notice = {
-        kind: "stalled" as const,
-        key: `stalled ${kind}`,
-        atMs: context.nowMs,
-        isTrouble: true,
-      };
-      return [{ type: "begin" as const, notice: { ...notice, text, advice }, by: context.process }];
-    }),
-  ];
+/** A trouble of this process. */
+function beginOwn(
+  { nowMs, process }: EventContext,
+  kind: NoticeKind,
+  key: string,
+  texts: Pick<Notice, "text" | "advice">,
+): Changed {
+  return { by: process, begin: [{ kind, key, atMs: nowMs, isTrouble: true, ...texts }] };
 }
 
-function begin(notice: Notice): NoticeChange {
-  return { type: "begin", notice };
+function endOwn({ process }: EventContext, key: string): Changed {
+  return { by: process, end: [key] };
 }
 
-function settle(...keys: string[]): NoticeChange {
-  return { type: "settle", keys };
+/** A mailbox that has notices, unlike a process, which has only its id. */
+function ownerOf(mailbox: string): string {
+  return `${OF_MAILBOX}${mailbox}`;
 }
 
-function beginLocal(key: string, fault: Fault, { nowMs, process }: EventContext): NoticeChange {
-  const notice = { kind: kindOfLocal(key), key, atMs: nowMs, isTrouble: true, ...textsOf(fault) };
-  return { type: "begin", notice, by: process };
+export function isOfMailbox(owner: string): boolean {
+  return owner.startsWith(OF_MAILBOX);
 }
 
-function endLocal(key: string, { nowMs, process }: EventContext): NoticeChange {
-  return { type: "end", notice: overOf(key, nowMs), by: process };
-}
-
-/** The end of a trouble of a process, or of a service. */
-export function overOf(key: string, atMs: number): Notice {
-  const [kind, service] = isOfService(key) ? key.split(" ") : [kindOfLocal(key)];
-  return { kind: kind as NoticeKind, key, atMs, isOver: true, ...(service === undefined ? {} : { service }) };
-}
-
-function kindOfLocal(key: string): NoticeKind {
-  if (key.startsWith("stalled ")) return "stalled";
-  return key === "handoffs" ? "handoff" : (key as NoticeKind);
-}
-
-/** The trouble of all mailboxes that cannot be polled for the same cause. */
-export function serviceKey(service: string, cause: string): string {
-  return `service ${service} ${cause}`;
-}
-
-export function isOfService(key: string): boolean {
-  return key.startsWith("service ");
+/** The name of a mailbox that has notices. */
+export function mailboxOf(owner: string): string {
+  return owner.slice(OF_MAILBOX.length);
 }
 
 /** Notices that are true only while the transfer is open. */
@@ -284,20 +270,18 @@ function openKeys(transfer: TransferKey): string[] {
 }
 
 /** Two keys, so that the renewal is reported once more on the last day. */
-function remindOf(mailbox: string, renewal: Renewal | undefined, atMs: number): NoticeChange[] {
-  const first = `verification ${mailbox}`;
-  const last = `${first} last-day`;
-  if (renewal === undefined) return [settle(first, last)];
-  const notice = {
-    kind: "verification",
-    atMs,
-    mailbox: cut(mailbox, MAX_NAME),
-    expires: new Date(renewal.validUntilMs).toISOString(),
-    text: describeRenewal(renewal),
-  } as const;
-  return renewal.isLastDay
-    ? [settle(first), begin({ ...notice, key: last })]
-    : [begin({ ...notice, key: first })];
+function remindOf(
+  mailbox: string,
+  renewal: Renewal | undefined,
+  atMs: number,
+): Required<Omit<Changed, "by">> {
+  const [soon, lastDay] = [`renewal ${mailbox}`, `last-day ${mailbox}`];
+  if (renewal === undefined) return { end: [soon, lastDay], begin: [] };
+  const { isLastDay, validUntilMs } = renewal;
+  const expires = new Date(validUntilMs).toISOString();
+  const facts = { mailbox: cut(mailbox, MAX_NAME), expires, text: describeRenewal(renewal) };
+  const notice = { kind: "verification", key: isLastDay ? lastDay : soon, atMs, ...facts } as const;
+  return { end: isLastDay ? [soon] : [], begin: [notice] };
 }
 
 function entriesKey(mailbox: string): string {
@@ -324,9 +308,9 @@ function ofTransfer(kind: NoticeKind, transfer: NotedTransfer, atMs: number): No
   const { expires, message } = transfer;
   return {
     ...factsOf(kind, transfer, atMs),
-    ...(expires === undefined || kind === "gone" ? {} : { expires }),
-    ...(message === undefined ? {} : { text: cut(message) }),
-    ...outputOf(transfer),
+    expires: kind === "gone" ? undefined : expires,
+    text: message && cut(message),
+    output: outputOf(transfer),
   };
 }
 
@@ -362,8 +346,8 @@ function textsOf({ message, advice }: Fault): { readonly text: string; readonly 
 }
 
 /** The end of an output says most. */
-function outputOf({ output = "" }: { readonly output?: string | undefined }): Pick<Notice, "output"> {
-  return output === "" ? {} : { output: output.slice(-MAX_TEXT).toWellFormed() };
+function outputOf({ output }: { readonly output?: string | undefined }): string | undefined {
+  return output ? output.slice(-MAX_TEXT).toWellFormed() : undefined;
 }
 
 /** Texts from senders can be very long. */

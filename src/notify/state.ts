@@ -1,153 +1,124 @@
 /**
  * The notices of one channel, and how far it has read the journal. They change only by changes of notices and by messages.
- * The first notices of each kind are kept with details, and all others as keys, so 50,000 of them need little memory.
+ * The first pending notices of each kind are kept with details, and the others without, so 50,000 of them need little memory.
  */
 import * as v from "valibot";
 import type { Positions } from "../base/tail.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
-import { isOfService, type Notice, type NoticeChange, NoticeShape, overOf, serviceKey } from "./notices.ts";
+import { isOfMailbox, mailboxOf, type Notice, type NoticeChange, NoticeShape } from "./notices.ts";
 import { NEVER_SENT, type SentTimes } from "./schedule.ts";
-
-/** Notices of one kind for one message. */
-export interface NoticeGroup {
-  readonly kind: NoticeKind;
-  readonly isOver: boolean;
-  /** How many there are, including those without details. */
-  readonly count: number;
-  readonly notices: readonly Notice[];
-}
-
-/** The content of a message, and the keys of the counted notices that it covers. */
-export interface Batch {
-  readonly groups: readonly NoticeGroup[];
-  readonly counted: readonly string[];
-}
 
 /** Details kept per kind. */
 const MAX_DETAILS = 100;
-/** Beyond this, the oldest reported notices are forgotten, and may be sent again. */
+/** Pending notices of each kind; and reported ones, of which the oldest are forgotten, and may be sent again. */
 const MAX_KEYS = 50_000;
-/** Mailboxes that a notice about a service names. */
-const MAX_NAMED = 20;
-/** A notice that was reported, and still holds. */
-const REPORTED = "reported";
+/** Processes whose last change is known. */
+const MAX_PROCESSES = 100;
 
-const Keys = v.array(v.string());
+const Numbers = v.array(v.tuple([v.string(), v.number()]));
 
 const SavedShape = v.object({
-  version: v.literal(3),
-  positions: v.array(v.tuple([v.string(), v.number()])),
+  version: v.literal(4),
+  positions: Numbers,
+  applied: Numbers,
   sent: v.object({ lastSentMs: v.number(), lastUrgentMs: v.number() }),
-  notices: v.array(v.tuple([v.string(), v.picklist([...NOTICE_KINDS, REPORTED])])),
-  details: v.array(NoticeShape),
-  owners: v.array(v.tuple([v.string(), Keys])),
+  pending: v.array(NoticeShape),
+  reported: v.array(NoticeShape),
+  owners: v.array(v.tuple([v.string(), v.array(v.string())])),
 });
 
-const MAX_ENDED = 1_000;
-
 export class ChannelState {
-  /** Increases with each change, except of the positions. */
+  /** Increases with each change of notices. */
   revision = 0;
   positions: Positions = new Map();
-  #sent: SentTimes = NEVER_SENT;
-  /** By key: the kind of a pending notice, or `REPORTED`. */
-  readonly #notices = new Map<string, NoticeKind | typeof REPORTED>();
-  /** Of pending notices, by key. */
-  readonly #details = new Map<string, Notice>();
-  /** By key of a trouble: the processes that have it, or the mailboxes that cannot be polled because of it. */
+  /** Of each process, the number of its last change: it was applied at once, and its line in the journal is read later. */
+  readonly #applied = new Map<string, number>();
+  sent: SentTimes = NEVER_SENT;
+  /** By kind and key. */
+  readonly #pending = Object.fromEntries(
+    NOTICE_KINDS.map((kind) => [kind, new Map<string, Notice>()]),
+  ) as Readonly<Record<NoticeKind, Map<string, Notice>>>;
+  /** Notices that were reported and still hold, by key. */
+  readonly #reported = new Map<string, Notice>();
+  /** By key of a notice: the processes or mailboxes that have it. */
   readonly #owners = new Map<string, Set<string>>();
-
-  /**
-   * When a process had each trouble last. A change is applied at once, and its line is read later: the line of a beginning
-   * must not bring back what has ended since. Not saved: after a start, lines are read in order.
-   */
-  readonly #ended = new Map<string, number>();
-
-  get sent(): SentTimes {
-    return this.#sent;
-  }
 
   /** The processes that have a trouble of their own. */
   get processes(): string[] {
-    return [...this.#owners].flatMap(([key, owners]) => (isOfService(key) ? [] : [...owners]));
+    return this.#allOwners().filter((owner) => !isOfMailbox(owner));
   }
 
   /** A change that was applied before has no effect. */
-  apply(change: NoticeChange): void {
-    if (change.type === "begin") this.#begin(change.notice, change.by);
-    else if (change.type === "end") this.#end(change.notice, change.by);
-    else if (change.type === "settle") for (const key of change.keys) this.#delete(key);
-    else if (change.type === "failed") this.#fail(change);
-    else this.#endFailure(change.mailbox, (key) => this.#end(overOf(key, change.atMs)));
+  apply({ begin, end, by, atMs, process = "", seq = Number.POSITIVE_INFINITY }: NoticeChange): void {
+    if (seq <= (this.#applied.get(process) ?? 0)) return;
+    if (process !== "") this.#applied.set(process, seq);
+    dropOldest(this.#applied, MAX_PROCESSES);
+    for (const ended of end) {
+      const isReplaced = begin.some(({ key }) => isSameTrouble(key, ended));
+      const keys = by === undefined ? [ended] : this.#keysOf(by).filter((key) => isSameTrouble(key, ended));
+      for (const key of keys) {
+        if (!begin.some((notice) => notice.key === key)) this.#end(key, by, isReplaced ? undefined : atMs);
+      }
+    }
+    for (const notice of begin) this.#begin(notice, by);
   }
 
   /** The process has ended. The disk may still be full: that trouble is over with the next delivery. */
   release(process: string, nowMs: number): void {
-    for (const key of [...this.#owners.keys()]) {
-      if (this.#disown(key, process) && key !== "disk") this.#end(overOf(key, nowMs));
+    for (const key of this.#keysOf(process)) {
+      if (key === "disk") this.#disown(key, process);
+      else this.#end(key, process, nowMs);
     }
   }
 
-  /** Forgets mailboxes that are no longer polled, and the troubles that only they had. */
+  /** Forgets mailboxes that are no longer polled, and the notices that only they had. */
   keepPolled(isPolled: (mailbox: string) => boolean): void {
-    const failing = [...this.#owners].flatMap(([key, owners]) => (isOfService(key) ? [...owners] : []));
-    for (const mailbox of failing.filter((each) => !isPolled(each))) {
-      this.#endFailure(mailbox, (key) => this.#delete(key));
+    for (const owner of this.#allOwners()) {
+      if (!isOfMailbox(owner) || isPolled(mailboxOf(owner))) continue;
+      for (const key of this.#keysOf(owner)) this.#end(key, owner, undefined);
     }
   }
 
-  /** Pending notices, to compute the time of the next message. A kind without details has a placeholder. */
-  details(): Notice[] {
-    return this.#pending().flatMap(({ kind, details, counted }) =>
-      details.length === 0 && counted.length > 0 ? [placeholderFor(kind)] : details,
-    );
-  }
-
-  /** All notices that are ready to be sent and allowed. */
-  select(nowMs: number, isAllowed: (notice: Notice) => boolean): Batch {
-    const chosen = this.#pending().map(({ kind, details, counted }) => {
-      const notices = details.filter((notice) => notice.atMs <= nowMs && isAllowed(notice));
-      // The counted ones are included only if all with details are.
-      const hasAll =
-        details.length === 0 ? isAllowed(placeholderFor(kind)) : notices.length === details.length;
-      return { kind, notices, counted: hasAll ? counted : [] };
+  pending(): Notice[] {
+    const all = Object.values(this.#pending).flatMap((notices) => [...notices.values()]);
+    return all.map((notice) => {
+      if (notice.service === undefined) return notice;
+      return { ...notice, mailboxes: [...(this.#owners.get(notice.key) ?? [])].map(mailboxOf) };
     });
-    const groups = chosen.flatMap(({ kind, notices, counted }) =>
-      [false, true].map((isOver) => {
-        const shown = notices.filter((notice) => (notice.isOver === true) === isOver);
-        return { kind, isOver, count: shown.length + (isOver ? 0 : counted.length), notices: shown };
-      }),
-    );
-    return {
-      groups: groups.filter(({ count }) => count > 0),
-      counted: chosen.flatMap(({ counted }) => counted),
-    };
   }
 
-  /** A message with these notices was sent. Nothing has changed since `select`. */
-  report({ groups, counted }: Batch, sent: SentTimes): void {
-    const notices = groups.flatMap((group) => group.notices);
-    for (const { key } of notices) this.#details.delete(key);
-    for (const key of [...notices.map(({ key }) => key), ...counted]) this.#notices.set(key, REPORTED);
-    for (const { key, isOver } of notices) if (isOver) this.#notices.delete(key);
-    this.#sent = sent;
+  /** A message with these pending notices is being sent. */
+  report(notices: readonly Notice[]): void {
+    for (const notice of notices) {
+      this.#pending[notice.kind].delete(notice.key);
+      if (!notice.isOver) this.#remember(notice);
+    }
     this.revision++;
   }
 
-  clone(): ChannelState {
-    const copy = ChannelState.parse(this.serialize()) ?? new ChannelState();
-    copy.revision = this.revision;
-    for (const [key, atMs] of this.#ended) copy.#ended.set(key, atMs);
-    return copy;
+  /** The message was not accepted. */
+  takeBack(notices: readonly Notice[]): void {
+    for (const notice of notices) {
+      const { kind, key, isOver = false } = notice;
+      const pending = this.#pending[kind];
+      const later = pending.get(key);
+      if (later !== undefined && (later.isOver ?? false) !== isOver) {
+        // Meanwhile the trouble ended, or began again, and no message has said otherwise.
+        pending.delete(key);
+        if (isOver) this.#remember(later);
+      } else if (isOver || this.#reported.delete(key)) pending.set(key, notice);
+    }
+    this.revision++;
   }
 
   serialize(): string {
     const saved: v.InferOutput<typeof SavedShape> = {
-      version: 3,
+      version: 4,
       positions: [...this.positions],
-      sent: this.#sent,
-      notices: [...this.#notices],
-      details: [...this.#details.values()],
+      applied: [...this.#applied],
+      sent: this.sent,
+      pending: Object.values(this.#pending).flatMap((notices) => [...notices.values()]),
+      reported: [...this.#reported.values()],
       owners: [...this.#owners].map(([key, owners]) => [key, [...owners]]),
     };
     return JSON.stringify(saved);
@@ -159,9 +130,10 @@ export class ChannelState {
       const saved = v.parse(SavedShape, JSON.parse(text));
       const state = new ChannelState();
       state.positions = new Map(saved.positions);
-      state.#sent = saved.sent;
-      for (const [key, kind] of saved.notices) state.#notices.set(key, kind);
-      for (const notice of saved.details) state.#details.set(notice.key, notice);
+      for (const [process, seq] of saved.applied) state.#applied.set(process, seq);
+      state.sent = saved.sent;
+      for (const notice of saved.pending) state.#pending[notice.kind].set(notice.key, notice);
+      for (const notice of saved.reported) state.#reported.set(notice.key, notice);
       for (const [key, owners] of saved.owners) state.#owners.set(key, new Set(owners));
       return state;
     } catch {
@@ -169,101 +141,82 @@ export class ChannelState {
     }
   }
 
-  #begin(notice: Notice, by?: string): void {
-    const { key, isTrouble } = notice;
-    if (by !== undefined && (this.#ended.get(`${key} ${by}`) ?? 0) > notice.atMs) return;
+  #begin(notice: Notice, by: string | undefined): void {
+    const { kind, key } = notice;
     const owners = this.#owners.get(key) ?? new Set();
     if (by !== undefined && !owners.has(by)) {
       this.#owners.set(key, owners.add(by));
       this.revision++;
     }
-    const { count, atMs } = this.#details.get(key) ?? notice;
-    // One more mailbox has this trouble.
-    if (count !== notice.count) this.#add({ ...notice, atMs: Math.min(notice.atMs, atMs) });
-    if (this.#notices.has(key)) return;
-    // If the end of this trouble is still pending, neither the end nor the new beginning is reported.
-    if (isTrouble && this.#delete(overKey(key))) this.#notices.set(key, REPORTED);
-    else this.#add(notice);
+    const known = this.#pending[kind].get(key);
+    if (known?.isOver) {
+      // Neither the end, which is still pending, nor the new beginning is reported.
+      this.#pending[kind].delete(key);
+      this.#remember(notice);
+      this.revision++;
+    } else if (known === undefined && !this.#reported.has(key)) this.#add(notice);
   }
 
-  #end(over: Notice, by?: string): void {
-    const { key } = over;
-    if (by !== undefined) {
-      this.#disown(key, by);
-      if (this.#ended.size >= MAX_ENDED) this.#ended.clear();
-      this.#ended.set(`${key} ${by}`, over.atMs);
-    }
+  /** Reports the end of a trouble if its beginning was reported. `atMs`: missing if it is not to be reported. */
+  #end(key: string, by: string | undefined, atMs: number | undefined): void {
+    if (by !== undefined) this.#disown(key, by);
     if (this.#owners.has(key)) return;
-    const wasReported = this.#notices.get(key) === REPORTED;
-    this.#delete(key);
-    if (wasReported) this.#add({ ...over, key: overKey(key) });
-  }
-
-  #fail({ mailbox, service, cause, atMs, waitMs, text, advice }: NoticeChange & { type: "failed" }): void {
-    const key = serviceKey(service, cause);
-    if (this.#owners.get(key)?.has(mailbox)) return;
-    this.#endFailure(mailbox, (past) => this.#delete(past));
-    const mailboxes = [...(this.#owners.get(key) ?? []), mailbox];
-    const facts = {
-      service,
-      count: mailboxes.length,
-      mailboxes: mailboxes.slice(0, MAX_NAMED),
-      text,
-      advice,
-    };
-    this.#begin({ kind: "service", key, atMs: atMs + waitMs, isTrouble: true, ...facts }, mailbox);
-  }
-
-  /** The mailbox no longer has its trouble. `end` is called if no other mailbox has it. */
-  #endFailure(mailbox: string, end: (key: string) => void): void {
-    for (const key of [...this.#owners.keys()].filter(isOfService)) {
-      if (this.#disown(key, mailbox) && !this.#owners.has(key)) end(key);
+    for (const pending of Object.values(this.#pending)) {
+      if (pending.get(key)?.isOver !== true && pending.delete(key)) this.revision++;
     }
-  }
-
-  #disown(key: string, process: string): boolean {
-    const owners = this.#owners.get(key);
-    if (!owners?.delete(process)) return false;
-    if (owners.size === 0) this.#owners.delete(key);
+    const notice = this.#reported.get(key);
+    if (notice === undefined) return;
+    this.#reported.delete(key);
     this.revision++;
-    return true;
+    if (notice.isTrouble && atMs !== undefined) this.#add(overOf(notice, atMs));
   }
 
   #add(notice: Notice): void {
-    const { kind, key, isTrouble, isOver } = notice;
-    const details = [...this.#details.values()].filter((each) => each.kind === kind).length;
-    if (isTrouble || isOver || details < MAX_DETAILS) this.#details.set(key, notice);
-    this.#notices.set(key, kind);
+    const pending = this.#pending[notice.kind];
+    if (pending.size >= MAX_KEYS) return;
+    const isDetailed = notice.isTrouble || pending.size < MAX_DETAILS;
+    pending.set(notice.key, isDetailed ? notice : withoutDetails(notice));
     this.revision++;
-    const oldest = this.#notices.size > MAX_KEYS && this.#notices.entries().find(([, it]) => it === REPORTED);
-    if (this.#notices.size > MAX_KEYS) this.#delete(oldest ? oldest[0] : key);
   }
 
-  #delete(key: string): boolean {
-    this.#details.delete(key);
-    if (!this.#notices.delete(key)) return false;
-    this.revision++;
-    return true;
+  #remember(notice: Notice): void {
+    this.#reported.set(notice.key, notice.isTrouble ? notice : withoutDetails(notice));
+    dropOldest(this.#reported, MAX_KEYS);
   }
 
-  /** The pending notices of each kind: those with details, and the keys of the others. */
-  #pending(): { kind: NoticeKind; details: Notice[]; counted: string[] }[] {
-    const pending = NOTICE_KINDS.map((kind) => ({ kind, details: [] as Notice[], counted: [] as string[] }));
-    const ofKind = new Map<string, (typeof pending)[number]>(pending.map((each) => [each.kind, each]));
-    for (const [key, kind] of this.#notices) {
-      const notice = this.#details.get(key);
-      if (notice === undefined) ofKind.get(kind)?.counted.push(key);
-      else ofKind.get(kind)?.details.push(notice);
-    }
-    return pending;
+  #allOwners(): string[] {
+    return [...this.#owners.values()].flatMap((owners) => [...owners]);
+  }
+
+  #keysOf(owner: string): string[] {
+    return [...this.#owners].flatMap(([key, owners]) => (owners.has(owner) ? [key] : []));
+  }
+
+  #disown(key: string, owner: string): void {
+    const owners = this.#owners.get(key);
+    if (owners?.delete(owner)) this.revision++;
+    if (owners?.size === 0) this.#owners.delete(key);
   }
 }
 
-/** Represents notices without details. */
-export function placeholderFor(kind: NoticeKind): Notice {
-  return { kind, key: "", atMs: 0 };
+/** Whether `ended` is the key of a trouble, or its first words. */
+function isSameTrouble(key: string, ended: string): boolean {
+  return key === ended || key.startsWith(`${ended} `);
 }
 
-function overKey(key: string): string {
-  return `${key} over`;
+/** Ready at once. */
+function withoutDetails({ kind, key }: Notice): Notice {
+  return { kind, key, atMs: 0 };
+}
+
+/** The text of an expected transfer says what has arrived; any other says only what was wrong. */
+function overOf({ kind, key, mailbox, service, text }: Notice, atMs: number): Notice {
+  const facts = { kind, key, mailbox, service, text: kind === "overdue" ? text : undefined };
+  return { ...facts, atMs, isTrouble: true, isOver: true };
+}
+
+function dropOldest(map: Map<string, unknown>, maxSize: number): void {
+  if (map.size <= maxSize) return;
+  const [oldest = ""] = map.keys();
+  map.delete(oldest);
 }

@@ -169,35 +169,31 @@ export class Metrics {
   }
 
   #gaugeMailboxes(): void {
-    /** `undefined` for a mailbox without the figure. */
-    const each = (name: Name, read: (mailbox: MailboxStatus) => number | undefined) => {
+    /** `undefined`: a mailbox has no such figure yet. */
+    const each = (name: Name, read: (mailbox: MailboxStatus) => number | undefined, isForPaused = false) => {
       const gauge = this.#newGauge(name, ["mailbox"], () => {
         for (const mailbox of this.#status.mailboxes) {
-          const value = this.#labels.has(mailbox.name) ? read(mailbox) : undefined;
+          const isShown = this.#labels.has(mailbox.name) && (isForPaused || !mailbox.paused);
+          const value = isShown ? read(mailbox) : undefined;
           if (value !== undefined) gauge.set({ mailbox: mailbox.name }, value);
         }
       });
       this.#perMailbox.push(gauge);
     };
-    each("inlet_mailbox_up", ({ trouble, lastPoll, paused }) => {
-      if (paused || lastPoll === undefined) return undefined;
-      return trouble === undefined ? 1 : 0;
-    });
-    each("inlet_mailbox_last_success_seconds", ({ lastSuccess, paused }) =>
-      paused || lastSuccess === undefined ? undefined : this.#secondsSince(lastSuccess),
-    );
-    each("inlet_mailbox_poll_interval_seconds", ({ pollSeconds, paused }) =>
-      paused ? undefined : pollSeconds,
-    );
     const troublesOf = (name: string, wanted: string) =>
       this.#status.troubles.filter(({ what, code }) => what === `mailbox ${name}` && code === wanted).length;
-    each("inlet_expected_missing", ({ name }) => troublesOf(name, "ARRIVAL_MISSED"));
-    each("inlet_mailbox_verification_ends", ({ name, paused }) =>
-      paused ? undefined : troublesOf(name, "VERIFICATION_ENDS"),
+    each("inlet_mailbox_up", ({ trouble, lastPoll }) =>
+      lastPoll === undefined ? undefined : Number(trouble === undefined),
     );
-    each("inlet_mailbox_token_valid_seconds", ({ tokenValidUntil }) =>
-      tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - this.#clock.now()) / 1000,
+    each("inlet_mailbox_last_success_seconds", ({ lastSuccess }) =>
+      lastSuccess === undefined ? undefined : this.#secondsSince(lastSuccess),
     );
+    each("inlet_mailbox_poll_interval_seconds", ({ pollSeconds }) => pollSeconds);
+    each("inlet_expected_missing", ({ name }) => troublesOf(name, "ARRIVAL_MISSED"), true);
+    each("inlet_mailbox_verification_ends", ({ name }) => troublesOf(name, "VERIFICATION_ENDS"));
+    const tokenSeconds = ({ tokenValidUntil }: MailboxStatus) =>
+      tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - this.#clock.now()) / 1000;
+    each("inlet_mailbox_token_valid_seconds", tokenSeconds, true);
   }
 
   /** Under their usual names. The library's own set would wake an idle process a hundred times a second. */

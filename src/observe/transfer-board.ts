@@ -10,9 +10,8 @@ import { needsNoAttention, type State, type TransferRecord, waitsForPassword } f
 import type { Progress, Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
-/** Records that are kept; those in quarantine and those that are gone have a limit of their own. */
-const MAX_KEPT = 10_000;
-const MAX_ENDED = 5_000;
+/** Records that are kept. */
+const MAX_KEPT = 15_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Longer than the pause between two recoveries. */
 const STUCK_MS = 7 * 60_000;
@@ -45,8 +44,8 @@ interface Entry {
 export class TransferBoard {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
-  #open = 0;
-  #ended = 0;
+  /** How many records are kept. */
+  #kept = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -71,9 +70,9 @@ export class TransferBoard {
       return;
     }
     const before = this.#entries.get(key);
-    if (before?.record !== undefined) this.#count(before.state, -1);
+    if (before?.record !== undefined) this.#kept--;
     const { state, reason, message, expires, at } = record;
-    const isKept = isEnded(state) ? this.#ended < MAX_ENDED : this.#open < MAX_KEPT;
+    const isKept = this.#kept < MAX_KEPT;
     const isWorkedOn = isOurs && WORKED_ON.has(state);
     const isTriedAgain = isWorkedOn && before?.needsPerson === true;
     this.#entries.set(key, {
@@ -87,7 +86,7 @@ export class TransferBoard {
       record: isKept ? record : undefined,
       meter: isWorkedOn && isKept ? (before?.meter ?? new ProgressMeter()) : undefined,
     });
-    if (isKept) this.#count(state, 1);
+    if (isKept) this.#kept++;
   }
 
   /** Adds a record of an earlier run, unless the transfer is known: then it has changed since. */
@@ -150,12 +149,7 @@ export class TransferBoard {
   #delete(key: string): void {
     const entry = this.#entries.get(key);
     this.#entries.delete(key);
-    if (entry?.record !== undefined) this.#count(entry.state, -1);
-  }
-
-  #count(state: State, change: 1 | -1): void {
-    if (isEnded(state)) this.#ended += change;
-    else this.#open += change;
+    if (entry?.record !== undefined) this.#kept--;
   }
 
   /** A transfer that is gone is shown for a day. A delivery that cannot be placed is reported again every few minutes. */

@@ -1,9 +1,8 @@
-/** One act of an operator on one transfer: what is against it, the order, and its outcome. */
-
+/** One act of an operator on one transfer: what is against it, and how it is given. */
 import { exists } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { hasOpenSteps, peekSteps } from "../handoff/peek.ts";
+import { hasOpenSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
@@ -11,14 +10,12 @@ import type { OnDamaged } from "../ledger/port.ts";
 import { objectionTo } from "../model/actions.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
-import type { Actor, Order, TransferAct } from "../model/order.ts";
+import type { Actor, TransferAct } from "../model/order.ts";
 import type { TransferFilter } from "../model/queries.ts";
-import { isDelivered, type TransferKey, type TransferRecord, waitsForPassword } from "../model/record.ts";
-import type { ActResult } from "../model/views.ts";
-import { dropPassword, readPassword } from "../passwords/dropped.ts";
-import { isRefused, objectionToSupply } from "../passwords/guard.ts";
+import { isDelivered, type TransferRecord } from "../model/record.ts";
+import { objectionToSupply } from "../passwords/guard.ts";
+import { dropPassword } from "../passwords/stored.ts";
 import { selectTransfers } from "./list.ts";
-import { awaitOutcome, type Outcome } from "./outcome.ts";
 
 export interface ActTools {
   readonly work: string;
@@ -34,13 +31,11 @@ export interface ActTools {
   runOrders?(): Promise<void>;
 }
 
-export const LOOK_EVERY_MS = 100;
-
 /** A placeholder for a password that is not entered yet. */
 const ANY_PASSWORD = new Secret("\0");
 
-/** `known`: this very password was refused before. */
 export interface ActObjection {
+  /** `known`: this very password was refused before. */
   readonly kind: "unknown" | "impossible" | "known";
   /** The end of a sentence, for people. */
   readonly detail: string;
@@ -62,7 +57,7 @@ export async function objectionToAct(
   tools: ActTools,
   act: TransferAct,
   record: TransferRecord | undefined,
-  password?: Secret,
+  password = ANY_PASSWORD,
 ): Promise<ActObjection | undefined> {
   const impossible = (detail: string): ActObjection => ({ kind: "impossible", detail });
   if (record === undefined) return { kind: "unknown", detail: "there is no such transfer here" };
@@ -74,8 +69,8 @@ export async function objectionToAct(
   }
   if (act === "password" || act === "grant") {
     const attempts = await spentOn(tools, record);
-    const budget = mailbox?.passwordAttempts ?? 0;
-    if (act === "password") return objectionToSupply(record, attempts, budget, password ?? ANY_PASSWORD);
+    if (act === "password")
+      return objectionToSupply(record, attempts, mailbox?.passwordAttempts ?? 0, password);
     const isExhausted = record.state === "waiting" && attempts.spent >= attempts.allowed;
     return isExhausted ? undefined : impossible("it has attempts left, or does not wait for a password");
   }
@@ -107,22 +102,6 @@ export async function* selectActable(
   }
 }
 
-/** The result of an act that was not given. */
-export function refuseAct(
-  { mailbox, trackingId }: TransferKey,
-  objection: ActObjection | undefined,
-  record: TransferRecord | undefined,
-): ActResult {
-  const facts = { state: record?.state, reason: record?.reason };
-  if (objection?.kind === "known") {
-    const text = `${trackingId}: this password was refused before, so it was not sent again: ask the sender for the right one.`;
-    return { mailbox, trackingId, status: 409, text, ...facts, result: "attention" };
-  }
-  const text = `Nothing was done with ${trackingId}: ${objection?.detail ?? "it is unknown"}.`;
-  const status = objection?.kind === "unknown" ? 404 : 409;
-  return { mailbox, trackingId, status, text, ...facts, result: "refused" };
-}
-
 /** Gives the order; `objectionToAct` has found nothing against it. */
 export async function submitAct(
   tools: ActTools,
@@ -130,11 +109,13 @@ export async function submitAct(
   before: TransferRecord,
   by: Actor,
 ): Promise<SubmittedAct> {
-  const { work, asOwner } = tools;
   const { mailbox, trackingId, round } = before;
-  const order: Order = { action: act === "grant" ? "retry" : act, mailbox, trackingId, round, by };
-  const grants = act === "grant" ? { grants: await nextGrant(tools, before) } : {};
-  const path = await asOwner(work, () => giveOrder(work, { ...order, ...grants }));
+  const key = { mailbox, trackingId, round, by };
+  const order =
+    act === "grant"
+      ? ({ ...key, action: "retry", grants: await nextGrant(tools, before) } as const)
+      : { ...key, action: act };
+  const path = await tools.asOwner(tools.work, () => giveOrder(tools.work, order));
   return { act, before, isCarriedOut: async () => !(await exists(path)) };
 }
 
@@ -163,73 +144,9 @@ export async function supplyPassword(
       const now = await peek.find(before);
       return now?.attempts !== before.attempts || now.round !== before.round || now.state !== before.state;
     };
-    return {
-      act: "password",
-      before,
-      password,
-      dropped,
-      isCarriedOut: async () => dropped === undefined || !(await exists(dropped)) || (await isTried()),
-    };
+    const isCarriedOut = async () => dropped === undefined || !(await exists(dropped)) || (await isTried());
+    return { act: "password", before, password, dropped, isCarriedOut };
   });
-}
-
-/** The outcome of an act, once it is settled or `signal` aborts. */
-export async function awaitAct(
-  tools: ActTools,
-  submitted: SubmittedAct,
-  signal: AbortSignal,
-  onLook?: (record: TransferRecord | undefined) => void,
-): Promise<Outcome> {
-  const { act, before, isCarriedOut } = submitted;
-  const peek = peekLedger(tools);
-  if (act === "grant") return describeGrant(before, await isCarriedOut(), await peek.find(before));
-  const outcome = await awaitOutcome((key) => peek.find(key), before, act, signal, {
-    ...(act === "password" ? {} : { isCarriedOut }),
-    isPaused: act !== "discard" && mailboxOf(tools.mailboxes, before)?.paused === true,
-    steps: (record) => peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1),
-    ...(onLook === undefined ? {} : { onLook }),
-  });
-  return act === "password" ? withVerdict(tools, submitted, outcome) : outcome;
-}
-
-function describeGrant(
-  { trackingId }: TransferRecord,
-  isDone: boolean,
-  record: TransferRecord | undefined,
-): Outcome {
-  const text = isDone
-    ? `One more password attempt is allowed for ${trackingId}.`
-    : `The daemon has not carried out the order for ${trackingId} yet. The order is kept.`;
-  return { record, isSettled: isDone, text, result: isDone ? "fine" : "pending" };
-}
-
-/** Says first whether the service accepted the password. */
-async function withVerdict(tools: ActTools, submitted: SubmittedAct, outcome: Outcome): Promise<Outcome> {
-  const { password, dropped, before } = submitted;
-  const { record, text } = outcome;
-  if (record === undefined || password === undefined) return outcome;
-  const withFirst = (sentence: string) => ({ ...outcome, text: `${sentence} ${text}` });
-  if (isDelivered(record)) return withFirst("The password was accepted.");
-  if (!outcome.isSettled && record.attempts === before.attempts) return outcome;
-  if (await isRefused(record, await spentOn(tools, record), password))
-    return withFirst("The password was refused.");
-  const isKept = dropped !== undefined && (await readPassword(dropped))?.reveal() === password.reveal();
-  if (isKept) return withFirst("The password is kept until its outcome is known.");
-  return withFirst(waitsForPassword(record) ? "The password was not sent." : "The password was accepted.");
-}
-
-/** A sentence for people who do not wait for the outcome. */
-export function describeGiven(act: TransferAct, trackingId: string): string {
-  return `${act === "password" ? "The password" : "The order"} for ${trackingId} was given.`;
-}
-
-/** A sentence for people where no daemon runs. */
-export function describeStored(act: TransferAct): string {
-  const next = "No daemon is running: the next inlet run or inlet once";
-  if (act === "password") return `${next} tries the password.`;
-  return act === "grant"
-    ? `${next} grants the attempt. Supply the password then.`
-    : `${next} carries it out.`;
 }
 
 /** The number of attempts beyond the budget, after one more is granted. */
@@ -238,9 +155,9 @@ async function nextGrant(tools: ActTools, record: TransferRecord): Promise<numbe
   return (await spentOn(tools, record)).allowed - budget + 1;
 }
 
-function spentOn(tools: ActTools, record: TransferRecord): Promise<SpentAttempts> {
+export function spentOn(tools: ActTools, record: TransferRecord): Promise<SpentAttempts> {
   const { trackingId } = record;
   const mailbox = mailboxOf(tools.mailboxes, record);
-  const key = { serviceId: mailbox === undefined ? "" : serviceIdOf(mailbox.service.baseUrl), trackingId };
+  const key = { serviceId: mailbox ? serviceIdOf(mailbox.service.baseUrl) : "", trackingId };
   return peekLedger(tools).attempts.spent(key, nameOf(record), mailbox?.passwordAttempts ?? 0);
 }

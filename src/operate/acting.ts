@@ -2,9 +2,9 @@
 import { forEachLimit, mapLimit } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import { pauseOrAbort } from "../base/timers.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
+import { NO_PASSWORD } from "../model/attempts.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import { hasEnded, MODE, type TransferKey, type TransferRecord } from "../model/record.ts";
@@ -12,17 +12,12 @@ import type { ActResult } from "../model/views.ts";
 import {
   type ActObjection,
   type ActTools,
-  awaitAct,
-  describeGiven,
-  describeStored,
-  LOOK_EVERY_MS,
   objectionToAct,
-  refuseAct,
   type SubmittedAct,
   submitAct,
   supplyPassword,
 } from "./act.ts";
-import type { Outcome } from "./outcome.ts";
+import { awaitAct, type Outcome } from "./outcome.ts";
 
 export interface ActRequest {
   readonly act: TransferAct;
@@ -44,19 +39,21 @@ const SUBMITTED_AT_ONCE = 8;
 
 type Result = Omit<ActResult, "mailbox" | "trackingId">;
 
-const PENDING = { status: 200, result: "pending", text: "In progress." } as const;
+const BEGUN = { status: 200, result: "pending", text: "In progress." } as const;
 export const UNTRIED = {
   status: 409,
   result: "refused",
   text: "The password was not tried: it did not open another transfer, which was tried first.",
 } as const;
 
-/** `submitted`: every act is given or refused, except those that follow the trial of a password. `settled`: all is over. */
+/** Neither promise rejects: what fails is the result of a transfer. */
 export interface RunningAct {
+  /** Every act is given or refused, except those that follow the trial of a password. */
   readonly submitted: Promise<void>;
+  /** All is over. */
   readonly settled: Promise<void>;
   /** As they are now, in the order of the request. */
-  results(): Promise<ActResult[]>;
+  results(): ActResult[];
 }
 
 /**
@@ -70,96 +67,70 @@ export function startAct(
   by: Actor,
   signal: AbortSignal,
   onResult: (result: ActResult) => void = () => {},
-  onLook: (trackingId: string, state: string) => void = () => {},
 ): RunningAct {
   const { act, transfers, isAwaited = true } = request;
   const results = new Map<string, ActResult>();
-  const open = new Map<string, SubmittedAct>();
-  const set = ({ mailbox, trackingId }: TransferKey, result: Result) => {
+  const set: SetResult = ({ mailbox, trackingId }, result) => {
     const whole = { mailbox, trackingId, ...result };
+    const known = results.get(nameOf(whole));
+    if (known?.text === whole.text && known.result === whole.result) return;
     results.set(nameOf(whole), whole);
     onResult(whole);
   };
-  const resultsOf = (keys: readonly TransferKey[]) => keys.flatMap((key) => results.get(nameOf(key)) ?? []);
-  const fail = (key: TransferKey) => (error: unknown) =>
+  const failed = (key: TransferKey) => (error: unknown) =>
     set(key, { status: 503, result: "attention", text: asFault(error).message });
+  const resultsOf = (keys: readonly TransferKey[]) => keys.flatMap((key) => results.get(nameOf(key)) ?? []);
+
   const submit = async (keys: readonly TransferKey[]) => {
-    const given = await submitAll(tools, request, keys, by, set, fail);
-    for (const each of given) {
-      open.set(nameOf(each.before), each);
-      set(each.before, PENDING);
-    }
+    const given = await submitAll(tools, request, keys, by, set, failed);
+    for (const { before } of given) set(before, { ...givenResult(act, before), result: "pending" });
     if (given.length > 0) await tools.runOrders?.();
+    return given;
   };
-  const follow = async (waits: boolean) => {
+  const follow = async (given: readonly SubmittedAct[], waits: boolean) => {
     const isRunning = await tools.isRunning();
-    const count = open.size;
-    await forEachLimit([...open.values()], AWAITED_AT_ONCE, async (each) => {
+    const carriedOutMs = CARRIED_OUT_MS + given.length * CARRIED_OUT_EACH_MS;
+    await forEachLimit(given, AWAITED_AT_ONCE, async (each) => {
       const { before } = each;
-      if (!isRunning) set(before, given(before, `${before.trackingId}: ${describeStored(act)}`));
-      else if (!waits) set(before, given(before, describeGiven(act, before.trackingId)));
-      else {
-        await awaitCarriedOut(tools, each, CARRIED_OUT_MS + count * CARRIED_OUT_EACH_MS, signal)
-          .then((inTime) =>
-            awaitAct(tools, each, inTime ? signal : AbortSignal.abort(), (now) =>
-              onLook(before.trackingId, now?.state ?? "gone"),
-            ),
-          )
-          .then((outcome) => set(before, resultOf(outcome)))
-          .catch(fail(before));
-      }
-      open.delete(nameOf(before));
+      const onLook = (outcome: Outcome) => set(before, resultOf(outcome));
+      if (!isRunning) set(before, givenResult(act, before, `${before.trackingId}: ${describeStored(act)}`));
+      else if (!waits) set(before, givenResult(act, before));
+      else await awaitAct(tools, each, { signal, carriedOutMs, onLook }).then(onLook).catch(failed(before));
     });
   };
-  const submitTrial = async (keys: readonly TransferKey[]): Promise<Trial> => {
-    const trial = splitForTrial(keys);
-    await submit(trial.first);
-    const isOver = trial.others.length === 0 || isTried(resultsOf(trial.first));
-    return isOver ? trial : submitTrial(trial.others);
-  };
-  for (const key of transfers) set(key, PENDING);
-  const supply = async () => {
-    const objection = await objectionToServices(tools, transfers);
-    if (objection === undefined) return submitTrial(transfers);
-    for (const key of transfers) set(key, refuseAct(key, objection, undefined));
-    return NO_TRIAL;
-  };
-  const begun = act === "password" ? supply() : submit(transfers).then(() => NO_TRIAL);
-  const settled = begun.then(async ({ first, others }) => {
-    await follow(isAwaited || others.length > 0);
+
+  const { promise: submitted, resolve: markSubmitted } = Promise.withResolvers<void>();
+  const run = async () => {
+    const objection = act === "password" ? await objectionToServices(tools, transfers) : undefined;
+    if (objection !== undefined)
+      return transfers.forEach((key) => void set(key, refusal(key, objection, undefined)));
+    let [tried, others] = act === "password" ? splitForTrial(transfers) : [transfers, []];
+    let given = await submit(tried);
+    // A password that was not sent says nothing about other transfers.
+    while (given.length === 0 && others.length > 0) {
+      [tried, others] = splitForTrial(others);
+      given = await submit(tried);
+    }
+    markSubmitted();
+    await follow(given, isAwaited || others.length > 0);
     if (others.length === 0) return;
-    if (!isOpenedBy(resultsOf(first))) return others.forEach((key) => void set(key, UNTRIED));
-    await submit(others);
-    await follow(isAwaited);
-  });
-  const look = async (result: ActResult): Promise<ActResult> => {
-    const each = open.get(nameOf(result));
-    // Not known yet.
-    const outcome = each && (await awaitAct(tools, each, AbortSignal.abort()).catch(() => undefined));
-    return outcome === undefined ? result : { ...result, ...resultOf(outcome) };
+    if (isOpenedBy(resultsOf(tried))) return follow(await submit(others), isAwaited);
+    others.forEach((key) => void set(key, UNTRIED));
   };
-  return {
-    submitted: begun.then(() => {}),
-    settled,
-    results: () => mapLimit(resultsOf(transfers), SUBMITTED_AT_ONCE, look),
-  };
+  for (const key of transfers) set(key, BEGUN);
+  const settled = run()
+    .catch((error: unknown) => transfers.forEach((key) => void failed(key)(error)))
+    .finally(markSubmitted);
+  return { submitted, settled, results: () => resultsOf(transfers) };
 }
 
-type Trial = { readonly first: readonly TransferKey[]; readonly others: readonly TransferKey[] };
+type Keys = readonly TransferKey[];
+type SetResult = (key: TransferKey, result: Result) => void;
 
-const NO_TRIAL: Trial = { first: [], others: [] };
-
-function splitForTrial(keys: readonly TransferKey[]): Trial {
-  const tried = keys[0]?.trackingId;
-  const { first = [], others = [] } = Object.groupBy(keys, ({ trackingId }) =>
-    trackingId === tried ? "first" : "others",
-  );
-  return { first, others };
-}
-
-/** Whether a password was on its way. Otherwise it says nothing about other transfers. */
-function isTried(results: readonly ActResult[]): boolean {
-  return results.some(({ status }) => status === 200);
+/** The transfer with which a password is tried, in all its mailboxes, and the others. */
+function splitForTrial(keys: Keys): readonly [Keys, Keys] {
+  const isTried = ({ trackingId }: TransferKey) => trackingId === keys[0]?.trackingId;
+  return [keys.filter(isTried), keys.filter((key) => !isTried(key))];
 }
 
 /** Whether the password has opened a transfer, for whichever of its mailboxes. */
@@ -192,63 +163,75 @@ async function objectionToServices(
 /** Returns those that are on their way; the others are refused. */
 async function submitAll(
   tools: ActTools,
-  { act, password, isForMailbox = false }: ActRequest,
+  { act, password = NO_PASSWORD, isForMailbox = false }: ActRequest,
   keys: readonly TransferKey[],
   by: Actor,
-  set: (key: TransferKey, result: Result) => void,
-  fail: (key: TransferKey) => (error: unknown) => void,
+  set: SetResult,
+  failed: (key: TransferKey) => (error: unknown) => void,
 ): Promise<SubmittedAct[]> {
   const peek = peekLedger(tools);
   const possible: TransferRecord[] = [];
   await forEachLimit(keys, SUBMITTED_AT_ONCE, async (key) => {
-    try {
+    const look = async () => {
       const record = await peek.find(key);
       const objection = await objectionToAct(tools, act, record, password);
-      if (record !== undefined && objection === undefined) possible.push(record);
-      else set(key, refuseAct(key, objection, record));
-    } catch (error) {
-      fail(key)(error);
-    }
+      if (objection !== undefined) set(key, refusal(key, objection, record));
+      else if (record !== undefined) possible.push(record);
+    };
+    await look().catch(failed(key));
   });
+  const isForAll = act === "password" && !isForMailbox;
+  const groups = Map.groupBy(possible, (record) => (isForAll ? record.trackingId : nameOf(record)));
   const submitted: SubmittedAct[] = [];
-  const groups =
-    act !== "password" || isForMailbox
-      ? possible.map((record) => [record])
-      : Map.groupBy(possible, ({ trackingId }) => trackingId).values();
-  for (const records of groups) {
-    const [first] = records;
-    if (first === undefined) continue;
+  for (const records of groups.values()) {
     try {
-      if (act !== "password") submitted.push(await submitAct(tools, act, first, by));
-      else if (password !== undefined)
-        submitted.push(...(await supplyPassword(tools, records, by, password, !isForMailbox)));
+      if (act === "password")
+        submitted.push(...(await supplyPassword(tools, records, by, password, isForAll)));
+      else for (const record of records) submitted.push(await submitAct(tools, act, record, by));
     } catch (error) {
-      for (const record of records) fail(record)(error);
+      for (const record of records) failed(record)(error);
     }
   }
   return submitted;
 }
 
-async function awaitCarriedOut(
-  tools: ActTools,
-  { act, before, isCarriedOut }: SubmittedAct,
-  maxMs: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  // An order for a paused mailbox is carried out, and has no effect yet.
-  if (act !== "discard" && act !== "grant" && mailboxOf(tools.mailboxes, before)?.paused === true)
-    return true;
-  for (let waitedMs = 0; waitedMs < maxMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
-    if (await isCarriedOut()) return true;
-    await pauseOrAbort(LOOK_EVERY_MS, signal);
+/** The result of an act that was not given. */
+function refusal(
+  { trackingId }: TransferKey,
+  { kind, detail }: ActObjection,
+  record: TransferRecord | undefined,
+): Result {
+  const facts = { state: record?.state, reason: record?.reason };
+  if (kind === "known") {
+    const text = `${trackingId}: this password was refused before, so it was not sent again: ask the sender for the right one.`;
+    return { status: 409, text, ...facts, result: "attention" };
   }
-  return isCarriedOut();
+  const text = `Nothing was done with ${trackingId}: ${detail}.`;
+  return { status: kind === "unknown" ? 404 : 409, text, ...facts, result: "refused" };
 }
 
 function resultOf({ record, text, result }: Outcome): Result {
   return { status: 200, text, state: record?.state, reason: record?.reason, result };
 }
 
-function given({ state, reason }: TransferRecord, text: string): Result {
+function givenResult(
+  act: TransferAct,
+  { trackingId, state, reason }: TransferRecord,
+  text = describeGiven(act, trackingId),
+): Result {
   return { status: 200, text, state, reason, result: "given" };
+}
+
+/** A sentence for people who do not wait for the outcome. */
+export function describeGiven(act: TransferAct, trackingId: string): string {
+  return `${act === "password" ? "The password" : "The order"} for ${trackingId} was given.`;
+}
+
+/** A sentence for people where no daemon runs. */
+function describeStored(act: TransferAct): string {
+  const next = "No daemon is running: the next inlet run or inlet once";
+  if (act === "password") return `${next} tries the password.`;
+  return act === "grant"
+    ? `${next} grants the attempt. Supply the password then.`
+    : `${next} carries it out.`;
 }

@@ -5,7 +5,7 @@ import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { HttpSettings } from "../config/settings.ts";
-import { ProblemShape } from "../model/api.ts";
+import { type AnswerOf, API, API_SHAPES, type ApiPath, ProblemShape } from "../model/api.ts";
 import { linkTo } from "../model/queries.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -31,22 +31,16 @@ export class DaemonClient {
     this.#stop = stop;
   }
 
-  async get<Schema extends v.GenericSchema>(
-    route: string,
-    parameters: Readonly<Record<string, string | number | undefined>>,
-    schema: Schema,
-  ): Promise<v.InferOutput<Schema>> {
-    return this.#parse(schema, await this.ask("GET", linkTo(route, parameters)));
+  async get<Path extends ApiPath>(
+    path: Path,
+    query: Readonly<Record<string, string | number | undefined>>,
+  ): Promise<AnswerOf<Path>> {
+    return this.#parse(path, await this.ask("GET", linkTo(path, query)));
   }
 
   /** `waitMs`: how long the daemon may take beyond the usual time. */
-  async post<Schema extends v.GenericSchema>(
-    route: string,
-    body: object,
-    schema: Schema,
-    waitMs: number,
-  ): Promise<v.InferOutput<Schema>> {
-    return this.#parse(schema, await this.ask("POST", route, body, TIMEOUT_MS + waitMs));
+  async post<Path extends ApiPath>(path: Path, body: object, waitMs: number): Promise<AnswerOf<Path>> {
+    return this.#parse(path, await this.ask("POST", path, body, TIMEOUT_MS + waitMs));
   }
 
   /** The plain answer, whatever its status. Throws `DAEMON_UNREACHABLE` and `STOPPED`. */
@@ -57,33 +51,31 @@ export class DaemonClient {
     timeoutMs: number = TIMEOUT_MS,
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const content = body === undefined ? undefined : JSON.stringify(body);
     const signal = AbortSignal.any([this.#stop, AbortSignal.timeout(timeoutMs)]);
     if (method === "GET") this.#token ??= findToken(this.#http, this.#stop);
     const token = method === "GET" ? await this.#token : undefined;
     const headers = {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
+      ...(token && { authorization: `Bearer ${token.reveal()}` }),
       // A name that every daemon accepts.
       host: "localhost",
       "inlet-user": encodeURIComponent(this.#user),
-      ...(content === undefined
-        ? {}
-        : { "content-type": "application/json", "content-length": Buffer.byteLength(content) }),
+      ...(body && { "content-type": "application/json" }),
     };
     const receive = (response: IncomingMessage) =>
       readText(response).then((text) => resolve({ status: response.statusCode ?? 0, body: text }), reject);
     request({ ...placeOf(this.#http.listen), method, path, headers, agent: false, signal }, receive)
       .once("error", reject)
-      .end(content);
+      .end(body && JSON.stringify(body));
     return promise.catch((cause: unknown) => {
       if (this.#stop.aborted) throw new Fault("STOPPED", { cause });
       throw new Fault("DAEMON_UNREACHABLE", { detail: describePlace(this.#http.listen), cause });
     });
   }
 
-  #parse<Schema extends v.GenericSchema>(schema: Schema, { status, body }: Answer): v.InferOutput<Schema> {
-    const answer = status === 200 ? parseBody(schema, body) : undefined;
-    if (answer !== undefined) return answer;
+  #parse<Path extends ApiPath>(path: Path, { status, body }: Answer): AnswerOf<Path> {
+    const answer = status === 200 ? parseBody(API_SHAPES[API[path].answer], body) : undefined;
+    // The table names the shape of each route's answer.
+    if (answer !== undefined) return answer as AnswerOf<Path>;
     const where = `the daemon at ${describePlace(this.#http.listen)}`;
     const { code = "", detail } = parseBody(ProblemShape, body) ?? {};
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {

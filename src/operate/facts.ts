@@ -8,8 +8,7 @@ import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { Quarantine } from "../ledger/quarantine.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
-import type { HistoryEntry, HistoryQuery } from "../model/views.ts";
-import { readHistory } from "./history.ts";
+import { readJournal } from "./history.ts";
 
 const MAX_DELIVERIES = 50;
 const MAX_GONE = 1_000;
@@ -35,15 +34,9 @@ export function keptIn(work: string): (transfer: TransferStatus) => string {
   return (transfer) => quarantine.folderOf(nameOf(transfer), transfer.round ?? 1);
 }
 
-/** Newest first. Skips damaged lines of the journal; `inlet history` reports them. */
-function readPast(work: string, query: HistoryQuery): Promise<HistoryEntry[]> {
-  // Damaged lines.
-  return Array.fromAsync(readHistory(work, query, () => {}));
-}
-
 export async function readDeliveries(work: string): Promise<Delivery[]> {
-  const past = await readPast(work, { state: "delivered", limit: MAX_DELIVERIES });
-  return past.map(({ state: _state, round: _round, reason: _reason, seconds, folder = "", ...facts }) => {
+  const { entries } = await readJournal(work, "transfers", { state: "delivered", limit: MAX_DELIVERIES });
+  return entries.map(({ state: _state, round: _round, reason: _reason, seconds, folder = "", ...facts }) => {
     return { ...facts, folder, tookSeconds: seconds };
   });
 }
@@ -59,8 +52,9 @@ export async function readGone(
 ): Promise<TransferRecord[]> {
   const ledger = peekLedger(folders);
   const sinceMs = nowMs - withinMs;
-  const past = await readPast(folders.work, { state: "gone", sinceMs, limit: MAX_GONE });
+  const query = { state: "gone", sinceMs, limit: MAX_GONE } as const;
+  const { entries } = await readJournal(folders.work, "transfers", query);
   // The start reports damaged records.
-  const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
+  const found = await Promise.all(entries.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }

@@ -12,86 +12,48 @@ import { systemCode, unreadable } from "../base/faults.ts";
 import { readdir } from "../base/files.ts";
 import { compareTexts } from "../base/phrases.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
-import { type EntryOf, JournalFile, type Kind } from "../ledger/lines.ts";
+import { JournalFile, type Kind } from "../ledger/lines.ts";
 import { LedgerPaths, nameOf } from "../ledger/paths.ts";
-import { makeFilter } from "../model/queries.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
-import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
+import { type JournalKind, makeFilter } from "../model/queries.ts";
+import { hasEnded, type State, type TransferKey } from "../model/record.ts";
+import type { ActEntry, HistoryEntry, Journal, JournalQuery, Tally } from "../model/views.ts";
 
 /** Ends that a tally remembers, to find repeated ones: always those of the last half of this number. */
 const MAX_COUNTED_ENDS = 50_000;
 
-/** Gets the number of damaged lines in a file, as far as it was read. Damaged lines are skipped. */
-export type OnDamagedLines = (path: string, lines: number) => void;
+type Entry = HistoryEntry | ActEntry;
 
-/** Throws `DISK_UNREADABLE` and `STOPPED`. No journal means no history. */
-export function readHistory(
+/**
+ * `transfer`: only acts on it. Damaged lines are skipped. Throws `DISK_UNREADABLE` and `STOPPED`. No journal means no
+ * history.
+ */
+export async function readJournal<Wanted extends JournalKind>(
   work: string,
-  query: HistoryQuery,
-  onDamaged: OnDamagedLines,
+  wanted: Wanted,
+  query: JournalQuery & { readonly transfer?: TransferKey },
   signal?: AbortSignal,
-): AsyncGenerator<HistoryEntry, void, undefined> {
-  const matches = makeFilter(query);
-  const reading: Reading<"change"> = {
-    kind: "change",
-    mark: query.state,
-    matches: (entry) => matches(entry, entry.at),
-    keyOf: (entry) => keyOf(entry, query),
-  };
-  return read(work, query, reading, onDamaged, signal);
-}
-
-/** Operators' acts. Throws `DISK_UNREADABLE` and `STOPPED`. */
-export function readActs(
-  work: string,
-  query: ActQuery,
-  onDamaged: OnDamagedLines,
-  signal?: AbortSignal,
-): AsyncGenerator<ActEntry, void, undefined> {
-  const matches = makeFilter(query);
-  const { transfer } = query;
+): Promise<Journal<Wanted>> {
+  const kind = wanted === "acts" ? "act" : "change";
+  const { state, transfer } = query;
   const name = transfer && nameOf(transfer);
-  const isOf = ({ mailbox = "", trackingId = "" }: ActEntry) =>
+  const isOf = ({ mailbox = "", trackingId = "" }: Entry) =>
     name === undefined || name === nameOf({ mailbox, trackingId });
-  const reading: Reading<"act"> = {
-    kind: "act",
-    mark: transfer?.trackingId,
-    matches: (entry) => matches(entry, entry.at) && isOf(entry),
-    keyOf: ({ id }) => id,
-  };
-  return read(work, query, reading, onDamaged, signal);
-}
-
-interface Reading<K extends Kind> {
-  readonly kind: K;
-  /** A text that each wanted line contains. */
-  readonly mark: string | undefined;
-  matches(entry: EntryOf<K>): boolean;
-  /** Of entries with the same key, only the newest is shown. */
-  keyOf(entry: EntryOf<K>): string;
-}
-
-async function* read<K extends Kind>(
-  work: string,
-  query: ActQuery,
-  reading: Reading<K>,
-  onDamaged: OnDamagedLines,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<EntryOf<K>, void, undefined> {
-  const { journal } = new LedgerPaths(work);
-  const wanted = { sinceMs: query.sinceMs, mark: reading.mark };
-  const shown = new Set<string>();
-  for (const paths of await listMonths(journal, query)) {
-    const newest = new Newest<EntryOf<K>>(query.limit - shown.size);
-    const files = paths.map((path) => new JournalFile(path, reading.kind, wanted, signal));
-    await readMonth(files, newest, reading, shown);
-    for (const { path, damaged } of files) if (damaged > 0) onDamaged(path, damaged);
-    for (const [key, entry] of newest.list()) {
-      shown.add(key);
-      yield entry;
+  const matches = makeFilter(query);
+  const newest = new Newest(query.limit);
+  const damaged: Journal["damaged"][number][] = [];
+  for (const paths of await listMonths(work, query)) {
+    // Each wanted line contains the mark.
+    const wantedLines = { ...query, mark: transfer?.trackingId ?? state };
+    const files = paths.map((path) => new JournalFile(path, kind, wantedLines, signal));
+    for await (const entry of readBlocks(files, (at) => newest.needs(at))) {
+      if (matches(entry, entry.at) && isOf(entry)) newest.add(keyOf(wanted, entry), entry);
     }
-    if (shown.size >= query.limit) return;
+    for (const file of files) if (file.damaged > 0) damaged.push({ path: file.path, lines: file.damaged });
+    if (newest.isFull) break;
   }
+  const entries = newest.list().map(([, entry]) => entry);
+  // The kind decides the type, which the compiler cannot follow.
+  return { entries: entries as unknown as Journal<Wanted>["entries"], damaged };
 }
 
 /** One tally per slot, from `sinceMs` until `untilMs`. Each end counts once. Throws `DISK_UNREADABLE` and `STOPPED`. */
@@ -102,19 +64,16 @@ export async function tallyHistory(
 ): Promise<Tally[]> {
   const none = { delivered: 0, quarantined: 0, gone: 0, bytes: 0 };
   const tallies = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({ ...none }));
-  const { journal } = new LedgerPaths(work);
   const counted = new CountedEnds();
-  for (const paths of await listMonths(journal, { sinceMs, limit: 0 })) {
+  for (const paths of await listMonths(work, { sinceMs })) {
     const files = paths.map((path) => new JournalFile(path, "change", { sinceMs }, signal));
-    for (let file = newestUnread(files); file !== undefined; file = newestUnread(files)) {
-      for (const entry of await file.readBlock()) {
-        const { state, bytes = 0 } = entry;
-        const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
-        const isEnd = state === "delivered" || state === "quarantined" || state === "gone";
-        if (tally === undefined || !isEnd || !counted.tryAdd(entry)) continue;
-        tally[state]++;
-        if (state === "delivered") tally.bytes += bytes;
-      }
+    for await (const entry of readBlocks(files)) {
+      const { state, bytes = 0 } = entry;
+      const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
+      const isEnd = state === "delivered" || state === "quarantined" || state === "gone";
+      if (tally === undefined || !isEnd || !counted.tryAdd(entry)) continue;
+      tally[state]++;
+      if (state === "delivered") tally.bytes += bytes;
     }
   }
   return tallies;
@@ -127,7 +86,7 @@ class CountedEnds {
 
   /** False if the end is known. */
   tryAdd(entry: HistoryEntry): boolean {
-    const key = hash("sha256", keyOf(entry, { changes: true }), "base64url");
+    const key = hash("sha256", keyOf("changes", entry), "base64url");
     if (this.#newer.has(key) || this.#older.has(key)) return false;
     this.#newer.add(key);
     if (this.#newer.size >= MAX_COUNTED_ENDS / 2) {
@@ -138,64 +97,51 @@ class CountedEnds {
   }
 }
 
-/**
- * Reads blocks, each from the file with the newest unread line, until no unread line can be among the newest entries.
- */
-async function readMonth<K extends Kind>(
+/** The entries of several files, each block from the file with the newest unread line, until that line is not needed. */
+async function* readBlocks<K extends Kind>(
   files: readonly JournalFile<K>[],
-  newest: Newest<EntryOf<K>>,
-  { matches, keyOf }: Reading<K>,
-  shown: ReadonlySet<string>,
-): Promise<void> {
+  needs: (at: string) => boolean = () => true,
+) {
   for (;;) {
-    const file = newestUnread(files);
-    if (file === undefined || !newest.needs(file.readDownTo)) return;
-    for (const entry of await file.readBlock()) {
-      const key = keyOf(entry);
-      if (matches(entry) && !shown.has(key)) newest.add(key, entry);
-    }
+    const unread = files.filter(({ isOver }) => !isOver);
+    const [file] = unread.toSorted((a, b) => compareTexts(b.readDownTo, a.readDownTo));
+    if (file === undefined || !needs(file.readDownTo)) return;
+    yield* await file.readBlock();
   }
-}
-
-/** The file with the newest unread line; `undefined` if all are read. */
-function newestUnread<K extends Kind>(files: readonly JournalFile<K>[]): JournalFile<K> | undefined {
-  const unread = files.filter(({ isOver }) => !isOver);
-  return unread.toSorted((a, b) => compareTexts(b.readDownTo, a.readDownTo))[0];
 }
 
 /** The files of each month that the query covers, the last month first. A file holds one month of UTC. */
-async function listMonths(folder: string, { sinceMs, untilMs }: ActQuery): Promise<string[][]> {
-  const months = new Map<string, string[]>();
-  for (const name of await namesIn(folder)) {
-    const month = JOURNAL_FILE.exec(name)?.[1];
-    if (month === undefined) continue;
-    const isTooOld = sinceMs !== undefined && month < monthOf(sinceMs);
-    const isTooNew = untilMs !== undefined && month > monthOf(untilMs);
-    if (!isTooOld && !isTooNew) months.set(month, [...(months.get(month) ?? []), join(folder, name)]);
-  }
-  return [...months].toSorted(([a], [b]) => compareTexts(b, a)).map(([, paths]) => paths.toSorted());
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return readdir(folder).catch((error: unknown) => {
+async function listMonths(
+  work: string,
+  { sinceMs, untilMs }: Pick<JournalQuery, "sinceMs" | "untilMs">,
+): Promise<string[][]> {
+  const folder = new LedgerPaths(work).journal;
+  const [first, last] = [sinceMs, untilMs].map((ms) => ms && new Date(ms).toISOString().slice(0, 7));
+  const names = await readdir(folder).catch((error: unknown) => {
     if (systemCode(error) === "ENOENT") return [];
     throw unreadable(folder, error);
   });
+  const monthOf = (name: string) => JOURNAL_FILE.exec(name)?.[1] ?? "";
+  const wanted = names.filter((name) => {
+    const month = monthOf(name);
+    return month !== "" && month >= (first || "") && month <= (last || "~");
+  });
+  const months = [...Map.groupBy(wanted.toSorted(), monthOf)].toSorted(([a], [b]) => compareTexts(b, a));
+  return months.map(([, found]) => found.map((name) => join(folder, name)));
 }
 
-/** A round ends once, but after a crash the journal may hold its end twice, with different times. */
-function keyOf(
-  { mailbox, trackingId, state, round, at }: HistoryEntry,
-  { changes }: Pick<HistoryQuery, "changes">,
-): string {
-  const isEnd = round !== undefined && hasEnded({ state } as TransferRecord);
-  return [mailbox, trackingId, ...(changes ? [state, isEnd ? round : at] : [])].join("\0");
+/** Of entries with the same key, only the newest is shown. */
+export function keyOf(wanted: JournalKind, entry: Entry): string {
+  if ("act" in entry) return entry.id;
+  const { mailbox, trackingId, state, round, at } = entry;
+  if (wanted === "transfers") return [mailbox, trackingId].join("\0");
+  // A round ends once, but after a crash the journal may hold its end twice, with different times.
+  const isEnd = round !== undefined && hasEnded({ state: state as State });
+  return [mailbox, trackingId, state, isEnd ? round : at].join("\0");
 }
 
-/**
- * Keeps the newest entry of each key, and at most `limit` keys. Entries are added in the order in which files are read.
- */
-class Newest<Entry extends { readonly at: string }> {
+/** Keeps the newest entry of each key, and at most `limit` keys. Entries are added in the order in which files are read. */
+class Newest {
   readonly #limit: number;
   #entries = new Map<string, Entry>();
 
@@ -212,9 +158,13 @@ class Newest<Entry extends { readonly at: string }> {
     if (this.#entries.size >= 2 * this.#limit + 100) this.#entries = new Map(this.list());
   }
 
+  get isFull(): boolean {
+    return this.#entries.size >= this.#limit;
+  }
+
   /** Whether entries of this time or older may be among the newest. */
   needs(at: string): boolean {
-    if (this.#entries.size < this.#limit) return true;
+    if (!this.isFull) return true;
     const last = this.list().at(-1);
     return last !== undefined && last[1].at < at;
   }
@@ -223,8 +173,4 @@ class Newest<Entry extends { readonly at: string }> {
   list(): [string, Entry][] {
     return [...this.#entries].toSorted(([, a], [, b]) => compareTexts(b.at, a.at)).slice(0, this.#limit);
   }
-}
-
-function monthOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 7);
 }

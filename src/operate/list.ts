@@ -1,5 +1,4 @@
 /** Lists transfers: all that the ledger knows, or the open ones of a running daemon. Changes nothing. */
-import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import { compareTexts } from "../base/phrases.ts";
 import type { MailboxSettings } from "../config/settings.ts";
@@ -9,35 +8,14 @@ import { serviceIdOf } from "../model/mailbox.ts";
 import { type ListQuery, makeFilter, type SORTS, type TransferFilter } from "../model/queries.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import type { OpenList, TransferStatus } from "../model/status.ts";
-import { canonicalAddress } from "../model/transfer.ts";
-import { type TransferList, TransferShape, type TransferView, timeOf } from "../model/views.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
+import { TransferShape, type TransferView, timeOf } from "../model/views.ts";
 
 /** A mailbox's name, and the settings that its password attempts depend on. */
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
 
-/** Unreadable records that an answer names. */
-const MAX_DAMAGED = 100;
-
-/** Transfers whose password attempts are counted at the same time. */
-const AT_ONCE = 32;
-
 /** In these states, a transfer's round is open and has a note in the ledger, so only the notes have to be read. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
-
-/** A page beyond the last one is empty. Throws the faults of `select`. */
-export async function listTransfers(
-  peek: LedgerPeek,
-  mailboxes: readonly MailboxFacts[],
-  select: (onDamaged: OnDamaged) => AsyncIterable<TransferRecord>,
-  { page, size, sort = "newest" }: ListQuery,
-): Promise<TransferList> {
-  const damaged = new Set<string>();
-  const onDamaged = (path: string) => void (damaged.size < MAX_DAMAGED && damaged.add(path));
-  const { first, total } = await takeFirst(select(onDamaged), page * size, sort);
-  const format = await makeFormatter(peek, mailboxes);
-  const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
-  return { total, page, pages: countPages(total, size), size, transfers, damaged: [...damaged] };
-}
 
 /** `open`: the most urgent first. A page beyond the end is the last one. */
 export function listOpen(
@@ -60,7 +38,7 @@ export function filterOpen(
   return open.filter((each) => (group === "open" || group === each.group) && matches(each, each.since));
 }
 
-function countPages(total: number, size: number): number {
+export function countPages(total: number, size: number): number {
   return Math.max(1, Math.ceil(total / size));
 }
 
@@ -81,9 +59,14 @@ export async function* selectTransfers(
 
 type Sort = (typeof SORTS)[number];
 
-/** Keeps at most about twice the limit in memory, however many records there are. */
-async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, sort: Sort) {
-  let [first, total]: [TransferRecord[], number] = [[], 0];
+/** Sorts them, and keeps at most about twice the limit in memory, however many records there are. */
+export async function takeFirst(
+  records: AsyncIterable<TransferRecord>,
+  limit: number,
+  sort: Sort = "newest",
+): Promise<{ readonly first: TransferRecord[]; readonly total: number }> {
+  let first: TransferRecord[] = [];
+  let total = 0;
   const cut = () => first.toSorted(COMPARATORS[sort]).slice(0, limit);
   for await (const record of records) {
     total++;
@@ -118,16 +101,16 @@ export async function makeFormatter(
   mailboxes: readonly MailboxFacts[],
 ): Promise<(record: TransferRecord) => Promise<TransferView>> {
   const countOf = await peek.countAttempts();
-  const services = new Map(
-    mailboxes.map(({ name, service, passwordAttempts }) => [
-      canonicalAddress(name),
-      { serviceId: serviceIdOf(service.baseUrl), passwordAttempts },
-    ]),
-  );
+  const budgets = new Map(mailboxes.map((mailbox) => [mailboxIdOf(mailbox.name), budgetOf(mailbox)]));
   return async (record) => {
-    const service = services.get(canonicalAddress(record.mailbox));
-    return formatTransfer(record, service && (await countOf(record, service)));
+    const budget = budgets.get(mailboxIdOf(record.mailbox));
+    return formatTransfer(record, budget && (await countOf(record, budget)));
   };
+}
+
+/** What the count of a mailbox's password attempts depends on. */
+export function budgetOf({ service, passwordAttempts }: MailboxFacts) {
+  return { serviceId: serviceIdOf(service.baseUrl), passwordAttempts };
 }
 
 const KEYS = Object.keys(TransferShape.entries) as (keyof TransferView)[];

@@ -13,10 +13,9 @@ import type { Actor, CommandOptions, TransferAct } from "../model/order.ts";
 import type { JournalKind, ListQuery, TransferFilter } from "../model/queries.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type {
-  ActEntry,
   ActResult,
-  HistoryEntry,
-  HistoryQuery,
+  Journal,
+  JournalQuery,
   MailboxResult,
   Story,
   TransferList,
@@ -24,24 +23,21 @@ import type {
 } from "../model/views.ts";
 import { type ActTools, objectionToAct, selectActable } from "./act.ts";
 import { type ActRequest, type RunningAct, startAct } from "./acting.ts";
-import { type OnDamagedLines, readActs, readHistory } from "./history.ts";
-import { listTransfers, makeFormatter, selectTransfers } from "./list.ts";
+import { readJournal } from "./history.ts";
+import { countPages, makeFormatter, selectTransfers, takeFirst } from "./list.ts";
 import { actOnMailboxes, type MailboxRequest } from "./mailboxes.ts";
 import { readStory } from "./story.ts";
 
 /** `act`: only transfers for which it is possible, as far as that is known. */
 export type Choice = TransferFilter & { readonly act?: TransferAct | undefined };
 
-/** Newest first. */
-export type JournalEntries<Kind extends JournalKind> = readonly (Kind extends "acts"
-  ? ActEntry
-  : HistoryEntry)[];
-
 /** Both ways, through the folders and through the daemon, give the same answers. */
 export type Operate = Omit<Local, "start">;
 
 /** Transfers that are read at the same time. */
-const AT_ONCE = 50;
+const AT_ONCE = 32;
+/** Unreadable records that an answer names. */
+const MAX_DAMAGED = 100;
 
 export type LocalSettings = Pick<Settings, "work" | "inbox" | "state" | "mailboxes" | "isStateNamed">;
 
@@ -73,7 +69,7 @@ export class Local {
     }
     // Its mailbox may have been removed from the configuration.
     if (found.length === 0 && mailbox === undefined) found.push(...(await this.#peek().findAll(trackingId)));
-    return mapLimit(found, AT_ONCE, await makeFormatter(this.#peek(), mailboxes));
+    return mapLimit(found, AT_ONCE, await this.#makeFormatter());
   }
 
   /** Every transfer that matches, in no particular order. */
@@ -81,13 +77,19 @@ export class Local {
     choice: Choice,
     onDamaged: (path: string) => void,
   ): AsyncGenerator<TransferView, void, undefined> {
-    const format = await makeFormatter(this.#peek(), this.#tools.settings().mailboxes);
+    const format = await this.#makeFormatter();
     for await (const record of this.#select(choice, onDamaged)) yield await format(record);
   }
 
-  list(query: ListQuery, signal?: AbortSignal): Promise<TransferList> {
-    const select = (onDamaged: OnDamaged) => this.#select(query, onDamaged, signal);
-    return listTransfers(this.#peek(), this.#tools.settings().mailboxes, select, query);
+  /** A page beyond the last one is empty. */
+  async list(query: ListQuery, signal?: AbortSignal): Promise<TransferList> {
+    const { page, size, sort } = query;
+    const damaged = new Set<string>();
+    const onDamaged = (path: string) => void (damaged.size < MAX_DAMAGED && damaged.add(path));
+    const { first, total } = await takeFirst(this.#select(query, onDamaged, signal), page * size, sort);
+    const format = await this.#makeFormatter();
+    const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
+    return { total, page, pages: countPages(total, size), size, transfers, damaged: [...damaged] };
   }
 
   /** `undefined` for an unknown transfer. */
@@ -95,19 +97,12 @@ export class Local {
     return readStory(this.#tools.settings(), key, this.#tools.options);
   }
 
-  async history<Kind extends JournalKind>(
+  history<Kind extends JournalKind>(
     kind: Kind,
-    query: HistoryQuery,
-    onDamaged: OnDamagedLines,
+    query: JournalQuery,
     signal = this.#tools.stop,
-  ): Promise<JournalEntries<Kind>> {
-    const { work } = this.#tools.settings();
-    const entries: AsyncIterable<ActEntry | HistoryEntry> =
-      kind === "acts"
-        ? readActs(work, query, onDamaged, signal)
-        : readHistory(work, { ...query, changes: kind === "changes" }, onDamaged, signal);
-    // The kind decides the type, which the compiler cannot follow.
-    return (await Array.fromAsync(entries)) as unknown as JournalEntries<Kind>;
+  ): Promise<Journal<Kind>> {
+    return readJournal(this.#tools.settings().work, kind, query, signal);
   }
 
   /** Why the act is not possible, for people; `undefined` if it may be. */
@@ -115,15 +110,14 @@ export class Local {
     return (await objectionToAct(await this.#acting(), act, await this.#peek().find(key)))?.detail;
   }
 
-  /** In the order of the request. `waitMs`: for the outcomes. `onLook`: the state of a transfer whose outcome is awaited. */
+  /** In the order of the request. `waitMs`: for the outcomes. `onResult` gets each result, and each time it changes. */
   async act(
     request: ActRequest,
     by: Actor,
     waitMs: number,
-    onLook: (trackingId: string, state: string) => void,
+    onResult: (result: ActResult) => void,
   ): Promise<ActResult[]> {
-    const signal = AbortSignal.any([this.#tools.stop, AbortSignal.timeout(waitMs)]);
-    const running = startAct(await this.#acting(), request, by, signal, undefined, onLook);
+    const running = await this.start(request, by, AbortSignal.timeout(waitMs), onResult);
     await running.settled;
     return running.results();
   }
@@ -153,6 +147,10 @@ export class Local {
   async *#select({ act, ...filter }: Choice, onDamaged: OnDamaged, signal = this.#tools.stop) {
     if (act === undefined) yield* selectTransfers(this.#peek(), filter, onDamaged, signal);
     else yield* selectActable(await this.#acting(), filter, act, onDamaged, signal);
+  }
+
+  #makeFormatter() {
+    return makeFormatter(this.#peek(), this.#tools.settings().mailboxes);
   }
 
   #peek() {

@@ -11,8 +11,8 @@ import { giveOrder, idOfOrder } from "../ledger/orders.ts";
 import { createPause, readPauses, removePause, withPauses } from "../ledger/pauses.ts";
 import { type Actor, type CommandOptions, commandFor, type MailboxAct } from "../model/order.ts";
 import type { ActEntry, MailboxResult } from "../model/views.ts";
-import { type ActTools, LOOK_EVERY_MS } from "./act.ts";
-import { readActs } from "./history.ts";
+import type { ActTools } from "./act.ts";
+import { readJournal } from "./history.ts";
 
 export interface MailboxRequest {
   readonly act: MailboxAct;
@@ -33,6 +33,7 @@ type Result = Omit<MailboxResult, "mailbox">;
 /** Outcomes are looked for this far back: the clocks of a fleet may differ. */
 const SPAN_MS = 24 * 60 * 60_000;
 const MAX_ACTS = 10_000;
+const LOOK_EVERY_MS = 100;
 
 /** Waits for the outcomes of polls until `signal` aborts. Throws `DAEMON_UNREACHABLE` if no daemon can poll. */
 export async function actOnMailboxes(
@@ -48,18 +49,18 @@ export async function actOnMailboxes(
     const text = `Nothing was done: ${describeUnknownMailbox(configured, mailbox)}.`;
     return [{ mailbox, status: 404, result: "refused", text }];
   }
-  const pauses = await readPauses(work);
   const named = at === undefined ? configured : configured.slice(at, at + 1);
+  const pauses = await readPauses(work);
   if (act === "poll") return poll(tools, withPauses(named, pauses), request, by, signal);
   // Not made here: the first start of a daemon gives the inbox its mode.
   if (!(await exists(work))) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${work} does not exist yet` });
   const results: MailboxResult[] = [];
   const now = new Date(systemClock.now()).toISOString();
-  for (const [index, given] of withPauses(named, pauses).entries()) {
+  for (const each of named) {
+    const [given = each] = withPauses([each], pauses);
     // Without a name, only operators' pauses are meant.
     if (act === "resume" && at === undefined && given.pause === undefined) continue;
-    const isConfigured = named[index]?.paused === true;
-    const change = act === "pause" ? pause(tools, given, by, now) : resume(tools, given, by, isConfigured);
+    const change = act === "pause" ? pause(tools, given, by, now) : resume(tools, given, by, each.paused);
     results.push({ mailbox: given.name, ...(await change) });
   }
   await tools.runOrders?.();
@@ -67,35 +68,37 @@ export async function actOnMailboxes(
 }
 
 /** The order comes first: the journal lists every pause. */
-async function pause(tools: MailboxTools, given: MailboxSettings, by: Actor, now: string): Promise<Result> {
+async function pause(
+  { work, asOwner, options }: MailboxTools,
+  given: MailboxSettings,
+  by: Actor,
+  now: string,
+): Promise<Result> {
   const { name: mailbox } = given;
-  const { work, asOwner } = tools;
   if (given.pause !== undefined) return fine(`${mailbox} is already ${describePause(given)}.`);
   await asOwner(work, async () => {
     await giveOrder(work, { action: "pause", mailbox, by });
     await createPause(work, mailbox, by, now);
   });
-  return fine(`${mailbox} is paused. To resume it: ${commandFor("resume", mailbox, tools.options)}`);
+  return fine(`${mailbox} is paused. To resume it: ${commandFor("resume", mailbox, options)}`);
 }
 
 async function resume(
   { work, asOwner }: MailboxTools,
-  given: MailboxSettings,
+  { name: mailbox, pause: before }: MailboxSettings,
   by: Actor,
   isConfigured: boolean,
 ): Promise<Result> {
-  const { name: mailbox } = given;
-  if (given.pause !== undefined) {
+  if (before !== undefined) {
     await asOwner(work, async () => {
       await giveOrder(work, { action: "resume", mailbox, by });
       await removePause(work, mailbox);
     });
   }
-  if (isConfigured) {
-    const text = `${mailbox} is paused in the configuration: set paused to false there.`;
-    return { status: 409, result: "attention", text };
-  }
-  return fine(given.pause === undefined ? `${mailbox} is not paused.` : `${mailbox} is resumed.`);
+  if (!isConfigured)
+    return fine(before === undefined ? `${mailbox} is not paused.` : `${mailbox} is resumed.`);
+  const text = `${mailbox} is paused in the configuration: set paused to false there.`;
+  return { status: 409, result: "attention", text };
 }
 
 /** Paused mailboxes are left out, unless nothing else is meant. */
@@ -119,18 +122,15 @@ async function poll(
     orders.push({ mailbox, path });
   }
   await tools.runOrders?.();
-  if (!isAwaited) {
-    return active.map(({ name: mailbox }) => {
-      return { mailbox, status: 200, result: "given", text: `${mailbox} will be polled now.` };
-    });
-  }
+  const ordered = { status: 200, result: "given" } as const;
+  if (!isAwaited)
+    return orders.map(({ mailbox }) => ({ mailbox, ...ordered, text: `${mailbox} will be polled now.` }));
   for (const { path } of orders) {
     while (!signal.aborted && (await exists(path))) await pauseOrAbort(LOOK_EVERY_MS, signal);
   }
-  const acts = new Map<string, ActEntry>();
   const query = { sinceMs: systemClock.now() - SPAN_MS, limit: MAX_ACTS };
-  // Damaged lines, which the history names.
-  for await (const entry of readActs(work, query, () => {})) acts.set(entry.id, entry);
+  const { entries } = await readJournal(work, "acts", query);
+  const acts = new Map(entries.map((entry) => [entry.id, entry]));
   return orders.map(({ mailbox, path }) => ({
     mailbox,
     status: 200,
@@ -150,14 +150,12 @@ function outcomeOf(mailbox: string, entry: ActEntry | undefined): Omit<Result, "
   return { result, text: `${mailbox} could not be polled: ${message ?? reason}` };
 }
 
-function refusePaused(mailbox: MailboxSettings, options: CommandOptions | undefined): MailboxResult {
-  const { name } = mailbox;
-  const advice =
-    mailbox.pause === undefined
-      ? "set paused to false there"
-      : `resume it first: ${commandFor("resume", name, options)}`;
-  const text = `${name} is not polled, because it is ${describePause(mailbox)}: ${advice}`;
-  return { mailbox: name, status: 409, result: "refused", text };
+function refusePaused(given: MailboxSettings, options: CommandOptions | undefined): MailboxResult {
+  const { name: mailbox, pause: by } = given;
+  const resume = `resume it first: ${commandFor("resume", mailbox, options)}`;
+  const advice = by === undefined ? "set paused to false there" : resume;
+  const text = `${mailbox} is not polled, because it is ${describePause(given)}: ${advice}`;
+  return { mailbox, status: 409, result: "refused", text };
 }
 
 function describePause({ pause: by }: MailboxSettings): string {

@@ -1,9 +1,11 @@
-/** Waits until an operator's order has had its effect, and describes the result to people. */
-
+/** Waits until an operator's act on one transfer has had its effect, and describes the result to people. */
 import { actorOf } from "../base/fault-codes.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import type { PeekedStep } from "../handoff/peek.ts";
-import type { Action } from "../model/order.ts";
+import { type PeekedStep, peekSteps } from "../handoff/peek.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import { mailboxOf } from "../model/mailbox.ts";
+import type { TransferAct } from "../model/order.ts";
 import {
   DISCARDED,
   hasEnded,
@@ -11,8 +13,12 @@ import {
   type State,
   shownFolder,
   type TransferRecord,
+  waitsForPassword,
 } from "../model/record.ts";
 import { describeState } from "../model/status.ts";
+import { isRefused } from "../passwords/guard.ts";
+import { readPassword } from "../passwords/stored.ts";
+import { type ActTools, type SubmittedAct, spentOn } from "./act.ts";
 
 export interface Outcome {
   readonly record: TransferRecord | undefined;
@@ -21,74 +27,110 @@ export interface Outcome {
   /** A sentence for people. */
   readonly text: string;
   /**
-   * `fine`: delivered, discarded, acknowledged or handed over. `attention`: a person may have to act, because the transfer
-   * waits, is in quarantine or gone, or the order had no effect. `pending`: the daemon goes on by itself, because the
-   * transfer is in progress or the service cannot be reached.
+   * `fine`: delivered, discarded, acknowledged, granted or handed over. `attention`: a person may have to act, because the
+   * transfer waits, is in quarantine or gone, or the order had no effect. `pending`: the daemon goes on by itself, because
+   * the transfer is in progress or the service cannot be reached.
    */
   readonly result: "fine" | "attention" | "pending";
 }
 
-interface Watching {
-  /** Whether the order has been carried out. Missing: it has. */
+interface Wait {
+  readonly signal: AbortSignal;
+  /** A healthy daemon carries out the order within this time. */
+  readonly carriedOutMs?: number;
+  /** Called after each look at the ledger, while the outcome is open. */
+  onLook?(soFar: Outcome): void;
+}
+
+interface Watched {
+  find(): Promise<TransferRecord | undefined>;
+  /** Missing: it has been carried out. */
   isCarriedOut?(): Promise<boolean>;
   /** The hand-off steps of the record's delivery. Missing: there are none. */
   steps?(record: TransferRecord): Promise<readonly PeekedStep[]>;
   /** The mailbox is paused: nothing is downloaded until it is resumed. */
   readonly isPaused?: boolean;
-  /** Called after each look at the ledger. */
-  onLook?(record: TransferRecord | undefined): void;
+}
+
+/** The outcome of an act that was given. Ends when it has had its effect, or the wait is over: then it is not settled. */
+export async function awaitAct(tools: ActTools, submitted: SubmittedAct, wait: Wait): Promise<Outcome> {
+  const { act, before, isCarriedOut, password } = submitted;
+  const peek = peekLedger(tools);
+  const isPaused =
+    act !== "discard" && act !== "grant" && mailboxOf(tools.mailboxes, before)?.paused === true;
+  const outcome = await awaitOutcome(before, act, wait, {
+    find: () => peek.find(before),
+    isCarriedOut: async () => (password !== undefined && isPaused) || isCarriedOut(),
+    isPaused,
+    steps: (record) => peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1),
+  });
+  const verdict = password && (await verdictOn(tools, submitted, outcome));
+  return verdict === undefined ? outcome : { ...outcome, text: `${verdict} ${outcome.text}` };
+}
+
+/** Whether the service accepted the supplied password; `undefined` if that is not known. */
+async function verdictOn(
+  tools: ActTools,
+  { password, dropped, before }: SubmittedAct,
+  { record, isSettled }: Outcome,
+): Promise<string | undefined> {
+  if (record === undefined || password === undefined) return undefined;
+  if (isDelivered(record)) return "The password was accepted.";
+  if (!isSettled && record.attempts === before.attempts) return undefined;
+  if (await isRefused(record, await spentOn(tools, record), password)) return "The password was refused.";
+  const isKept = dropped !== undefined && (await readPassword(dropped))?.reveal() === password.reveal();
+  if (isKept) return "The password is kept until its outcome is known.";
+  return waitsForPassword(record) ? "The password was not sent." : "The password was accepted.";
 }
 
 const FIRST_LOOK_MS = 100;
 const LAST_LOOK_MS = 1_000;
 const GROWTH = 1.2;
 
-/**
- * `before`: the record when the order was given. Ends when the order has had its effect, or `signal` aborts: then the
- * outcome is not settled. Throws the faults of `find`.
- */
+/** `before`: the record when the order was given. Throws the faults of `find`. */
 export async function awaitOutcome(
-  find: (before: TransferRecord) => Promise<TransferRecord | undefined>,
   before: TransferRecord,
-  action: Action | "password",
-  signal: AbortSignal,
-  watching: Watching = {},
+  act: TransferAct,
+  { signal, carriedOutMs = Number.POSITIVE_INFINITY, onLook }: Wait,
+  watched: Watched,
 ): Promise<Outcome> {
-  for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * GROWTH, LAST_LOOK_MS)) {
+  let waitedMs = 0;
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * GROWTH, LAST_LOOK_MS)) {
     // Asked first: the record is at least as new as the answer.
-    const isCarriedOut = (await watching.isCarriedOut?.()) ?? true;
-    const now = await find(before);
+    const isCarriedOut = (await watched.isCarriedOut?.()) ?? true;
+    const now = await watched.find();
     // If the transfer was delivered before the order, the order may repeat steps.
     const handsOver = now !== undefined && isDelivered(now) && isDelivered(before);
-    const steps = (handsOver && (await watching.steps?.(now))) || [];
-    watching.onLook?.(now);
-    if (isCarriedOut && isOver(action, before, now, steps)) return describe(action, before, now, steps);
-    if (isCarriedOut && watching.isPaused && now !== undefined && !isInProgress(now))
+    const steps = (handsOver && (await watched.steps?.(now))) || [];
+    if (isCarriedOut && isOver(act, before, now, steps)) return describe(act, before, now, steps);
+    if (isCarriedOut && watched.isPaused && now !== undefined && !isInProgress(now))
       return describePaused(now);
-    if (signal.aborted) return describePending(before, now, isCarriedOut);
-    await pauseOrAbort(waitMs, signal);
+    const pending = describePending(act, before, now, isCarriedOut);
+    if (signal.aborted || (!isCarriedOut && waitedMs >= carriedOutMs)) return pending;
+    onLook?.(pending);
+    await pauseOrAbort(pauseMs, signal);
+    waitedMs += pauseMs;
   }
 }
 
 /** Whether an order that was carried out has had its effect. */
 function isOver(
-  action: Action | "password",
+  act: TransferAct,
   before: TransferRecord,
   now: TransferRecord | undefined,
   steps: readonly PeekedStep[],
 ): boolean {
-  if (now === undefined) return true;
+  if (act === "grant" || now === undefined) return true;
   if (now.state === "delivering") return false;
   const isNextRound = now.round > before.round;
   if (hasEnded(now)) {
-    const startsSteps = action === "retry" || (action === "redeliver" && isNextRound);
+    const startsSteps = act === "retry" || (act === "redeliver" && isNextRound);
     return !(startsSteps && steps.some(isUntried));
   }
   // A worker may have begun another round meanwhile: the daemon discards that one too.
-  if (action === "discard") return false;
-  if (now.state !== "waiting") return false;
+  if (act === "discard" || now.state !== "waiting") return false;
   // An order sets `wanted`, and the attempt clears it.
-  if (action !== "password" && now.wanted !== true) return true;
+  if (act !== "password" && now.wanted !== true) return true;
   if (isNextRound) return now.attempts > 0;
   // It waits after an attempt that began after the order, or was running when the order was given.
   return (
@@ -105,7 +147,7 @@ function isUntried({ state, attempts }: PeekedStep): boolean {
 }
 
 function describe(
-  action: Action | "password",
+  act: TransferAct,
   before: TransferRecord,
   now: TransferRecord | undefined,
   steps: readonly PeekedStep[],
@@ -113,17 +155,12 @@ function describe(
   const { trackingId, round } = before;
   const settled = (result: Outcome["result"], text: string) =>
     ({ record: now, isSettled: true, text, result }) as const;
+  if (act === "grant") return settled("fine", `One more password attempt is allowed for ${trackingId}.`);
   if (now === undefined) return settled("attention", `${trackingId} is no longer known here.`);
-  if (now.state === "gone" && now.acknowledged && action === "discard") {
-    return settled("fine", `${trackingId} is gone, and no longer shown.`);
-  }
-  if (now.state === "gone" && now.reason === DISCARDED) {
-    return settled(action === "discard" ? "fine" : "attention", `${trackingId} was discarded.`);
-  }
-  if (action === "discard") {
-    return settled("attention", `${trackingId} was not discarded: it is ${now.state}.`);
-  }
-  if (action === "redeliver" && now.round === round) {
+  if (act === "discard") return settled(...describeDiscard(now));
+  if (now.state === "gone" && now.reason === DISCARDED)
+    return settled("attention", `${trackingId} was discarded.`);
+  if (act === "redeliver" && now.round === round) {
     const text = `${trackingId} was not delivered again: the service no longer has it. The earlier delivery is unchanged.`;
     return settled("attention", text);
   }
@@ -132,11 +169,24 @@ function describe(
     return settled("attention", `${trackingId} was not handed over. ${failed.map(describeStep).join(" ")}`);
   }
   if (isDelivered(now)) {
-    const isHandedOver = action === "retry" && now.round === round && isDelivered(before);
+    const isHandedOver = act === "retry" && now.round === round && isDelivered(before);
     return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
   }
   const willRetry = now.state === "waiting" && !now.needsPerson && actorOf(now.code) === "none";
   return settled(willRetry ? "pending" : "attention", describeNow(now));
+}
+
+function describeNow(record: TransferRecord): string {
+  const { trackingId, message, until } = record;
+  const next = until === undefined ? "" : `, until ${until}`;
+  return `${trackingId}: ${describeState(record)}${next}.${message === undefined ? "" : ` ${message}`}`;
+}
+
+function describeDiscard(now: TransferRecord): [Outcome["result"], string] {
+  const { trackingId, state, reason, acknowledged } = now;
+  if (state === "gone" && acknowledged) return ["fine", `${trackingId} is gone, and no longer shown.`];
+  if (state === "gone" && reason === DISCARDED) return ["fine", `${trackingId} was discarded.`];
+  return ["attention", `${trackingId} was not discarded: it is ${state}.`];
 }
 
 function describeStep({ step, state, error = `The ${step} failed` }: PeekedStep): string {
@@ -148,12 +198,6 @@ function describeDelivery({ trackingId, inbox, folder = "", state, released }: T
   const how = released === undefined ? "" : " on your responsibility";
   const next = state === "picked-up" ? ", and picked up" : "";
   return `${trackingId} was delivered${how} to ${shownFolder({ inbox, folder })}${next}.`;
-}
-
-function describeNow(record: TransferRecord): string {
-  const { trackingId, message, until } = record;
-  const next = until === undefined ? "" : `, until ${until}`;
-  return `${trackingId}: ${describeState(record)}${next}.${message === undefined ? "" : ` ${message}`}`;
 }
 
 function describePaused(now: TransferRecord): Outcome {
@@ -170,11 +214,12 @@ const PROGRESS: Readonly<Partial<Record<State, string>>> = {
 };
 
 function describePending(
+  act: TransferAct,
   { trackingId }: TransferRecord,
   now: TransferRecord | undefined,
   isCarriedOut: boolean,
 ): Outcome {
-  const progress = isCarriedOut && now !== undefined ? PROGRESS[now.state] : undefined;
+  const progress = isCarriedOut || act === "password" ? PROGRESS[now?.state ?? "gone"] : undefined;
   const text =
     progress === undefined
       ? `The daemon has not carried out the order for ${trackingId} yet. The order is kept.`

@@ -1,11 +1,11 @@
 /** What a run would do with a listed transfer, in the order in which a run decides. Sends nothing and changes nothing. */
 import { handoffOf, type MailboxSettings, type Settings } from "../config/settings.ts";
-import { formatLayout } from "../inbox/layout.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { isTooEarlyFor } from "../mailbox/since.ts";
 import { staysEnded } from "../mailbox/take-up.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
+import { formatLayout } from "../model/names.ts";
 import {
   expiryOf,
   hasEnded,
@@ -18,20 +18,23 @@ import {
 import { decideRoute, fingerprintOf, type RouteDecision } from "../model/route.ts";
 import { findRecipient, type ListedTransfer, TRANSFER_STATES, takesAnyPassword } from "../model/transfer.ts";
 import type { Plan } from "../model/views.ts";
-import { forecastPassword } from "../passwords/forecast.ts";
-import { quietUntil } from "../transfer/quiet.ts";
+import { forecastPassword } from "../passwords/guard.ts";
+import { quietUntil } from "../transfer/turns.ts";
 
-export interface PlannedTransfer {
+/** Where a transfer would go, and why, for people. */
+interface Decision {
+  readonly plan: Plan;
+  readonly because?: string | undefined;
+  /** As `shownFolder`; missing unless it would be delivered. */
+  readonly folder?: string;
+  /** Where the password would come from. */
+  readonly password?: string;
+}
+
+export interface PlannedTransfer extends Decision {
   readonly mailbox: string;
   readonly sender: string;
   readonly trackingId: string;
-  readonly plan: Plan;
-  /** Why, for people. */
-  readonly because: string | undefined;
-  /** As `shownFolder`; `undefined` unless it would be delivered. */
-  readonly folder: string | undefined;
-  /** Where the password would come from. */
-  readonly password: string | undefined;
   readonly expires: string | undefined;
 }
 
@@ -50,14 +53,18 @@ export async function* planMailbox(
     () => nowMs,
   );
   for (const entry of listed) {
-    const known = await peek.find({ mailbox: mailbox.name, trackingId: entry.trackingId });
-    const isInactive = TRANSFER_STATES[entry.state] !== "open";
-    if (isInactive || (known !== undefined && hasEnded(known) && staysEnded(known, nowMs))) yield undefined;
-    else {
-      const open = known === undefined || hasEnded(known) ? undefined : known;
-      const isLeftOut = known === undefined && isTooEarly(entry.trackingId);
-      yield await planTransfer({ settings, mailbox, nowMs, signal }, entry, open, isLeftOut);
+    const { trackingId, sender = "", state } = entry;
+    const known = await peek.find({ mailbox: mailbox.name, trackingId });
+    const isOver = known !== undefined && hasEnded(known) && staysEnded(known, nowMs);
+    if (TRANSFER_STATES[state] !== "open" || isOver) {
+      yield undefined;
+      continue;
     }
+    const facts = { mailbox: mailbox.name, sender, trackingId, expires: entry.expires?.toISOString() };
+    const open = known === undefined || hasEnded(known) ? undefined : known;
+    if (known !== undefined || !isTooEarly(trackingId))
+      yield { ...facts, ...(await decide({ settings, mailbox, nowMs, signal }, entry, open)) };
+    else yield { ...facts, plan: "ignore", because: "it was listed before the mailbox starts (since)" };
   }
 }
 
@@ -68,50 +75,31 @@ interface PlanTools {
   readonly signal: AbortSignal;
 }
 
-async function planTransfer(
+async function decide(
   tools: PlanTools,
   entry: ListedTransfer,
   open: TransferRecord | undefined,
-  isLeftOut: boolean,
-): Promise<PlannedTransfer> {
-  const { mailbox } = tools;
-  const { trackingId, sender = "" } = entry;
-  const expires = entry.expires?.toISOString();
-  const facts = {
-    mailbox: mailbox.name,
-    sender,
-    trackingId,
-    expires,
-    folder: undefined,
-    password: undefined,
-  };
-  if (isLeftOut) {
-    return { ...facts, plan: "ignore", because: "it was listed before the mailbox starts (since)" };
-  }
-  const waits = open && whyItWaits(tools, open, expires);
-  if (waits !== undefined) return { ...facts, ...waits };
+): Promise<Decision> {
+  const { securityMode, expires, sender = "", subject = open?.subject } = entry;
+  const waits = open && whyItWaits(tools, open, expires?.toISOString());
+  if (waits !== undefined) return waits;
   const password = open?.complete === undefined ? await passwordFor(tools, entry, open) : "not needed";
-  const { securityMode } = entry;
   const mode = takesAnyPassword(securityMode) ? undefined : `its security mode is ${securityMode}`;
   const lacksPassword = { plan: "password", because: open?.message ?? mode } as const;
   // It is not tried again before a password is there.
-  if (open !== undefined && waitsForPassword(open) && password === undefined)
-    return { ...facts, ...lacksPassword };
-  const decision = await routeOf(mailbox, entry, open);
+  if (open !== undefined && waitsForPassword(open) && password === undefined) return lacksPassword;
+  const everything = { routes: [], otherwise: "deliver" } as const;
+  const facts = { sender, subject, fileNames: undefined, bytes: undefined };
+  // `undefined` while it depends on facts that only the opened transfer shows.
+  const decision = await decideRoute(tools.mailbox.routing ?? everything, facts);
   const because = decision && (decision.route ? `${decision.route.name}: ${decision.why}` : decision.why);
   const isAllowed = open?.allowedBy !== undefined || open?.released !== undefined;
-  if (decision !== undefined && decision.action !== "deliver" && !isAllowed) {
-    return { ...facts, plan: decision.action, because };
-  }
-  if (password === undefined) return { ...facts, ...lacksPassword };
-  if (decision === undefined) return { ...facts, plan: "open", because: undefined, password };
-  return {
-    ...facts,
-    plan: "deliver",
-    because: decision.route && because,
-    folder: folderOf(tools, entry, open, decision),
-    password,
-  };
+  if (decision !== undefined && decision.action !== "deliver" && !isAllowed)
+    return { plan: decision.action, because };
+  if (password === undefined) return lacksPassword;
+  if (decision === undefined) return { plan: "open", password };
+  const folder = folderOf(tools, entry, open, decision);
+  return { plan: "deliver", because: decision.route && because, folder, password };
 }
 
 /** Routes that still hold it, quiet hours, or a time that has not come yet. */
@@ -147,17 +135,6 @@ async function passwordFor(
   const securityMode = open?.securityMode ?? entry.securityMode;
   const query = { mailbox, serviceId, trackingId, sender, recipient, passwordMode, securityMode };
   return forecastPassword(settings.state, query, spent, signal);
-}
-
-/** `undefined` while it depends on facts that only the opened transfer shows. */
-async function routeOf(
-  { routing }: MailboxSettings,
-  { sender = "", subject }: ListedTransfer,
-  open: TransferRecord | undefined,
-): Promise<RouteDecision | undefined> {
-  const everything = { routes: [], otherwise: "deliver" } as const;
-  const facts = { sender, subject: subject ?? open?.subject, fileNames: undefined, bytes: undefined };
-  return decideRoute(routing ?? everything, facts);
 }
 
 function folderOf(

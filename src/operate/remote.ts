@@ -2,30 +2,24 @@
 import { Fault } from "../base/faults.ts";
 import { isoOf } from "../base/phrases.ts";
 import type { Settings } from "../config/settings.ts";
-import { API_SHAPES } from "../model/api.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { mailboxOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import { type JournalKind, type ListQuery, MAX_PAGE_SIZE } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
-import { canonicalAddress } from "../model/transfer.ts";
-import {
-  type ActEntry,
-  type ActResult,
-  type HistoryEntry,
-  type HistoryQuery,
-  JournalPageShape,
-  type MailboxResult,
-  ObjectionShape,
-  type Story,
-  StoryShape,
-  type TransferList,
-  TransferListShape,
-  type TransferView,
+import type {
+  ActResult,
+  Journal,
+  JournalQuery,
+  MailboxResult,
+  Story,
+  TransferList,
+  TransferView,
 } from "../model/views.ts";
-import { describeGiven } from "./act.ts";
-import { type ActRequest, isOpenedBy, UNTRIED } from "./acting.ts";
+import { type ActRequest, describeGiven, isOpenedBy, UNTRIED } from "./acting.ts";
 import type { DaemonClient } from "./client.ts";
-import type { OnDamagedLines } from "./history.ts";
-import type { Choice, JournalEntries, Operate } from "./local.ts";
+import { keyOf } from "./history.ts";
+import type { Choice, Operate } from "./local.ts";
 import type { MailboxRequest } from "./mailboxes.ts";
 
 /** The daemon bounds the size of a request. */
@@ -44,49 +38,51 @@ export class Remote implements Operate {
     // The list names damaged records.
     const all = await Array.fromAsync(this.all({ text: trackingId }, () => {}));
     const found = all.filter((it) => it.trackingId === trackingId);
-    const named = mailbox === undefined ? this.#settings.mailboxes.map(({ name }) => name) : [mailbox];
-    const names = new Set(named.map(canonicalAddress));
-    const wanted = found.filter((it) => names.has(canonicalAddress(it.mailbox)));
+    const named = mailbox === undefined ? this.#settings.mailboxes : [{ name: mailbox }];
+    const wanted = found.filter((it) => mailboxOf(named, it) !== undefined);
     // Its mailbox may have been removed from the configuration.
     return wanted.length === 0 && mailbox === undefined ? found : wanted;
   }
 
   /** Transfers may change between two pages, so some are on both. */
   async *all(
-    choice: Choice,
+    choice: Choice & Pick<ListQuery, "sort">,
     onDamaged: (path: string) => void,
-    {
-      limit = Number.POSITIVE_INFINITY,
-      sort,
-    }: { readonly limit?: number; readonly sort?: ListQuery["sort"] } = {},
   ): AsyncGenerator<TransferView, void, undefined> {
     const shown = new Set<string>();
     for (let page = 1, pages = 1; page <= pages; page++) {
-      const found = await this.#page({ ...choice, page, size: MAX_PAGE_SIZE, sort });
+      const found = await this.#page({ ...choice, page, size: MAX_PAGE_SIZE });
       for (const path of found.damaged) onDamaged(path);
       for (const transfer of found.transfers) {
-        const key = `${transfer.mailbox}\0${transfer.trackingId}`;
-        if (shown.has(key)) continue;
-        if (shown.size >= limit) return;
-        shown.add(key);
-        yield transfer;
+        const name = nameOf(transfer);
+        if (!shown.has(name)) yield transfer;
+        shown.add(name);
       }
       pages = found.pages;
     }
   }
 
   async list(query: ListQuery): Promise<TransferList> {
-    const { page, size, sort } = query;
+    const { page, size } = query;
     if (size <= MAX_PAGE_SIZE) return this.#page(query);
-    const first = await this.#page({ ...query, page: 1, size: MAX_PAGE_SIZE });
+    const first = await this.#page({ ...query, page: 1, size: 1 });
+    const transfers: TransferView[] = [];
     // The first page has named those that are damaged.
-    const all = await Array.fromAsync(this.all(query, () => {}, { limit: page * size, sort }));
+    for await (const transfer of this.all(query, () => {})) {
+      if (transfers.push(transfer) >= page * size) break;
+    }
     const pages = Math.max(1, Math.ceil(first.total / size));
-    return { ...first, page, size, pages, transfers: all.slice((page - 1) * size) };
+    return { ...first, page, size, pages, transfers: transfers.slice((page - 1) * size) };
+  }
+
+  async #page({ sinceMs, untilMs, ...query }: ListQuery): Promise<TransferList> {
+    const moments = { since: isoOf(sinceMs), until: isoOf(untilMs) };
+    // Without a group, it lists all transfers.
+    return (await this.#daemon.get("/api/transfers", { ...query, ...moments })) as TransferList;
   }
 
   async story({ mailbox, trackingId }: TransferKey): Promise<Story | undefined> {
-    const story = this.#daemon.get("/api/transfers/story", { mailbox, trackingId }, StoryShape);
+    const story = this.#daemon.get("/api/transfers/story", { mailbox, trackingId });
     return story.catch((error: unknown) => {
       if (error instanceof Fault && error.code === "NO_SUCH_TRANSFER") return undefined;
       throw error;
@@ -95,7 +91,7 @@ export class Remote implements Operate {
 
   async objectionTo(act: TransferAct, { mailbox, trackingId }: TransferKey): Promise<string | undefined> {
     const query = { act, mailbox, trackingId };
-    return (await this.#daemon.get("/api/transfers/objection", query, ObjectionShape)).objection ?? undefined;
+    return (await this.#daemon.get("/api/transfers/objection", query)).objection ?? undefined;
   }
 
   /** The daemon names the operator itself, as far as the connection tells. */
@@ -105,19 +101,21 @@ export class Remote implements Operate {
     waitMs: number,
   ): Promise<ActResult[]> {
     const results: ActResult[] = [];
-    const secret = password === undefined ? {} : { password: password.reveal() };
+    const keys = transfers.map(({ mailbox, trackingId }) => ({ mailbox, trackingId }));
     const endMs = performance.now() + (isAwaited ? waitMs : 0);
-    for (let start = 0; start < transfers.length; start += MAX_AT_ONCE) {
-      const some = transfers.slice(start, start + MAX_AT_ONCE);
-      const keys = some.map(({ mailbox, trackingId }) => ({ mailbox, trackingId }));
+    while (results.length < keys.length) {
+      const some = keys.slice(results.length, results.length + MAX_AT_ONCE);
       const leftMs = Math.ceil(Math.max(endMs - performance.now(), 0));
-      const body = { action: act, transfers: keys, ...secret, wait: Math.ceil(leftMs / 1000) };
-      const answer = await this.#daemon.post("/api/actions", body, API_SHAPES.ActResults, leftMs);
+      const body = {
+        action: act,
+        transfers: some,
+        password: password?.reveal(),
+        wait: Math.ceil(leftMs / 1000),
+      };
+      const answer = await this.#daemon.post("/api/actions", body, leftMs);
       results.push(...answer.results);
-      const rest = transfers.slice(start + MAX_AT_ONCE);
-      if (act !== "password" || rest.length === 0 || isOpenedBy(answer.results)) continue;
-      results.push(...rest.map(({ mailbox, trackingId }) => ({ mailbox, trackingId, ...UNTRIED })));
-      break;
+      if (act !== "password" || isOpenedBy(answer.results)) continue;
+      results.push(...keys.slice(results.length).map((key) => ({ ...key, ...UNTRIED })));
     }
     if (isAwaited) return results;
     return results.map((it) =>
@@ -132,8 +130,7 @@ export class Remote implements Operate {
   ): Promise<MailboxResult[]> {
     const wait = isAwaited ? Math.ceil(waitMs / 1000) : 0;
     const body = { action: act, mailbox, wait };
-    const route = "/api/mailboxes/actions";
-    return (await this.#daemon.post(route, body, API_SHAPES.MailboxResults, wait * 1000)).results;
+    return (await this.#daemon.post("/api/mailboxes/actions", body, wait * 1000)).results;
   }
 
   /**
@@ -142,16 +139,16 @@ export class Remote implements Operate {
    */
   async history<Kind extends JournalKind>(
     kind: Kind,
-    { sinceMs, untilMs, limit, changes: _changes, ...filter }: HistoryQuery,
-    onDamaged: OnDamagedLines,
-  ): Promise<JournalEntries<Kind>> {
-    const entries = new Map<string, HistoryEntry | ActEntry>();
-    const damaged = new Map<string, number>();
+    { sinceMs, untilMs, limit, ...filter }: JournalQuery,
+  ): Promise<Journal<Kind>> {
+    const entries = new Map<string, Journal["entries"][number]>();
+    const damaged = new Map<string, Journal["damaged"][number]>();
+    const size = Math.min(limit, MAX_PAGE_SIZE);
     for (let until = untilMs; ; ) {
-      const size = Math.min(limit, MAX_PAGE_SIZE);
       const query = { kind, ...filter, since: isoOf(sinceMs), until: isoOf(until), limit: size };
-      const page = await this.#daemon.get("/api/history", query, JournalPageShape);
-      for (const { path, lines } of page.damaged) damaged.set(path, Math.max(lines, damaged.get(path) ?? 0));
+      const page = await this.#daemon.get("/api/history", query);
+      for (const file of page.damaged)
+        if (file.lines > (damaged.get(file.path)?.lines ?? 0)) damaged.set(file.path, file);
       for (const entry of page.entries) {
         const key = keyOf(kind, entry);
         if (!entries.has(key)) entries.set(key, entry);
@@ -163,20 +160,8 @@ export class Remote implements Operate {
       if (isOver || next === until) break;
       until = next;
     }
-    for (const [path, lines] of damaged) onDamaged(path, lines);
+    const first = [...entries.values()].slice(0, limit);
     // The kind decides the type, which the compiler cannot follow.
-    return [...entries.values()].slice(0, limit) as unknown as JournalEntries<Kind>;
+    return { entries: first as unknown as Journal<Kind>["entries"], damaged: [...damaged.values()] };
   }
-
-  #page({ sinceMs, untilMs, ...query }: ListQuery): Promise<TransferList> {
-    const moments = { since: isoOf(sinceMs), until: isoOf(untilMs) };
-    return this.#daemon.get("/api/transfers", { ...query, ...moments }, TransferListShape);
-  }
-}
-
-/** Of `transfers`, only the newest entry of each is shown. */
-function keyOf(kind: JournalKind, entry: HistoryEntry | ActEntry): string {
-  if ("act" in entry) return entry.id;
-  const { mailbox, trackingId, ...rest } = entry;
-  return JSON.stringify([mailbox, trackingId, kind === "changes" ? rest : ""]);
 }

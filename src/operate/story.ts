@@ -4,12 +4,12 @@ import { listOrders } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
-import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
+import { mailboxOf } from "../model/mailbox.ts";
 import type { CommandOptions } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { ActEntry, Story } from "../model/views.ts";
-import { readActs } from "./history.ts";
-import { formatTransfer, type MailboxFacts } from "./list.ts";
+import { readJournal } from "./history.ts";
+import { budgetOf, formatTransfer, type MailboxFacts } from "./list.ts";
 
 /** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */
 export async function readStory(
@@ -18,11 +18,7 @@ export async function readStory(
   options: CommandOptions = {},
 ): Promise<Story | undefined> {
   const mailbox = mailboxOf(settings.mailboxes, key);
-  const service = mailbox && {
-    serviceId: serviceIdOf(mailbox.service.baseUrl),
-    passwordAttempts: mailbox.passwordAttempts,
-  };
-  const description = await peekLedger(settings).describe(key, service);
+  const description = await peekLedger(settings).describe(key, mailbox && budgetOf(mailbox));
   if (description === undefined) return undefined;
   const { record, rounds, staged, kept, files, passwords } = description;
   const actions = actionsFor(record, {
@@ -58,7 +54,7 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
   const sinceMs = discovered === undefined ? undefined : Date.parse(discovered);
   const query = { transfer: record, sinceMs, limit: MAX_ACTS };
   // `inlet history` reports damaged lines.
-  return (await Array.fromAsync(readActs(work, query, () => {}))).toReversed();
+  return (await readJournal(work, "acts", query)).entries.toReversed();
 }
 
 /** A password is the only order that stays elsewhere. */

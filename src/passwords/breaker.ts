@@ -9,6 +9,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Semaphore } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
+import type { PasswordService, ProofRequest } from "./port.ts";
 
 /** After the second lost answer; doubled after each further one. */
 const HOLD_MS = 60_000;
@@ -19,7 +20,7 @@ const MAX_AT_ONCE = 4;
 
 /** How many of the service's own answers a client had received at some moment. */
 interface Mark {
-  readonly client: object;
+  readonly client: PasswordService | undefined;
   readonly answers: number;
 }
 
@@ -29,16 +30,7 @@ interface Open extends Mark {
   isTrying: boolean;
 }
 
-/** The service that a password goes to. */
-export interface PasswordTarget {
-  readonly serviceId: string;
-  /** Whose answers `ownAnswers` counts: a service may have several clients. */
-  readonly client: object;
-  /** How many requests without a password the service itself has answered. */
-  ownAnswers(): number;
-  /** Sends one request without a password. Throws faults. */
-  probe(): Promise<void>;
-}
+type Target = Pick<ProofRequest<unknown>, "service" | "probe">;
 
 /** Kept for the next process: a run from cron continues where the last one ended. */
 export interface BreakerMemory {
@@ -61,22 +53,22 @@ export class Breaker {
   ) {
     this.#clock = clock;
     this.#remember = remember;
-    const before = { client: {}, answers: 0, isTrying: false };
+    const before = { client: undefined, answers: 0, isTrying: false };
     this.#open = new Map(
       Object.entries(memory).map(([serviceId, known]) => [serviceId, { ...known, ...before }]),
     );
   }
 
   /** A request has failed, and not by the service's own answer. */
-  doubt(target: Pick<PasswordTarget, "serviceId" | "client" | "ownAnswers">): void {
-    this.#doubted.set(target.serviceId, markOf(target));
+  doubt(service: PasswordService): void {
+    this.#doubted.set(service.id, markOf(service));
   }
 
   /** Sends one password, with few others at the same time. Throws `PASSWORDS_HELD` while none may be sent. */
-  async pass<Value>(target: PasswordTarget, send: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
-    const { serviceId } = target;
-    const places = this.#places.get(serviceId) ?? new Semaphore(() => MAX_AT_ONCE);
-    this.#places.set(serviceId, places);
+  async pass<Value>(target: Target, send: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
+    const { id } = target.service;
+    const places = this.#places.get(id) ?? new Semaphore(() => MAX_AT_ONCE);
+    this.#places.set(id, places);
     await places.take(send, signal).catch(() => {
       throw new Fault("STOPPED", { answeredBy: "unsent" });
     });
@@ -87,19 +79,20 @@ export class Breaker {
     }
   }
 
-  async #pass<Value>(target: PasswordTarget, send: () => Promise<Value>): Promise<Value> {
-    const doubted = this.#doubted.get(target.serviceId);
+  async #pass<Value>(target: Target, send: () => Promise<Value>): Promise<Value> {
+    const { service } = target;
+    const doubted = this.#doubted.get(service.id);
     if (doubted !== undefined) await demandAnswer(target, doubted);
-    if (doubted === this.#doubted.get(target.serviceId)) this.#doubted.delete(target.serviceId);
+    if (doubted === this.#doubted.get(service.id)) this.#doubted.delete(service.id);
     const trial = await this.#demand(target);
     try {
       const value = await send();
-      await this.#close(target);
+      await this.#close(service);
       return value;
     } catch (error) {
       const answeredBy = error instanceof Fault ? error.answeredBy : undefined;
-      if (answeredBy === "service") await this.#close(target);
-      else if (answeredBy !== "unsent") await this.#reopen(target, trial);
+      if (answeredBy === "service") await this.#close(service);
+      else if (answeredBy !== "unsent") await this.#reopen(service, trial);
       throw error;
     } finally {
       if (trial !== undefined) trial.isTrying = false;
@@ -107,8 +100,8 @@ export class Breaker {
   }
 
   /** Returns the open state that this attempt tries to end; `undefined` if the breaker is closed. */
-  async #demand(target: PasswordTarget): Promise<Open | undefined> {
-    const open = this.#open.get(target.serviceId);
+  async #demand(target: Target): Promise<Open | undefined> {
+    const open = this.#open.get(target.service.id);
     if (open === undefined) return undefined;
     const leftMs = open.untilMs - this.#clock.now();
     // A longer hold was noted by a wrong clock.
@@ -123,18 +116,17 @@ export class Breaker {
   }
 
   /** Attempts that were under way when the outage began count as one failure. */
-  async #reopen(target: PasswordTarget, trial: Open | undefined): Promise<void> {
-    const { serviceId } = target;
+  async #reopen(service: PasswordService, trial: Open | undefined): Promise<void> {
     const failures = trial === undefined ? 1 : trial.failures + 1;
-    if (failures <= (this.#open.get(serviceId)?.failures ?? 0)) return;
+    if (failures <= (this.#open.get(service.id)?.failures ?? 0)) return;
     const holdMs = failures === 1 ? 0 : Math.min(HOLD_MS * 2 ** (failures - 2), LONGEST_HOLD_MS);
     const untilMs = this.#clock.now() + holdMs;
-    this.#open.set(serviceId, { failures, untilMs, ...markOf(target), isTrying: false });
+    this.#open.set(service.id, { failures, untilMs, ...markOf(service), isTrying: false });
     await this.#save();
   }
 
-  async #close({ serviceId }: PasswordTarget): Promise<void> {
-    if (this.#open.delete(serviceId)) await this.#save();
+  async #close({ id }: PasswordService): Promise<void> {
+    if (this.#open.delete(id)) await this.#save();
   }
 
   async #save(): Promise<void> {
@@ -147,19 +139,19 @@ export class Breaker {
   }
 }
 
-function markOf({ client, ownAnswers }: Pick<PasswordTarget, "client" | "ownAnswers">): Mark {
-  return { client, answers: ownAnswers() };
+function markOf(client: PasswordService): Mark {
+  return { client, answers: client.ownAnswers() };
 }
 
 /** Probes the service unless it has answered since the mark. Throws `PASSWORDS_HELD` if it does not answer. */
-async function demandAnswer({ client, ownAnswers, probe }: PasswordTarget, since: Mark): Promise<void> {
-  const before = client === since.client ? since.answers : ownAnswers();
-  if (ownAnswers() !== before) return;
+async function demandAnswer({ service, probe }: Target, since: Mark): Promise<void> {
+  const before = service === since.client ? since.answers : service.ownAnswers();
+  if (service.ownAnswers() !== before) return;
   let cause: unknown;
   await probe().catch((error: unknown) => {
     cause = error;
   });
-  if (ownAnswers() === before) throw held(0, cause);
+  if (service.ownAnswers() === before) throw held(0, cause);
 }
 
 /** `cause`: why the probe failed. */

@@ -1,23 +1,23 @@
 /** Finds candidates for a password: accepted before, dropped by a person, carried by the link, or named by a rule. */
-import { makeFolderDurably } from "../base/durable.ts";
 import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
-import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
+import type { PasswordRule } from "../model/mailbox.ts";
 import { expiryOf } from "../model/record.ts";
 import { passwordOfLink, takesAnyPassword } from "../model/transfer.ts";
+import type { CoRecipients, PasswordRequest } from "./port.ts";
 import {
-  clearDrop,
-  type Drop,
-  DropFolder,
+  forgetKept,
   type HandDrop,
+  keepPassword,
   markOf,
+  pathOfDrop,
+  pathsOfDrops,
   readDrop,
+  readKept,
   readPassword,
   takeAway,
-} from "./dropped.ts";
-import { KeptPasswords } from "./kept.ts";
-import type { CoRecipients, PasswordRequest } from "./port.ts";
+} from "./stored.ts";
 
 export interface Candidate {
   readonly password: Secret;
@@ -33,65 +33,48 @@ export interface Candidate {
 }
 
 export class Candidates {
-  readonly #drops: DropFolder;
-  readonly #kept: KeptPasswords;
+  readonly #state: string;
   readonly #coRecipients: CoRecipients;
   readonly #keepMs: number;
 
-  private constructor(drops: DropFolder, kept: KeptPasswords, coRecipients: CoRecipients, keepMs: number) {
-    this.#drops = drops;
-    this.#kept = kept;
+  /** `keepMs`: how long a supplied password is kept that was accepted. */
+  constructor(state: string, coRecipients: CoRecipients, keepMs: number) {
+    this.#state = state;
     this.#coRecipients = coRecipients;
     this.#keepMs = keepMs;
   }
 
-  /** `keepMs`: how long a supplied password is kept that was accepted. */
-  static async open(
-    state: string,
-    nowMs: number,
-    coRecipients: CoRecipients,
-    keepMs: number,
-  ): Promise<Candidates> {
-    const drops = new DropFolder(state);
-    await makeFolderDurably(drops.folder, 0o700);
-    return new Candidates(drops, await KeptPasswords.open(state, nowMs), coRecipients, keepMs);
-  }
-
   /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` if a rule's secret cannot be read. */
   async *find(request: PasswordRequest, signal: AbortSignal): AsyncIterable<Candidate> {
-    const { mailbox, query, record } = request;
-    const kept = await this.#kept.read(keyOf(request));
+    const { mailbox, record } = request;
+    const kept = await readKept(this.#state, keyOf(request));
     if (kept !== undefined) yield { password: kept, source: "kept" };
     for (const path of await this.#dropsFor(request)) {
       const dropped = await readDrop(path);
       if (dropped !== undefined) yield { ...dropped, source: "drop", path };
     }
     if (!takesAnyPassword(record.securityMode)) return;
-    const link = await query.link();
-    const carried = link === undefined ? undefined : passwordOfLink(link);
+    const link = await request.link();
+    const carried = link && passwordOfLink(link);
     if (carried !== undefined) yield { password: carried, source: "link" };
-    else if (query.hasNone) yield { password: NO_PASSWORD, source: "none" };
+    else if (record.hasNoPassword) yield { password: NO_PASSWORD, source: "none" };
     for (const rule of mailbox.passwords) {
-      const password = fits(rule, query) ? await readRule(rule, request, signal) : undefined;
+      const password = fits(rule, record) ? await readRule(rule, request, signal) : undefined;
       if (password !== undefined) yield { password, source: "rule" };
     }
   }
 
   /** Keeps a supplied password for a while, and takes it out of the drop folder. The service chooses the expiry. */
-  async accepted(
-    request: PasswordRequest,
-    { source, password, path }: Candidate,
-    nowMs: number,
-  ): Promise<void> {
-    if (source !== "drop" || path === undefined) return;
+  async accepted(request: PasswordRequest, { password, path }: Candidate, nowMs: number): Promise<void> {
+    if (path === undefined) return;
     const untilMs = Math.min(expiryOf(request.record), nowMs + this.#keepMs);
-    await this.#kept.keep(keyOf(request), password, untilMs);
+    await keepPassword(this.#state, keyOf(request), password, untilMs);
     await takeAway(path, password);
   }
 
   /** Forgets a supplied password for good. */
   async refused(request: PasswordRequest, { source, password, path }: Candidate): Promise<void> {
-    if (source === "kept") await this.#kept.forget(keyOf(request));
+    if (source === "kept") await forgetKept(this.#state, keyOf(request));
     if (path !== undefined) await takeAway(path, password);
   }
 
@@ -100,68 +83,53 @@ export class Candidates {
    * answers were lost the password stays: it may be right, and is sent once an operator allows another attempt.
    */
   async removeUnsent(
-    { mailbox, query }: PasswordRequest,
+    { mailbox, record }: PasswordRequest,
     { password, path }: Candidate,
     { spent, unanswered }: SpentAttempts,
   ): Promise<boolean> {
     if (path === undefined || unanswered > 0) return false;
-    const others = await this.#coRecipients.open(mailbox.name, query.trackingId);
+    const others = await this.#coRecipients.open(mailbox.name, record.trackingId);
     if (others.some(({ passwordAttempts }) => spent < passwordAttempts)) return false;
     await takeAway(path, password);
     return true;
   }
 
-  /** A dropped file holds no password, or it is not clear which service it is for. */
-  async isUnusable(request: PasswordRequest): Promise<boolean> {
-    if (await this.isAmbiguous(request)) return true;
+  /** Why a dropped password is not used: its file holds none, or it is not clear which service it is for. */
+  async whyUnusable(request: PasswordRequest): Promise<"unusable" | "ambiguous" | undefined> {
+    if (await this.#isAmbiguous(request)) return "ambiguous";
     for (const path of await this.#dropsFor(request)) {
-      if ((await markOf(path)) !== undefined && (await readPassword(path)) === undefined) return true;
+      if ((await markOf(path)) !== undefined && (await readPassword(path)) === undefined) return "unusable";
     }
-    return false;
+    return undefined;
   }
 
-  /** Several services list this tracking-id, and a dropped password names none of their mailboxes. */
-  async isAmbiguous({ mailbox, query: { trackingId } }: PasswordRequest): Promise<boolean> {
-    if ((await markOf(this.#drops.pathOf(trackingId))) === undefined) return false;
-    return this.#coRecipients.isElsewhere(mailbox.name, trackingId);
-  }
-
-  async forgetDropped(isSettled: (drop: Drop) => Promise<boolean>): Promise<void> {
-    for (const drop of await this.#drops.list()) {
-      if (await isSettled(drop)) await clearDrop(drop.path);
-    }
-  }
-
-  forgetExpired(nowMs: number): Promise<void> {
-    return this.#kept.forgetExpired(nowMs);
-  }
-
-  async supplied({ name }: Mailbox, trackingId: string): Promise<string | undefined> {
-    const marks = await Promise.all(this.#drops.pathsFor(name, trackingId).map(markOf));
-    const serviceId = this.#coRecipients.serviceOf(name);
-    const isKept = await this.#kept.has({ serviceId, trackingId });
+  async supplied(mailbox: string, trackingId: string): Promise<string | undefined> {
+    const marks = await Promise.all(pathsOfDrops(this.#state, mailbox, trackingId).map(markOf));
+    const serviceId = this.#coRecipients.serviceOf(mailbox);
+    const isKept = (await readKept(this.#state, { serviceId, trackingId })) !== undefined;
     return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
   }
 
-  async #dropsFor({ mailbox: { name }, query: { trackingId } }: PasswordRequest): Promise<string[]> {
-    const found = [];
-    for (const path of this.#drops.pathsFor(name, trackingId)) {
-      if ((await markOf(path)) !== undefined) found.push(path);
-    }
-    const common = this.#drops.pathOf(trackingId);
-    const mayBeAmbiguous = common !== undefined && found.includes(common);
-    const isAmbiguous = mayBeAmbiguous && (await this.#coRecipients.isElsewhere(name, trackingId));
-    return isAmbiguous ? found.filter((path) => path !== common) : found;
+  /** Several services list this tracking-id, and a dropped password names none of their mailboxes. */
+  async #isAmbiguous({ mailbox, record: { trackingId } }: PasswordRequest): Promise<boolean> {
+    if ((await markOf(pathOfDrop(this.#state, trackingId))) === undefined) return false;
+    return this.#coRecipients.isElsewhere(mailbox.name, trackingId);
+  }
+
+  async #dropsFor(request: PasswordRequest): Promise<string[]> {
+    const { trackingId } = request.record;
+    const ambiguous = (await this.#isAmbiguous(request)) ? pathOfDrop(this.#state, trackingId) : undefined;
+    return pathsOfDrops(this.#state, request.mailbox.name, trackingId).filter((path) => path !== ambiguous);
   }
 }
 
 async function readRule(
   { password }: PasswordRule,
-  { mailbox, query: { sender, trackingId }, record }: PasswordRequest,
+  { mailbox, record: { sender, trackingId, subject = "" } }: PasswordRequest,
   signal: AbortSignal,
 ): Promise<Secret | undefined> {
   if ("read" in password) return password.read(signal);
-  return password.ask({ mailbox: mailbox.name, sender, trackingId, subject: record.subject ?? "" }, signal);
+  return password.ask({ mailbox: mailbox.name, sender, trackingId, subject }, signal);
 }
 
 /** Every condition that the rule names must hold. A sender without a normal form fits no rule for senders. */
@@ -175,6 +143,6 @@ export function fits(
   );
 }
 
-function keyOf({ serviceId, query }: PasswordRequest) {
-  return { serviceId, trackingId: query.trackingId };
+function keyOf({ service, record }: PasswordRequest) {
+  return { serviceId: service.id, trackingId: record.trackingId };
 }

@@ -1,14 +1,13 @@
-/**
- * Decides whether a password may be sent, because wrong ones destroy transfers, and explains the decision to people.
- */
+/** Decides whether a password may be sent, because wrong ones destroy transfers, and explains it to people. */
 import { machine } from "../base/machine.ts";
 import type { Secret } from "../base/secret.ts";
-import type { SpentAttempts } from "../model/attempts.ts";
+import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
+import type { Mailbox } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { takesAnyPassword } from "../model/transfer.ts";
-import type { Candidate } from "./candidates.ts";
-import { DropFolder } from "./dropped.ts";
+import { passwordOfLink, type Recipient, takesAnyPassword } from "../model/transfer.ts";
+import { type Candidate, fits } from "./candidates.ts";
+import { pathOfDrop, pathsOfDrops, readKept, readPassword } from "./stored.ts";
 
 /**
  * `known`: the password was refused before. `exhausted`: no attempt is left. `reserved`: the last attempt is kept for a
@@ -94,7 +93,7 @@ export async function objectionToSupply(
   const isComplete = state === "delivering" || record.complete !== undefined;
   if (hasEnded(record) || isComplete) return impossible(`it is ${state}, and needs no password`);
   if (password.reveal() === "") return impossible("no password was given");
-  if (new DropFolder("").pathOf(trackingId) === undefined) {
+  if (pathOfDrop("", trackingId) === undefined) {
     return impossible("its tracking-id cannot be the name of a file: use a rule");
   }
   const permission = await mayTry(spent, { password, source: "drop" }, trackingId, passwordAttempts);
@@ -115,4 +114,48 @@ export async function isRefused(
   password: Secret,
 ): Promise<boolean> {
   return fingerprints.includes(await fingerprintOf(password, trackingId));
+}
+
+interface Forecast {
+  readonly mailbox: Mailbox;
+  readonly serviceId: string;
+  readonly trackingId: string;
+  readonly sender: string;
+  readonly recipient: Recipient | undefined;
+  /** `NONE`: the sender chose no password. */
+  readonly passwordMode: string | undefined;
+  readonly securityMode: string | undefined;
+}
+
+/**
+ * Where the password of a transfer would come from, for people. Sends none, and asks no command for one. `undefined` if no password would be sent, because none is known, or those that are known were refused.
+ * `state`: the state folder. Throws `SECRET_UNREADABLE`.
+ */
+export async function forecastPassword(
+  state: string,
+  { mailbox, serviceId, trackingId, sender, recipient, passwordMode, securityMode }: Forecast,
+  spent: SpentAttempts,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const maySend = async (source: Candidate["source"], password: Secret | undefined) =>
+    password !== undefined &&
+    (await mayTry(spent, { password, source }, trackingId, mailbox.passwordAttempts)) === "yes";
+  const kept = await readKept(state, { serviceId, trackingId });
+  if (await maySend("kept", kept)) return "accepted before";
+  for (const path of pathsOfDrops(state, mailbox.name, trackingId)) {
+    if (await maySend("drop", await readPassword(path))) return "supplied";
+  }
+  if (!takesAnyPassword(securityMode)) return undefined;
+  const carried = recipient?.downloadUrl && passwordOfLink(recipient.downloadUrl);
+  if (await maySend("link", carried)) return "in the link";
+  const hasNone = carried === undefined && passwordMode?.toUpperCase() === "NONE";
+  if (hasNone && (await maySend("none", NO_PASSWORD))) return "not needed";
+  for (const [at, rule] of mailbox.passwords.entries()) {
+    if (!fits(rule, { trackingId, sender })) continue;
+    const isCommand = !("read" in rule.password);
+    if (isCommand || (await maySend("rule", await rule.password.read(signal)))) {
+      return `rule ${at + 1}: ${rule.password.described}`;
+    }
+  }
+  return undefined;
 }

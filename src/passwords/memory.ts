@@ -56,26 +56,6 @@ export class Proven {
   }
 }
 
-/** Fingerprints of refused passwords that could not be written to the disk. */
-export class UnwrittenRefusals {
-  readonly #fingerprints = new Map<string, Set<string>>();
-
-  of(request: PasswordRequest): Iterable<string> {
-    return this.#fingerprints.get(keyOf(request)) ?? [];
-  }
-
-  add(request: PasswordRequest, fingerprint: string): void {
-    const known = this.#fingerprints.get(keyOf(request)) ?? new Set();
-    this.#fingerprints.set(keyOf(request), known.add(fingerprint));
-  }
-
-  delete(request: PasswordRequest, fingerprint: string): void {
-    const known = this.#fingerprints.get(keyOf(request));
-    known?.delete(fingerprint);
-    if (known?.size === 0) this.#fingerprints.delete(keyOf(request));
-  }
-}
-
 /** Transfers that the service has locked: the other mailboxes that received one need not ask too. */
 export class LockedTransfers {
   readonly #locks = new Map<string, { readonly mailbox: string; readonly untilMs: number }>();
@@ -100,6 +80,7 @@ export class LockedTransfers {
   }
 }
 
-function keyOf({ serviceId, query }: PasswordRequest): string {
-  return `${serviceId}\0${query.trackingId}`;
+/** Identifies a transfer at its service. */
+export function keyOf({ service, record }: PasswordRequest): string {
+  return `${service.id}\0${record.trackingId}`;
 }

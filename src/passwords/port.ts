@@ -2,30 +2,28 @@
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { PasswordObstacle, TransferRecord } from "../model/record.ts";
-import type { PasswordTarget } from "./breaker.ts";
-import type { Drop } from "./dropped.ts";
+import type { Drop } from "./stored.ts";
 
-/** The facts by which candidates are found. */
-interface PasswordQuery {
-  readonly trackingId: string;
-  readonly sender: string;
-  /** The listed link, which carries a password if the sender chose none. */
-  link(): Promise<Secret | undefined>;
-  /** The sender chose no password. */
-  readonly hasNone: boolean;
+/** The client of the service that a password goes to: a service may have several clients. */
+export interface PasswordService {
+  readonly id: string;
+  /** How many requests without a password the service itself has answered, for this client. */
+  ownAnswers(): number;
 }
 
 export interface PasswordRequest {
   readonly mailbox: Mailbox;
-  /** Of its service. */
-  readonly serviceId: string;
-  readonly query: PasswordQuery;
+  readonly service: PasswordService;
   readonly record: TransferRecord;
+  /** The listed link, which carries a password if the sender chose none. */
+  link(): Promise<Secret | undefined>;
 }
 
-export interface ProofRequest<Value> extends PasswordRequest, PasswordTarget {
+export interface ProofRequest<Value> extends PasswordRequest {
   /** One request with the password, or without one for `NO_PASSWORD`. Throws faults, `PASSWORD_REFUSED` among them. */
   send(password: Secret): Promise<Value>;
+  /** Sends one request without a password. Throws faults. */
+  probe(): Promise<void>;
   onRefused(): void;
 }
 
@@ -60,7 +58,7 @@ export interface Passwords {
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
   /** A request failed, and not by the service's own answer: it must answer one before another password is sent. */
-  doubt(target: Pick<PasswordTarget, "serviceId" | "client" | "ownAnswers">): void;
+  doubt(service: PasswordService): void;
   /** The service refuses a password that it accepted before: this counts as one more attempt. */
   refusedLater(request: PasswordRequest): Promise<void>;
   /**

@@ -150,8 +150,6 @@ export function describeAddress({ url, sentinels, cluster }: RedisSettings): str
 export interface QueueReport extends RedisFacts {
   /** Without credentials. */
   readonly address: string;
-  /** A sentence: whether Redis keeps its data over a restart. The queue does not depend on it. */
-  readonly persistence: string;
 }
 
 /**
@@ -171,26 +169,11 @@ export async function inspectQueue(
   const either = AbortSignal.any([signal, late]);
   try {
     await untilReady(client, either);
-    const answers = Promise.all([inspectRedis(client), findPersistence(client)]);
-    const [facts, persistence] = await unlessStopped(answers, 0, either);
-    return { ...facts, address, persistence };
+    return { ...(await unlessStopped(inspectRedis(client), 0, either)), address };
   } catch (error) {
     if (!late.aborted || signal.aborted) throw faultOfRedis(error, address) ?? asFault(error);
     throw new Fault("QUEUE_UNREACHABLE", { detail: `${address} (no answer in ${timeoutMs / 1000} s)` });
   } finally {
     client.disconnect();
   }
-}
-
-async function findPersistence(client: RedisClient): Promise<string> {
-  const node: Redis | undefined = client instanceof Cluster ? client.nodes("master")[0] : client;
-  const info = (await node?.info("persistence")) ?? "";
-  if (/^aof_enabled:1/m.test(info)) return "Redis keeps jobs over a restart (append-only file)";
-  // A hosted Redis may refuse the command.
-  const save: unknown = await node?.config("GET", "save").catch(() => undefined);
-  const points = Array.isArray(save) ? String(save[1] ?? "") : undefined;
-  if (points === undefined) return "unknown: Redis refuses CONFIG GET";
-  return points === ""
-    ? "Redis loses jobs at a restart, which is harmless: the next poll adds them again"
-    : "Redis keeps jobs over a restart (snapshots)";
 }

@@ -11,7 +11,8 @@ interface Refusal {
 const ODD_VALUE = "a key holds a value that is not Inlet's";
 /** Scripts do not say which command. */
 const UNNAMED_COMMAND = "its user may not do all that Inlet needs";
-const ODD_ADVICE = "Inlet removes such values; keep other programs away from the keys of redis.prefix.";
+const ODD_ADVICE =
+  "Stop all processes, remove all keys of redis.prefix, and start again: no transfer is lost. Keep other programs away from these keys.";
 
 /** The first match counts: errors of a script also hold the error of its command. */
 const REFUSALS: readonly Refusal[] = [
@@ -29,21 +30,6 @@ const REFUSALS: readonly Refusal[] = [
     pattern: /\bREADONLY\b/,
     cause: "it is read-only, as a replica is",
     advice: "Check that queue names the master; the daemon continues when it can write.",
-  },
-  {
-    pattern: /\bLOADING\b/,
-    cause: "it is still loading its data",
-    advice: "Wait until Redis has loaded its data; the daemon then continues by itself.",
-  },
-  {
-    pattern: /\b(CLUSTERDOWN|MASTERDOWN|TRYAGAIN)\b/,
-    cause: "a part of it is down",
-    advice: "Check the nodes of Redis; the daemon continues when all are up.",
-  },
-  {
-    pattern: /\bBUSY\b/,
-    cause: "it is busy with a script",
-    advice: "End the script with SCRIPT KILL; the daemon then continues by itself.",
   },
   {
     pattern: /\bNOPERM\b|user executing the script can't/,
@@ -72,16 +58,6 @@ export function faultOfRedis(error: unknown, address: string): Fault | undefined
 
 export function unreachable(address: string, why: string, cause?: Error): Fault {
   return new Fault("QUEUE_UNREACHABLE", { detail: `${address} (${why})`, cause });
-}
-
-/** A key whose value stopped work. It has been removed. */
-export function oddKey(address: string, key: string): Fault {
-  return refused(address, `the key ${key} held a value that was not Inlet's`, ODD_ADVICE);
-}
-
-/** Whether a value in Redis may be the cause. */
-export function isOddValue(fault: Fault | undefined): boolean {
-  return fault?.message.includes(ODD_VALUE) === true;
 }
 
 /** Whether a command is not permitted, and the fault does not say which. */

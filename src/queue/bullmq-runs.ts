@@ -3,20 +3,20 @@ import type { Services } from "../model/job.ts";
 import { type Holder, JobSlots } from "./slots.ts";
 
 /** One run of a job in this process. */
-export interface Run extends Holder {
+export interface RunningJob extends Holder {
   readonly id: string;
   /** Aborts when another process has taken the job. */
   readonly lost: AbortController;
 }
 
 /** The delay of a job without a slot grows with the number of such jobs. */
-const DEFER_MS = { least: 500, perJob: 20, most: 30_000 };
+const DEFER_MS = { min: 500, perJob: 20, max: 30_000 };
 /** An idle BullMQ worker checks delayed jobs at least this often. */
 const PROMOTED_WITHIN_MS = 10_000;
 
 export class Runs {
   readonly #slots: JobSlots;
-  readonly #runs = new Set<Run>();
+  readonly #runs = new Set<RunningJob>();
   /** By id. After this time any process may run the job. */
   readonly #deferredUntilMs = new Map<string, number>();
   /** Jobs deferred since a slot was last given back. */
@@ -27,7 +27,7 @@ export class Runs {
   }
 
   /** `undefined` if no slot is free for this mailbox. */
-  begin(id: string, mailbox: string): Run | undefined {
+  begin(id: string, mailbox: string): RunningJob | undefined {
     const run = { id, mailbox, service: this.#slots.serviceOf(mailbox), lost: new AbortController() };
     if (!this.#slots.isFreeFor(run)) return undefined;
     this.#slots.take(run);
@@ -40,14 +40,14 @@ export class Runs {
     return this.#slots.hasPlaceFor(service);
   }
 
-  end(run: Run): void {
+  end(run: RunningJob): void {
     this.#runs.delete(run);
     this.#slots.giveBack(run);
     this.#deferred = 0;
   }
 
   /** The run goes on without its slot, if there is room. */
-  freeSlot(run: Run): void {
+  freeSlot(run: RunningJob): void {
     if (this.#runs.has(run) && this.#slots.free(run)) this.#deferred = 0;
   }
 
@@ -58,9 +58,9 @@ export class Runs {
 
   /** Returns the delay of a job without a slot, in milliseconds. */
   defer(id: string): number {
-    const { least, perJob, most } = DEFER_MS;
+    const { min, perJob, max } = DEFER_MS;
     this.#deferred++;
-    const deferMs = Math.min(least + perJob * this.#deferred, most);
+    const deferMs = Math.min(min + perJob * this.#deferred, max);
     const nowMs = performance.now();
     for (const [other, untilMs] of this.#deferredUntilMs) {
       if (untilMs + PROMOTED_WITHIN_MS < nowMs) this.#deferredUntilMs.delete(other);

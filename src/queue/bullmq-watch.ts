@@ -8,29 +8,18 @@ import { Coalesced } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { describeAddress, type RedisClient, type RedisSettings, untilReady } from "./bullmq-connection.ts";
-import {
-  faultOfRedis,
-  isOddValue,
-  isReadOnly,
-  isUnnamedCommand,
-  oddKey,
-  unreachable,
-} from "./bullmq-errors.ts";
+import { faultOfRedis, isReadOnly, isUnnamedCommand, unreachable } from "./bullmq-errors.ts";
 import type { EngineOptions } from "./port.ts";
 
-export interface WatchOptions extends Pick<EngineOptions, "outage" | "signal" | "onValueRemoved"> {
+export interface WatchOptions extends Pick<EngineOptions, "outage" | "signal"> {
   readonly redis: RedisSettings;
   /** Wait while Redis cannot be used, instead of throwing. */
   readonly waitForRedis: boolean;
 }
 
-/** Removes odd values from Redis, and returns their keys. `isDeep`: also those of single jobs. */
-type Repair = (isDeep: boolean) => Promise<readonly string[]>;
-
 const CHECK_EVERY_MS = 5_000;
 /** After an error, a check follows within this time. */
 const CHECK_SOON_MS = 200;
-const REPAIR_EVERY_MS = 30_000;
 const ANSWER_MS = 10_000;
 /** Longer than the pause before a reconnect: connections notice one after the other that Redis is back. */
 const QUIET_MS = 8_000;
@@ -38,7 +27,6 @@ const RETRY_MS = 1_000;
 /** After a stop, how long to wait for an answer. */
 const STOP_MS = 3_000;
 const KEY = "redis";
-const MAX_REPORTED = 1_000;
 
 /** The digest of a script that Redis does not know. */
 const NO_SCRIPT = "0".repeat(40);
@@ -56,7 +44,6 @@ export const COMMANDS = [...LINES.matchAll(/[^;\n]+/g)].map(([command]) => comma
 export class RedisWatch {
   readonly #client: RedisClient;
   readonly #options: WatchOptions;
-  readonly #repair: Repair;
   /** Without credentials. */
   readonly #address: string;
   readonly #probeKey: string;
@@ -66,15 +53,11 @@ export class RedisWatch {
   #fault: Fault | undefined;
   /** The last reported error, and when it was reported, on the monotonic clock. */
   #reported: { readonly fault: Fault; readonly atMs: number } | undefined;
-  #repairedMs = Number.NEGATIVE_INFINITY;
-  /** Keys that were passed to `onValueRemoved`. */
-  readonly #removed = new Set<string>();
   #closed = false;
 
-  constructor(client: RedisClient, options: WatchOptions, repair: Repair) {
+  constructor(client: RedisClient, options: WatchOptions) {
     this.#client = client;
     this.#options = options;
-    this.#repair = repair;
     this.#address = describeAddress(options.redis);
     this.#probeKey = `${options.redis.prefix}:probe:${randomBytes(8).toString("hex")}`;
     client.on("error", this.report);
@@ -92,16 +75,9 @@ export class RedisWatch {
     if (fault === undefined || this.#closed) return fault;
     this.#reported = { fault, atMs: performance.now() };
     if (fault.code === "QUEUE_UNREACHABLE") this.#show(fault);
-    // The check names the command that is not allowed, or the odd key.
+    // The check names the command that is not allowed.
     else this.#checking.schedule();
     return fault;
-  };
-
-  /** Reports an odd value, once for each key. */
-  readonly removed = (key: string): void => {
-    if (this.#removed.has(key) || this.#removed.size >= MAX_REPORTED) return;
-    this.#removed.add(key);
-    this.#options.onValueRemoved(key);
   };
 
   /** Resolves when Redis can be used. Throws its trouble unless `waitForRedis` is set, and `STOPPED`. */
@@ -134,12 +110,6 @@ export class RedisWatch {
         });
       }
     }
-  }
-
-  /** For new queues. */
-  repairSoon(): void {
-    this.#repairedMs = Number.NEGATIVE_INFINITY;
-    this.#checking.schedule();
   }
 
   close(): void {
@@ -198,13 +168,5 @@ export class RedisWatch {
     ];
     const answers = (await this.#client.multi(commands).exec()) ?? [];
     for (const [error] of answers) if (error !== null && !error.message.startsWith("NOSCRIPT")) throw error;
-    const isOdd = isOddValue(this.#reported?.fault);
-    if (!isOdd && performance.now() - this.#repairedMs < REPAIR_EVERY_MS) return;
-    const removed = await this.#repair(isOdd);
-    for (const name of removed) this.removed(name);
-    this.#repairedMs = performance.now();
-    const [first] = removed;
-    if (first === undefined || !isOdd || this.#reported === undefined) return;
-    this.#reported = { ...this.#reported, fault: oddKey(this.#address, first) };
   }
 }

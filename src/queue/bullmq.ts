@@ -8,7 +8,15 @@
  */
 
 import { setTimeout as pause } from "node:timers/promises";
-import { DelayedError, type Job, type Queue, WaitingError, type Worker, type WorkerOptions } from "bullmq";
+import {
+  DelayedError,
+  type Job,
+  Queue,
+  type QueueOptions,
+  WaitingError,
+  type Worker,
+  type WorkerOptions,
+} from "bullmq";
 import * as v from "valibot";
 import { WaitGroup } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
@@ -22,18 +30,16 @@ import {
   type TransferJob,
 } from "../model/job.ts";
 import { connect, inspectRedis, type RedisClient } from "./bullmq-connection.ts";
-import { removeOddValues } from "./bullmq-repair.ts";
 import { Runs } from "./bullmq-runs.ts";
 import { Schedules } from "./bullmq-schedules.ts";
 import {
   addJob,
   countWaiting,
+  downloadQueueOf,
   isLimited,
   LIMITER,
   limit,
-  openQueue,
   PausingWorker,
-  ServiceQueues,
 } from "./bullmq-services.ts";
 import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
 import { PollQueue } from "./poll-queue.ts";
@@ -48,7 +54,7 @@ export interface BullOptions extends EngineOptions, WatchOptions {
 /** BullMQ's event streams are not used here: keep few events. */
 const EVENTS_KEPT = 100;
 /** Priorities go up to 2²¹. In steps of ten minutes since this day, they last until 2065. */
-const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
+const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, max: 2 ** 21 - 1 };
 /** BullMQ waits for Redis even while it closes: after a stop only for this time. */
 const CLOSE_TIMEOUT_MS = 3_000;
 /** A worker without a free slot waits before it fetches the next job. */
@@ -78,7 +84,9 @@ class BullEngine implements JobQueue {
   readonly #client: RedisClient;
   readonly #watch: RedisWatch;
   readonly #stopping = new AbortController();
-  readonly #downloads: ServiceQueues<JobData>;
+  readonly #queueOptions: QueueOptions;
+  /** Download jobs, by service. The queue of a service that is no longer configured stays open, and runs empty. */
+  readonly #downloads = new Map<string, Queue<JobData>>();
   readonly #polls: Queue<{ readonly mailbox: string }>;
   readonly #schedules: Schedules;
   readonly #pollQueue: PollQueue;
@@ -92,22 +100,17 @@ class BullEngine implements JobQueue {
   /** A process with schedules runs until it is stopped: it never calls `idle`, and needs no `#untried`. */
   #hasSchedules = false;
   #handlers: Handlers | undefined;
-  #mailboxes: ReadonlySet<string> = new Set();
-  /** No longer scheduled: poll jobs that are still queued for these mailboxes are skipped. */
-  #dropped: ReadonlySet<string> = new Set();
   #closed = false;
 
   constructor(options: BullOptions, client: RedisClient) {
     this.#options = options;
     this.#client = client;
     this.#runs = new Runs(options.slots, options.services);
-    this.#watch = new RedisWatch(client, options, (isDeep) => this.#repair(isDeep));
-    const { report, removed } = this.#watch;
+    this.#watch = new RedisWatch(client, options);
     const streams = { events: { maxLen: EVENTS_KEPT } };
-    const queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
-    this.#downloads = new ServiceQueues(queueOptions, options.services, report);
-    this.#polls = openQueue("poll", queueOptions, report);
-    this.#schedules = new Schedules(this.#polls, client, { failed: report, removed });
+    this.#queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
+    this.#polls = this.#openQueue("poll");
+    this.#schedules = new Schedules(this.#polls, client, this.#watch.report);
     this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#poll(mailbox));
   }
 
@@ -117,27 +120,18 @@ class BullEngine implements JobQueue {
     if (evictionPolicy !== "noeviction") this.#options.onEvicting(evictionPolicy);
     this.#handlers = handlers;
     this.#openServices();
-    if (this.#options.role === "worker") return;
-    this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
-      const parsed = v.safeParse(PollShape, job.data);
-      const isOwn = parsed.success && this.#schedules.isOwn(parsed.output.mailbox, job.repeatJobKey);
-      if (!isOwn) this.#schedules.distrust();
-      if (parsed.success) await this.#queuePoll(parsed.output.mailbox);
-    });
   }
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
+    const { role, services } = this.#options;
+    const isFirst = !this.#hasSchedules;
     this.#hasSchedules = true;
     this.#untried.clear();
-    const wanted = new Set(polls.map(({ mailbox }) => mailbox));
-    this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
-    this.#mailboxes = wanted;
-    for (const mailbox of this.#dropped) this.#pollQueue.drop(mailbox);
     this.#openServices();
-    if (this.#options.role !== "worker")
-      await this.#watch.reach(() =>
-        this.#schedules.set(polls, [...new Set(this.#options.services().values())]),
-      );
+    if (role === "worker") return;
+    for (const mailbox of this.#schedules.want(polls)) this.#pollQueue.drop(mailbox);
+    if (isFirst) this.#startPolls();
+    await this.#watch.reach(() => this.#schedules.write([...new Set(services().values())]));
   }
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
@@ -147,7 +141,7 @@ class BullEngine implements JobQueue {
   }
 
   async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
-    const queue = this.#downloads.of(mailbox);
+    const queue = this.#downloads.get(this.#serviceOf(mailbox));
     if (this.#closed || queue === undefined) return;
     if (!this.#hasSchedules) this.#untried.set(key, queue);
     const options = { jobId: key, priority: priorityOf(expiresMs) };
@@ -155,27 +149,34 @@ class BullEngine implements JobQueue {
   }
 
   async runNow({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
-    const queue = this.#downloads.of(mailbox);
+    const queue = this.#downloads.get(this.#serviceOf(mailbox));
     if (this.#closed || queue === undefined) return;
     if (!this.#hasSchedules) this.#untried.set(key, queue);
     await this.#watch.reach(() => this.#runNow(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
   }
 
   async idle(): Promise<void> {
+    let limited: number;
+    let hasWorked: boolean;
     do {
+      limited = 0;
       for (const [key, queue] of this.#untried) {
-        while (await this.#watch.reach(() => this.#isUntried(queue, key))) await pause(IDLE_CHECK_MS);
-        this.#untried.delete(key);
+        const look = () => this.#watch.reach(() => this.#progressOf(queue, key));
+        let progress = await look();
+        for (; progress === "untried"; progress = await look()) await pause(IDLE_CHECK_MS);
+        if (progress === "limited") limited++;
+        else this.#untried.delete(key);
       }
       // Jobs of other processes count only while they run here: other processes may add jobs for ever.
+      hasWorked = this.#work.size > 0;
       await this.#work.wait();
-    } while (this.#untried.size > 0);
+    } while (hasWorked || this.#untried.size > limited);
   }
 
   async depth(): Promise<number | undefined> {
     if (this.#client.status !== "ready" || this.#watch.fault !== undefined) return undefined;
     const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(DEPTH_TIMEOUT_MS)]);
-    const counting = Promise.all(this.#downloads.all().map(countWaiting));
+    const counting = Promise.all([...this.#downloads.values()].map(countWaiting));
     const counts = await unlessStopped(counting, 0, signal).catch((error: unknown) => {
       this.#watch.report(error);
       return undefined;
@@ -187,7 +188,7 @@ class BullEngine implements JobQueue {
     if (this.#options.role === "scheduler") return [];
     const free = [...new Set(this.#options.services().values())].filter((it) => this.#runs.hasPlaceFor(it));
     const counts = free.map(async (service) => {
-      const queue = this.#downloads.ofService(service);
+      const queue = this.#downloads.get(service);
       return queue === undefined ? 0 : countWaiting(queue);
     });
     const waiting = await unlessStopped(Promise.all(counts), 0, this.#options.signal);
@@ -198,7 +199,7 @@ class BullEngine implements JobQueue {
     this.#closed = true;
     this.#watch.close();
     if (this.#handlers === undefined) return this.#client.disconnect();
-    const schedulesClosed = this.#schedules.close();
+    this.#schedules.close();
     this.#pollQueue.close();
     let isClosed = false;
     void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
@@ -214,9 +215,8 @@ class BullEngine implements JobQueue {
     clearTimeout(grace);
     this.#stopping.abort();
     const rest = [
-      schedulesClosed,
       ...this.#workers.map((worker) => worker.close(true)),
-      ...[this.#polls, ...this.#downloads.all()].map((queue) => queue.close()),
+      ...[this.#polls, ...this.#downloads.values()].map((queue) => queue.close()),
     ];
     const closed = new AbortController();
     const timeout = pauseOrAbort(CLOSE_TIMEOUT_MS, closed.signal);
@@ -249,29 +249,45 @@ class BullEngine implements JobQueue {
     else this.#untried.delete(id);
   }
 
-  async #isUntried(queue: Queue, key: string): Promise<boolean> {
+  /** `limited`: untried, because its service asked for a pause. */
+  async #progressOf(queue: Queue, key: string): Promise<"untried" | "limited" | "tried"> {
     const state = await queue.getJobState(key);
-    if (state === "delayed") return this.#runs.isDeferred(key);
-    if (state === "waiting" || state === "prioritized") return !(await isLimited(queue));
-    return state === "active";
+    if (state === "delayed") return this.#runs.isDeferred(key) ? "untried" : "tried";
+    if (state === "waiting" || state === "prioritized")
+      return (await isLimited(queue)) ? "limited" : "untried";
+    return state === "active" ? "untried" : "tried";
   }
 
-  /** Opens the queue of each new service. Queues of services without a mailbox stay open, and run empty. */
+  /** Opens the queue of each new service. */
   #openServices(): void {
-    const { role, slots, mayFreeSlots } = this.#options;
-    const { report } = this.#watch;
+    const { role, slots, mayFreeSlots, services } = this.#options;
     // A job without a slot still counts for BullMQ. A worker reads its concurrency before each job.
     const concurrency = mayFreeSlots() ? 2 * slots() : slots();
     for (const worker of this.#downloaders) worker.concurrency = concurrency;
-    for (const queue of this.#downloads.open()) {
+    for (const service of services().values()) {
+      if (this.#downloads.has(service)) continue;
+      const queue = this.#openQueue<JobData>(downloadQueueOf(service));
+      this.#downloads.set(service, queue);
       if (role === "scheduler" || this.#handlers === undefined) continue;
       const download = (job: Job<JobData>, token: string) => this.#download(queue, job, token);
-      const worker = this.#addWorker(queue.name, { concurrency, limiter: LIMITER }, download);
+      const worker = this.#addWorker(queue, { concurrency, limiter: LIMITER }, download);
       this.#downloaders.push(worker);
       // If Redis is away, the next poll adds the job.
-      worker.on("completed", (job) => void this.#afterRun(queue, job).catch(report));
-      this.#watch.repairSoon();
+      worker.on("completed", (job) => void this.#afterRun(queue, job).catch(this.#watch.report));
     }
+  }
+
+  #openQueue<Data>(name: string): Queue<Data> {
+    const queue = new Queue<Data>(name, this.#queueOptions);
+    queue.on("error", this.#watch.report);
+    return queue;
+  }
+
+  #startPolls(): void {
+    this.#addWorker(this.#polls, { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
+      const parsed = v.safeParse(PollShape, job.data);
+      if (parsed.success) await this.#queuePoll(parsed.output.mailbox);
+    });
   }
 
   #shared() {
@@ -280,12 +296,12 @@ class BullEngine implements JobQueue {
   }
 
   #addWorker<Data>(
-    name: string,
+    queue: Queue,
     options: Pick<WorkerOptions, "concurrency" | "limiter">,
     process: (job: Job<Data>, token: string) => Promise<void>,
   ): Worker<Data> {
     const { lockMs } = this.#options;
-    const worker = new PausingWorker<Data>(name, (job, token = "") => process(job, token), {
+    const worker = new PausingWorker<Data>(queue.name, (job, token = "") => process(job, token), {
       ...this.#shared(),
       ...options,
       lockDuration: lockMs,
@@ -299,6 +315,8 @@ class BullEngine implements JobQueue {
     worker.on("failed", (_job, error) => void this.#watch.report(error));
     worker.on("lockRenewalFailed", (ids) => this.#runs.abort(ids));
     this.#workers.push(worker);
+    // A dashboard may have left it paused.
+    queue.resume().catch(this.#watch.report);
     return worker;
   }
 
@@ -344,7 +362,8 @@ class BullEngine implements JobQueue {
 
   /** Skips a mailbox that is deferred, or whose last poll is not over yet. */
   async #queuePoll(mailbox: string): Promise<void> {
-    if (this.#pollQueue.has(mailbox) || this.#dropped.has(mailbox)) return;
+    if (!this.#schedules.has(mailbox)) return this.#schedules.remove(mailbox);
+    if (this.#pollQueue.has(mailbox)) return;
     if (await this.#schedules.isDeferred(mailbox, this.#serviceOf(mailbox))) return;
     // Another job for the mailbox may have arrived meanwhile.
     if (this.#pollQueue.has(mailbox)) return;
@@ -363,14 +382,6 @@ class BullEngine implements JobQueue {
   #serviceOf(mailbox: string): string {
     return this.#options.services().get(mailbox) ?? "";
   }
-
-  async #repair(isDeep: boolean): Promise<readonly string[]> {
-    const removed: string[] = [];
-    for (const queue of [this.#polls, ...this.#downloads.all()]) {
-      removed.push(...(await removeOddValues(queue, this.#client, isDeep)));
-    }
-    return removed;
-  }
 }
 
 /** Job ids have no colon, so this is never the key of a job. */
@@ -379,6 +390,6 @@ function rerunNoteOf(queue: Queue, key: string): string {
 }
 
 function priorityOf(expiresMs: number): number {
-  const { sinceMs, stepMs, most } = PRIORITY;
-  return Math.min(Math.max(Math.ceil((expiresMs - sinceMs) / stepMs), 1), most);
+  const { sinceMs, stepMs, max } = PRIORITY;
+  return Math.min(Math.max(Math.ceil((expiresMs - sinceMs) / stepMs), 1), max);
 }

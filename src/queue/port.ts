@@ -63,8 +63,6 @@ export interface EngineOptions {
   /** Whether jobs may go on without their slot, as configured now. */
   mayFreeSlots(): boolean;
   readonly outage: Outage;
-  /** Called once for each key in Redis whose value would have stopped work. */
-  onValueRemoved(key: string): void;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;
   readonly signal: AbortSignal;

@@ -2,8 +2,8 @@
 import { pipeline } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
-import type { Fault } from "../base/faults.ts";
-import { type AnswerKind, foreignAnswer, kindOfAnswer } from "./answers.ts";
+import { Fault } from "../base/faults.ts";
+import { foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
 
 /**
@@ -18,26 +18,30 @@ const LIMITS = {
 
 export type AnswerSize = keyof typeof LIMITS;
 
-/** A JSON answer that is parsed only if necessary. */
-export interface JsonText {
-  readonly text: string;
-  readonly kind: AnswerKind;
-  /** `undefined` for an empty text. */
-  parse(): unknown;
+/** A success without a body instead of JSON. It is no word of the service, and decides nothing about a password. */
+export class EmptyAnswer extends Fault {
+  /** Status 204: at the end of a list, the service itself says so. */
+  readonly isNoContent: boolean;
+
+  constructor({ statusCode }: Answer, what: string) {
+    super("BAD_ANSWER", { detail: `${what}: an empty answer`, answeredBy: "intermediary" });
+    this.isNoContent = kindOfAnswer(statusCode) === "nothing";
+  }
 }
 
-/** Throws `ANSWER_TOO_LARGE` before anything is parsed. */
-export async function readJson(answer: Answer, what: string, size: AnswerSize = "small"): Promise<JsonText> {
+/** Throws `ANSWER_TOO_LARGE` before anything is parsed, and `EmptyAnswer`. */
+export async function readJson(answer: Answer, what: string, size: AnswerSize = "small"): Promise<unknown> {
   const { bytes, values } = LIMITS[size];
   const raw = await readUnzipped(answer, bytes, what);
   if (hasMoreValues(raw, values)) throw foreignAnswer("ANSWER_TOO_LARGE", `${what}: too many values`);
   const text = raw.toString();
-  return { text, kind: kindOfAnswer(answer.statusCode), parse: () => parseJson(text, what) };
+  if (text.trim() === "") throw new EmptyAnswer(answer, what);
+  return parseJson(text, what);
 }
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT] = Buffer.from('"\\,[{');
 
-function hasMoreValues(json: Uint8Array, most: number): boolean {
+function hasMoreValues(json: Uint8Array, max: number): boolean {
   let values = 0;
   let isInString = false;
   for (let at = 0; at < json.length; at++) {
@@ -45,13 +49,12 @@ function hasMoreValues(json: Uint8Array, most: number): boolean {
     if (byte === BACKSLASH) at++;
     else if (byte === QUOTE) isInString = !isInString;
     else if (isInString || (byte !== COMMA && byte !== OPEN_ARRAY && byte !== OPEN_OBJECT)) continue;
-    else if (++values > most) return true;
+    else if (++values > max) return true;
   }
   return false;
 }
 
 function parseJson(text: string, what: string): unknown {
-  if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
@@ -60,27 +63,27 @@ function parseJson(text: string, what: string): unknown {
   }
 }
 
-/** Throws `ANSWER_TOO_LARGE` if the body, compressed or decompressed, is longer than `mostBytes`. */
-export async function readText(answer: Answer, mostBytes: number, what: string): Promise<string> {
-  return (await readUnzipped(answer, mostBytes, what)).toString();
+/** Throws `ANSWER_TOO_LARGE` if the body, compressed or decompressed, is longer than `maxBytes`. */
+export async function readText(answer: Answer, maxBytes: number, what: string): Promise<string> {
+  return (await readUnzipped(answer, maxBytes, what)).toString();
 }
 
-async function readUnzipped(answer: Answer, mostBytes: number, what: string): Promise<Buffer> {
-  const raw = await readAtMost(answer.body, mostBytes);
+async function readUnzipped(answer: Answer, maxBytes: number, what: string): Promise<Buffer> {
+  const raw = await readAtMost(answer.body, maxBytes);
   if (raw === undefined) throw foreignAnswer("ANSWER_TOO_LARGE", what);
-  return unzip(raw, encodingOf(answer), mostBytes, what);
+  return unzip(raw, encodingOf(answer), maxBytes, what);
 }
 
 /** `undefined` if the body is longer; the rest is not read. */
 export async function readAtMost(
   body: AsyncIterable<Uint8Array>,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.byteLength;
-    if (bytes > mostBytes) return undefined;
+    if (bytes > maxBytes) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
@@ -106,11 +109,11 @@ export function unzipped(answer: Answer, what: string): AsyncIterable<Uint8Array
   throw unknownEncoding(encoding, what);
 }
 
-async function unzip(raw: Buffer, encoding: string, mostBytes: number, what: string): Promise<Buffer> {
+async function unzip(raw: Buffer, encoding: string, maxBytes: number, what: string): Promise<Buffer> {
   if (encoding === "identity") return raw;
   if (encoding !== "gzip") throw unknownEncoding(encoding, what);
   try {
-    return await promisify(gunzip)(raw, { maxOutputLength: mostBytes });
+    return await promisify(gunzip)(raw, { maxOutputLength: maxBytes });
   } catch (cause) {
     if (cause instanceof RangeError) throw foreignAnswer("ANSWER_TOO_LARGE", what, cause);
     throw foreignAnswer("BAD_ANSWER", `${what}: the gzip is broken`, cause);

@@ -57,7 +57,7 @@ export async function parseChecksums(
   const names = new Set(files.map((file) => file.name));
   const budget = {
     characters: Math.max(READINGS * bytes.length, MIN_CHARACTERS),
-    mostRecords: files.length + MAX_SUBJECT_LINES,
+    maxRecords: files.length + MAX_SUBJECT_LINES,
   };
   for (const text of decodeText(bytes, contentType)) {
     for await (const reading of readCsv(text, budget)) {

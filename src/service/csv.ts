@@ -9,7 +9,7 @@ export interface CsvReading {
 /** Limits the cost of all readings of one file together, because the text may be hostile. */
 export interface CsvBudget {
   characters: number;
-  readonly mostRecords: number;
+  readonly maxRecords: number;
 }
 
 /** `strict`: RFC 4180; `forgiving`: allows stray quotes and blanks before a cell; `none`: quotes are ordinary characters. */
@@ -56,9 +56,9 @@ async function parse(
   if (budget.characters <= 0) return undefined;
   const reader = new CellReader(text, start, delimiter, quoting);
   const records: string[][] = [];
-  for await (const record of inTurns(reader.records(budget.mostRecords * MAX_CELLS_PER_RECORD))) {
+  for await (const record of inTurns(reader.records(budget.maxRecords * MAX_CELLS_PER_RECORD))) {
     records.push(record);
-    if (records.length >= budget.mostRecords) break;
+    if (records.length >= budget.maxRecords) break;
   }
   budget.characters -= reader.at - start + reader.cells * CHARACTERS_PER_CELL;
   return reader.isAtEnd ? tidy(records) : undefined;
@@ -85,9 +85,9 @@ class CellReader {
   }
 
   /** Ends before a cell whose quotes are wrong, and after this many cells. */
-  *records(mostCells: number): Generator<string[]> {
+  *records(maxCells: number): Generator<string[]> {
     let record: string[] = [];
-    for (; this.cells < mostCells && !this.isAtEnd; this.cells++) {
+    for (; this.cells < maxCells && !this.isAtEnd; this.cells++) {
       const cell = this.#read();
       if (cell === undefined) return;
       record.push(cell);

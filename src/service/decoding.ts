@@ -33,14 +33,14 @@ export function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
 }
 
 /**
- * A list whose entries are decoded one by one, so that a bad entry does not spoil the others. `knownId` returns the
- * tracking-id of an entry that need not be decoded.
+ * A list whose entries are decoded one by one, so that a bad entry does not spoil the others. Known entries are not decoded
+ * beyond their tracking-id.
  */
 export function decodePage<Entry>(
   schema: Schema<Entry>,
-): (answer: unknown, what: string, knownId?: (raw: unknown) => string | undefined) => Page<Entry> {
+): (answer: unknown, what: string, isKnown?: (trackingId: string) => boolean) => Page<Entry> {
   const decodeList = decodeData(v.array(v.unknown()));
-  return (answer, what, knownId) => {
+  return (answer, what, isKnown = () => false) => {
     const list = decodeList(answer, what);
     if (list.length > MAX_ENTRIES_PER_PAGE) {
       const detail = `${what}: ${list.length} entries on one page`;
@@ -50,23 +50,23 @@ export function decodePage<Entry>(
     const known: string[] = [];
     const rejected: Rejected[] = [];
     for (const [at, raw] of list.entries()) {
-      const id = knownId?.(raw);
-      if (id !== undefined) {
-        known.push(id);
+      const trackingId = trackingIdOf(raw);
+      if (trackingId !== undefined && isKnown(trackingId)) {
+        known.push(trackingId);
         continue;
       }
       const result = v.safeParse(schema, raw, FIRST_PROBLEM);
       if (result.success) entries.push(result.output);
       else {
         const fault = mismatch(result.issues, `${what}, entry ${at + 1}`, "service");
-        rejected.push({ fault, trackingId: trackingIdOf(raw) });
+        rejected.push({ fault, trackingId });
       }
     }
     return { entries, known, rejected };
   };
 }
 
-export function trackingIdOf(raw: unknown): string | undefined {
+function trackingIdOf(raw: unknown): string | undefined {
   const trackingId = (raw as { readonly trackingId?: unknown } | null)?.trackingId;
   return typeof trackingId === "string" ? trackingId : undefined;
 }

@@ -4,7 +4,6 @@ import { foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { encodingOf, headerOf, unknownEncoding, unzipped } from "./bodies.ts";
 import { type Call, faultOf, type Http, type Query } from "./http.ts";
-import { guardPace } from "./pace.ts";
 import type {
   Download,
   DownloadOptions,
@@ -15,6 +14,9 @@ import type {
   ZipOptions,
 } from "./port.ts";
 import type { Answer, AnswerBody } from "./receiving.ts";
+
+/** A download that is slower ends, because each holds a slot. */
+const SLOWEST = { windowMs: 120_000, bytesPerSecond: 1024 };
 
 /** The oldest minor version whose ZIP can be limited to some files. */
 const ZIP_SELECTION_MINOR_VERSION = 11;
@@ -33,9 +35,7 @@ export function createDownloads(
   idListForm: IdListForm,
   bandwidth: Pick<Bandwidth, "take"> | undefined,
 ): Downloads {
-  /** Operations that this service has below `files`, where they are requested first. */
-  const belowFiles = new Set<string>();
-
+  /** Older services have these operations below `files`. */
   async function openWhole(
     access: TransferAccess,
     name: "zip" | "eml" | "checksums",
@@ -43,23 +43,19 @@ export function createDownloads(
     options: DownloadOptions & { readonly isExpected?: boolean },
     signal: AbortSignal,
   ): Promise<Download> {
-    const isBelow = belowFiles.has(name);
-    const missing = options.isExpected || isBelow ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
+    const missing = options.isExpected ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
     const openAt = async (parent: readonly string[]) => {
       const path = ["transfers", access.transferId, ...parent, name];
       return refuseHtml(await open({ ...call, path, password: access.password }, options, signal), call.what);
     };
     try {
-      return await openAt(isBelow ? ["files"] : []);
+      return await openAt([]);
     } catch (error) {
       if (!(error instanceof Fault && missing.includes(error.code))) throw error;
-      const download = await openAt(isBelow ? [] : ["files"]).catch((second: unknown) => {
+      return await openAt(["files"]).catch((second: unknown) => {
         // At the second path the service may refuse the name as a wrong file-id, so a proxy's answer at the first counts.
         throw second instanceof Fault && error.answeredBy === "intermediary" ? error : second;
       });
-      if (isBelow) belowFiles.delete(name);
-      else belowFiles.add(name);
-      return download;
     }
   }
 
@@ -184,6 +180,33 @@ async function* guardBody(
     throw faultOf(error, what, signal, "none");
   } finally {
     received.cancel();
+  }
+}
+
+/**
+ * Passes the bytes on, and throws `SERVICE_TIMEOUT` if too few arrive within a window. Only time spent waiting for the
+ * service counts, not the reader's time for the bandwidth limit or the disk.
+ */
+export async function* guardPace(
+  body: AsyncIterable<Uint8Array>,
+  nowMs: () => number = () => performance.now(),
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let waitedMs = 0;
+  let bytes = 0;
+  let sinceMs = nowMs();
+  for await (const chunk of body) {
+    waitedMs += nowMs() - sinceMs;
+    bytes += chunk.byteLength;
+    if (waitedMs >= SLOWEST.windowMs) {
+      if (bytes < (waitedMs / 1000) * SLOWEST.bytesPerSecond) {
+        const detail = `less than ${SLOWEST.bytesPerSecond} bytes a second`;
+        throw new Fault("SERVICE_TIMEOUT", { detail, answeredBy: "none" });
+      }
+      waitedMs = 0;
+      bytes = 0;
+    }
+    yield chunk;
+    sinceMs = nowMs();
   }
 }
 

@@ -1,18 +1,7 @@
 /** The `fields` expression of polling, which selects the parts of a transfer that the service sends. */
 import { Fault } from "../base/faults.ts";
 
-/** Fields of the model; `true` is a leaf or a whole object. */
-const MODEL_FIELDS = {
-  trackingId: true,
-  status: { sender: { email: true }, recipients: true, state: true },
-  transfer: {
-    recipients: { to: true, cc: true },
-    expirationDate: true,
-    securityMode: { name: true, config: { passwordMode: true } },
-  },
-} as const;
-
-/** A selection of fields, known or not. It always has the tracking-id: an entry is useless without it. */
+/** A selection of fields, known or not; `true` is a leaf or a whole object. It always has the tracking-id: an entry is useless without it. */
 export interface FieldTree {
   readonly [name: string]: true | FieldTree;
 }
@@ -76,37 +65,10 @@ function badFields(problem: string): Fault {
 /** Names of values that may hold a password, or give access to the transfer. */
 const SECRET = /(?:url|uri|href|link|password|token|secret)s?$/i;
 
-/**
- * The selected fields of an entry that the model does not have, as the service sent them, without secrets. Without a
- * selection: all such fields. `undefined` if there are none.
- */
-export function moreOf(entry: unknown, selection: FieldTree | undefined): unknown {
-  return pick(entry, selection ?? true, MODEL_FIELDS);
-}
-
-function pick(value: unknown, wanted: true | FieldTree, inModel: true | FieldTree | undefined): unknown {
-  if (wanted === true && inModel === true) return undefined;
-  if (inModel === undefined || inModel === true || !isRecord(value)) return withoutSecrets(value);
-  const parts = Object.entries(value).flatMap(([name, part]) => {
-    const partWanted = wanted === true || partOf(wanted, name);
-    if (partWanted === undefined || SECRET.test(name)) return [];
-    const more = pick(part, partWanted, partOf(inModel, name));
-    return more === undefined ? [] : [[name, more] as const];
-  });
-  return parts.length === 0 ? undefined : Object.fromEntries(parts);
-}
-
-function withoutSecrets(value: unknown): unknown {
+/** An entry as the service sent it, without links and secrets. */
+export function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutSecrets);
-  if (!isRecord(value)) return value;
+  if (typeof value !== "object" || value === null) return value;
   const parts = Object.entries(value).filter(([name]) => !SECRET.test(name));
   return Object.fromEntries(parts.map(([name, part]) => [name, withoutSecrets(part)]));
-}
-
-function partOf(tree: FieldTree, name: string): true | FieldTree | undefined {
-  return Object.hasOwn(tree, name) ? tree[name] : undefined;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { faultOfRefusal, faultOfTransport, foreignAnswer, kindOfAnswer } from "./answers.ts";
-import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
+import { type AnswerSize, headerOf, readJson, readText } from "./bodies.ts";
 import { readEntries } from "./entries.ts";
 import { Gate, type Place } from "./gate.ts";
 import { type Abort, type Answer, type RequestEvents, receive } from "./receiving.ts";
@@ -18,9 +18,6 @@ import { type Abort, type Answer, type RequestEvents, receive } from "./receivin
 export const POLLING_MINOR_VERSION = 12;
 /** The oldest minor version that is known to have all other operations. */
 const OLDEST_MINOR_VERSION = 7;
-
-/** The beginning of every successful JSON answer of the service. */
-const OWN_FORMAT = /^\ufeff?\s*\{\s*"(?:data|meta|apiVersions)"/;
 
 const MAX_ERROR_BYTES = 64 * 1024;
 const LONGEST_ERROR_TEXT = 200;
@@ -66,24 +63,6 @@ export interface Call {
   readonly size?: AnswerSize;
 }
 
-export interface Http {
-  /** Names the service. */
-  readonly serviceId: string;
-  /** The parsed body of a successful answer, `undefined` if it is empty. */
-  json(call: Call, signal: AbortSignal): Promise<unknown>;
-  /** The same, not parsed yet. */
-  jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
-  /** Calls `take` with each entry of a long list, while the answer arrives. */
-  entries(call: Call, signal: AbortSignal, take: (entry: unknown) => void): Promise<void>;
-  /** A successful answer. The caller reads or cancels its body. */
-  stream(call: Call, signal: AbortSignal): Promise<Answer>;
-  /** The number of requests without a password that the service has answered in its own format. */
-  readonly ownAnswers: number;
-  /** How far our clock is ahead of the service's by its last answer; `undefined` without a recent answer. */
-  clockAheadMs(): number | undefined;
-  close(): Promise<void>;
-}
-
 /** How long a measured difference between the clocks is used. */
 const CLOCK_KNOWN_MS = 60 * 60_000;
 /** Answers after which fewer requests are sent at once. */
@@ -96,7 +75,7 @@ const LONGEST_REPEAT_MS = 10_000;
 /** How long `close` waits for running requests. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
+export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
   const connections = openConnections(options, options.baseUrl);
   let measured: { readonly aheadMs: number; readonly atMs: number } | undefined;
   let ownAnswers = 0;
@@ -179,33 +158,42 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
     return ask({ ...call, headers }, signal, finish);
   };
-  const jsonText = (call: Call, signal: AbortSignal) =>
-    askJson(call, signal, async (answer) => {
-      const json = await readJson(answer, call.what, call.size);
-      countOwn(call, OWN_FORMAT.test(json.text));
-      return json;
-    });
   return {
-    serviceId: serviceIdOf(options.baseUrl),
-    json: async (call, signal) => (await jsonText(call, signal)).parse(),
-    jsonText,
-    entries: (call, signal, take) => askJson(call, signal, (answer) => readEntries(answer, call.what, take)),
-    stream(call, signal) {
+    /** The parsed body of a successful answer. Throws `EmptyAnswer` if there is none. */
+    json: (call: Call, signal: AbortSignal): Promise<unknown> =>
+      askJson(call, signal, async (answer) => {
+        const json = await readJson(answer, call.what, call.size);
+        countOwn(call, isOwnFormat(json));
+        return json;
+      }),
+    /** Calls `take` with each entry of a long list, while the answer arrives. */
+    entries: (call: Call, signal: AbortSignal, take: (entry: unknown) => void): Promise<void> =>
+      askJson(call, signal, (answer) => readEntries(answer, call.what, take)),
+    /** A successful answer. The caller reads or cancels its body. */
+    stream(call: Call, signal: AbortSignal): Promise<Answer> {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
       return ask({ ...call, headers }, signal, (answer) => answer);
     },
-    get ownAnswers() {
-      return ownAnswers;
-    },
+    /** The number of requests without a password that the service has answered in its own format. */
+    ownAnswers: () => ownAnswers,
+    /** How far our clock is ahead of the service's by its last answer; `undefined` without a recent answer. */
     clockAheadMs: () =>
       measured !== undefined && performance.now() - measured.atMs < CLOCK_KNOWN_MS
         ? measured.aheadMs
         : undefined,
-    async close() {
+    async close(): Promise<void> {
       await Promise.race([connections.close(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
       await connections.destroy();
     },
   };
+}
+
+export type Http = ReturnType<typeof openHttp>;
+
+/** By the first key, as of every successful JSON answer of the service. */
+function isOwnFormat(json: unknown): boolean {
+  const [key = ""] = Object.keys(json ?? {});
+  return ["data", "meta", "apiVersions"].includes(key);
 }
 
 /**

@@ -39,8 +39,8 @@ export interface PollQuery extends PageQuery {
   readonly active?: boolean;
   /** Missing: the service's default. */
   readonly fields?: FieldTree | undefined;
-  /** Puts selected fields that the model does not have into `more` of each entry; without `fields`, all that were sent. */
-  readonly keepMore?: boolean;
+  /** Adds to each entry, as `raw`, what the service sent, without links and secrets. */
+  readonly keepRaw?: boolean;
 }
 
 /** The point at which to continue a partial download. */
@@ -169,8 +169,6 @@ export interface ServicePort {
 
   /** `undefined` for a service before version 1.13. */
   apiVersions(signal: AbortSignal): Promise<readonly wire.ApiVersion[] | undefined>;
-  /** The service's clock, to the second; `undefined` if its answer has no date. */
-  serverTime(signal: AbortSignal): Promise<Date | undefined>;
 
   /** The number of requests without a password that the service has answered in its own format. */
   ownAnswers(): number;

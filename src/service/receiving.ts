@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
+import { returnChunk } from "../base/blocks.ts";
 
 const MIN_LARGE_BYTES = 64 * 1024;
 /** The connection pauses while this many bytes wait for the reader. */
@@ -142,6 +143,8 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   #takeChunk(first: Uint8Array): Uint8Array {
     const pieces = first.byteLength >= MIN_LARGE_BYTES ? [first] : this.#waiting;
     const chunk = pieces.length === 1 ? first : Buffer.concat(pieces);
+    // The copy replaces them, so their memory can be used again.
+    if (chunk !== first) for (const piece of pieces) returnChunk(piece);
     this.#waiting = this.#waiting.slice(pieces.length);
     this.#waitingBytes -= chunk.byteLength;
     if (this.#controller?.paused) this.#controller.resume();

@@ -10,7 +10,7 @@ import {
   type TransferState,
   withoutSession,
 } from "../model/transfer.ts";
-import { check, type Decoder, decodeData, decodePage, type Page, trackingIdOf } from "./decoding.ts";
+import { check, type Decoder, decodeData, decodePage } from "./decoding.ts";
 
 const MAX_CHARACTERS = 1_000;
 /** A link with a password has a few hundred characters. */
@@ -36,15 +36,15 @@ const emptyAsMissing = v.transform((text: string) => (text.trim() === "" ? undef
 const OptionalShort = v.pipe(v.nullish(Short, ""), emptyAsMissing);
 
 /** Text that also counts as missing if it is too long, or no text: the entry is useful without it. */
-function lenientText(mostCharacters: number) {
-  const text = v.nullish(v.pipe(v.string(), v.maxLength(mostCharacters)), "");
+function lenientText(maxCharacters: number) {
+  const text = v.nullish(v.pipe(v.string(), v.maxLength(maxCharacters)), "");
   return v.pipe(v.fallback(text, ""), emptyAsMissing);
 }
 const LenientText = lenientText(MAX_CHARACTERS);
 
 /** An array whose length is checked before its entries are. */
-function list<Output>(entry: v.GenericSchema<unknown, Output>, mostEntries: number) {
-  return v.pipe(v.array(v.unknown()), v.maxLength(mostEntries), v.array(entry));
+function list<Output>(entry: v.GenericSchema<unknown, Output>, maxEntries: number) {
+  return v.pipe(v.array(v.unknown()), v.maxLength(maxEntries), v.array(entry));
 }
 
 /** A value of another type counts as missing. */
@@ -273,20 +273,7 @@ const InterfaceVersion = v.object({ major: v.number(), minor: v.number() });
 export type ApiVersion = Readonly<v.InferOutput<typeof InterfaceVersion>>;
 const Status = v.object({ apiVersions: v.object({ uiApiVersions: list(InterfaceVersion, MAX_ENTRIES) }) });
 
-const decodeListedPage = decodePage(Listed);
-
-/** Known entries are not decoded beyond their tracking-id. */
-export function decodeListed(
-  answer: unknown,
-  what: string,
-  isKnown: (trackingId: string) => boolean = () => false,
-): Page<ListedTransfer> {
-  return decodeListedPage(answer, what, (raw) => {
-    const trackingId = trackingIdOf(raw);
-    return trackingId !== undefined && isKnown(trackingId) ? trackingId : undefined;
-  });
-}
-
+export const decodeListed = decodePage(Listed);
 export const decodeLegacy = decodePage(Legacy);
 export const decodeInformation = decodeData(Information);
 /** One entry of the list of files. */

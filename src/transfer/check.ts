@@ -3,35 +3,36 @@
  * content must be the verified one: a check that runs as our user can change it nevertheless.
  */
 
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { durableStep } from "../base/disk.ts";
 import { setFolderMode } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { chmod, lstat, readdir, readFile } from "../base/files.ts";
+import { chmod, lstat, readdir } from "../base/files.ts";
+import { blocksOf, type LongText } from "../base/long-text.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { type Contents, deliveryId, digestOf, filesIn, MANIFEST, verifiedOf } from "../model/manifest.ts";
-import { clearStage } from "./adopt.ts";
-import { isProven, setFileModes } from "./complete.ts";
-import { type Prepared, writeDelivery } from "./placement.ts";
+import { type Prepared, writeDelivery } from "./deliver.ts";
+import { hashFile } from "./fetch.ts";
+import { clearStage, isProven, setFileModes } from "./reuse.ts";
 import type { Run } from "./run.ts";
-import { goOn, type Step } from "./step.ts";
 
 const WRITE_BITS = 0o222;
 
 /**
- * Goes on at once if no check is configured. Quarantines what the check refuses or changes, and throws `CHECK_FAILED`.
- * After a crash or a stop the next attempt runs the check again.
+ * Does nothing if no check is configured. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a stop the
+ * next attempt runs the check again.
  */
-export async function checkContent(run: Run, prepared: Prepared): Promise<Step<Prepared>> {
+export async function checkContent(run: Run, prepared: Prepared): Promise<void> {
   const { tools, record, key, password, handoff, signal } = run;
   const { checker, ledger } = tools;
   const check = tools.check();
   // An operator has released the transfer although the check refused it.
-  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return goOn(prepared);
+  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return;
   const { stage, contents, added, planned } = prepared;
   const { folder } = stage;
-  if (record.state !== "checking") run.enter("checking", { complete: digestOf(contents) });
+  if (record.state !== "checking") run.enter("checking", { complete: await digestOf(contents) });
   tools.freeSlot();
   const { mailbox, trackingId, transferId, sender, round } = record;
   const facts = { id: deliveryId(key, round), mailbox, trackingId, transferId, sender };
@@ -47,19 +48,16 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<Step<P
   signal.throwIfAborted();
   durableStep("checked");
   const isSame = (await snapshot(folder)) === before || (await isUnchanged(prepared, signal));
-  const isRefused = fault?.code === "CHECK_REFUSED";
-  if (isRefused || !isSame) await keepSentFiles(stage, contents);
+  const refusal = fault?.code === "CHECK_REFUSED" || isSame ? fault : new Fault("CHECK_CHANGED");
+  if (refusal?.verdict === "quarantine") await keepSentFiles(stage, contents);
   // Without its content, a released transfer is downloaded again.
   if (!isSame) run.contents = undefined;
-  if (isRefused) return { kind: "quarantine", fault };
-  if (!isSame) return { kind: "quarantine", fault: new Fault("CHECK_CHANGED") };
-  if (fault !== undefined) throw fault;
+  if (refusal !== undefined) throw refusal;
   await setFileModes(folder, await readdir(folder), handoff.fileMode);
   await setFolderMode(folder, handoff.folderMode);
   // The check may have changed the files that are not in the folder.
   if (planned !== undefined) await writeDelivery(run, stage, planned);
   await ledger.stages.seal(stage);
-  return goOn(prepared);
 }
 
 async function forbidWriting(
@@ -87,9 +85,16 @@ async function isUnchanged({ stage, contents, added }: Prepared, signal: AbortSi
   if (new Set(await readdir(folder)).symmetricDifference(names).size > 0) return false;
   for (const [name, text] of added) {
     const path = join(folder, name);
-    if (!(await lstat(path)).isFile() || (await readFile(path, "utf8")) !== text) return false;
+    if (!(await lstat(path)).isFile() || (await hashFile(path, signal)) !== (await hashText(text)))
+      return false;
   }
   return isProven(folder, contents, signal);
+}
+
+async function hashText(text: LongText): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const block of blocksOf(text)) hash.update(block);
+  return hash.digest("hex");
 }
 
 /** Removes everything but the sender's files, for the quarantine, and makes them writable again. */

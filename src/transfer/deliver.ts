@@ -1,46 +1,97 @@
 /**
- * Ends a round with its content: everything is on the disk first, then the end record decides, then one rename moves
- * the folder to the inbox, or to the quarantine.
+ * Ends a round with its content: everything is on the disk first, then the end record decides, then renames move the content
+ * to the inbox, or to the quarantine.
+ *
+ * Most deliveries are one folder, moved by one rename. A placement is for those with several parts, and says in which order
+ * they appear. A folder with files beside it: first manifest and sums, so that a consumer that sees the folder finds them;
+ * then the folder; then its done-marker. Single files: first the files; then the sums; then a done-marker for each file; and
+ * the manifest last, as a sign that everything is there.
  */
-import { join } from "node:path";
-import { forEachLimit } from "../base/concurrency.ts";
+import { join, posix } from "node:path";
+import { forEachLimit, mapLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
-import { onDisk, setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
+import { setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
-import { lstat } from "../base/files.ts";
+import { lstat, mkdir, rm } from "../base/files.ts";
+import { foldName } from "../base/fold-name.ts";
+import { splitPath } from "../base/inbox-door.ts";
+import { type LongText, NO_TEXT } from "../base/long-text.ts";
 import type { Stage } from "../ledger/port.ts";
 import { STEPS } from "../model/handoff.ts";
-import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
+import type { Mailbox } from "../model/mailbox.ts";
+import {
+  type Contents,
+  filesIn,
+  formatManifest,
+  formatSums,
+  MANIFEST,
+  SUMS,
+  verifiedOf,
+} from "../model/manifest.ts";
+import {
+  formatLayout,
+  formatName,
+  type LayoutValues,
+  numberedName,
+  safeNames,
+  shortened,
+} from "../model/names.ts";
+import { identityOf, makePlacement, type Part, type Placement } from "../model/placement.ts";
 import { type TransferRecord, withoutMissing } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
-import {
-  layoutValues,
-  needsPlacement,
-  type Prepared,
-  planDelivery,
-  type Target,
-  writeDelivery,
-} from "./placement.ts";
-import type { Run } from "./run.ts";
-import { clearDiskWait } from "./settle.ts";
-import type { Outcome } from "./step.ts";
+import type { Outcome, Run } from "./run.ts";
 
 const PERMISSIONS = 0o777;
+/** How many files are written or looked at in parallel. */
+const AT_ONCE = 8;
+/** Leaves room for a number and for `.transfer.json` in the 255 bytes of a name. */
+const MAX_FOLDER_BYTES = 230;
+const DEFAULT_NAMES = "{trackingId}_{name}";
+/** The done-marker of a folder, beside the stage. */
+const DONE = "done";
+
+interface Target {
+  /** The folder that the layout gives. */
+  readonly wanted: string;
+  /** Missing: the common inbox. */
+  readonly inbox: string | undefined;
+}
+
+interface PlannedDelivery {
+  /** From the inbox's root: the delivered folder, or the folder that the files go to. */
+  readonly folder: string;
+  readonly manifest: LongText;
+  /** Texts of files beside the stage, by name. */
+  readonly texts: ReadonlyMap<string, LongText>;
+  /** Without the identities of its parts, which are known once everything is written. */
+  readonly placement: Placement;
+}
+
+/** A complete stage, on the disk, whose round has not ended. */
+export interface Prepared {
+  readonly stage: Stage;
+  readonly contents: Contents;
+  /** Missing for one folder with its manifest inside. */
+  readonly planned: PlannedDelivery | undefined;
+  /** The texts that Inlet has added to the folder, by name. */
+  readonly added: ReadonlyMap<string, LongText>;
+  readonly target: Target;
+}
 
 /** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`. */
 export async function prepareDelivery(run: Run, contents: Contents): Promise<Prepared> {
-  const { handoff, tools } = run;
-  const { stages } = tools.ledger;
+  const { deliver, manifest = "inside", done } = run.handoff;
+  const { stages, placements } = run.tools.ledger;
   const target = targetOf(run, contents.subject);
   const stage = await run.openStage();
-  return onDisk(pathOf(run, target), async () => {
-    const planned = needsPlacement(handoff) ? await planDelivery(run, stage, contents, target) : undefined;
-    const added = await finishStage(run, stage, contents);
-    if (planned !== undefined) await writeDelivery(run, stage, planned);
-    else if (!stage.isNew) await stages.dropPlacement(stage);
-    await stages.seal(stage);
-    return { stage, contents, planned, added, target };
-  });
+  const plan = deliver === "files" ? planFiles : planFolder;
+  const isPlain = deliver !== "files" && manifest === "inside" && done === undefined;
+  const planned = isPlain ? undefined : await plan(run, stage, contents, target);
+  const added = await finishStage(run, stage, contents);
+  if (planned !== undefined) await writeDelivery(run, stage, planned);
+  else if (!stage.isNew) await placements.drop(stage);
+  await stages.seal(stage);
+  return { stage, contents, planned, added, target };
 }
 
 /** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
@@ -48,23 +99,27 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const { stage, contents, planned, target } = prepared;
   const { ledger, handoffs } = run.tools;
   const { handoff } = run;
-  return onDisk(pathOf(run, target), async () => {
-    const folder =
-      planned?.folder ?? (await ledger.stages.takeFolder(target.wanted, run.record, target.inbox));
-    try {
-      const { acknowledgement } = handoff;
-      const steps = STEPS.filter((step) => handoff[step] !== undefined);
-      const facts = { folder, inbox: target.inbox, placement: planned?.deliver, acknowledgement, steps };
-      run.enter("delivering", { verified: verifiedOf(contents), ...facts });
-      const record = run.endRecord("delivered");
-      await handoffs.prepare(record);
-      const placed = await endWith(run, stage, record);
-      await afterPlacing(run, placed, { folder });
-      return { kind: "delivered" };
-    } finally {
-      ledger.stages.giveBack(folder, target.inbox);
-    }
-  });
+  const folder =
+    planned?.folder ?? (await ledger.targets.takeFolder(target.wanted, run.record, target.inbox));
+  try {
+    const { acknowledgement } = handoff;
+    const steps = STEPS.filter((step) => handoff[step] !== undefined);
+    const facts = {
+      folder,
+      inbox: target.inbox,
+      placement: planned?.placement.deliver,
+      acknowledgement,
+      steps,
+    };
+    run.enter("delivering", { verified: verifiedOf(contents), ...facts });
+    const record = run.endRecord("delivered");
+    await handoffs.prepare(record);
+    const placed = await endWith(run, stage, record);
+    await afterPlacing(run, placed);
+    return { kind: "delivered" };
+  } finally {
+    ledger.targets.giveBack(folder, target.inbox);
+  }
 }
 
 /** Moves the content received so far to the quarantine, with the reason. Throws `ROUND_LOST`. */
@@ -79,13 +134,12 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
   const why = { reason: code, message: describeFault(fault), ...withoutMissing({ output: fault.output }) };
   const record = run.endRecord("quarantined", why);
   const placed = await endWith(run, stage, record);
-  clearDiskWait(run.tools, run.key);
-  await afterPlacing(run, placed, { fault });
+  await afterPlacing(run, placed, fault);
 }
 
 /** Moves the folder of an ended round if a crash, in any process, has prevented that. */
 export async function finishPlacing(run: Run): Promise<void> {
-  const placed = await run.tools.ledger.stages.place(run.record);
+  const placed = await run.tools.ledger.place(run.record);
   if (placed !== undefined) await afterPlacing(run, placed);
 }
 
@@ -96,37 +150,27 @@ function targetOf({ source, record, tools }: Run, subject: string | undefined): 
   const own = route?.inbox ?? mailbox.inbox;
   const layout = route?.layout ?? mailbox.layout;
   return {
-    wanted: tools.inbox.formatLayout(layout, layoutValues(mailbox, record, subject)),
+    wanted: formatLayout(layout, layoutValues(mailbox, record, subject)),
     inbox: own === tools.inbox.root ? undefined : own,
   };
 }
 
-function pathOf({ tools }: Run, { wanted, inbox }: Target): string {
-  return join(inbox ?? tools.inbox.root, wanted);
-}
-
 async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<TransferRecord> {
-  const { stages } = run.tools.ledger;
-  if (!(await stages.endWith(stage, record))) throw new Fault("ROUND_LOST", { detail: record.trackingId });
+  const { ledger } = run.tools;
+  if (!(await ledger.stages.endWith(stage, record)))
+    throw new Fault("ROUND_LOST", { detail: record.trackingId });
   durableStep("round ended");
   run.isDecided = true;
-  const placed = (await stages.place(record, stage)) ?? record;
+  const placed = (await ledger.place(record, stage)) ?? record;
   durableStep("content placed");
   return placed;
 }
 
-/**
- * The steps after the rename. A crash between them is safe. `folder`: the folder that the end record names, if it is
- * known. `fault`: why the transfer is in quarantine.
- */
-async function afterPlacing(
-  run: Run,
-  record: TransferRecord,
-  { folder, fault }: { readonly folder?: string; readonly fault?: Fault } = {},
-): Promise<void> {
+/** The steps after the rename. A crash between them is safe. `fault`: why the transfer is in quarantine. */
+async function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): Promise<void> {
   const { handoffs, passwords } = run.tools;
   run.noteEnd(record, fault);
-  if (record.state === "delivered") await handoffs.placed(record, folder);
+  if (record.state === "delivered") await handoffs.placed(record);
   passwords.settled(run.source.mailbox, record.trackingId);
 }
 
@@ -135,14 +179,14 @@ async function finishStage(
   run: Run,
   { folder }: Stage,
   contents: Contents,
-): Promise<ReadonlyMap<string, string>> {
+): Promise<ReadonlyMap<string, LongText>> {
   const { record, handoff } = run;
-  const texts = new Map<string, string>();
+  const texts = new Map<string, LongText>();
   if ((handoff.manifest ?? "inside") === "inside") {
-    texts.set(MANIFEST, formatManifest(record, run.key, contents));
-    texts.set(SUMS, formatSums(contents));
+    texts.set(MANIFEST, () => formatManifest(record, run.key, contents));
+    texts.set(SUMS, () => formatSums(contents));
   }
-  if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, "");
+  if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, NO_TEXT);
   await forEachLimit(texts, Math.max(texts.size, 1), ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
@@ -150,4 +194,136 @@ async function finishStage(
   const hasMode = ((await lstat(folder)).mode & PERMISSIONS) === handoff.folderMode;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
   return texts;
+}
+
+/** Writes the files beside the stage, and the placement. Replaces everything that an earlier call wrote. */
+export async function writeDelivery(
+  { tools, handoff }: Run,
+  stage: Stage,
+  { texts, placement, manifest }: PlannedDelivery,
+): Promise<void> {
+  await rm(stage.beside, { recursive: true, force: true });
+  if (texts.size > 0) await mkdir(stage.beside, { mode: 0o700 });
+  await forEachLimit(texts, AT_ONCE, ([name, text]) =>
+    writeFinished(join(stage.beside, name), text, handoff.fileMode),
+  );
+  if (texts.size > 0 && handoff.gid !== undefined) await setGroup(stage.beside, handoff.gid);
+  const identify = async (part: Part): Promise<Part> => {
+    const folder = part.from === "beside" ? stage.beside : stage.folder;
+    return { ...part, identity: identityOf(await lstat(join(folder, part.name), { bigint: true })) };
+  };
+  const phases: Part[][] = [];
+  for (const parts of placement.phases) phases.push(await mapLimit(parts, AT_ONCE, identify));
+  await tools.ledger.placements.write(stage, { ...placement, phases }, manifest);
+}
+
+/** The values of the placeholders in a layout, and in names of files. */
+function layoutValues(
+  { name: mailbox }: Mailbox,
+  { sender, trackingId, transferId, at }: TransferRecord,
+  subject: string | undefined,
+): LayoutValues {
+  const discovered = new Date(at.discovered ?? 0);
+  return { mailbox, sender, trackingId, transferId, subject: subject ?? "", discovered };
+}
+
+/** Claims the names of all parts of a delivery. Throws `TARGET_UNSAFE`. */
+async function planFolder(
+  run: Run,
+  stage: Stage,
+  contents: Contents,
+  { wanted, inbox: root }: Target,
+): Promise<PlannedDelivery> {
+  const { tools, record, key } = run;
+  const { done, manifest: where = "inside" } = run.handoff;
+  const { parent, name: last } = splitPath(wanted);
+  const base = shortened(last, MAX_FOLDER_BYTES);
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? base : `${base}-${number}`;
+    const added = where === "beside" ? [MANIFEST, SUMS].map((text) => beside(text, `${name}.${text}`)) : [];
+    const content = partOf("folder", "", name);
+    const dones = done === undefined ? [] : [beside(DONE, `${name}${done}`)];
+    const paths = [...added, content, ...dones].map(({ as }) => posix.join(parent, as));
+    if (!(await tools.ledger.placements.claim(stage, paths, record, root))) continue;
+    const manifest = () => formatManifest(record, key, contents);
+    const texts = new Map<string, LongText>(dones.map((part) => [part.name, NO_TEXT]));
+    if (where === "beside") {
+      texts.set(MANIFEST, manifest).set(SUMS, () => formatSums(contents, (file) => `${name}/${file}`));
+    }
+    const facts = {
+      deliver: "folder",
+      parent,
+      manifest: where === "beside" ? `${name}.${MANIFEST}` : undefined,
+      isManifestInside: where === "inside",
+    } as const;
+    const placement = makePlacement(facts, { before: [added], content: [content], after: [dones] });
+    return { folder: posix.join(parent, name), manifest, texts, placement };
+  }
+}
+
+/** The same for files that are delivered by themselves. */
+async function planFiles(
+  run: Run,
+  stage: Stage,
+  contents: Contents,
+  target: Target,
+): Promise<PlannedDelivery> {
+  const { record, key } = run;
+  const { done, manifest: where } = run.handoff;
+  const sent = filesIn(contents).map(({ name }) => name);
+  const hasManifest = where === "beside";
+  const names = await claimNames(run, stage, contents, target);
+  const asOf = (name: string) => names.get(name) ?? name;
+  const manifest = () => formatManifest(record, key, contents, names);
+  const ours = (name: string) => (hasManifest ? [beside(name, asOf(name))] : []);
+  const dones =
+    done === undefined ? [] : sent.map((name, at) => beside(`${DONE}-${at}`, `${asOf(name)}${done}`));
+  const texts = new Map<string, LongText>(dones.map(({ name }) => [name, NO_TEXT]));
+  if (hasManifest) texts.set(SUMS, () => formatSums(contents, asOf)).set(MANIFEST, manifest);
+  const parent = target.wanted;
+  const facts = { deliver: "files", parent, manifest: hasManifest ? asOf(MANIFEST) : undefined } as const;
+  const content = sent.map((name) => partOf("file", name, asOf(name)));
+  const after = [ours(SUMS), dones, ours(MANIFEST)];
+  const placement = makePlacement(facts, { before: [], content, after });
+  return { folder: parent, manifest, texts, placement };
+}
+
+/** Chooses and claims the delivered name of each file, and of its done-marker. */
+async function claimNames(
+  { tools, source, record, handoff }: Run,
+  stage: Stage,
+  contents: Contents,
+  { wanted, inbox: root }: Target,
+): Promise<Map<string, string>> {
+  const { done, manifest, names: pattern = DEFAULT_NAMES } = handoff;
+  const values = layoutValues(source.mailbox, record, contents.subject);
+  const sent = new Set(filesIn(contents).map(({ name }) => name));
+  const all = [...sent, ...(manifest === "beside" ? [SUMS, MANIFEST] : [])];
+  const safe = await safeNames(
+    all.map((name) => ({ id: name, name: formatName(pattern, values, name) })),
+    [],
+  );
+  const names = new Map<string, string>();
+  const taken = new Set<string>();
+  for (const name of all) {
+    const ends = done === undefined || !sent.has(name) ? [""] : ["", done];
+    for (let number = 1; !names.has(name); number++) {
+      const candidate = numberedName(safe.get(name) ?? name, number);
+      const wantedNames = ends.map((end) => `${candidate}${end}`);
+      if (wantedNames.some((it) => taken.has(foldName(it)))) continue;
+      const paths = wantedNames.map((it) => posix.join(wanted, it));
+      if (!(await tools.ledger.placements.claim(stage, paths, record, root))) continue;
+      names.set(name, candidate);
+      for (const it of wantedNames) taken.add(foldName(it));
+    }
+  }
+  return names;
+}
+
+function beside(name: string, as: string): Part {
+  return partOf("beside", name, as);
+}
+
+function partOf(from: Part["from"], name: string, as: string): Part {
+  return { from, name, as, identity: "" };
 }

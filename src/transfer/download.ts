@@ -2,7 +2,6 @@
  * The story of one transfer: open → reuse or fetch → verify → unpack → check → deliver. Each step is safe to run twice, and
  * only the last one is visible outside. The ledger records every outcome.
  */
-import { faultOfDisk } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
@@ -15,22 +14,21 @@ import {
   type TransferRecord,
   waitLeftMs,
 } from "../model/record.ts";
-import { factsOf, factsOfContents } from "../model/route.ts";
+import { factsOfContents } from "../model/route.ts";
 import { checkContent } from "./check.ts";
-import { findQuarantined, takeComplete, takeQuarantined } from "./complete.ts";
 import { deliver, finishPlacing, prepareDelivery, quarantine } from "./deliver.ts";
 import { fetchContents } from "./fetch-content.ts";
-import { openTransfer, refusePassword, waitsIdly } from "./open.ts";
-import { quietUntil } from "./quiet.ts";
+import { openTransfer, refusePassword, waitsIdly } from "./open-transfer.ts";
+import { findQuarantined, takeComplete, takeQuarantined } from "./reuse.ts";
 import { askRoutes, isStillHeld, listedFacts } from "./route.ts";
-import { Run } from "./run.ts";
+import { goOn, type Outcome, Run, type Source, type Step, type TransferTools } from "./run.ts";
 import { askState, clearDiskWait, outcomeOf, retryStuck } from "./settle.ts";
-import { goOn, type Outcome, type Step } from "./step.ts";
-import type { Source, TransferTools } from "./tools.ts";
+import { quietUntil } from "./turns.ts";
 import { unpackArchives } from "./unpack-archives.ts";
-import { verifyContents } from "./verify.ts";
 
 const LOOK_EVERY_MS = 5_000;
+/** A slow transfer that expires within this time does not give way to others. */
+const SOON_MS = 24 * 60 * 60_000;
 
 const AT_ONCE: Next = { kind: "again", afterMs: 0 };
 
@@ -130,18 +128,17 @@ async function attempt(run: Run): Promise<Next> {
 
 /** Ends a run whose round another process or an operator has ended, and a slow download while others wait. */
 function watchRun(run: Run): { close(): void } {
-  const { ledger, patience } = run.tools;
+  const { ledger, patience, clock, othersWait } = run.tools;
   const look = async () => {
     const { round, attempts } = run.record;
     // A damaged record is reported elsewhere.
     const end = await ledger.readEnd(run.key, round).catch(() => undefined);
     if (run.isDecided) return;
     if (end !== undefined) run.end("ROUND_LOST");
-    const isTooSlow = await run.pace
-      .judgePeriod(run.tools, attempts, expiryOf(run.record))
-      // Judged again after the next period.
-      .catch(() => false);
-    if (isTooSlow) run.end("GAVE_WAY");
+    if (!run.pace.judgePeriod(patience.slowMs, attempts)) return;
+    const isUrgent = expiryOf(run.record) - clock.now() <= SOON_MS;
+    // Judged again after the next period.
+    if (!isUrgent && (await othersWait().catch(() => false))) run.end("GAVE_WAY");
   };
   const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
   return { close: () => clearInterval(timer) };
@@ -149,7 +146,7 @@ function watchRun(run: Run): { close(): void } {
 
 async function settle(run: Run, error: unknown): Promise<Outcome> {
   const { endedBy, isDecided } = run;
-  const own = asFault(faultOfDisk(error, run.stage?.folder ?? run.key));
+  const own = asFault(error);
   const fault = endedBy === undefined || isDecided ? own : new Fault(endedBy);
   // A refusal that cannot be counted is counted by the next one.
   if (fault.code === "PASSWORD_REFUSED") await refusePassword(run).catch(() => {});
@@ -172,10 +169,9 @@ async function advance(run: Run): Promise<Outcome> {
   const unpacked = await unpack(run, found.value);
   if (unpacked.kind !== "continue") return unpacked;
   const prepared = await prepareDelivery(run, unpacked.value);
-  const checked = await checkContent(run, prepared);
-  if (checked.kind !== "continue") return checked;
+  await checkContent(run, prepared);
   run.signal.throwIfAborted();
-  return deliver(run, checked.value);
+  return deliver(run, prepared);
 }
 
 /** Complete content: of an earlier attempt, from the quarantine, or from the service. */
@@ -193,9 +189,12 @@ async function findContents(run: Run): Promise<Step<Contents>> {
   // The `password` command reads the note once the supplied file is gone.
   if (wasWaiting) await run.tools.ledger.flush();
   const kept = await takeQuarantined(run);
-  if (kept === undefined) return fetchVerified(run);
-  run.learn({ subject: kept.subject });
-  return goOn(kept);
+  if (kept !== undefined) {
+    run.learn({ subject: kept.subject });
+    return goOn(kept);
+  }
+  const opened = await openTransfer(run);
+  return opened.kind === "continue" ? goOn(await fetchContents(run, opened.value)) : opened;
 }
 
 /** It is not gone, so a lock, or a pause that the service asked for, still applies. */
@@ -206,18 +205,6 @@ async function stillThere(run: Run): Promise<Step<void>> {
   const leftMs = record.wanted ? undefined : waitLeftMs(record, run.tools.clock.now());
   if (leftMs === undefined) return goOn(undefined);
   return { kind: "wait", next: { kind: "again", afterMs: leftMs } };
-}
-
-async function fetchVerified(run: Run): Promise<Step<Contents>> {
-  const opened = await openTransfer(run);
-  if (opened.kind !== "continue") return opened;
-  const transfer = opened.value;
-  run.learn({ subject: transfer.subject });
-  const facts = factsOf(run.record, transfer.files);
-  run.learn({ files: transfer.files.length, bytes: facts.bytes });
-  const routed = await askRoutes(run, facts);
-  if (routed.kind !== "continue") return routed;
-  return verifyContents(run, transfer, await fetchContents(run, transfer));
 }
 
 /**
@@ -237,30 +224,30 @@ async function unpack(run: Run, sent: Contents): Promise<Step<Contents>> {
 export async function conclude(run: Run, outcome: Outcome): Promise<Next> {
   const { tools } = run;
   switch (outcome.kind) {
-    case "delivered":
-      clearDiskWait(tools, run.key);
+    case "stuck":
+      return retryStuck(run, outcome.fault);
+    case "stopped":
       return DONE;
     case "wait":
+      // `outcomeOf` has decided whether a fault is a wait for the disk.
       if (outcome.fault === undefined) clearDiskWait(tools, run.key);
       if (outcome.facts !== undefined) run.enter("waiting", outcome.facts, outcome.fault);
       return outcome.next;
     case "quarantine":
       await quarantine(run, outcome.fault);
-      return DONE;
+      break;
     case "gone":
       await endWithout(run, outcome);
-      return DONE;
+      break;
     case "lost":
-      clearDiskWait(tools, run.key);
       tools.emit({ type: "transfer-lost", record: run.record });
       // Recovery removes what the disk keeps.
       await run.dropStage().catch(() => {});
-      return DONE;
-    case "stuck":
-      return retryStuck(run, outcome.fault);
-    case "stopped":
-      return DONE;
+      break;
+    case "delivered":
   }
+  clearDiskWait(tools, run.key);
+  return DONE;
 }
 
 /** Ends the round as `gone`. Throws `ROUND_LOST`. */
@@ -271,7 +258,6 @@ async function endWithout(
   const { ledger, passwords } = run.tools;
   const gone = run.endRecord("gone", { reason, message });
   if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: gone.trackingId });
-  clearDiskWait(run.tools, run.key);
   run.noteEnd(gone);
   // The configuration leaves the transfer out, whatever an earlier round has kept of it.
   if (isLeftOut) await ledger.clearQuarantine(gone);

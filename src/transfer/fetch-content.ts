@@ -1,65 +1,101 @@
-/** Fetches the content of a transfer into its stage: its files, one by one or as a ZIP, and its message. */
-import { Fault } from "../base/faults.ts";
-import type { Contents } from "../model/manifest.ts";
-import type { TransferAccess } from "../service/port.ts";
-import { adoptContent } from "./adopt.ts";
-import { failOptional } from "./answers.ts";
-import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
-import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
+/** Fetches and verifies the content of a transfer: its files, one by one or as a ZIP, and its message. */
+import { durableStep } from "../base/disk.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
+import { asFault, Fault } from "../base/faults.ts";
+import { type OpenFile, rm, withFile } from "../base/files.ts";
+import { bytesOf, type Contents } from "../model/manifest.ts";
+import { type FetchContext, type FetchedFile, fetchFiles } from "./fetch.ts";
 import { compareRow, fetchMessage, type Message } from "./message.ts";
-import { type OpenedTransfer, unlistedRows } from "./open.ts";
-import { type Plan, planTransfer } from "./plan.ts";
+import { type Plan, unlistedRows } from "./open-transfer.ts";
+import { adoptContent } from "./reuse.ts";
 import type { Run } from "./run.ts";
+import { failOptional } from "./settle.ts";
 
-export interface FetchedContents {
-  readonly contents: Contents;
-  /** A file that does not match its checksum, or a checksum without a file. */
-  readonly doubt: Fault | undefined;
-  readonly message: Message;
-}
+/** Room in a ZIP for headers and names, beyond its files. */
+const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 
-export async function fetchContents(run: Run, transfer: OpenedTransfer): Promise<FetchedContents> {
-  const { access } = transfer;
-  const plan = await planTransfer(transfer, run.source.mailbox, run.handoff, run.tools.inbox);
-  const { files, doubt, message } = await fetchAll(run, access, plan);
-  const { messageRow: row } = transfer;
-  const messageRow = row && (await compareRow(run, access, row, message, plan.totalBytes));
+/** Faults of a ZIP that a second download may repair. */
+const MAY_BE_DAMAGE: ReadonlySet<FaultCode> = new Set([
+  "ARCHIVE_WRONG",
+  "CHECKSUM_MISMATCH",
+  "SIZE_MISMATCH",
+]);
+
+/** Throws what may be incomplete or wrong, once everything is fetched. An operator vouches for a released transfer. */
+export async function fetchContents(run: Run, plan: Plan): Promise<Contents> {
+  const { hasMessage, released } = run.record;
+  const { messageRow: row } = plan;
+  const { files, message } = await fetchAll(run, plan);
+  const messageRow = row && (await compareRow(run, plan, row, message));
   const contents: Contents = {
     subject: run.record.subject,
     message: message.kind,
     messageFile: message.kind === "present" ? message.file : undefined,
     messageRow,
-    files: files.map(({ name, originalName, bytes: size, checksums, sha256, isProven }) => {
+    files: files.map(({ name, originalName, bytes: size, checksums, sha256, doubt }) => {
       const { value: checksum, algorithm } = checksums[0] ?? {};
-      return { name, originalName, size, checksum, algorithm, sha256, verified: isProven };
+      const verified = doubt === undefined && checksums.length > 0;
+      return { name, originalName, size, checksum, algorithm, sha256, verified };
     }),
   };
   run.contents = contents;
+  const mismatch = files.find(({ doubt }) => doubt !== undefined)?.doubt;
   const stranger = row && messageRow === undefined ? unlistedRows([row]) : undefined;
-  return { contents, doubt: doubt ?? stranger, message };
+  const refusal = message.kind === "refused" ? message.fault : undefined;
+  const withheld = hasMessage ? refusal : undefined;
+  const unproven = doubtOf(contents, plan.announcedBytes, run.source.mailbox.verify);
+  const fault = plan.doubt ?? mismatch ?? stranger ?? withheld ?? unproven;
+  if (fault !== undefined && !released) throw fault;
+  if (refusal !== undefined) run.tools.emit({ type: "message-refused", record: run.record, fault: refusal });
+  return contents;
+}
+
+/** Why the contents may be incomplete or wrong although each file is as listed. */
+function doubtOf(
+  contents: Contents,
+  announcedBytes: number,
+  verify: "require" | "prefer",
+): Fault | undefined {
+  const { files, message } = contents;
+  const listedBytes = bytesOf(contents);
+  // A service may count the confidential message, whose size it announces nowhere.
+  const mayBeMore = message !== "none";
+  if (mayBeMore ? listedBytes > announcedBytes : listedBytes !== announcedBytes) {
+    const detail = `the service announces ${announcedBytes} bytes in total and lists files of ${listedBytes} bytes`;
+    return new Fault("SIZE_MISMATCH", { detail });
+  }
+  if (verify === "prefer") return undefined;
+  const unproven = files.find((file) => !file.verified);
+  if (unproven !== undefined) {
+    return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
+  }
+  if (files.length > 0 || message === "present") return undefined;
+  return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
 }
 
 /** Reserves room first. The files and the message are requested together. */
 async function fetchAll(
   run: Run,
-  access: TransferAccess,
   plan: Plan,
-): Promise<Fetched & Pick<FetchedContents, "message">> {
+): Promise<{ readonly files: readonly FetchedFile[]; readonly message: Message }> {
   const { tools } = run;
+  const { totalBytes } = plan;
   const stage = await run.openStage();
-  const presentBytes = await adoptContent(tools, stage, plan);
-  await tools.ledger.stages.reclaim(stage);
-  const reservation = await tools.inbox.reserve(run.key, plan.neededBytes - presentBytes, plan.files.length);
+  const presentBytes = await adoptContent(run, stage, plan);
+  await tools.ledger.reclaim(stage);
+  const announcedBytes = Math.max(totalBytes, plan.announcedBytes);
+  // A ZIP and its files exist at the same time.
+  const neededBytes = plan.way === "zip" ? announcedBytes * 2 : announcedBytes;
+  const reservation = await tools.inbox.reserve(run.key, neededBytes - presentBytes, plan.files.length);
   let done = 0;
   const progress = (bytes: number, receivedBytes: number) => {
     done += bytes;
-    const doneBytes = Math.min(done, plan.totalBytes);
-    const { totalBytes } = plan;
+    const doneBytes = Math.min(done, totalBytes);
     tools.emit({ type: "transfer-progressed", record: run.record, doneBytes, totalBytes, receivedBytes });
   };
   const context: FetchContext = {
     service: run.source.service,
-    access,
+    plan,
     stage,
     parallel: tools.limits.filesPerTransfer,
     fileMode: run.handoff.fileMode,
@@ -72,15 +108,12 @@ async function fetchAll(
     },
   };
   try {
-    const [fetched, message] = await Promise.allSettled([
-      fetchEither(run, context, plan),
-      fetchMessage(run, access, plan.totalBytes),
-    ]);
-    if (fetched.status === "rejected") throw fetched.reason;
+    const [files, message] = await Promise.allSettled([fetchEither(run, context), fetchMessage(run, plan)]);
+    if (files.status === "rejected") throw files.reason;
     if (message.status === "rejected") throw message.reason;
-    return { ...fetched.value, message: message.value };
+    return { files: files.value, message: message.value };
   } catch (error) {
-    if (error instanceof Fault && error.code === "DISK_FULL") reservation.ranShort();
+    if (asFault(error).code === "DISK_FULL") reservation.ranShort();
     throw error;
   } finally {
     reservation.release();
@@ -88,13 +121,48 @@ async function fetchAll(
 }
 
 /** If the ZIP is refused or damaged, single files are fetched instead. */
-async function fetchEither(run: Run, context: FetchContext, plan: Plan): Promise<Fetched> {
+async function fetchEither(run: Run, context: FetchContext): Promise<readonly FetchedFile[]> {
   const { signal } = run;
-  if (plan.way === "files") return fetchFiles(context, plan, signal);
-  return fetchZip(context, plan, signal).catch((error: unknown) => {
+  if (context.plan.way === "files") return fetchFiles(context, signal);
+  return fetchZip(context, signal).catch((error: unknown) => {
     if (!(error instanceof Fault)) throw error;
     const isDamage = MAY_BE_DAMAGE.has(error.code);
     if (!isDamage && !failOptional(run, "zip", error)) throw error;
-    return fetchFiles(context, plan, signal);
+    return fetchFiles(context, signal);
   });
+}
+
+/** The result is the same as with single files. A broken or wrong archive is fetched again once. */
+async function fetchZip(context: FetchContext, signal: AbortSignal): Promise<FetchedFile[]> {
+  try {
+    return await fetchZipOnce(context, signal);
+  } catch (error) {
+    if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
+    return await fetchZipOnce(context, signal);
+  } finally {
+    await rm(context.stage.zip, { force: true });
+  }
+}
+
+/** The service makes a new ZIP for each request, so a broken download cannot be resumed. */
+async function fetchZipOnce(
+  { service, plan, stage, fileMode, onBytes }: FetchContext,
+  signal: AbortSignal,
+): Promise<FetchedFile[]> {
+  const { access, files, totalBytes } = plan;
+  const maxBytes = totalBytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
+  await rm(stage.zip, { force: true });
+  await withFile(stage.zip, "wx", async (file: OpenFile) => {
+    const { body } = await service.openZip(access, { maxBytes }, signal);
+    for await (const chunk of body) {
+      await file.write(chunk);
+      onBytes(chunk.byteLength);
+    }
+  });
+  durableStep("ZIP fetched");
+  // Loaded only if it is needed.
+  const { unpackZip } = await import("./unpack.ts");
+  const digests = await unpackZip(stage.zip, files, stage.folder, { fileMode }, signal);
+  durableStep("ZIP unpacked");
+  return files.map((file) => ({ ...file, sha256: digests.get(file) ?? "" }));
 }

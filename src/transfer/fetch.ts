@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { returnChunk } from "../base/blocks.ts";
 import { mapLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
-import { faultOfDisk, finishFile, onDisk, syncFile } from "../base/durable.ts";
+import { finishFile, syncFile } from "../base/durable.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { type OpenFile, openFile, rm, withFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
-import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import { Part } from "./part.ts";
-import type { ContentFile, Plan, PlannedFile } from "./plan.ts";
+import { startVerification } from "../model/checksum.ts";
+import type { Download, ServicePort } from "../service/port.ts";
+import type { Plan, PlannedFile } from "./open-transfer.ts";
 
 /**
  * A broken connection is replaced while the file grows. After three in a row without any new byte, or twelve with too
@@ -23,10 +23,12 @@ const MAX_SETBACKS = 12;
 const SETBACKS_IF_NO_BYTE = 4;
 
 const READ_BYTES = 256 * 1024;
+/** Flushing a large file as it grows leaves little for the last fsync. */
+const FLUSH_EVERY_BYTES = 64 * 1024 * 1024;
 
 export interface FetchContext {
   readonly service: ServicePort;
-  readonly access: TransferAccess;
+  readonly plan: Plan;
   readonly stage: Stage;
   /** How many files at once. */
   readonly parallel: number;
@@ -42,33 +44,21 @@ export interface FetchContext {
   onBody(canResume: boolean): () => void;
 }
 
-/** Every file of a transfer. `doubt`: one of them does not match its checksum. */
-export interface Fetched {
-  readonly files: readonly ContentFile[];
-  readonly doubt: Fault | undefined;
+/** A file of the plan that is in the stage. */
+export interface FetchedFile extends PlannedFile {
+  readonly sha256: string;
+  /** The file does not match its checksum. */
+  readonly doubt?: Fault;
 }
 
 /** Fetches all files, even if one does not match its checksum: they may be all that is left of the transfer. */
-export async function fetchFiles(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<Fetched> {
-  const fetchOne = async (file: PlannedFile, either: AbortSignal) => ({
-    file,
-    ...(await fetchFile(context, file, join(context.stage.folder, file.name), either)),
-  });
-  const outcomes = await mapLimit(plan.files, context.parallel, fetchOne, signal);
-  return {
-    files: outcomes.map(({ file, sha256, doubt }) => ({
-      ...file,
-      sha256,
-      isProven: doubt === undefined && file.checksums.length > 0,
-    })),
-    doubt: outcomes.find(({ doubt }) => doubt !== undefined)?.doubt,
+export function fetchFiles(context: FetchContext, signal: AbortSignal): Promise<FetchedFile[]> {
+  const { plan, stage, parallel } = context;
+  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
+    const fetched = await fetchFile(context, file, join(stage.folder, file.name), either);
+    return { ...file, ...fetched };
   };
-}
-
-interface FetchedFile {
-  readonly sha256: string;
-  /** The file did not match its checksum twice. */
-  readonly doubt?: Fault;
+  return mapLimit(plan.files, parallel, fetchOne, signal);
 }
 
 /** A file with a wrong checksum or size is fetched once more, from scratch. Throws a second `SIZE_MISMATCH`. */
@@ -77,7 +67,7 @@ async function fetchFile(
   file: PlannedFile,
   path: string,
   signal: AbortSignal,
-): Promise<FetchedFile> {
+): Promise<Pick<FetchedFile, "sha256" | "doubt">> {
   const differs = (error: unknown): error is Fault =>
     error instanceof Fault && ["CHECKSUM_MISMATCH", "SIZE_MISMATCH"].includes(error.code);
   try {
@@ -115,7 +105,7 @@ async function fetchOnce(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const { handle, isNew } = await onDisk(path, () => openPart(path, context.fileMode));
+  const { handle, isNew } = await openPart(path, context.fileMode);
   try {
     await using part = new Part(handle, file);
     if (!isNew) await part.resume(signal);
@@ -126,8 +116,6 @@ async function fetchOnce(
     durableStep("file fetched");
     await finishFile(handle, context.fileMode, file.bytes);
     return digest;
-  } catch (error) {
-    throw faultOfDisk(error, path);
   } finally {
     await handle.close();
   }
@@ -180,7 +168,7 @@ class Setbacks {
 }
 
 async function receiveRest(
-  { service, access, onBytes, onBody }: FetchContext,
+  { service, plan, onBytes, onBody }: FetchContext,
   file: PlannedFile,
   part: Part,
   tag: { etag?: string },
@@ -190,7 +178,12 @@ async function receiveRest(
     maxBytes: file.bytes,
     ...(part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...tag } }),
   };
-  const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
+  const download = await service.openFile(
+    plan.access,
+    { id: file.id, name: file.originalName },
+    options,
+    signal,
+  );
   demandContent(download, file);
   if (download.etag !== undefined) tag.etag = download.etag;
   const onEnd = onBody(download.canResume);
@@ -239,4 +232,75 @@ function isInterruption(error: unknown): error is Fault {
   return (
     error instanceof Fault && ["CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED"].includes(error.code)
   );
+}
+
+/**
+ * The part of one file that is on the disk, with its hash so far. Disposing of it waits for its last flush, and leaves the
+ * handle open.
+ */
+export class Part implements AsyncDisposable {
+  readonly #handle: OpenFile;
+  readonly #file: PlannedFile;
+  #hash: ReturnType<typeof startVerification>;
+  #unflushedBytes = 0;
+  /** Stays rejected: a disk reports an error only once. */
+  #flushing: Promise<void> | undefined;
+  bytes = 0;
+
+  constructor(handle: OpenFile, file: PlannedFile) {
+    this.#handle = handle;
+    this.#file = file;
+    this.#hash = startVerification(file.checksums);
+  }
+
+  /** Hashes the bytes that an earlier attempt left. Without a checksum they cannot be proven, and are dropped. */
+  async resume(signal: AbortSignal): Promise<void> {
+    const { size } = await this.#handle.stat();
+    if (size === 0) return;
+    if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
+    const buffer = new Uint8Array(READ_BYTES);
+    while (this.bytes < size) {
+      signal.throwIfAborted();
+      const bytesRead = await this.#handle.read(buffer, this.bytes);
+      if (bytesRead === 0) return this.startAgain();
+      this.#hash.update(buffer.subarray(0, bytesRead));
+      this.bytes += bytesRead;
+    }
+  }
+
+  /** When it returns, the file has the chunk. */
+  async append(chunk: Uint8Array): Promise<void> {
+    const writing = this.#handle.write(chunk);
+    this.#hash.update(chunk);
+    await writing;
+    this.bytes += chunk.byteLength;
+    this.#unflushedBytes += chunk.byteLength;
+    if (this.#unflushedBytes >= FLUSH_EVERY_BYTES) await this.#startFlush();
+  }
+
+  async startAgain(): Promise<void> {
+    await this.#handle.truncate();
+    this.#hash = startVerification(this.#file.checksums);
+    this.bytes = 0;
+  }
+
+  /** The SHA-256 of the whole file. Throws `CHECKSUM_MISMATCH` unless every checksum matches. */
+  async finish(): Promise<string> {
+    await this.#flushing;
+    return this.#hash.finish(JSON.stringify(this.#file.originalName));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // `finish` throws it. Without `finish` the part is not used.
+    await this.#flushing?.catch(() => {});
+  }
+
+  /** Returns while the flush runs. Waits for the flush before, so that a slow disk slows the download down. */
+  async #startFlush(): Promise<void> {
+    await this.#flushing;
+    this.#unflushedBytes = 0;
+    this.#flushing = this.#handle.datasync();
+    // Thrown by the next flush, or by `finish`.
+    this.#flushing.catch(() => {});
+  }
 }

@@ -1,15 +1,16 @@
 /** Fetches the confidential message of a transfer. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { faultOfDisk, finishFile } from "../base/durable.ts";
+import { finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { openFile, rm } from "../base/files.ts";
 import { matchesChecksum, nodeAlgorithm } from "../model/checksum.ts";
 import { MESSAGE, type MessageFile, type MessageRow } from "../model/manifest.ts";
-import type { ChecksumRow, Download, TransferAccess } from "../service/port.ts";
-import { asOperationFault, failOptional, isRefusedForGood } from "./answers.ts";
+import type { ChecksumRow, Download } from "../service/port.ts";
 import { hashFile } from "./fetch.ts";
+import type { Plan } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
+import { asOperationFault, failOptional, isRefusedForGood } from "./settle.ts";
 
 /**
  * The limit of the EML's size: one byte, so that no file fits beside the message. The interface takes megabytes, which
@@ -25,12 +26,12 @@ export type Message =
   | { readonly kind: "none" }
   | { readonly kind: "refused"; readonly fault: Fault };
 
-/** `totalBytes`: of all files of the transfer. Throws if another attempt may help. */
-export async function fetchMessage(run: Run, access: TransferAccess, totalBytes: number): Promise<Message> {
+/** Throws if another attempt may help. */
+export async function fetchMessage(run: Run, plan: Plan): Promise<Message> {
   const { hasMessage } = run.record;
   if (hasMessage === false) return { kind: "none" };
   try {
-    const file = await download(run, access, totalBytes);
+    const file = await downloadMessage(run, plan);
     if (file !== undefined) return { kind: "present", file };
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
@@ -49,16 +50,12 @@ function refused(cause: Fault): Message {
 }
 
 /** `undefined` if the answer is empty. */
-async function download(
-  run: Run,
-  access: TransferAccess,
-  totalBytes: number,
-): Promise<MessageFile | undefined> {
+async function downloadMessage(run: Run, plan: Plan): Promise<MessageFile | undefined> {
   const { folder } = await run.openStage();
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
   let bytes = 0;
-  const { body, cancel } = await openMessage(run, access, totalBytes);
+  const { body, cancel } = await openMessage(run, plan);
   try {
     await rm(path, { force: true });
     const file = await openFile(path, "wx");
@@ -77,7 +74,7 @@ async function download(
   } catch (error) {
     // The next attempt removes it.
     await rm(path, { force: true }).catch(() => {});
-    throw faultOfDisk(error, path);
+    throw error;
   } finally {
     cancel();
   }
@@ -93,25 +90,22 @@ function demandMessage(beginning: Uint8Array): void {
 }
 
 /** A service that refuses the threshold, or does not find what it cannot parse, is asked without it. */
-async function openMessage(run: Run, access: TransferAccess, totalBytes: number): Promise<Download> {
-  const { source, signal } = run;
-  const options = { maxBytes: mostBytes(totalBytes), isExpected: run.record.hasMessage === true };
+async function openMessage({ source, record, signal }: Run, plan: Plan): Promise<Download> {
+  const { service } = source;
+  const options = { maxBytes: maxBytes(plan), isExpected: record.hasMessage === true };
+  const small = { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES };
   try {
-    return await source.service.openEml(
-      access,
-      { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES },
-      signal,
-    );
+    return await service.openEml(plan.access, small, signal);
   } catch (error) {
     const mayBeThreshold =
       error instanceof Fault &&
       (isRefusedForGood(error) || ["BAD_REQUEST", "NO_SUCH_ENDPOINT"].includes(error.code));
     if (!mayBeThreshold) throw error;
-    return source.service.openEml(access, options, signal);
+    return service.openEml(plan.access, options, signal);
   }
 }
 
-function mostBytes(totalBytes: number): number {
+function maxBytes({ totalBytes }: Plan): number {
   return totalBytes * 1.5 + SPARE_BYTES;
 }
 
@@ -121,10 +115,9 @@ function mostBytes(totalBytes: number): number {
  */
 export async function compareRow(
   run: Run,
-  access: TransferAccess,
+  plan: Plan,
   { name, checksum }: ChecksumRow,
   { kind }: Message,
-  totalBytes: number,
 ): Promise<MessageRow | undefined> {
   if (kind === "none") return undefined;
   const sent = checksum && { checksum: checksum.value, algorithm: checksum.algorithm };
@@ -140,8 +133,8 @@ export async function compareRow(
   if (id === undefined) return found("none");
   try {
     const hash = createHash(algorithm);
-    const options = { maxBytes: mostBytes(totalBytes) };
-    const { body } = await run.source.service.openFile(access, { id, name }, options, run.signal);
+    const options = { maxBytes: maxBytes(plan) };
+    const { body } = await run.source.service.openFile(plan.access, { id, name }, options, run.signal);
     for await (const chunk of body) hash.update(chunk);
     return isSame(hash.digest("hex")) ? found("file") : undefined;
   } catch (error) {

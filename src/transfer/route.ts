@@ -2,8 +2,7 @@
 import { DONE } from "../model/job.ts";
 import { HELD, IGNORED, isHeld, type TransferRecord } from "../model/record.ts";
 import { decideRoute, fingerprintOf, type RouteDecision, type RouteFacts } from "../model/route.ts";
-import type { Run } from "./run.ts";
-import { goOn, type Step } from "./step.ts";
+import { goOn, type Run, type Step } from "./run.ts";
 
 /** What the list of the service shows. */
 export function listedFacts({ sender, subject }: TransferRecord): RouteFacts {

@@ -1,16 +1,105 @@
-/** One run of a download: its tools and source, the transfer's current record, and the stage that it works in. */
+/** What a download works with: its tools and source, the run of one attempt, and what a step of it leads to. */
+import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
+import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
-import type { Stage } from "../ledger/port.ts";
-import type { Handoff } from "../model/mailbox.ts";
+import type { Checker, Handoffs } from "../handoff/port.ts";
+import type { Inbox } from "../inbox/port.ts";
+import type { Ledger, Stage } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
+import type { Next } from "../model/job.ts";
+import type { Check, Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { Contents } from "../model/manifest.ts";
-import { type State, type TransferRecord, withoutMissing, withState } from "../model/record.ts";
-import { Pace } from "./give-way.ts";
-import type { Source, TransferTools } from "./tools.ts";
+import { type Routed, type State, type TransferRecord, withoutMissing, withState } from "../model/record.ts";
+import type { TransferState } from "../model/transfer.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { ServicePort } from "../service/port.ts";
+import { type LargeTransfers, Pace } from "./turns.ts";
 
-/** Why a run ends early. */
-type EndedBy = "ROUND_LOST" | "GAVE_WAY";
+export interface TransferTools {
+  readonly inbox: Inbox;
+  readonly ledger: Ledger;
+  readonly passwords: Passwords;
+  readonly limits: Limits;
+  /** The hand-off of a transfer, by its mailbox and route, as configured now. */
+  handoffOf(transfer: Routed): Handoff;
+  readonly handoffs: Pick<Handoffs, "prepare" | "placed">;
+  readonly checker: Checker;
+  /** The check of the mailbox, as configured now. */
+  check(): Check | undefined;
+  /** Gives the slot of this download to another one, if there is room for more work. */
+  freeSlot(): void;
+  readonly clock: Clock;
+  /** Between 0 and 1, for jitter. */
+  readonly random: () => number;
+  readonly patience: Patience;
+  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
+  readonly diskTrouble: Outage;
+  readonly large: LargeTransfers;
+  /** Whether other transfers wait for a slot. */
+  othersWait(): Promise<boolean>;
+  readonly emit: Emit;
+}
 
+/** How long to wait before asking again. */
+export interface Patience {
+  /** After the first failure; longer after each further one. */
+  readonly retryMs: number;
+  /** For room on the disk. */
+  readonly diskMs: number;
+  /** For a locked transfer, if the service does not say. */
+  readonly lockedMs: number;
+  /** How long a download may be slow while others wait, and how long it then waits itself. */
+  readonly slowMs: number;
+}
+
+/** A mailbox and how its service is reached. */
+export interface Source {
+  readonly mailbox: Mailbox;
+  readonly service: ServicePort;
+  /** Makes requests without a password, until the service has answered one in its own format. Throws faults. */
+  probe(signal: AbortSignal): Promise<void>;
+  /** The listed link, if it carries a password: the service puts one there if the sender chose none. */
+  linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
+  /** The transfer's state at the service; `undefined` if the service does not list it. */
+  stateOf(
+    record: Pick<TransferRecord, "trackingId" | "vanished">,
+    signal: AbortSignal,
+  ): Promise<TransferState | undefined>;
+}
+
+/** The attempt ends here. One switch in `download.ts` says what follows. */
+export type Outcome =
+  /** The transfer waits, and `next` says when its job runs again. `facts`: missing if it waits as before. */
+  | {
+      readonly kind: "wait";
+      readonly facts?: Partial<TransferRecord>;
+      readonly fault?: Fault | undefined;
+      readonly next: Next;
+    }
+  | { readonly kind: "quarantine"; readonly fault: Fault }
+  /** The round ends without content. `isLeftOut`: the configuration says so, not the service. */
+  | {
+      readonly kind: "gone";
+      readonly reason: string;
+      readonly message: string;
+      readonly isLeftOut?: boolean;
+    }
+  | { readonly kind: "delivered" }
+  /** Another attempt, or an operator, has ended the round. */
+  | { readonly kind: "lost" }
+  /** The disk refuses the record, or the move after it. */
+  | { readonly kind: "stuck"; readonly fault: Fault }
+  /** The process stops. The content stays on the disk, and the next start continues with it. */
+  | { readonly kind: "stopped" };
+
+export type Step<Value> = { readonly kind: "continue"; readonly value: Value } | Outcome;
+
+export function goOn<Value>(value: Value): Step<Value> {
+  return { kind: "continue", value };
+}
+
+/** One run of a download. */
 export class Run {
   readonly tools: TransferTools;
   readonly source: Source;
@@ -20,8 +109,8 @@ export class Run {
   readonly signal: AbortSignal;
   #record: TransferRecord;
   readonly #ending = new AbortController();
-  #endedBy: EndedBy | undefined;
-  /** Missing until content is needed. */
+  /** Why `end` was called; `undefined` if it was not. */
+  endedBy: "ROUND_LOST" | "GAVE_WAY" | undefined;
   #stage: Stage | undefined;
   /** Accepted by the service. */
   password: Secret | undefined;
@@ -48,7 +137,7 @@ export class Run {
     return this.tools.ledger.nameOf(this.#record);
   }
 
-  /** Missing until `openStage`, and after `dropStage` and `closeStage`. */
+  /** Missing until content is needed, and after `dropStage` and `closeStage`. */
   get stage(): Stage | undefined {
     return this.#stage;
   }
@@ -74,19 +163,14 @@ export class Run {
   }
 
   /** Aborts the signal. */
-  end(why: EndedBy): void {
-    this.#endedBy ??= why;
+  end(why: "ROUND_LOST" | "GAVE_WAY"): void {
+    this.endedBy ??= why;
     this.#ending.abort();
-  }
-
-  /** Why `end` was called; `undefined` if it was not. */
-  get endedBy(): EndedBy | undefined {
-    return this.#endedBy;
   }
 
   /** Enters a state while the round stays open. `fault`: why. */
   enter(state: State, facts: Partial<TransferRecord> = {}, fault?: Fault): void {
-    this.#record = withState(this.#record, state, this.tools.clock.now(), facts);
+    this.#record = this.endRecord(state, facts);
     this.tools.ledger.noteChange(this.#record);
     this.tools.emit({ type: "transfer-changed", record: this.#record, fault });
   }
@@ -115,7 +199,7 @@ export class Run {
     return times;
   }
 
-  /** The record that ends the round in this state. */
+  /** The record in this state. */
   endRecord(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
     return withState(this.#record, state, this.tools.clock.now(), facts);
   }

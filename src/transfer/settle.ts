@@ -1,4 +1,7 @@
-/** Decides what a fault means for a transfer: which state it enters, and when it is retried. */
+/**
+ * Decides what a fault means for a transfer: which state it enters, and when it is retried; or whether the delivery goes on
+ * without the operation that failed.
+ */
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { describeFault, Fault, isOfDisk } from "../base/faults.ts";
@@ -6,11 +9,7 @@ import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { Next } from "../model/job.ts";
 import { type TransferRecord, withoutMissing } from "../model/record.ts";
 import { TRANSFER_STATES } from "../model/transfer.ts";
-import { failCheck, failRequired } from "./answers.ts";
-import { clientOf } from "./open.ts";
-import type { Run } from "./run.ts";
-import type { Outcome } from "./step.ts";
-import type { TransferTools } from "./tools.ts";
+import type { Outcome, Run, TransferTools } from "./run.ts";
 
 /** Faults after which the whole service may be in trouble. */
 const SERVICE_TROUBLE: ReadonlySet<FaultCode> = new Set([
@@ -26,7 +25,7 @@ export async function outcomeOf(run: Run, fault: Fault): Promise<Outcome> {
   const { tools, source } = run;
   if (fault.code === "ROUND_LOST") return { kind: "lost" };
   if (run.stop.aborted || fault.code === "STOPPED") return { kind: "stopped" };
-  if (SERVICE_TROUBLE.has(fault.code)) tools.passwords.doubt(clientOf(source));
+  if (SERVICE_TROUBLE.has(fault.code)) tools.passwords.doubt(source.service);
   if (fault.code === "DISK_FULL") tools.diskTrouble.add(run.key, fault);
   else clearDiskWait(tools, run.key);
   // The disk may have failed after the round had ended with this stage: only the move is left. Or another process has
@@ -78,8 +77,8 @@ async function judge(run: Run, fault: Fault): Promise<Outcome> {
   if (fault.code === "ONE_AT_A_TIME") return wait(run, "large", fault, patience.slowMs);
   if (fault.code === "GAVE_WAY") return wait(run, "slow", fault, patience.slowMs);
   if (fault.code === "CHECK_FAILED") {
-    const { times, needsPerson } = failCheck(run);
-    const person = needsPerson ? { needsPerson } : {};
+    const times = run.countFailure("check");
+    const person = times >= PERSISTENT_FROM ? { needsPerson: true } : {};
     return wait(run, "check", fault, backoffMs(times, random(), patience.retryMs), person);
   }
   if (fault.code === "TRANSFER_LOCKED") {
@@ -137,4 +136,60 @@ function goneMessage(state: string | undefined): string {
   };
   const reason = why[state ?? ""] ?? "the service no longer lists it";
   return `It was gone before it could be delivered: ${reason}. Ask the sender to send it again.`;
+}
+
+/** An operation that has failed this often in a round counts as refused. */
+const PERSISTENT_FROM = 5;
+
+/** Answers about the transfer as a whole. */
+const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
+  "PASSWORD_REFUSED",
+  "TRANSFER_LOCKED",
+  "TRANSFER_DELETED",
+]);
+
+/** Answers that say nothing about the request. */
+const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIMEOUT"]);
+
+/**
+ * `refused`: the service refuses the operation. `transient`: there was no answer, or one that asks to wait. `failed`: any other
+ * answer: a proxy's, one about the whole transfer, a server error, or a conflict that may pass. `other`: no failed request, such
+ * as a full disk.
+ */
+function kindOf({ answeredBy, code }: Fault): "refused" | "transient" | "failed" | "other" {
+  if (answeredBy === undefined || code === "STOPPED") return "other";
+  if (answeredBy === "none" || answeredBy === "unsent" || TRANSIENT.has(code)) return "transient";
+  const isFailure = code === "SERVER_FAULT" || code === "CONFLICT" || ABOUT_TRANSFER.has(code);
+  return isFailure || answeredBy === "intermediary" ? "failed" : "refused";
+}
+
+/**
+ * Counts a failure of an operation that a delivery can do without. Returns whether the delivery goes on without it; otherwise
+ * the attempt has failed. Only failures of the same operation count: a transfer may have waited for the disk or for a lock
+ * many times.
+ */
+export function failOptional(run: Run, operation: "zip" | "checksums" | "message", fault: Fault): boolean {
+  const kind = kindOf(fault);
+  if (kind === "other") return false;
+  // Single files replace a ZIP completely, so there is no need to wait.
+  if (kind === "refused" || (kind === "failed" && operation === "zip")) return true;
+  return run.countFailure(operation) >= PERSISTENT_FROM;
+}
+
+/** The transfer was just opened, so an optional operation cannot fail because of the transfer as a whole. */
+export function asOperationFault(fault: Fault): Fault {
+  if (!ABOUT_TRANSFER.has(fault.code) || fault.answeredBy !== "service") return fault;
+  return new Fault("BAD_ANSWER", { detail: fault.message, answeredBy: "service", cause: fault });
+}
+
+/** Whether the service itself refused, so that a retry is of no use. */
+export function isRefusedForGood(fault: Fault): boolean {
+  return kindOf(fault) === "refused";
+}
+
+/** Counts a failure of an operation that every delivery needs. Returns whether the transfer needs a person. */
+function failRequired(run: Run, fault: Fault): boolean {
+  const isTransient =
+    fault.answeredBy === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
+  return run.countFailure("rest") >= PERSISTENT_FROM || !isTransient;
 }

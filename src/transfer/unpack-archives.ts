@@ -11,8 +11,11 @@ import { Fault } from "../base/faults.ts";
 import { rm } from "../base/files.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { Stage } from "../ledger/port.ts";
-import { type Contents, RESERVED_NAMES } from "../model/manifest.ts";
+import { bytesOf, type Contents } from "../model/manifest.ts";
+import { safeNames } from "../model/names.ts";
+import { reservedNames } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
+import type { ListedEntry } from "./unpack-directory.ts";
 
 type SentFile = Contents["files"][number];
 
@@ -20,8 +23,6 @@ type SentFile = Contents["files"][number];
 const MAX_RATIO = 200;
 /** A small archive may expand to this size, whatever its ratio is. */
 const MIN_ALLOWED_BYTES = 16 * 1024 * 1024;
-/** The time that unpacking may take: a fixed part, and a part for each mebibyte. */
-const DEADLINE_MS = { whole: 60_000, perMebibyte: 1_000 };
 
 /** Faults that say that an archive is wrong or too large. All others concern the disk, or the end of this attempt. */
 const REFUSED: ReadonlySet<string> = new Set([
@@ -41,89 +42,128 @@ export async function unpackArchives(run: Run, contents: Contents): Promise<Cont
   const archives = contents.files.filter(({ name }) => /.\.zip$/i.test(name));
   if (archives.length === 0) return contents;
   const stage = await run.openStage();
-  let files = [...contents.files];
-  const unpacked: NonNullable<Contents["unpacked"]>[number][] = [];
-  for (const archive of archives) {
-    run.signal.throwIfAborted();
-    const { name, originalName, size, sha256 } = archive;
-    const facts = { name, originalName, size, sha256 };
-    try {
-      const made = await unpackOne(run, stage, archive, files);
-      const isDelivered = unpack === "beside";
-      files = [...(isDelivered ? files : files.filter((file) => file !== archive)), ...made];
-      unpacked.push({ ...facts, isDelivered, files: made.length });
-    } catch (error) {
-      if (!(error instanceof Fault && REFUSED.has(error.code))) throw error;
-      run.tools.emit({ type: "archive-left", record: run.record, archive: originalName, fault: error });
-      unpacked.push({ ...facts, isDelivered: true, files: 0, refused: error.message });
+  const refused = new Map<SentFile, Fault>();
+  const forEachArchive = async (work: (archive: SentFile) => Promise<void>) => {
+    for (const archive of archives) {
+      run.signal.throwIfAborted();
+      if (refused.has(archive)) continue;
+      await work(archive).catch((error: unknown) => {
+        if (!(error instanceof Fault && REFUSED.has(error.code))) throw error;
+        const { originalName } = archive;
+        run.tools.emit({ type: "archive-left", record: run.record, archive: originalName, fault: error });
+        refused.set(archive, error);
+      });
     }
-  }
+  };
+  const total = { files: contents.files.length, bytes: bytesOf(contents) };
+  const listed = new Map<SentFile, readonly ListedEntry[]>();
+  await forEachArchive(async (archive) => {
+    const entries = await listArchive(run, stage, archive, total);
+    total.files += entries.length - (unpack === "instead" ? 1 : 0);
+    total.bytes += sizeOf(entries) - (unpack === "instead" ? archive.size : 0);
+    listed.set(archive, entries);
+  });
+  // All at once: a sender may send as many archives as files.
+  const names = await nameEntries(run, contents.files, listed);
+  const made = new Map<SentFile, readonly SentFile[]>();
+  await forEachArchive(async (archive) => {
+    const entries = listed.get(archive) ?? [];
+    made.set(archive, await unpackOne(run, stage, archive, entries, names));
+  });
+  const isReplaced = (file: SentFile) => unpack === "instead" && made.has(file);
   // Only now: until then, a failed attempt leaves everything that was downloaded.
-  for (const { name, isDelivered } of unpacked) {
-    if (!isDelivered) await rm(join(stage.folder, name), { force: true });
+  for (const archive of archives) {
+    if (isReplaced(archive)) await rm(join(stage.folder, archive.name), { force: true });
   }
-  const extended: Contents = { ...contents, files, unpacked };
+  const extended: Contents = {
+    ...contents,
+    files: [...contents.files.filter((file) => !isReplaced(file)), ...[...made.values()].flat()],
+    unpacked: archives.map((archive) => {
+      const { name, originalName, size, sha256 } = archive;
+      const isDelivered = !isReplaced(archive);
+      const files = made.get(archive)?.length ?? 0;
+      return { name, originalName, size, sha256, isDelivered, files, refused: refused.get(archive)?.message };
+    }),
+  };
   run.contents = extended;
   return extended;
 }
 
-/** Unpacks one archive into the stage: all of it or nothing. `files`: the files in the stage so far. */
+/** `total`: of the transfer, with the archives that are listed so far. */
+async function listArchive(
+  { tools: { limits }, signal }: Run,
+  stage: Stage,
+  archive: SentFile,
+  total: { readonly files: number; readonly bytes: number },
+): Promise<ListedEntry[]> {
+  // Loaded only if it is needed.
+  const { listZip } = await import("./unpack.ts");
+  const { maxFiles, maxTransferBytes } = limits;
+  // A released transfer may exceed the limits without its archives.
+  const demandFew = (entries: number) => {
+    if (total.files + entries <= maxFiles) return;
+    const detail = `with its entries, the transfer would have more than ${formatCount(maxFiles, "file", "files")}`;
+    throw new Fault("LIMIT_EXCEEDED", { detail });
+  };
+  const entries = await listZip(join(stage.folder, archive.name), demandFew, signal);
+  const bytes = sizeOf(entries);
+  requireRoom(archive, bytes, total.bytes + bytes, maxTransferBytes);
+  return entries;
+}
+
+function nameEntries(
+  { handoff }: Run,
+  files: readonly SentFile[],
+  listed: ReadonlyMap<SentFile, readonly ListedEntry[]>,
+): Promise<Map<string, string>> {
+  const entries = [...listed].flatMap(([archive, all]) =>
+    all.map(({ path }, at) => ({ id: idOf(archive, at), name: nameFor(archive, path) })),
+  );
+  const reserved = [...reservedNames(handoff), ...files.map(({ name }) => name)];
+  return safeNames(entries, reserved);
+}
+
+/** Of one entry of an archive. */
+function idOf({ name }: SentFile, at: number): string {
+  return `${at}/${name}`;
+}
+
+function sizeOf(entries: readonly ListedEntry[]): number {
+  return entries.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Unpacks one archive into the stage: all of it or nothing. */
 async function unpackOne(
   run: Run,
   stage: Stage,
   archive: SentFile,
-  files: readonly SentFile[],
+  entries: readonly ListedEntry[],
+  names: ReadonlyMap<string, string>,
 ): Promise<SentFile[]> {
-  const { limits, inbox } = run.tools;
-  const { signal } = run;
-  // Loaded only if it is needed.
-  const { listZip, unpackZip } = await import("./unpack.ts");
-  const path = join(stage.folder, archive.name);
-  // A released transfer may exceed the limits without its archives.
-  const maxEntries = limits.maxFiles - files.length;
-  const tooMany = () =>
-    new Fault("LIMIT_EXCEEDED", {
-      detail: `with its entries, the transfer would have more than ${formatCount(limits.maxFiles, "file", "files")}`,
-    });
-  const entries = await listZip(path, { maxEntries, tooMany }, signal);
-  const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
-  const totalBytes = files.reduce((sum, { size }) => sum + size, bytes);
-  requireRoom(archive, bytes, totalBytes, limits.maxTransferBytes);
-  const reserved = [
-    ...RESERVED_NAMES,
-    run.handoff.marker,
-    run.handoff.acknowledgement,
-    ...files.map(({ name }) => name),
-  ];
-  const names = await inbox.safeNames(
-    entries.map((entry, at) => ({ id: String(at), name: nameFor(archive, entry.path) })),
-    reserved.filter((name) => name !== undefined),
-  );
-  const digests = new Map<number, string>();
+  const { unpackZip } = await import("./unpack.ts");
+  const bytes = sizeOf(entries);
   const wanted = entries.map((entry, at) => ({
     originalName: entry.path,
-    target: names.get(String(at)) ?? "",
+    name: names.get(idOf(archive, at)) ?? "",
     bytes: entry.bytes,
     checksums: [],
-    onDigest: (sha256: string) => void digests.set(at, sha256),
   }));
-  const deadlineMs = DEADLINE_MS.whole + (bytes / 1024 ** 2) * DEADLINE_MS.perMebibyte;
-  const reservation = await inbox.reserve(run.key, bytes, entries.length);
+  const reservation = await run.tools.inbox.reserve(run.key, bytes, entries.length);
   try {
-    const { fileMode } = run.handoff;
-    const unpackLimits = { maxEntries, maxBytes: bytes, fileMode, deadlineMs, skipsFolders: true };
-    await unpackZip(path, wanted, stage.folder, unpackLimits, signal);
+    const options = { fileMode: run.handoff.fileMode, skipsFolders: true };
+    const path = join(stage.folder, archive.name);
+    const digests = await unpackZip(path, wanted, stage.folder, options, run.signal);
+    return wanted.map((file) => ({
+      name: file.name,
+      originalName: file.originalName,
+      size: file.bytes,
+      sha256: digests.get(file) ?? "",
+      verified: archive.verified,
+      from: archive.name,
+    }));
   } finally {
     reservation.release();
   }
-  return wanted.map(({ originalName, target, bytes: size }, at) => ({
-    name: target,
-    originalName,
-    size,
-    sha256: digests.get(at) ?? "",
-    verified: archive.verified,
-    from: archive.name,
-  }));
 }
 
 /** `totalBytes`: of the transfer, with the unpacked files. */

@@ -9,17 +9,12 @@ export interface WantedEntry {
   /** As the transfer's list, or the archive's own directory, spells it. */
   readonly originalName: string;
   /** A plain, safe file name inside the folder. */
-  readonly target: string;
+  readonly name: string;
   readonly bytes: number;
   readonly checksums: readonly Checksum[];
-  /** Called when its bytes are written and verified, with their SHA-256 in hexadecimal digits. */
-  onDigest?(sha256: string): void;
 }
 
-export interface DirectoryLimits {
-  readonly maxEntries: number;
-  /** The fault of an archive with more entries; missing: `ARCHIVE_WRONG`. */
-  readonly tooMany?: () => Fault;
+export interface MatchOptions {
   /** Allows and skips one entry that was not announced: the service's own list of checksums. */
   readonly allowExtra?: boolean;
   /** Skips entries that are folders. Otherwise the archive is refused. */
@@ -41,17 +36,20 @@ export interface MatchedEntry {
 const STORED = 0;
 export const DEFLATED = 8;
 
-/** All files of an archive. Throws `ARCHIVE_WRONG` if one is encrypted, special or outside of the archive's own folder. */
+/**
+ * All files of an archive. `onCount` is called with the number of entries after each, and may throw to stop. Throws
+ * `ARCHIVE_WRONG` if one is encrypted, special or outside of the archive's own folder.
+ */
 export async function listDirectory(
   archive: ZipFile,
-  limits: DirectoryLimits,
+  onCount: (entries: number) => void,
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
   const listed = new Map<string, ListedEntry>();
   const entries: Entry[] = [];
   for await (const found of inTurns(archive.eachEntry())) {
     signal.throwIfAborted();
-    demandFew(archive, limits);
+    onCount(archive.entriesRead);
     const readings = readName(found);
     if (isFolder(found, readings)) continue;
     refuseSpecial(found, readings);
@@ -65,10 +63,6 @@ export async function listDirectory(
   return [...listed.values()];
 }
 
-function demandFew({ entriesRead }: ZipFile, { maxEntries, tooMany }: DirectoryLimits): void {
-  if (entriesRead > maxEntries) throw tooMany?.() ?? wrong(`it has more than ${maxEntries} entries`);
-}
-
 /** Inlet gives files its own names, but an archive with such paths is no honest one. */
 function refuseOutside(path: string): void {
   const isOutside = /^[/\\]|^[A-Za-z]:/.test(path) || path.split(/[/\\]/).includes("..");
@@ -79,23 +73,22 @@ function refuseOutside(path: string): void {
 export async function matchDirectory(
   archive: ZipFile,
   wanted: readonly WantedEntry[],
-  limits: DirectoryLimits,
+  { allowExtra = false, skipsFolders = false }: MatchOptions,
   signal: AbortSignal,
 ): Promise<MatchedEntry[]> {
-  const unmatched = await Unmatched.from(wanted);
+  const unmatched = new Unmatched(wanted);
   const matched: MatchedEntry[] = [];
   let extra: Entry | undefined;
   for await (const found of inTurns(archive.eachEntry())) {
     signal.throwIfAborted();
     const readings = readName(found);
-    if (limits.skipsFolders === true && isFolder(found, readings)) continue;
+    if (skipsFolders && isFolder(found, readings)) continue;
     refuseSpecial(found, readings);
     const entry = withoutTexts(found);
-    const match = unmatched.take(readings, entry.uncompressedSize);
+    const match = await unmatched.take(readings, entry.uncompressedSize);
     if (match !== undefined) matched.push({ wanted: match, entry });
-    else if (limits.allowExtra === true && extra === undefined) extra = entry;
+    else if (allowExtra && extra === undefined) extra = entry;
     else throw wrong(`${quoted(readings[0])} is not in the list`);
-    demandFew(archive, limits);
   }
   const missing = unmatched.first();
   if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
@@ -131,36 +124,27 @@ const FORMS: readonly ((name: string) => string)[] = [
 
 /** Wanted files that have no entry yet. */
 class Unmatched {
+  readonly #wanted: readonly WantedEntry[];
   readonly #left: Set<WantedEntry>;
-  readonly #byForm = FORMS.map(() => new Map<string, WantedEntry[]>());
-  /** Several files of one name, by size. */
-  readonly #bySize = new Map<readonly WantedEntry[], Map<number, WantedEntry[]>>();
-  /** Files of one name and size that are known to be interchangeable. */
-  readonly #alike = new Set<WantedEntry[]>();
+  /** Made when it is needed: most archives need only the first form. */
+  readonly #byForm: Map<string, WantedEntry | "several">[] = [];
 
-  private constructor(wanted: readonly WantedEntry[]) {
+  constructor(wanted: readonly WantedEntry[]) {
+    this.#wanted = wanted;
     this.#left = new Set(wanted);
   }
 
-  static async from(wanted: readonly WantedEntry[]): Promise<Unmatched> {
-    const unmatched = new Unmatched(wanted);
-    // Reversed, so that `pop` takes the first of several files with the same name.
-    for await (const file of inTurns(wanted.toReversed())) {
-      for (const [at, form] of FORMS.entries()) {
-        const namesakes = unmatched.#byForm[at]?.get(form(file.originalName));
-        if (namesakes === undefined) unmatched.#byForm[at]?.set(form(file.originalName), [file]);
-        else namesakes.push(file);
-      }
-    }
-    return unmatched;
-  }
-
   /** The file that belongs to an entry; `undefined` if no file has its name. */
-  take(readings: readonly string[], bytes: number): WantedEntry | undefined {
+  async take(readings: readonly string[], bytes: number): Promise<WantedEntry | undefined> {
     for (const [at, form] of FORMS.entries()) {
+      this.#byForm[at] ??= await this.#named(form);
       for (const reading of readings) {
-        const namesakes = this.#byForm[at]?.get(form(reading));
-        if (namesakes !== undefined) return this.#takeOne(namesakes, reading, bytes);
+        const file = this.#byForm[at].get(form(reading));
+        if (file === undefined) continue;
+        if (file === "several") throw wrong(`${quoted(reading)} stands for several files`);
+        if (!this.#left.delete(file)) throw wrong(`${quoted(reading)} is there twice`);
+        if (file.bytes !== bytes) throw wrongSize(reading, bytes, file.bytes);
+        return file;
       }
     }
     return undefined;
@@ -171,37 +155,14 @@ class Unmatched {
     return first;
   }
 
-  /** Size distinguishes files of the same name. Files with the same checksums are interchangeable. */
-  #takeOne(namesakes: readonly WantedEntry[], name: string, bytes: number): WantedEntry {
-    const fitting = this.#sizesOf(namesakes).get(bytes) ?? [];
-    let taken = fitting.pop();
-    while (taken !== undefined && !this.#left.delete(taken)) taken = fitting.pop();
-    if (taken === undefined) {
-      const other = namesakes.findLast((file) => this.#left.has(file));
-      throw other === undefined
-        ? wrong(`${quoted(name)} is there twice`)
-        : wrongSize(name, bytes, other.bytes);
+  async #named(form: (name: string) => string): Promise<Map<string, WantedEntry | "several">> {
+    const byName = new Map<string, WantedEntry | "several">();
+    for await (const file of inTurns(this.#wanted)) {
+      const name = form(file.originalName);
+      byName.set(name, byName.has(name) ? "several" : file);
     }
-    // Compared once: a sender may send a hundred thousand files of one name.
-    const isAlike = (file: WantedEntry) => !this.#left.has(file) || haveSameContent(taken, file);
-    if (!(this.#alike.has(fitting) || fitting.every(isAlike))) {
-      throw wrong(`${quoted(name)} stands for two files that cannot be distinguished`);
-    }
-    if (fitting.length > 0) this.#alike.add(fitting);
-    return taken;
+    return byName;
   }
-
-  #sizesOf(namesakes: readonly WantedEntry[]): Map<number, WantedEntry[]> {
-    const known = this.#bySize.get(namesakes);
-    if (known !== undefined) return known;
-    const bySize = Map.groupBy(namesakes, ({ bytes }) => bytes);
-    if (namesakes.length > 1) this.#bySize.set(namesakes, bySize);
-    return bySize;
-  }
-}
-
-function haveSameContent(one: WantedEntry, other: WantedEntry): boolean {
-  return one.checksums.length > 0 && JSON.stringify(one.checksums) === JSON.stringify(other.checksums);
 }
 
 /** In the encoding that the entry declares, and as UTF-8, which many programs use without declaring it. */

@@ -1,29 +1,29 @@
 /** Unpacks a ZIP into a folder: exactly the announced files, each with its size and checksums, under our own names. */
 
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync, type ZlibOptions } from "node:zlib";
-import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
+import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from "yauzl";
 import { forEachLimit } from "../base/concurrency.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
-import { faultOfDisk, finishFile } from "../base/durable.ts";
-import { Fault, messageOf } from "../base/faults.ts";
-import { lstat, type OpenFile, openFile, readdir, rm, unlink, withFile } from "../base/files.ts";
-import { clearTimeout, setTimeout } from "../base/timers.ts";
+import { finishFile } from "../base/durable.ts";
+import { Fault, faultOfDisk, messageOf } from "../base/faults.ts";
+import { type OpenFile, readdir, rm, withFile } from "../base/files.ts";
+import { isPlainName } from "../base/inbox-door.ts";
+import { nextTurn, timeLimit } from "../base/timers.ts";
 import { startVerification } from "../model/checksum.ts";
 import {
   DEFLATED,
-  type DirectoryLimits,
   type ListedEntry,
   listDirectory,
   type MatchedEntry,
+  type MatchOptions,
   matchDirectory,
   quoted,
   type WantedEntry,
   wrong,
   wrongSize,
 } from "./unpack-directory.ts";
-import { ZipReader } from "./unpack-reader.ts";
 
 declare module "node:zlib" {
   /** Node's types lack the result of `info`. */
@@ -39,110 +39,98 @@ const ENTRIES_AT_ONCE = 8;
 /** Entries up to this size, packed and unpacked, are inflated in one call: a stream would take longer. */
 const SMALL_ENTRY_BYTES = 256 * 1024;
 
-export interface UnpackLimits extends DirectoryLimits {
-  /** Of all wanted files together. */
-  readonly maxBytes: number;
-  readonly deadlineMs: number;
-  /** Of complete files. */
-  readonly fileMode: number;
-}
+/** The time that unpacking may take: a fixed part, and a part for each mebibyte. */
+const TIME_MS = { whole: 60_000, perMebibyte: 1_000 };
 
 /**
- * All or nothing: after a failure, the files that this call made are removed. Files of an earlier attempt are replaced.
+ * Returns the SHA-256 of each file in hexadecimal digits. All or nothing: after a failure, the files that this call made are
+ * removed. Files of an earlier attempt are replaced. `fileMode`: of complete files.
  * When it returns, every file is synced, and the folder is not. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`,
- * `CHECKSUM_MISMATCH`, `ALGORITHM_UNKNOWN`, `LIMIT_EXCEEDED`, `TARGET_EXISTS`, `DISK_FULL`, `DISK_REFUSED` or
- * `STOPPED`.
+ * `CHECKSUM_MISMATCH`, `ALGORITHM_UNKNOWN`, `DISK_FULL`, `DISK_REFUSED` or `STOPPED`.
  */
 export async function unpackZip(
   zipPath: string,
   wanted: readonly WantedEntry[],
   folder: string,
-  limits: UnpackLimits,
+  { fileMode, ...options }: MatchOptions & { readonly fileMode: number },
   signal: AbortSignal,
-): Promise<void> {
-  requirePlainTargets(wanted);
-  const announced = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
-  if (announced > limits.maxBytes) {
-    throw new Fault("LIMIT_EXCEEDED", {
-      detail: `${announced} bytes, and at most ${limits.maxBytes} are allowed`,
-    });
-  }
-  const deadline = startDeadline(limits.deadlineMs, signal);
-  const made: string[] = [];
-  try {
-    const zip = await openFile(zipPath, "r");
-    try {
-      const reader = new ZipReader(zip, (await zip.stat()).size);
-      const archive = await openArchive(reader);
-      const matched = await matchDirectory(archive, wanted, limits, deadline.signal);
-      if ((await readdir(folder)).length > 0) {
-        for (const { wanted } of matched) await clearTarget(join(folder, wanted.target));
-      }
-      const unpackOne = async (match: MatchedEntry, signal: AbortSignal) => {
-        signal.throwIfAborted();
-        const path = join(folder, match.wanted.target);
-        const file = await openFile(path, "wx");
-        made.push(path);
-        try {
-          await readEntry(reader, archive, match, (chunk) => file.write(chunk), signal);
-          await finishFile(file, limits.fileMode);
-        } finally {
-          await file.close();
-        }
-      };
-      await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, deadline.signal);
-    } finally {
-      await zip.close();
+): Promise<ReadonlyMap<WantedEntry, string>> {
+  // A defect where names are chosen must not write outside of the folder.
+  const unsafe = wanted.find(({ name }) => !isPlainName(name));
+  if (unsafe !== undefined) throw new TypeError(`${quoted(unsafe.name)} is no plain file name`);
+  const bytes = wanted.reduce((sum, file) => sum + file.bytes, 0);
+  const limitMs = TIME_MS.whole + (bytes / 1024 ** 2) * TIME_MS.perMebibyte;
+  const limit = timeLimit(Math.min(limitMs, LONGEST_TIMER_MS));
+  const made: WantedEntry[] = [];
+  const digests = new Map<WantedEntry, string>();
+  const unpackFrom = async (zip: OpenFile, either: AbortSignal) => {
+    const reader = new ZipReader(zip, (await zip.stat()).size);
+    const archive = await openArchive(reader);
+    const matched = await matchDirectory(archive, wanted, options, either);
+    if ((await readdir(folder)).length > 0) {
+      for (const { name } of wanted) await rm(join(folder, name), { force: true });
     }
+    const unpackOne = (match: MatchedEntry, all: AbortSignal) => {
+      all.throwIfAborted();
+      return withFile(join(folder, match.wanted.name), "wx", async (file) => {
+        made.push(match.wanted);
+        const write = (chunk: Buffer) => file.write(chunk);
+        digests.set(match.wanted, await readEntry(reader, archive, match, write, all));
+        await finishFile(file, fileMode);
+      });
+    };
+    await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, either);
+  };
+  try {
+    const either = AbortSignal.any([signal, limit.signal]);
+    await withFile(zipPath, "r", (zip) => unpackFrom(zip, either));
+    return digests;
   } catch (error) {
-    await Promise.allSettled(made.map((path) => rm(path, { force: true })));
-    throw faultOf(error, deadline.signal, folder);
+    // The failure counts, and the next attempt replaces what stays.
+    const remove = ({ name }: WantedEntry) => rm(join(folder, name), { force: true }).catch(() => {});
+    await forEachLimit(made, ENTRIES_AT_ONCE, remove);
+    const isLate = limit.signal.aborted && !signal.aborted;
+    throw isLate ? wrong("unpacking it takes too long") : faultOf(error, signal);
   } finally {
-    deadline.clear();
+    limit.clear();
   }
 }
 
-/** The files of a ZIP whose content is not known before. Throws `ARCHIVE_WRONG`, `DISK_REFUSED` or `STOPPED`. */
+/**
+ * The files of a ZIP whose content is not known before. `onCount`: as in `listDirectory`. Throws `ARCHIVE_WRONG`,
+ * `DISK_REFUSED` or `STOPPED`.
+ */
 export async function listZip(
   zipPath: string,
-  limits: DirectoryLimits,
+  onCount: (entries: number) => void,
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
   try {
     return await withFile(zipPath, "r", async (zip) => {
       const archive = await openArchive(new ZipReader(zip, (await zip.stat()).size));
-      return listDirectory(archive, limits, signal);
+      return listDirectory(archive, onCount, signal);
     });
   } catch (error) {
-    throw faultOf(error, signal, zipPath);
+    throw faultOf(error, signal);
   }
 }
 
 /** Verifies that a ZIP holds exactly the announced files. Writes nothing, and leaves the handle open. */
 export async function verifyZip(
   zip: OpenFile,
-  wanted: readonly Omit<WantedEntry, "target">[],
-  limits: DirectoryLimits,
+  wanted: readonly Omit<WantedEntry, "name">[],
+  options: MatchOptions,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     const reader = new ZipReader(zip, (await zip.stat()).size);
     const archive = await openArchive(reader);
-    const entries = wanted.map((entry) => ({ ...entry, target: "" }));
-    const matched = await matchDirectory(archive, entries, limits, signal);
+    const entries = wanted.map((entry) => ({ ...entry, name: "" }));
+    const matched = await matchDirectory(archive, entries, options, signal);
     // Read only to prove it.
     for (const match of matched) await readEntry(reader, archive, match, async () => {}, signal);
   } catch (error) {
-    throw faultOf(error, signal, "the ZIP");
-  }
-}
-
-/** Targets come from `safeNames`. A defect there must not write outside of the folder. */
-function requirePlainTargets(wanted: readonly WantedEntry[]): void {
-  for (const { target } of wanted) {
-    if (["", ".", ".."].includes(target) || basename(target) !== target || target.includes("\0")) {
-      throw new TypeError(`${quoted(target)} is no plain file name`);
-    }
+    throw faultOf(error, signal);
   }
 }
 
@@ -152,24 +140,14 @@ async function openArchive(reader: ZipReader): Promise<ZipFile> {
   return fromRandomAccessReaderPromise(reader, reader.bytes, options);
 }
 
-/** Removes a file of an earlier attempt. Anything but a plain file is not ours to remove. */
-async function clearTarget(path: string): Promise<void> {
-  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
-  if (found === undefined) return;
-  if (!found.isFile()) throw new Fault("TARGET_EXISTS", { detail: path });
-  await unlink(path);
-}
-
-/** Passes the content of one entry to `write`. Throws unless the content is as announced. */
+/** Passes the content of one entry to `write`, and returns its SHA-256. Throws unless the content is as announced. */
 async function readEntry(
   reader: ZipReader,
   archive: ZipFile,
   { wanted, entry }: MatchedEntry,
   write: (chunk: Buffer) => Promise<void>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string> {
   const verification = startVerification(wanted.checksums);
   const { fileDataStart } = await archive.readLocalFileHeaderPromise(entry, { minimal: true });
   let bytes = 0;
@@ -184,9 +162,7 @@ async function readEntry(
   }
   if (bytes < wanted.bytes) throw wrongSize(wanted.originalName, bytes, wanted.bytes);
   if (crc !== entry.crc32) throw wrong(`${quoted(wanted.originalName)} is damaged`);
-  // Not inside the optional call, which would skip the verification if `onDigest` is missing.
-  const sha256 = verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
-  wanted.onDigest?.(sha256);
+  return verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
 }
 
 /** May yield a little more than was announced. */
@@ -237,36 +213,100 @@ async function* inflate(
   if (inflater.bytesWritten !== bytes) throw wrong("an entry is longer than its content");
 }
 
-interface UnpackDeadline {
-  /** Its reason is the fault to throw. */
-  readonly signal: AbortSignal;
-  clear(): void;
-}
-
-/** Its signal aborts at the deadline or with the caller's signal, whichever comes first. */
-function startDeadline(deadlineMs: number, stop: AbortSignal): UnpackDeadline {
-  const end = new AbortController();
-  const onStop = () => end.abort(new Fault("STOPPED"));
-  const timer = setTimeout(
-    () => end.abort(wrong("unpacking it takes too long")),
-    Math.min(deadlineMs, LONGEST_TIMER_MS),
-  );
-  stop.addEventListener("abort", onStop, { once: true });
-  if (stop.aborted) onStop();
-  return {
-    signal: end.signal,
-    clear() {
-      clearTimeout(timer);
-      stop.removeEventListener("abort", onStop);
-    },
-  };
-}
-
 /** Errors of yauzl and zlib become `ARCHIVE_WRONG`. */
-function faultOf(error: unknown, signal: AbortSignal, folder: string): unknown {
+function faultOf(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof Fault) return error;
-  if (signal.aborted) return signal.reason instanceof Fault ? signal.reason : new Fault("STOPPED");
-  const fault = faultOfDisk(error, error instanceof Error && "path" in error ? String(error.path) : folder);
-  if (fault instanceof Fault) return fault;
-  return wrong(messageOf(error), error);
+  if (signal.aborted) return new Fault("STOPPED");
+  const fault = faultOfDisk(error);
+  return fault instanceof Fault ? fault : wrong(messageOf(error), error);
+}
+
+/** Holds the directory of a thousand entries, or several small entries. */
+const WINDOW_BYTES = 256 * 1024;
+const CHUNK_BYTES = 256 * 1024;
+
+const END_SIGNATURE = Buffer.from("PK\x05\x06");
+const END_BYTES = 22;
+const MAX_COMMENT_BYTES = 0xffff;
+
+/**
+ * Reads a ZIP for yauzl, and trusts none of the positions that it names. Yauzl's own reader passes any position to the
+ * system, whose error cannot be caught. The caller closes the handle.
+ */
+class ZipReader extends RandomAccessReader {
+  readonly bytes: number;
+  readonly #file: OpenFile;
+  /** The bytes read last, and some after them: directories are read in many small steps. */
+  #window = Buffer.alloc(0);
+  #windowStart = 0;
+
+  constructor(file: OpenFile, bytes: number) {
+    super();
+    this.#file = file;
+    this.bytes = bytes;
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null) => void,
+  ): void {
+    this.#slice(position, length).then((bytes) => {
+      bytes.copy(buffer, offset);
+      callback(null);
+    }, callback);
+  }
+
+  override close(callback: (error: Error | null) => void): void {
+    void nextTurn().then(() => callback(null));
+  }
+
+  /** The bytes from `start` to before `end`, in chunks that the caller may keep. */
+  async *stream(start: number, end: number): AsyncGenerator<Buffer> {
+    for (let at = start; at < end; ) {
+      const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - at));
+      const bytesRead = await this.#file.read(buffer, at);
+      if (bytesRead === 0) throw new Error("it ends too early");
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  }
+
+  /** A view of the window: the caller must not change it. */
+  bytesAt(position: number, length: number): Promise<Buffer> {
+    return this.#slice(position, length);
+  }
+
+  /**
+   * Whether the file can be read as two archives, one of them hidden in the comment of the other. A signature counts if
+   * its comment reaches exactly to the end of the file.
+   */
+  async hasTwoEnds(): Promise<boolean> {
+    const tailBytes = Math.min(this.bytes, END_BYTES + MAX_COMMENT_BYTES);
+    const tail = await this.#slice(this.bytes - tailBytes, tailBytes);
+    let ends = 0;
+    for (let at = tail.indexOf(END_SIGNATURE); at !== -1; at = tail.indexOf(END_SIGNATURE, at + 1)) {
+      const commentAt = at + END_BYTES;
+      if (commentAt <= tail.length && tail.readUInt16LE(commentAt - 2) === tail.length - commentAt) ends += 1;
+    }
+    return ends > 1;
+  }
+
+  async #slice(position: number, length: number): Promise<Buffer> {
+    if (!(Number.isSafeInteger(position) && position >= 0 && position + length <= this.bytes)) {
+      throw new Error("it points outside of itself");
+    }
+    const inWindow = position - this.#windowStart;
+    if (inWindow >= 0 && inWindow + length <= this.#window.length) {
+      return this.#window.subarray(inWindow, inWindow + length);
+    }
+    const end = Math.min(this.bytes, position + Math.max(length, WINDOW_BYTES));
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.stream(position, end)) chunks.push(chunk);
+    this.#window = Buffer.concat(chunks);
+    this.#windowStart = position;
+    return this.#window.subarray(0, length);
+  }
 }

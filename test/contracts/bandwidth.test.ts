@@ -1,15 +1,8 @@
 /** Every byte of every download counts for the bandwidth limit, which changes nothing but the speed. */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { checksumOf } from "../../src/model/checksum.ts";
 import { Bandwidth } from "../../src/service/bandwidth.ts";
-import type { Download, ServicePort, TransferAccess } from "../../src/service/port.ts";
-import { fetchFiles } from "../../src/transfer/fetch.ts";
-import { fetchZip } from "../../src/transfer/fetch-zip.ts";
-import type { Plan } from "../../src/transfer/plan.ts";
-import { makeFolder } from "../support/program.ts";
+import type { Download, ServicePort } from "../../src/service/port.ts";
 import { firstFile, openPair, openTestService, SIGNAL, transferPlan } from "../support/service.ts";
 
 const files = [
@@ -50,47 +43,6 @@ describe("a limit", () => {
     }
   });
 
-  test("is shared by all services and by all files", async () => {
-    const bandwidth = bandwidthOf([{ at: undefined, bytesPerSecond: 20_000_000 }]);
-    const asked = { bytes: 0 };
-    const shared: Pick<Bandwidth, "take"> = {
-      async take(bytes, signal) {
-        const granted = await bandwidth.take(bytes, signal);
-        asked.bytes += granted;
-        return granted;
-      },
-    };
-    const pairs = [
-      await openPair(scenario, { bandwidth: shared }),
-      await openPair(scenario, { bandwidth: shared }),
-    ];
-    await Promise.all(
-      pairs.map(async ({ service, access }, at) => {
-        const plan = await planFor(service, access);
-        const folder = await makeFolder();
-        const paths = { folder, zip: `${folder}.zip`, beside: "", placement: "" };
-        const stage = { name: "t", round: 1, token: "", ...paths, isNew: true };
-        const received = { bytes: 0 };
-        const context = {
-          service,
-          access,
-          stage,
-          parallel: 4,
-          fileMode: 0o600,
-          onFound() {},
-          onBody: () => () => {},
-          onBytes: count(received),
-        };
-        const fetched = await (at === 0 ? fetchFiles : fetchZip)(context, plan, SIGNAL);
-        expect(fetched.files.map(({ isProven }) => isProven)).toEqual(files.map(() => true));
-        expect(received.bytes).toBeGreaterThanOrEqual(plan.totalBytes);
-        expect(await readFile(join(folder, "small"), "utf8")).toBe("Hello");
-        asked.bytes -= received.bytes;
-      }),
-    );
-    expect(asked.bytes).toBe(0);
-  });
-
   test("does not make a service look stalled", async () => {
     const gate = Promise.withResolvers<void>();
     const held: Pick<Bandwidth, "take"> = { take: (bytes) => gate.promise.then(() => bytes) };
@@ -120,28 +72,6 @@ describe("a limit", () => {
     await expect(reading).rejects.toMatchObject({ code: "STOPPED" });
   });
 });
-
-async function planFor(service: ServicePort, access: TransferAccess): Promise<Plan> {
-  const listed = await service.files(access, SIGNAL);
-  return {
-    way: "files",
-    files: listed.map(({ id, name, bytes, checksum }) => ({
-      id,
-      name,
-      originalName: name,
-      bytes,
-      checksums: checksum === undefined ? [] : [checksumOf(checksum, undefined)],
-    })),
-    totalBytes: listed.reduce((sum, { bytes }) => sum + bytes, 0),
-    neededBytes: 0,
-  };
-}
-
-function count(received: { bytes: number }): (bytes: number) => void {
-  return (bytes) => {
-    received.bytes += bytes;
-  };
-}
 
 async function drain(download: Download): Promise<void> {
   for await (const _chunk of download.body);

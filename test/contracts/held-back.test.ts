@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type OutgoingHttpHeaders } from "node:http";
 import { buffer } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
 import type { Bandwidth } from "../../src/service/bandwidth.ts";
 import type { Download, ServicePort } from "../../src/service/port.ts";
@@ -16,45 +16,35 @@ const ALL = Buffer.concat([FIRST, REST]);
 
 const ACCESS = { transferId: "t", password: new Secret("secret") };
 
-const OPENINGS: [string, (service: ServicePort) => Promise<Download>][] = [
-  ["file", (service) => service.openFile(ACCESS, { id: "f", name: "f" }, {}, SIGNAL)],
-  ["ZIP", (service) => service.openZip(ACCESS, {}, SIGNAL)],
-  ["EML", (service) => service.openEml(ACCESS, {}, SIGNAL)],
-];
+const ANNOUNCED = { "content-length": ALL.length };
 
-describe("a service that closes the connection while bytes are held back", () => {
-  test.each(OPENINGS)("has sent a complete %s if the announced number of bytes arrived", async (_, open) => {
-    const { service, gate, closed } = await openHasty({ "content-length": ALL.length });
-    const body = buffer((await open(service)).body);
-    await closed;
-    gate.resolve();
-    expect((await body).equals(ALL)).toBe(true);
-  });
-
-  test.each(OPENINGS)("has sent a complete %s if the end was marked", async (_, open) => {
-    const { service, gate, ended } = await openHasty({ "transfer-encoding": "chunked" });
-    const body = buffer((await open(service)).body);
-    await ended;
-    gate.resolve();
-    expect((await body).equals(ALL)).toBe(true);
-  });
-
-  test.each(OPENINGS)(
-    "has cut a %s short if bytes are missing, and the received bytes still count",
-    async (_, open) => {
-      const { service, gate, closed } = await openHasty({ "content-length": ALL.length + 1 });
-      const { body } = await open(service);
-      let bytes = 0;
-      const reading = (async () => {
-        for await (const chunk of body) bytes += chunk.byteLength;
-      })();
-      await closed;
-      gate.resolve();
-      await expect(reading).rejects.toMatchObject({ code: "CONNECTION_LOST" });
-      expect(bytes).toBe(ALL.length);
-    },
-  );
+test.each([
+  ["is complete if the announced number of bytes arrived", ANNOUNCED, "closed"],
+  ["is complete if the end was marked", { "transfer-encoding": "chunked" }, "ended"],
+] as const)("a file %s", async (_, headers, moment) => {
+  const { service, gate, ...moments } = await openHasty(headers);
+  const body = buffer((await openFile(service)).body);
+  await moments[moment];
+  gate.resolve();
+  expect((await body).equals(ALL)).toBe(true);
 });
+
+test("a file is cut short if bytes are missing, and the received bytes still count", async () => {
+  const { service, gate, closed } = await openHasty({ "content-length": ALL.length + 1 });
+  const { body } = await openFile(service);
+  let bytes = 0;
+  const reading = (async () => {
+    for await (const chunk of body) bytes += chunk.byteLength;
+  })();
+  await closed;
+  gate.resolve();
+  await expect(reading).rejects.toMatchObject({ code: "CONNECTION_LOST" });
+  expect(bytes).toBe(ALL.length);
+});
+
+function openFile(service: ServicePort): Promise<Download> {
+  return service.openFile(ACCESS, { id: "f", name: "f" }, {}, SIGNAL);
+}
 
 /** Sends the rest while the first bytes are held back, then closes its side. `closed`: the client has closed too. */
 async function openHasty(headers: OutgoingHttpHeaders) {

@@ -1,188 +1,142 @@
 /** Commands that act: outcomes and exit codes, several transfers, permissions, removed mailboxes, who did what. */
-import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmod, chown, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, rename, stat, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Scenario } from "../../simulator/scenario.ts";
-import { install, mailboxKeys } from "../support/installation.ts";
-import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { mailboxKeys } from "../support/installation.ts";
+import { openSite } from "../support/operator.ts";
+import { makeFolder, runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const OTHER_USER = 65534;
 const RIGHT = "the-Right:1";
 const WRONG_SUM = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
+const BAD = { transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })] };
 
 describe("the exit code of a command that acts", () => {
   test("is 3 where a retried transfer waits for a password, and where a password opens one that is wrong", async () => {
-    const { inlet, states, config } = await setUp({
+    const { inlet, expectInlet, states, run } = await openSite({
       transfers: [transferPlan({ trackingId: "t1", password: RIGHT, files: WRONG_SUM })],
     });
-    run(config);
+    await run();
     await expect.poll(states).toEqual({ t1: "waiting" });
-    const retried = await inlet(["retry", "t1"]);
-    expect([retried.exitCode, retried.stderr]).toEqual([
+    await expectInlet("retry t1", 3, /^t1: needs a password\. /);
+    const opened = await inlet("password t1 --json", { input: RIGHT });
+    expect([opened.exitCode, JSON.parse(opened.stdout)]).toMatchObject([
       3,
-      expect.stringMatching(/^t1: needs a password\. /),
+      {
+        trackingId: "t1",
+        status: 200,
+        state: "quarantined",
+        reason: "CHECKSUM_MISMATCH",
+        result: "attention",
+        text: expect.stringMatching(/^The password was accepted\. t1: in quarantine\. /),
+      },
     ]);
-    const opened = await inlet(["password", "t1", "--json"], { input: RIGHT });
-    expect(opened.exitCode).toBe(3);
-    expect(JSON.parse(opened.stdout)).toMatchObject({
-      trackingId: "t1",
-      status: 200,
-      state: "quarantined",
-      reason: "CHECKSUM_MISMATCH",
-      result: "attention",
-      text: expect.stringMatching(/^The password was accepted\. t1: in quarantine\. /),
-    });
   });
 
   test("is 4 where the service cannot be reached, or the wait ends first", async () => {
-    const { inlet, states, config, simulator } = await setUp({
-      transfers: [
-        transferPlan({ trackingId: "t1", files: WRONG_SUM }),
-        transferPlan({ trackingId: "t2", files: [{ name: "large", generate: { bytes: 9_000_000 } }] }),
-      ],
+    const large = [{ name: "large", generate: { bytes: 9_000_000 } }];
+    const { inlet, expectInlet, run, simulator } = await openSite({
+      transfers: [...BAD.transfers, transferPlan({ trackingId: "t2", files: large })],
     });
-    simulator.addFault({
-      on: "file",
-      times: "always",
-      transfer: "t2",
-      does: { kind: "drip", bytes: 10_000, pauseMs: 200 },
-    });
-    run(config);
-    await expect.poll(states).toMatchObject({ t1: "quarantined", t2: "downloading" });
-    const late = await inlet(["retry", "t2", "--timeout", "2s"]);
-    expect([late.exitCode, late.stderr]).toEqual([
-      4,
-      expect.stringContaining("t2 is still being downloaded"),
-    ]);
-    const given = await inlet(["retry", "t2", "--no-wait"]);
-    expect([given.exitCode, given.stderr]).toEqual([0, "The order for t2 was given.\n"]);
+    const drip = { kind: "drip", bytes: 10_000, pauseMs: 200 } as const;
+    simulator.addFault({ on: "file", times: "always", transfer: "t2", does: drip });
+    await run();
+    const listed = async () => (await inlet("list")).stdout;
+    for (const line of [/quarantined.*\tt1\t/, /downloading.*\tt2\t/])
+      await expect.poll(listed).toMatch(line);
+    await expectInlet("retry t2 --timeout 5s", 4, "t2 is still being downloaded");
+    await expectInlet("retry t2 --no-wait", 0, /^The order for t2 was given\.\n$/);
     simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    const away = await inlet(["retry", "t1"]);
-    expect([away.exitCode, away.stderr]).toEqual([
-      4,
-      expect.stringMatching(/^t1: failed, will be retried, until .*\. /),
-    ]);
+    await expectInlet("retry t1", 4, /^t1: failed, will be retried, until .*\. /);
   });
 
   test("is 3 where the mailbox is paused, and the order is kept", async () => {
-    const { inlet, config, rewrite } = await setUp({
-      transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })],
-    });
-    await runProgram(["once", "--config", config]);
+    const { inlet, expectInlet, run, rewrite } = await openSite(BAD);
+    await inlet("once");
     await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }] });
-    const daemon = run(config);
-    await ready(daemon);
-    const { exitCode, stderr } = await inlet(["retry", "t1"]);
-    expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`its mailbox ${MAILBOX} is paused`)]);
-  });
-
-  test("is 0 where a release delivers, and it says where", async () => {
-    const { inlet, states, config } = await setUp({
-      transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })],
-    });
-    run(config);
-    await expect.poll(states).toEqual({ t1: "quarantined" });
-    const { exitCode, stderr } = await inlet(["release", "t1", "--yes"]);
-    expect([exitCode, stderr]).toEqual([
-      0,
-      `t1 was delivered on your responsibility to ${MAILBOX}/anna@supplier.example/t1.\n`,
-    ]);
+    await run();
+    await expectInlet("retry t1", 3, `its mailbox ${MAILBOX} is paused`);
   });
 });
 
 describe("several transfers", () => {
   test("are named by their ids, or chosen by sender, reason and state, with a confirmation that says how many", async () => {
-    const plan = (trackingId: string, from: string) => transferPlan({ trackingId, from, files: WRONG_SUM });
-    const { inlet, states, config } = await setUp({
-      transfers: [
-        plan("t1", "a@x.example"),
-        plan("t2", "b@x.example"),
-        plan("t3", "c@y.example"),
-        transferPlan({ trackingId: "t4" }),
-      ],
+    const senders = { t1: "a@x.example", t2: "b@x.example", t3: "c@y.example" };
+    const bad = Object.entries(senders).map(([trackingId, from]) =>
+      transferPlan({ trackingId, from, files: WRONG_SUM }),
+    );
+    const { inlet, expectInlet, states, config, run } = await openSite({
+      transfers: [...bad, transferPlan({ trackingId: "t4" })],
     });
-    run(config);
-    await expect
-      .poll(states)
-      .toEqual({ t1: "quarantined", t2: "quarantined", t3: "quarantined", t4: "delivered" });
-    const mixed = await inlet(["release", "t1", "t4", "--yes", "--json"]);
-    expect(mixed.exitCode).toBe(2);
-    expect(JSON.parse(mixed.stdout)).toMatchObject([
-      { trackingId: "t1", result: "fine", state: "delivered" },
-      { trackingId: "t4", result: "refused", status: 409 },
+    await run();
+    const quarantined = { t1: "quarantined", t2: "quarantined", t3: "quarantined" };
+    await expect.poll(states).toEqual({ ...quarantined, t4: "delivered" });
+    const mixed = await inlet("release t1 t4 --yes --json");
+    expect([mixed.exitCode, JSON.parse(mixed.stdout)]).toMatchObject([
+      2,
+      [
+        { trackingId: "t1", result: "fine", state: "delivered" },
+        { trackingId: "t4", result: "refused", status: 409 },
+      ],
     ]);
-    for (const args of [["--all"], ["--sender", "*"], ["t2", "--all"], ["t2", "--reason", "x"], []]) {
-      expect((await inlet(["discard", ...args])).exitCode).toBe(2);
-    }
-    const unasked = await inlet(["discard", "--all", "--sender", "*@y.example"]);
-    expect([unasked.exitCode, unasked.stderr]).toEqual([2, expect.stringContaining("add --yes")]);
+    for (const args of ["--all", "--sender *", "t2 --all", "t2 --reason x"])
+      expect((await inlet(`discard ${args}`)).exitCode).toBe(2);
+    expect((await inlet("discard")).exitCode).toBe(2);
+    await expectInlet("discard --all --sender *@y.example", 2, "add --yes");
     const asked = await runOnTerminal(
       ["discard", "--all", "--reason", "checksum_mismatch", "--config", config],
       { prompt: "Discard 2 transfers?", input: "y\n" },
     );
     expect([asked.exitCode, asked.stdout]).toEqual([0, expect.stringContaining("t3 was discarded.")]);
     expect(asked.stdout).toContain(`t3 from c@y.example for ${MAILBOX}, quarantined`);
-    expect(await states()).toEqual({ t1: "delivered", t2: "gone", t3: "gone", t4: "delivered" });
-    const none = await inlet(["retry", "--all", "--yes"]);
-    expect([none.exitCode, none.stderr]).toEqual([0, "No transfer matches.\n"]);
+    // The journal follows the records.
+    await expect.poll(states).toEqual({ t1: "delivered", t2: "gone", t3: "gone", t4: "delivered" });
+    await expectInlet("retry --all --yes", 0, /^No transfer matches\.\n$/);
   });
 
   test("of one sender get one password, which is tried for one of them first", async () => {
     const ids = ["t1", "t2", "t3"];
-    const { inlet, states, config, simulator } = await setUp({
-      transfers: ids.map((trackingId) => transferPlan({ trackingId, password: RIGHT })),
-    });
-    run(config);
+    const transfers = ids.map((trackingId) => transferPlan({ trackingId, password: RIGHT }));
+    const { expectInlet, states, run, simulator } = await openSite({ transfers });
+    await run();
     await expect.poll(states).toEqual({ t1: "waiting", t2: "waiting", t3: "waiting" });
-    const args = ["password", "--all", "--sender", "anna@*", "--yes"];
-    const wrong = await inlet(args, { input: "wrong-Pass:2" });
-    expect(wrong.exitCode).toBe(3);
-    expect(wrong.stderr).toContain("2 transfers: The password was not tried");
+    const line = "password --all --sender anna@* --yes";
+    await expectInlet(line, 3, "2 transfers: The password was not tried", { input: "wrong-Pass:2" });
     const sent = ids.flatMap((id) => simulator.refusedPasswords(id)).filter((it) => it === "wrong-Pass:2");
     expect(sent).toHaveLength(1);
-    const right = await inlet(args, { input: RIGHT });
-    expect(right.exitCode).toBe(0);
+    const right = await expectInlet(line, 0, "", { input: RIGHT });
     expect(right.stderr.match(/The password was accepted\. t\d was delivered/g)).toHaveLength(3);
   });
 });
 
 test("a transfer of a mailbox that was removed from the configuration is shown, listed and discarded", async () => {
-  const { inlet, config, rewrite } = await setUp({
-    transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })],
-  });
-  await runProgram(["once", "--config", config]);
+  const { inlet, expectInlet, config, run, rewrite } = await openSite(BAD);
+  await inlet("once");
   await rewrite({ mailboxes: [mailboxKeys("other@example.com")] });
-  expect((await inlet(["list"])).stdout).toContain(`quarantined\t${MAILBOX}`);
-  const shown = JSON.parse((await inlet(["show", "t1", "--json"])).stdout);
+  expect((await inlet("list")).stdout).toContain(`quarantined\t${MAILBOX}`);
   const commands = [`inlet discard --config ${config} t1`];
-  expect(shown).toMatchObject({ mailbox: MAILBOX, commands });
   // Another shell does not have this variable.
   const byVariable = await runProgram(["show", "t1", "--json"], { env: { INLET_CONFIG: config } });
-  expect(JSON.parse(byVariable.stdout).commands).toEqual(commands);
-  const retried = await inlet(["retry", "t1"]);
-  expect([retried.exitCode, retried.stderr]).toEqual([2, expect.stringContaining("can only be discarded")]);
-  await ready(run(config));
-  const discarded = await inlet(["discard", "t1", "--mailbox", MAILBOX, "--yes"]);
-  expect([discarded.exitCode, discarded.stderr]).toEqual([0, "t1 was discarded.\n"]);
+  for (const { stdout } of [await inlet("show t1 --json"), byVariable])
+    expect(JSON.parse(stdout)).toMatchObject({ mailbox: MAILBOX, commands });
+  await expectInlet("retry t1", 2, "can only be discarded");
+  await run();
+  await expectInlet(`discard t1 --mailbox ${MAILBOX} --yes`, 0, /^t1 was discarded\.\n$/);
 });
 
 describe("a user who may not use the folders", { tags: ["system"] }, () => {
   test("learns whose they are, and what to do", async () => {
-    const { config, folder } = await setUp({
-      transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })],
-    });
-    await runProgram(["once", "--config", config]);
+    const { inlet, expectInlet, config, folder } = await openSite(BAD);
+    await inlet("once");
     await letRead(config, folder);
-    const commands = [["list"], ["show", "t1"], ["history"], ["status"], ["retry", "t1"], ["password", "t1"]];
-    for (const args of [...commands, ["discard", "t1", "--yes"]]) {
+    const commands = ["list", "show t1", "history", "status", "retry t1", "password t1", "discard t1 --yes"];
+    for (const line of commands) {
       const options = { user: OTHER_USER, input: "x" };
-      const { exitCode, stderr } = await runProgram([...args, "--config", config], options);
-      expect([exitCode, stderr]).toEqual([5, expect.stringContaining("This user may not read or act here")]);
+      const { stderr } = await expectInlet(line, 5, "This user may not read or act here", options);
       expect(stderr).toMatch(
         /inbox\/\.inlet\S* belongs to root and the group root, mode 0700, and the command runs as nobody/,
       );
@@ -190,84 +144,67 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     }
   });
 
-  test("acts through the daemon's socket", async () => {
+  test("acts through the daemon's socket, unless the console is read-only", async () => {
     const path = join(await makeGroupFolder(), "console.sock");
-    const { config, folder } = await setUp(
-      {
-        transfers: [
-          transferPlan({ trackingId: "t1", files: WRONG_SUM }),
-          transferPlan({ trackingId: "t2", password: RIGHT }),
-        ],
-      },
-      { http: { listen: `unix:${path}`, actions: true } },
+    const http = { listen: `unix:${path}` };
+    const site = await openSite(
+      { transfers: [...BAD.transfers, transferPlan({ trackingId: "t2", password: RIGHT })] },
+      { http },
     );
-    const daemon = run(config);
-    await ready(daemon);
+    const { config, folder, rewrite, run, expectInlet } = site;
+    const reader = await run();
     await letRead(config, folder);
-    const inlet = (...args: string[]) =>
-      runProgram([...args, "--config", config], { user: OTHER_USER, input: RIGHT });
-    await expect.poll(async () => (await inlet("list")).stdout).toMatch(/quarantined.*t1/);
-    await expect.poll(async () => (await inlet("list")).stdout).toMatch(/waiting.*t2/);
-    const waiting = (await inlet("list", "--json", "--state", "waiting")).stdout;
+    const user = { user: OTHER_USER, input: RIGHT };
+    const read = async (line: string) => (await site.inlet(line, user)).stdout;
+    await expect.poll(() => read("list")).toMatch(/quarantined.*t1/);
+    await expectInlet("discard t1 --yes", 5, "refuses", user);
+    reader.kill();
+    await once(reader, "exit");
+
+    await rewrite({ http: { ...http, actions: true }, mailboxes: site.mailboxes });
+    await chmod(config, 0o644);
+    const daemon = await run();
+    await expect.poll(() => read("list")).toMatch(/waiting.*t2/);
+    const waiting = await read("list --json --state waiting");
     expect(JSON.parse(waiting)).toMatchObject({ trackingId: "t2", reason: "password" });
-    expect((await inlet("show", "t1")).stdout).toMatch(/State +quarantined/);
-    expect((await inlet("show", "t3")).exitCode).toBe(2);
-    const retried = await inlet("retry", "t1");
-    expect([retried.exitCode, retried.stderr]).toEqual([3, expect.stringContaining("t1: in quarantine")]);
-    const supplied = await inlet("password", "t2");
-    expect([supplied.exitCode, supplied.stderr]).toEqual([0, expect.stringContaining("t2 was delivered")]);
-    const impossible = await inlet("release", "t2");
-    expect(impossible.exitCode).toBe(2);
-    expect((await inlet("discard", "t1", "--yes")).exitCode).toBe(0);
-    const acts = JSON.parse((await inlet("show", "t1", "--json")).stdout).acts;
+    expect(await read("show t1")).toMatch(/State +quarantined/);
+    await expectInlet("show t3", 2, "", user);
+    await expectInlet("retry t1", 3, "t1: in quarantine", user);
+    await expectInlet("password t2", 0, "t2 was delivered", user);
+    await expectInlet("release t2", 2, "", user);
+    await expectInlet("discard t1 --yes", 0, "", user);
+    const who = "nobody (as claimed)";
+    const { acts } = JSON.parse(await read("show t1 --json"));
     expect(acts).toMatchObject([
-      { act: "retry", who: "nobody (as claimed)" },
-      { act: "discard", who: "nobody (as claimed)" },
+      { act: "retry", who },
+      { act: "discard", who },
     ]);
     daemon.kill();
     await once(daemon, "exit");
-    expect((await inlet("list")).exitCode).toBe(5);
-  });
-
-  test("is refused by a daemon whose console is read-only", async () => {
-    const path = join(await makeGroupFolder(), "console.sock");
-    const { config, folder } = await setUp(
-      { transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })] },
-      { http: { listen: `unix:${path}` } },
-    );
-    await ready(run(config));
-    await letRead(config, folder);
-    const inlet = (...args: string[]) => runProgram([...args, "--config", config], { user: OTHER_USER });
-    await expect.poll(async () => (await inlet("list")).stdout).toMatch(/quarantined.*t1/);
-    const refused = await inlet("discard", "t1", "--yes");
-    expect([refused.exitCode, refused.stderr]).toEqual([5, expect.stringContaining("refuses")]);
+    await expectInlet("list", 5, "", user);
   });
 });
 
 test("I7 nothing silent: the journal says who did what, when and from where, and no password", async () => {
-  const { inlet, states, config, folder, rewrite } = await setUp({
-    transfers: [
-      transferPlan({ trackingId: "t1", files: WRONG_SUM }),
-      transferPlan({ trackingId: "t2", password: RIGHT }),
-    ],
+  const { inlet, states, config, journal, run, rewrite, mailboxes } = await openSite({
+    transfers: [...BAD.transfers, transferPlan({ trackingId: "t2", password: RIGHT })],
   });
-  await runProgram(["once", "--config", config]);
+  await inlet("once");
   // Given while no daemon runs.
-  await inlet(["password", "t2"], { input: RIGHT, env: { SUDO_USER: "berta" } });
-  const first = run(config);
+  await inlet("password t2", { input: RIGHT, env: { SUDO_USER: "berta" } });
+  const first = await run();
   await expect.poll(states).toMatchObject({ t2: "delivered" });
-  await inlet(["retry", "t1"]);
+  await inlet("retry t1");
   first.kill();
   await once(first, "exit");
-  const second = run(config);
-  await ready(second);
-  await inlet(["discard", "t1", "--yes"], { env: { SUDO_USER: "carla\u202e" } });
-  await rewrite({ mailboxes: mailboxes(), limits: { minFreeSpace: "2KiB", maxFiles: 7 } });
-  const acts = async () => JSON.parse((await inlet(["history", "--actions", "--json"])).stdout) as object[];
+  await run();
+  await inlet("discard t1 --yes", { env: { SUDO_USER: "carla\u202e" } });
+  await rewrite({ mailboxes, limits: { minFreeSpace: "2KiB", maxFiles: 7 } });
+  const acts = async () => JSON.parse((await inlet("history --actions --json")).stdout) as object[];
   await expect.poll(acts).toHaveLength(4);
   await writeFile(config, "{ nonsense: ");
-  await expect.poll(async () => (await journal(folder)).includes("reload-refused")).toBe(true);
-  await rewrite({ mailboxes: mailboxes() });
+  await expect.poll(async () => (await journal()).includes("reload-refused")).toBe(true);
+  await rewrite({ mailboxes });
   await expect.poll(async () => (await acts()).length).toBe(6);
 
   const { username } = userInfo();
@@ -284,27 +221,25 @@ test("I7 nothing silent: the journal says who did what, when and from where, and
     { ...about, act: "retry", who: username, trackingId: "t1", round: 1 },
     { ...about, act: "password", who: sudo("berta"), trackingId: "t2", round: 1 },
   ]);
-  expect(await journal(folder)).not.toContain(RIGHT);
-  const shown = await inlet(["show", "t1"]);
-  expect(shown.stdout).toMatch(
-    new RegExp(
-      `Operators:\n {2}\\S+ {2}retry, by ${username} from \\S+\n {2}\\S+ {2}discard, by ${isRoot ? "carla\\? \\(sudo\\)" : username}`,
-    ),
+  expect(await journal()).not.toContain(RIGHT);
+  const last = isRoot ? "carla\\? \\(sudo\\)" : username;
+  expect((await inlet("show t1")).stdout).toMatch(
+    new RegExp(`Operators:\n {2}\\S+ {2}retry, by ${username} from \\S+\n {2}\\S+ {2}discard, by ${last}`),
   );
-  const found = await inlet(["history", "--actions", "--text", isRoot ? "berta" : "t2"]);
+  const found = await inlet(`history --actions --text ${isRoot ? "berta" : "t2"}`);
   expect(found.stdout.split("\t").slice(1, 4)).toEqual(["password", sudo("berta"), hostname()]);
-  expect((await inlet(["history", "--actions", "--state", "gone"])).exitCode).toBe(2);
+  expect((await inlet("history --actions --state gone")).exitCode).toBe(2);
 });
 
 test("I7 nothing silent: the journal lists a password that was put into the drop folder by hand, once", {
   tags: ["system"],
 }, async () => {
-  const { inlet, states, config, folder } = await setUp({
+  const { inlet, states, folder, run } = await openSite({
     transfers: [transferPlan({ trackingId: "t1", password: RIGHT })],
   });
-  run(config);
+  await run();
   await expect.poll(states).toEqual({ t1: "waiting" });
-  const acts = async () => JSON.parse((await inlet(["history", "--actions", "--json"])).stdout) as object[];
+  const acts = async () => JSON.parse((await inlet("history --actions --json")).stdout) as object[];
   const path = join(folder, "state/passwords/t1");
   const supply = async (password: string, user: number) => {
     await writeFile(join(folder, "password"), password);
@@ -322,51 +257,6 @@ test("I7 nothing silent: the journal lists a password that was put into the drop
     { ...about, who: "nobody" },
   ]);
 });
-
-function run(config: string): ChildProcess {
-  const daemon = startProgram(["run", "--config", config]);
-  daemon.stdout?.resume();
-  return daemon;
-}
-
-/** The daemon polls, and follows its configuration soon. */
-async function ready(daemon: ChildProcess): Promise<void> {
-  let output = "";
-  daemon.stdout?.on("data", (chunk) => {
-    output += chunk;
-  });
-  await expect.poll(() => output).toContain('"ready"');
-}
-
-function mailboxes() {
-  return [{ ...mailboxKeys(MAILBOX), passwordAttempts: 4 }];
-}
-
-async function setUp(scenario: Scenario, keys: object = {}) {
-  const { simulator, folder, config, rewrite } = await install(scenario, { ...keys, mailboxes: mailboxes() });
-  return {
-    simulator,
-    folder,
-    config,
-    rewrite,
-    inlet: (args: readonly string[], options: RunOptions = {}) =>
-      runProgram([...args, "--config", config], options),
-    async states(): Promise<Record<string, string>> {
-      const { stdout } = await runProgram(["list", "--json", "--config", config]);
-      const listed = stdout
-        .split("\n")
-        .filter(Boolean)
-        .map((line) => JSON.parse(line));
-      return Object.fromEntries(listed.map(({ trackingId, state }) => [trackingId, state]));
-    },
-  };
-}
-
-async function journal(folder: string): Promise<string> {
-  const path = join(folder, "inbox/.inlet/journal");
-  const texts = (await readdir(path)).map((name) => readFile(join(path, name), "utf8"));
-  return (await Promise.all(texts)).join("");
-}
 
 /** Other users may read the configuration, but neither the work folder nor the state folder. */
 async function letRead(config: string, folder: string): Promise<void> {

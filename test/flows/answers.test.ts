@@ -1,6 +1,6 @@
 /**
  * Every operation × every kind of refusal × every situation of a transfer, and the result. The rules repeat those of
- * docs/how-it-works.md, "Answers".
+ * docs/decisions/026-who-answered.md.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import type { FilePlan, Misbehaviour, Operation } from "../../simulator/scenario
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";
 
@@ -219,15 +220,17 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
 });
 
 test("I7 nothing silent: a message is requested again, however often the transfer has waited for another reason", async () => {
-  const simulator = await openTestSimulator({
-    showsMessage: false,
-    transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
-    faults: [
-      { on: "info", times: 6, does: { kind: "error", status: 503, errorCode: 5000 } },
-      { on: "eml", times: 3, does: { kind: "html", status: 502 } },
-    ],
-  });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const { settings } = await openMailbox(
+    {},
+    {
+      showsMessage: false,
+      transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
+      faults: [
+        { on: "info", times: 6, does: { kind: "error", status: 503, errorCode: 5000 } },
+        { on: "eml", times: 3, does: { kind: "html", status: 502 } },
+      ],
+    },
+  );
   const daemon = startDaemon(settings, { retryMs: 5 });
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   const last = daemon.changes.findLast(({ trackingId }) => trackingId === "t1");
@@ -235,11 +238,11 @@ test("I7 nothing silent: a message is requested again, however often the transfe
 });
 
 test("a service that refuses undocumented fields is polled without them", async () => {
-  const simulator = await openTestSimulator({
-    otherFields: "refuse",
-    transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
-  });
-  const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+  const { simulator, settings } = await openMailbox(
+    {},
+    { otherFields: "refuse", transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })] },
+  );
+  const daemon = startDaemon(settings);
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   const refused = () =>
     simulator.requests().filter(({ operation, status }) => operation === "received" && status === 400);
@@ -253,11 +256,8 @@ test.each([
   { kind: "error", status: 404, errorCode: 2003 },
   { kind: "html", status: 403 },
 ] as const)("so is one where they are refused with $status", async (does) => {
-  const simulator = await openTestSimulator({
-    transfers: [transferPlan({ trackingId: "t1" })],
-    faults: [{ on: "received", does }],
-  });
-  const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { pollMs: 3_600_000 })]));
+  const { settings } = await openMailbox({ pollMs: 3_600_000 }, { faults: [{ on: "received", does }] });
+  const daemon = startDaemon(settings);
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   expect(daemon.reports).toEqual([]);
 });

@@ -4,38 +4,24 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Operation, Scenario } from "../../simulator/scenario.ts";
-import type { Simulator } from "../../simulator/simulator.ts";
-import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { makeFolder, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+const SENDER = "anna@supplier.example";
 
 /** Characters that could move a cursor, hide or reorder text: all but tabs and newlines. */
 const STEERING = /(?![\t\r\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
-interface Stage {
-  readonly simulator: Simulator;
-  readonly folder: string;
-  readonly transferId: string;
-  readonly trackingId: string;
-  readonly fileIds: readonly string[];
-  /** Runs `inlet api …` with the service in its environment and the password on standard input. */
-  api(...args: string[]): ReturnType<typeof runProgram>;
-  readonly options: RunOptions;
-}
-
 describe("lists", () => {
-  test("the transfers that an address has received, one line each for programs", async () => {
-    const { api, trackingId, transferId } = await setUp();
+  test("the transfers that an address has received, for programs and for people", async () => {
+    const { api, options, trackingId, transferId } = await setUp();
     const { exitCode, stdout, stderr } = await api("received", MAILBOX, "--active");
     expect([exitCode, stderr]).toEqual([0, ""]);
     const cells = stdout.trimEnd().split("\t");
-    expect(cells.slice(0, 5)).toEqual([trackingId, transferId, "anna@supplier.example", "active", "manual"]);
-  });
-
-  test("the same as a table for people", async () => {
-    const { options } = await setUp();
-    const { stdout } = await runOnTerminal(["api", "received", MAILBOX], options);
-    expect(stdout).toMatch(/TRACKING ID +TRANSFER ID +SENDER +STATE +PASSWORD +EXPIRES/);
+    expect(cells.slice(0, 5)).toEqual([trackingId, transferId, SENDER, "active", "MANUAL"]);
+    const table = await runOnTerminal(["api", "received", MAILBOX], options);
+    expect(table.stdout).toMatch(/TRACKING ID +TRANSFER ID +SENDER +STATE +PASSWORD MODE +EXPIRES/);
   });
 
   test("the same as JSON, without the link that may carry a password", async () => {
@@ -43,9 +29,10 @@ describe("lists", () => {
       transfers: [transferPlan({ passwordMode: "NONE" })],
     });
     const { stdout } = await api("--json", "received", MAILBOX, "--fields", "status(recipients,state)");
-    expect(JSON.parse(stdout)).toEqual([
+    expect(JSON.parse(stdout)).toMatchObject([
       { trackingId, state: "active", recipients: [{ mail: MAILBOX, transferId }], to: [], cc: [] },
     ]);
+    expect(stdout).not.toContain("download?id=");
     expect(stdout).not.toContain("password");
   });
 
@@ -53,20 +40,15 @@ describe("lists", () => {
     const transfers = Array.from({ length: 5 }, () => transferPlan());
     const { api } = await setUp({ transfers });
     for (const command of ["sent", "sent-legacy"]) {
-      const all = await api(command, "anna@supplier.example", "--page-size", "2");
+      const all = await api(command, SENDER, "--page-size", "2");
       expect(all.stdout.trim().split("\n")).toHaveLength(5);
-      const page = await api(command, "anna@supplier.example", "--page-size", "2", "--page", "3");
+      const page = await api(command, SENDER, "--page-size", "2", "--page", "3");
       expect(page.stdout.trim().split("\n")).toHaveLength(1);
     }
-  });
-
-  test("the link to the status of a transfer in the deprecated list", async () => {
-    const { api, trackingId } = await setUp();
-    const { stdout } = await api("sent-legacy", "anna@supplier.example");
-    const href = `/api/users/anna%40supplier.example/transfers/${trackingId}`;
-    expect(stdout.trimEnd().split("\t")).toEqual([trackingId, "active", MAILBOX, href]);
-    const json = JSON.parse((await api("--json", "sent-legacy", "anna@supplier.example")).stdout);
-    expect(json).toMatchObject([{ trackingId, href }]);
+    const [, state, recipient, href] =
+      (await api("sent-legacy", SENDER)).stdout.split("\n")[0]?.split("\t") ?? [];
+    expect([state, recipient]).toEqual(["active", MAILBOX]);
+    expect(href).toMatch(/^\/api\/users\/anna%40supplier\.example\/transfers\/./);
   });
 
   test("the rest where an entry is unusable, and names that entry", async () => {
@@ -78,24 +60,15 @@ describe("lists", () => {
     expect(stderr).toContain("entry 1: trackingId should be string");
   });
 
-  test("explains a wrong selection of fields", async () => {
-    const { api } = await setUp();
-    const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(state");
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain('")" is missing after the parts of status');
-  });
-
   test("the fields that the service chooses", async () => {
     const { api, simulator, trackingId } = await setUp();
     const chosen = { transfer: { recipients: { bcc: [] } } };
-    for (const direction of ["received", "sent"]) {
-      const { stdout } = await api(
-        ...["--json", direction, direction === "sent" ? "anna@supplier.example" : MAILBOX],
-        ...["--fields", "default"],
-      );
-      expect(JSON.parse(stdout)).toMatchObject([
-        { trackingId, state: "active", to: [MAILBOX], more: chosen },
-      ]);
+    for (const [direction, address] of [
+      ["received", MAILBOX],
+      ["sent", SENDER],
+    ] as const) {
+      const { stdout } = await api("--json", direction, address, "--fields", "default");
+      expect(JSON.parse(stdout)).toMatchObject([{ trackingId, state: "active", to: [MAILBOX], raw: chosen }]);
       expect(stdout).not.toContain("download?id=");
     }
     const polls = simulator.requests().filter(({ operation }) => /^(received|sent)$/.test(operation ?? ""));
@@ -103,53 +76,38 @@ describe("lists", () => {
   });
 
   test("every requested field as the service sent it, but no link", async () => {
-    const { api, transferId, trackingId, fileIds } = await setUp({
+    const { api, simulator, transferId, trackingId, fileIds } = await setUp({
       transfers: [transferPlan({ passwordMode: "NONE", message: "Psst" })],
     });
-    const moreOf = async (fields: string) => {
-      const { stdout } = await api("--json", "received", MAILBOX, "--fields", fields);
-      expect(stdout).not.toContain("download?id=");
-      const [entry] = JSON.parse(stdout);
-      expect(entry.trackingId).toBe(trackingId);
-      return entry.more;
-    };
-    expect(await moreOf("status(state,recipients),transfer(expirationDate)")).toBeUndefined();
-    expect(
-      await moreOf("transfer(confidentialMessageFileId,files,notificationMessage,fileChecksumAlgorithm)"),
-    ).toMatchObject({
-      transfer: {
-        confidentialMessageFileId: expect.stringMatching(/./),
-        files: fileIds.map((id) => ({ id })),
-        notificationMessage: { subject: "Order 4711" },
-        fileChecksumAlgorithm: "SHA-256",
-      },
-    });
-    expect(
-      await moreOf("status(recipients(id,downloadUrl,notificationFailed)),transfer(files(size))"),
-    ).toEqual({
+    const fields =
+      "status(recipients(id,downloadUrl,notificationFailed)),transfer(files(id,size),notificationMessage)";
+    const { stdout } = await api("--json", "received", MAILBOX, "--fields", fields);
+    expect(stdout).not.toContain("download?id=");
+    const [entry] = JSON.parse(stdout);
+    expect(entry.raw).toMatchObject({
+      trackingId,
       status: { recipients: [{ id: transferId, notificationFailed: false }] },
-      transfer: { files: [{ size: 5 }, { size: 8 }] },
-    });
-    expect(await moreOf("transfer")).toMatchObject({
       transfer: {
-        recipients: { bcc: [] },
-        senderLanguage: "en",
+        files: [
+          { id: fileIds[0], size: 5 },
+          { id: fileIds[1], size: 8 },
+        ],
+        notificationMessage: { subject: "Order 4711" },
       },
     });
-  });
-
-  test("a field that only a later service knows", async () => {
-    const { api, simulator } = await setUp();
-    const { exitCode } = await api("received", MAILBOX, "--fields", "transfer(ofTomorrow(x))");
-    expect(exitCode).not.toBe(2);
+    // A later service may know the field.
+    await api("received", MAILBOX, "--fields", "transfer(ofTomorrow(x))");
     expect(simulator.requests().at(-1)?.query["fields"]).toEqual(["trackingId,transfer(ofTomorrow(x))"]);
+    const wrong = await api("received", MAILBOX, "--fields", "status(state");
+    expect(wrong.exitCode).toBe(2);
+    expect(wrong.stderr).toContain('")" is missing after the parts of status');
   });
 });
 
 describe("shows", () => {
   test("information, files and checksums of a transfer", async () => {
     const { api, transferId, fileIds } = await setUp();
-    expect((await api("info", transferId)).stdout).toBe("13 bytes\t13\tSHA-256\n");
+    expect((await api("info", transferId)).stdout).toBe("13\tSHA-256\n");
     const files = (await api("files", transferId)).stdout.trim().split("\n");
     expect(files.map((line) => line.split("\t")[0])).toEqual(fileIds);
     const { stdout, stderr } = await api("checksums", transferId);
@@ -182,14 +140,8 @@ describe("shows", () => {
     expect((await api("languages", "show", "en-US_2")).stdout).toMatch(/^en-US_2\ten-US\t2\./);
     expect(await api("languages", "get", "en-US_2", "messages.properties")).toMatchObject({ exitCode: 0 });
     expect(await readdir(folder)).toContain("messages.properties");
-    const href = "/api/products/api.rest/language-packs/en-US_2";
-    expect(
-      all
-        .find((line) => line.startsWith("en-US_2"))
-        ?.split("\t")
-        .at(-1),
-    ).toBe(href);
-    expect(JSON.parse((await api("--json", "languages", "show", "en-US_2")).stdout)).toMatchObject({ href });
+    const shown = JSON.parse((await api("--json", "languages", "show", "en-US_2")).stdout);
+    expect(shown).toMatchObject({ href: "/api/products/api.rest/language-packs/en-US_2" });
   });
 
   test("versions, verification and a fresh client id", async () => {
@@ -201,14 +153,9 @@ describe("shows", () => {
     expect((await api("verification", "token", MAILBOX)).stdout.trim().length).toBeGreaterThan(10);
     await api("verification", "mail-code", MAILBOX);
     const [code] = simulator.mailedCodes(MAILBOX);
-    const { options } = await setUp();
-    const env = {
-      ...options.env,
-      INLET_SERVICE__BASEURL: simulator.url,
-      INLET_SERVICE__CLIENTID: simulator.clientId,
-    };
+    const env = { INLET_SERVICE__BASEURL: simulator.url, INLET_SERVICE__CLIENTID: simulator.clientId };
     const args = ["api", "verification", "token", MAILBOX, "--code-file", "-"];
-    const token = await runProgram(args, { ...options, env, input: `${code}\n` });
+    const token = await runProgram(args, { env, input: `${code}\n` });
     const poll = await runProgram(["api", "received", MAILBOX], {
       env: { ...env, INLET_SERVICE__VERIFICATION__TOKEN: token.stdout.trim() },
     });
@@ -228,7 +175,7 @@ describe("downloads", () => {
   test("every file, verified, under its own name, and nothing else", async () => {
     const { api, transferId, folder } = await setUp();
     const { exitCode, stdout } = await api("get", transferId);
-    expect([exitCode, stdout]).toEqual([0, "a.txt\t5\tSHA-256\t\nGröße, 2.csv\t8\tSHA-256\t\n"]);
+    expect([exitCode, stdout]).toEqual([0, "a.txt\t5\tSHA-256\nGröße, 2.csv\t8\tSHA-256\n"]);
     expect((await readdir(folder)).toSorted()).toEqual(["Größe, 2.csv", "a.txt"]);
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("Hello");
   });
@@ -265,16 +212,6 @@ describe("downloads", () => {
     expect(JSON.parse(zip.stdout)).toMatchObject([{ verifiedBy: [] }]);
   });
 
-  test("nothing for an id that cannot be part of a file name", async () => {
-    const { api, folder, simulator } = await setUp();
-    for (const command of ["zip", "eml"]) {
-      const { exitCode, stderr } = await api(command, "a/b");
-      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('"a/b.')]);
-    }
-    expect(await readdir(folder)).toEqual([]);
-    expect(simulator.requests()).toEqual([]);
-  });
-
   test("never over an existing file", async () => {
     const { api, transferId, folder } = await setUp();
     await writeFile(join(folder, "a.txt"), "mine");
@@ -288,12 +225,12 @@ describe("downloads", () => {
     const { api, transferId, folder, simulator } = await setUp();
     simulator.addFault({ on: "file", file: "Größe, 2.csv", does: { kind: "reset" } });
     const broken = await api("get", transferId);
-    expect(broken).toMatchObject({ exitCode: 4, stdout: "a.txt\t5\tSHA-256\t\n" });
+    expect(broken).toMatchObject({ exitCode: 4, stdout: "a.txt\t5\tSHA-256\n" });
     expect(broken.stderr).toContain('the file "Größe, 2.csv"');
     const again = await api("get", transferId);
     expect(again).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining("a.txt\t5\tSHA-256\talready here"),
+      stdout: expect.stringContaining("a.txt\t5\tSHA-256, already here"),
     });
     expect((await readdir(folder)).toSorted()).toEqual(["Größe, 2.csv", "a.txt"]);
   });
@@ -307,7 +244,7 @@ describe("downloads", () => {
     const { api, transferId, folder } = await setUp({ transfers: [transferPlan({ files })] });
     await mkdir(join(folder, "into"));
     const { exitCode, stdout, stderr } = await api("get", transferId, "-o", "into");
-    expect([exitCode, stdout]).toEqual([3, "into/good\t1\tSHA-256\t\n"]);
+    expect([exitCode, stdout]).toEqual([3, "into/good\t1\tSHA-256\n"]);
     expect(stderr).toContain("do not match the sender's checksum");
     expect(stderr).toContain('is not safe to use here: "../harm"');
     const several = await api("get", transferId, "-o", "nowhere");
@@ -344,13 +281,17 @@ describe("downloads", () => {
   test("nothing under a harmful name", async () => {
     const names = ["../outside", "/etc/passwd", "-rf", ".profile", "a\u0000b", "..", "x".repeat(256)];
     const transfers = names.map((name) => transferPlan({ files: [{ name, text: "x" }] }));
-    const { simulator, folder, options } = await setUp({ transfers });
-    for (const transfer of simulator.transfers()) {
-      const id = transfer.recipients[0]?.transferId ?? "";
-      const args = ["api", "get", id, "--password-file", "-"];
-      const { exitCode, stderr } = await runProgram(args, { ...options, input: transfer.password });
+    const { api, simulator, folder } = await setUp({ transfers });
+    for (const { recipients } of simulator.transfers()) {
+      const { exitCode, stderr } = await api("get", recipients[0]?.transferId ?? "");
       expect(exitCode).toBe(2);
       expect(stderr).toContain("The sender's file name is not safe to use here");
+    }
+    for (const command of ["zip", "eml"]) {
+      expect(await api(command, "a/b")).toMatchObject({
+        exitCode: 2,
+        stderr: expect.stringContaining('"a/b.'),
+      });
     }
     expect(await readdir(folder)).toEqual([]);
   });
@@ -362,7 +303,7 @@ describe("downloads", () => {
     const { stdout, exitCode } = await runOnTerminal(["api", "get", transferId], { ...options, env });
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/[█░]{24} +\d+% .* of 29 MiB .*\/s/);
-    expect(stdout).toMatch(/SAVED +BYTES +VERIFIED BY/);
+    expect(stdout).toMatch(/PATH +BYTES +VERIFIED BY/);
   });
 
   test("until it is interrupted, without leaving anything behind", async () => {
@@ -382,25 +323,27 @@ describe("downloads", () => {
 });
 
 describe("passwords", () => {
+  const prompt = "Password of transfer";
+
   test("come from a file, the environment or the terminal, and are shown nowhere", async () => {
     const { options, transferId, folder } = await setUp();
-    await writeFile(join(folder, "secret"), `${PASSWORD}\n`);
+    await writeFile(join(folder, "secret"), `\ufeff${PASSWORD}\n`);
+    const info = ["api", "info", transferId];
+    const env = { ...options.env, INLET_PASSWORD: PASSWORD };
     const ways = [
-      await runProgram(["api", "info", transferId, "--password-file", "secret"], options),
-      await runProgram(["api", "info", transferId], {
-        ...options,
-        env: { ...options.env, INLET_PASSWORD: PASSWORD },
-      }),
-      await runOnTerminal(["api", "info", transferId], {
-        ...options,
-        input: `${PASSWORD}\n`,
-        prompt: "Password of transfer",
-      }),
+      await runProgram([...info, "--password-file", "secret"], options),
+      await runProgram(info, { ...options, env }),
+      await runOnTerminal(info, { ...options, input: `${PASSWORD}\n`, prompt }),
     ];
     for (const way of ways) {
       expect(way.exitCode).toBe(0);
       expect(way.stdout + way.stderr).not.toContain(PASSWORD);
     }
+    const none = await runProgram(info, options);
+    expect(none).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("no password: add --password-file"),
+    });
   });
 
   test("that are wrong are sent only once", async () => {
@@ -415,43 +358,23 @@ describe("passwords", () => {
     expect(simulator.refusedPasswords(trackingId)).toHaveLength(4);
   });
 
-  test("that are not one line of UTF-8 text are never sent", async () => {
+  test("that are not one line of UTF-8 text, or not typed to the end, are never sent", async () => {
     const { options, transferId, simulator, folder } = await setUp();
-    const bad = [
-      Buffer.from("M\xfcller", "latin1"),
-      Buffer.from(`${PASSWORD}\nmore\n`),
-      Buffer.from("a\u0000b"),
-    ];
+    const bad = [Buffer.from("M\xfcller", "latin1"), `${PASSWORD}\nmore\n`, "a\u0000b"];
     for (const content of bad) {
       await writeFile(join(folder, "bad"), content);
       const result = await runProgram(["api", "info", transferId, "--password-file", "bad"], options);
       expect(result).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("nothing was sent") });
     }
+    for (const [input, code] of [
+      ["\u0003", 130],
+      ["\u0004", 2],
+    ] as const) {
+      const ended = await runOnTerminal(["api", "info", transferId], { ...options, input, prompt });
+      expect(ended.exitCode).toBe(code);
+      expect(ended.stdout).not.toMatch(/^\s+at /m);
+    }
     expect(simulator.requests()).toEqual([]);
-    await writeFile(join(folder, "marked"), `\ufeff${PASSWORD}`);
-    const marked = await runProgram(["api", "info", transferId, "--password-file", "marked"], options);
-    expect(marked.exitCode).toBe(0);
-  });
-
-  test("are prompted for, and Ctrl-C or Ctrl-D at the prompt ends the command without a trace", async () => {
-    const { options, transferId, simulator } = await setUp();
-    const prompt = "Password of transfer";
-    const interrupted = await runOnTerminal(["api", "info", transferId], {
-      ...options,
-      input: "\u0003",
-      prompt,
-    });
-    const ended = await runOnTerminal(["api", "info", transferId], { ...options, input: "\u0004", prompt });
-    expect([interrupted.exitCode, ended.exitCode]).toEqual([130, 2]);
-    for (const { stdout } of [interrupted, ended]) expect(stdout).not.toMatch(/^\s+at /m);
-    expect(simulator.requests()).toEqual([]);
-  });
-
-  test("that are missing fail with a hint", async () => {
-    const { options, transferId } = await setUp();
-    const { exitCode, stderr } = await runProgram(["api", "info", transferId], options);
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain("no password: add --password-file");
   });
 });
 
@@ -482,18 +405,6 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
     }
     expect(await readFile(config, "utf8")).toBe(text);
     expect((await readdir(folder)).toSorted()).toEqual(["client-id", "inlet.yaml"]);
-  });
-
-  test("is named in the message about a wrong key", async () => {
-    const folder = await makeFolder();
-    const config = join(folder, "inlet.yaml");
-    await writeFile(config, "service:\n  baseUrl: https://transfer.example.com\n  clientId: hunter2\n");
-    const { exitCode, stderr } = await runProgram(["api", "--config", config, "status"]);
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain(`${config}:3:3: service.clientId: must be 50 to 4000 letters and digits`);
-    expect(stderr).not.toContain("hunter2");
-    const missing = await runProgram(["api", "--config", join(folder, "none"), "status"]);
-    expect(missing.stderr).toContain("none does not exist, but --config names it");
   });
 });
 
@@ -543,15 +454,16 @@ describe("bad input", () => {
       ["api", "--base-url", "http://localhost:1", "received", "a@b"],
       "set service.clientId or INLET_SERVICE__CLIENTID",
     ],
-    [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 to 1000000"],
     [{}, ["api", "received", "a@b", "--page", "1e3"], "whole number from 1 to 1000000"],
     [{}, ["api", "sent", "a@b", "--page-size", "101"], "whole number from 1 to 100."],
     [{}, ["api", "sent-legacy", "a@b", "--page-size", "0x10"], "whole number from 1 to 100."],
     [{}, ["api", "languages", "list", "--major-version", "Infinity"], "whole number from 1"],
-    [{}, ["list", "--limit", "0x10"], "whole number from 1"],
-    [{}, ["history", "--limit", "1e2"], "whole number from 1"],
+    [{}, ["list", "--limit", "0x10"], "whole number from 1 to 100000"],
+    [{}, ["list", "--state", "lost"], "Allowed choices are discovered, downloading"],
+    [{}, ["history", "--since", "yesterday"], "an age (30m, 12h, 7d, 4w)"],
+    [{}, ["once", "--log-level", "silly"], "Allowed choices are debug, info, warn, error"],
     [{}, ["simulate", "--port", "65536"], "whole number from 0 to 65535"],
-    ...["much", "Infinity", "0x10", "1e3", "0", "-1", "0.0000001", "1000001", " 1", "1.", ".5", ""].map(
+    ...["Infinity", "0x10", "0", "-1", "1000001", ".5", ""].map(
       (text) => [{}, ["api", "eml", "x", "--threshold", text], "number of megabytes above 0"] as const,
     ),
     [{}, ["api", "zip", "x", "--only", "a", "--except", "b"], "cannot be used with"],
@@ -566,25 +478,10 @@ describe("bad input", () => {
   });
 
   test("is reported as JSON with --json", async () => {
-    const { exitCode, stderr } = await runProgram([
-      "api",
-      "--json",
-      "--base-url",
-      "http://127.0.0.1:1",
-      "status",
-    ]);
+    const args = ["api", "--json", "--base-url", "http://127.0.0.1:1", "status"];
+    const { exitCode, stderr } = await runProgram(args);
     expect(exitCode).toBe(4);
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: "SERVICE_UNREACHABLE", verdict: "retry" } });
-  });
-
-  test("hostile text cannot control the terminal", async () => {
-    const files = [{ name: "\u001b[2Jclear\u202egnp.exe", text: "x" }];
-    const { api, transferId } = await setUp({
-      transfers: [transferPlan({ files, subject: "\u001b]0;title\u0007" })],
-    });
-    const { stdout, stderr } = await api("checksums", transferId);
-    for (const character of ["\u001b", "\u202e", "\u0007"]) expect(stdout + stderr).not.toContain(character);
-    expect(stdout).toContain("\\u{1b}[2Jclear\\u{202e}gnp.exe");
   });
 
   test("a raw checksums file cannot control the terminal, and reaches a program byte for byte", async () => {
@@ -615,9 +512,11 @@ describe("bad input", () => {
     }
   });
 
-  test("rules, packs, lists and refusals of the service reach the terminal as data", async () => {
-    const { options, simulator } = await setUp();
+  test("names, rules, packs, lists and refusals of the service reach the terminal as data", async () => {
     const text = "\u001b[2J\u202e\u009b";
+    const { options, simulator, transferId } = await setUp({
+      transfers: [transferPlan({ files: [{ name: text, text: "x" }], subject: text })],
+    });
     const alter = (on: Operation, path: string) =>
       simulator.addFault({ on, times: "always", does: { kind: "alter", path, value: text } });
     alter("password-rules", "data.0.name");
@@ -629,7 +528,9 @@ describe("bad input", () => {
     alter("verification", "data.verificationMethods");
     const refusal = { kind: "error", status: 403, errorCode: 3010, errorMessage: text } as const;
     simulator.addFault({ on: "status", times: "always", does: refusal });
+    const env = { ...options.env, INLET_PASSWORD: PASSWORD };
     for (const args of [
+      ["checksums", transferId],
       ["password", "rules"],
       ["languages", "list"],
       ["sent-legacy", "anna@supplier.example"],
@@ -639,14 +540,15 @@ describe("bad input", () => {
       ["status"],
     ]) {
       for (const more of [[], ["--json"]]) {
-        const { stdout, stderr } = await runProgram(["api", ...args, ...more], options);
+        const { stdout, stderr } = await runProgram(["api", ...args, ...more], { ...options, env });
         expect(stdout + stderr).not.toMatch(STEERING);
       }
     }
   });
 });
 
-async function setUp(scenario: Scenario = {}): Promise<Stage> {
+/** `api` has the service in its environment, and the password on standard input. */
+async function setUp(scenario: Scenario = {}) {
   const simulator = await openTestSimulator({ transfers: [transferPlan()], ...scenario });
   const folder = await makeFolder();
   const env = { INLET_SERVICE__BASEURL: simulator.url, INLET_SERVICE__CLIENTID: simulator.clientId };
@@ -660,7 +562,7 @@ async function setUp(scenario: Scenario = {}): Promise<Stage> {
     trackingId: transfer?.trackingId ?? "",
     fileIds: transfer?.files.map((file) => file.id) ?? [],
     options,
-    api: (...args) =>
+    api: (...args: string[]) =>
       runProgram(["api", ...args], {
         cwd: folder,
         env: { ...env, INLET_PASSWORD: PASSWORD },

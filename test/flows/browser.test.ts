@@ -14,6 +14,7 @@ import { MAILBOX, mailboxSettings, namedToken, pageSettings, plainSecret } from 
 
 const HOSTILE = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>\u202E`;
 const TOKEN = "console-Token:1-0";
+const CLOSED = transferPlan({ trackingId: "closed", password: "unknown" });
 const ACTING = { actions: true, tokens: namedToken(plainSecret(TOKEN)) };
 
 describe("the console", () => {
@@ -36,15 +37,9 @@ describe("the console", () => {
   });
 
   test("groups transfers that need attention by cause, with the command that helps", async () => {
-    const { url, daemon } = await start({
-      transfers: [
-        transferPlan({ trackingId: "closed", password: "unknown" }),
-        transferPlan({ trackingId: "wrong", files: [{ name: "a", text: "x", csvChecksum: "wrong" }] }),
-      ],
-    });
-    await expect
-      .poll(() => [daemon.stateOf("closed"), daemon.stateOf("wrong")])
-      .toEqual(["waiting", "quarantined"]);
+    const files = [{ name: "a", text: "x", csvChecksum: "wrong" } as const];
+    const transfers = [CLOSED, transferPlan({ trackingId: "wrong", files })];
+    const { url } = await start({ transfers }, {}, { closed: "waiting", wrong: "quarantined" });
     const { page } = await openBrowser(url);
     expect(await page.title()).toMatch(/^2 transfers need attention – Inlet on /);
     const causes = page.locator(".cause h3");
@@ -64,16 +59,8 @@ describe("the console", () => {
   });
 
   test("needs no script", async () => {
-    const { url, daemon } = await start(
-      {
-        transfers: [
-          transferPlan({ trackingId: "t1" }),
-          transferPlan({ trackingId: "t2", password: "unknown" }),
-        ],
-      },
-      ACTING,
-    );
-    await expect.poll(() => [daemon.stateOf("t1"), daemon.stateOf("t2")]).toEqual(["delivered", "waiting"]);
+    const transfers = [transferPlan({ trackingId: "t1" }), CLOSED];
+    const { url, daemon } = await start({ transfers }, ACTING, { t1: "delivered", closed: "waiting" });
     const { page } = await openBrowser(url, { javaScriptEnabled: false });
     expect(await page.locator("#recent").innerText()).toContain("anna@supplier.example/t1");
     await signIn(page);
@@ -81,9 +68,9 @@ describe("the console", () => {
     await page.getByText("More filters").click();
     await page.getByRole("searchbox", { name: "Sender" }).fill("anna@*");
     await page.getByRole("button", { name: "Search" }).click();
-    await page.getByLabel("Select t2").check();
+    await page.getByLabel("Select closed").check();
     await page.getByRole("button", { name: "Discard" }).first().click();
-    await expect.poll(() => daemon.stateOf("t2")).toBe("gone");
+    await expect.poll(() => daemon.stateOf("closed")).toBe("gone");
     await page.getByRole("link", { name: "History", exact: true }).click();
     await page.getByRole("searchbox", { name: "Text" }).fill("anna");
     await page.getByRole("button", { name: "Search" }).click();
@@ -92,10 +79,7 @@ describe("the console", () => {
   });
 
   test("works with the keyboard alone, and updates do not move the focus or close a row", async () => {
-    const { url, simulator, daemon } = await start({
-      transfers: [transferPlan({ trackingId: "closed", password: "unknown" })],
-    });
-    await expect.poll(() => daemon.stateOf("closed")).toBe("waiting");
+    const { url, simulator } = await start({ transfers: [CLOSED] }, {}, { closed: "waiting" });
     const { page } = await openBrowser(url);
     await page.keyboard.press("Tab");
     expect(await page.locator(":focus").innerText()).toContain("Skip to the content");
@@ -118,16 +102,11 @@ describe("the console", () => {
   ] as const)("fits a screen of $width pixels in $colorScheme mode, with enough contrast", async (screen) => {
     const { width, colorScheme } = screen;
     const long = `long-${"x".repeat(150)}`;
-    const { url, daemon } = await start(
-      {
-        transfers: [
-          transferPlan({ trackingId: "t1" }),
-          transferPlan({ trackingId: long, password: "unknown" }),
-        ],
-      },
-      ACTING,
-    );
-    await expect.poll(() => [daemon.stateOf("t1"), daemon.stateOf(long)]).toEqual(["delivered", "waiting"]);
+    const transfers = [
+      transferPlan({ trackingId: "t1" }),
+      transferPlan({ trackingId: long, password: "unknown" }),
+    ];
+    const { url } = await start({ transfers }, ACTING, { t1: "delivered", [long]: "waiting" });
     const { page } = await openBrowser(url, { viewport: { width, height: 800 }, colorScheme });
     await signIn(page);
     const story = new URLSearchParams({ mailbox: MAILBOX, trackingId: long });
@@ -144,22 +123,13 @@ describe("the console", () => {
   });
 
   test("I5 no escape: a sender's text stays text, and runs nothing", async () => {
-    const { url, daemon } = await start(
-      {
-        transfers: [
-          transferPlan({ trackingId: "t1", from: HOSTILE, subject: HOSTILE, password: "unknown" }),
-          transferPlan({
-            trackingId: "t2",
-            subject: HOSTILE,
-            files: [{ name: HOSTILE, text: "x", csvChecksum: "wrong" }],
-          }),
-          transferPlan({ trackingId: "t3", subject: HOSTILE }),
-        ],
-      },
-      ACTING,
-    );
-    const states = () => ["t1", "t2", "t3"].map((id) => daemon.stateOf(id));
-    await expect.poll(states).toEqual(["waiting", "quarantined", "delivered"]);
+    const files = [{ name: HOSTILE, text: "x", csvChecksum: "wrong" } as const];
+    const transfers = [
+      transferPlan({ trackingId: "t1", from: HOSTILE, subject: HOSTILE, password: "unknown" }),
+      transferPlan({ trackingId: "t2", subject: HOSTILE, files }),
+      transferPlan({ trackingId: "t3", subject: HOSTILE }),
+    ];
+    const { url } = await start({ transfers }, ACTING, { t1: "waiting", t2: "quarantined", t3: "delivered" });
     const { page, complaints } = await openBrowser(url);
     await signIn(page);
     const story = new URLSearchParams({ mailbox: MAILBOX, trackingId: "t2" });
@@ -195,17 +165,10 @@ describe("the console", () => {
 
 describe("acting through the console", () => {
   test("a supplied password continues the transfer, and each outcome is shown at its row", async () => {
-    const { url, daemon } = await start(
-      {
-        transfers: ["k-first", "k-second"].map((trackingId) =>
-          transferPlan({ trackingId, password: "the-Right:1" }),
-        ),
-      },
-      ACTING,
-    );
-    await expect
-      .poll(() => [daemon.stateOf("k-first"), daemon.stateOf("k-second")])
-      .toEqual(["waiting", "waiting"]);
+    const ids = ["k-first", "k-second"];
+    const transfers = ids.map((trackingId) => transferPlan({ trackingId, password: "the-Right:1" }));
+    const waiting = { "k-first": "waiting", "k-second": "waiting" };
+    const { url, daemon } = await start({ transfers }, ACTING, waiting);
     const { page, complaints } = await openBrowser(url);
     expect(await page.locator("#attention form").count()).toBe(0);
     await signIn(page);
@@ -235,11 +198,7 @@ describe("acting through the console", () => {
   });
 
   test("an action without a transfer, or after the session is over, says so where it can be seen", async () => {
-    const { url, daemon } = await start(
-      { transfers: [transferPlan({ trackingId: "t1", password: "x" })] },
-      ACTING,
-    );
-    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    const { url, daemon } = await start({ transfers: [CLOSED] }, ACTING, { closed: "waiting" });
     const { page } = await openBrowser(`${url}transfers`);
     await signIn(page);
     // The page may renew itself at the moment of a click, which is lost then.
@@ -250,7 +209,7 @@ describe("acting through the console", () => {
       return read();
     };
     await expect.poll(() => discard("transfer")).toContain("transfer");
-    await page.getByLabel("Select t1").check();
+    await page.getByLabel("Select closed").check();
     // Else the page may fetch itself first, and show the sign-in instead of the button.
     await page.route(`${url}transfers`, (route) =>
       route.request().resourceType() === "fetch" ? route.abort() : route.continue(),
@@ -258,7 +217,7 @@ describe("acting through the console", () => {
     await page.context().clearCookies();
     await expect.poll(() => discard("Sign in first")).toContain("Sign in first");
     await signIn(page);
-    expect(daemon.stateOf("t1")).toBe("waiting");
+    expect(daemon.stateOf("closed")).toBe("waiting");
   });
 
   test.each([true, false])(
@@ -268,8 +227,8 @@ describe("acting through the console", () => {
       const ids = ["t1", "t2", "t3"];
       const quarantined = ids.map((trackingId) => transferPlan({ trackingId, files: wrong }));
       const transfers = [...quarantined, transferPlan({ trackingId: "t4" })];
-      const { url, daemon, simulator } = await start({ transfers }, ACTING);
-      await expect.poll(() => ids.map((id) => daemon.stateOf(id))).toEqual(Array(3).fill("quarantined"));
+      const states = Object.fromEntries(ids.map((id) => [id, "quarantined"]));
+      const { url, daemon, simulator } = await start({ transfers }, ACTING, states);
       const { page, complaints } = await openBrowser(url, { javaScriptEnabled });
       await signIn(page);
       const open = async (id: string) => {
@@ -292,13 +251,9 @@ describe("acting through the console", () => {
       await page.goto(`${url}transfer?${new URLSearchParams({ mailbox: MAILBOX, trackingId: "t4" })}`);
       await page.locator("summary", { hasText: "Deliver again" }).click();
       await page.getByRole("button", { name: "Deliver again" }).click();
-      await expect
-        .poll(
-          () =>
-            daemon.changes.filter(({ trackingId, state }) => trackingId === "t4" && state === "delivered")
-              .length,
-        )
-        .toBe(2);
+      const isDelivery = (it: { trackingId: string; state: string }) =>
+        it.trackingId === "t4" && it.state === "delivered";
+      await expect.poll(() => daemon.changes.filter(isDelivery).length).toBe(2);
       expect(complaints.filter((text) => !text.includes("[DOM]"))).toEqual([]);
     },
   );
@@ -358,27 +313,32 @@ test.each([3, 300, 5_000])(
   },
 );
 
-async function signIn(page: Awaited<ReturnType<typeof openBrowser>>["page"]): Promise<void> {
+type Page = Awaited<ReturnType<typeof openBrowser>>["page"];
+
+async function signIn(page: Page): Promise<void> {
   await page.getByLabel("Token").fill(TOKEN);
   await page.getByRole("button", { name: "Sign in" }).click();
   await expect.poll(() => page.getByRole("button", { name: "Sign out" }).count()).toBe(1);
 }
 
-async function supply(
-  page: Awaited<ReturnType<typeof openBrowser>>["page"],
-  id: string,
-  password: string,
-): Promise<void> {
+async function supply(page: Page, id: string, password: string): Promise<void> {
   const row = page.locator(".row", { hasText: id });
   if ((await row.locator("> details[open]").count()) === 0) await row.locator("summary").first().click();
   await page.getByLabel(`Password of ${id}`).fill(password);
   await row.getByRole("button", { name: "Supply password" }).click();
 }
 
-async function start(scenario: Scenario, http: Partial<HttpSettings> = {}) {
+/** Returns when the transfers are in these states. */
+async function start(
+  scenario: Scenario,
+  http: Partial<HttpSettings> = {},
+  states: Readonly<Record<string, string>> = {},
+) {
   const simulator = await openTestSimulator(scenario);
   const daemon = startDaemon(
     await daemonSettings([mailboxSettings(simulator, { passwordAttempts: 3 })], { http: pageSettings(http) }),
   );
+  const now = () => Object.fromEntries(Object.keys(states).map((id) => [id, daemon.stateOf(id)]));
+  await expect.poll(now).toEqual(states);
   return { simulator, daemon, url: await daemon.page };
 }

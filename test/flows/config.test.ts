@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { callCommand } from "../support/command.ts";
 import { install } from "../support/installation.ts";
 import { runProgram } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 describe("inlet config check", () => {
@@ -38,6 +39,12 @@ describe("inlet config check", () => {
     expect([exitCode, stdout]).toEqual([2, expect.stringContaining("CREDENTIALS_DIRECTORY is not set")]);
     expect((await runProgram(["config", "check", "--config", config, "--no-secrets"])).exitCode).toBe(0);
   });
+});
+
+test("inlet config schema prints the schema that editors use, also without a configuration", async () => {
+  const { exitCode, stdout, stderr } = await runProgram(["config", "schema"]);
+  expect([exitCode, stderr]).toEqual([0, ""]);
+  expect(stdout).toBe(await readFile(join(ROOT, "config/inlet.schema.json"), "utf8"));
 });
 
 describe("inlet config show", () => {

@@ -59,7 +59,7 @@ describe("a healthy installation", () => {
     const tokens = simulator.totals()["verification-token"];
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("fine");
-    expect(find(findings, "queue", "inbox").detail).toContain(`1 process uses it: process ${daemon.pid} on `);
+    see(findings, "queue", "inbox", "ok", `1 process uses it: process ${daemon.pid} on `);
     expect(await tree(inbox)).toEqual(before);
     expect(simulator.totals()["verification-token"]).toBe(tokens);
     expect(await readdir(join(state, "tokens"))).toHaveLength(1);
@@ -78,10 +78,7 @@ describe("a healthy installation", () => {
     await chown(state, 65_534, 65_534);
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("fine");
-    expect(find(findings, "folders", "user")).toMatchObject({
-      status: "warning",
-      advice: expect.stringContaining("sudo -u '#65534' inlet doctor"),
-    });
+    see(findings, "folders", "user", "warning", "", "sudo -u '#65534' inlet doctor");
     const [token = ""] = await readdir(join(state, "tokens"));
     for (const name of ["tokens", join("tokens", token)]) {
       expect(await stat(join(state, name))).toMatchObject({ uid: 65_534, gid: 65_534 });
@@ -98,48 +95,31 @@ describe("a healthy installation", () => {
     await symlink(target, join(state, "tokens"));
     await chown(state, 65_534, 65_534);
     const { findings } = await examine(config);
-    expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "failed" });
+    see(findings, "service", MAILBOX, "failed");
     expect(await readdir(target)).toEqual([]);
   });
 });
 
-test.each([
-  [["/no/such/program"], "failed", "/no/such/program is not an executable program"],
-  [["no-such-program"], "failed", "no-such-program is not in PATH"],
-  [["/etc/passwd"], "failed", "/etc/passwd is not an executable program"],
-  [["true"], "ok", "is executable"],
-])("checks that the hand-off command is executable: %s", async (command, status, detail) => {
-  const { config } = await install(undefined, { handoff: { command } });
-  expect(find((await examine(config)).findings, "configuration", "handoff.command")).toMatchObject({
-    status,
-    detail: expect.stringContaining(detail),
-  });
-});
-
-test("checks the hand-off of each mailbox too", async () => {
-  const secret = { command: ["false"] };
-  const handoff = { command: ["/no/such/import"], webhook: { url: "http://127.0.0.1:1/", secret } };
-  const mailboxes = [{ ...mailboxKeys(MAILBOX), handoff }];
-  const { config } = await install(undefined, { mailboxes });
-  const { findings } = await examine(config);
-  expect(find(findings, "configuration", "handoff.command")).toMatchObject({
-    status: "failed",
-    detail: "/no/such/import is not an executable program",
-  });
-  expect(findings).toContainEqual(
-    expect.objectContaining({ status: "failed", detail: expect.stringContaining("command false") }),
-  );
-});
-
-test("checks that the check is executable, and the program that limits its memory", async () => {
+test("checks that each command is executable, and the program that limits the memory of a check", async () => {
+  const commands = ["/no/such/program", "no-such-program", "/etc/passwd", "true"];
+  const mailboxes = commands.map((command, at) => ({
+    ...mailboxKeys(`m${at}@example.com`),
+    handoff: { command: [command], webhook: { url: "http://127.0.0.1:1/", secret: { command: ["false"] } } },
+  }));
   const check = { command: ["/no/such/scanner"], memory: "1GiB" };
-  const { config } = await install(undefined, { check });
+  const { config } = await install(undefined, { mailboxes, check });
   const { findings } = await examine(config);
-  expect(find(findings, "configuration", "check.command")).toMatchObject({
-    status: "failed",
-    detail: "/no/such/scanner is not an executable program",
-  });
-  expect(find(findings, "configuration", "check.memory")).toMatchObject({ status: "ok" });
+  const found = (key: string) =>
+    findings.filter((it) => it.check === key).map(({ status, detail }) => `${status}: ${detail}`);
+  expect(found("handoff.command")).toEqual([
+    "failed: /no/such/program is not an executable program",
+    "failed: no-such-program is not in PATH",
+    "failed: /etc/passwd is not an executable program",
+    expect.stringMatching(/^ok: .*\/true is executable$/),
+  ]);
+  expect(found("check.command")).toEqual(["failed: /no/such/scanner is not an executable program"]);
+  expect(found("check.memory")).toEqual([expect.stringMatching(/^ok: /)]);
+  expect(found("secrets")).toEqual([expect.stringContaining("command false")]);
 });
 
 describe("as root, in folders of other users,", () => {
@@ -155,11 +135,11 @@ describe("as root, in folders of other users,", () => {
     await runCommand("chown", ["-R", String(CONSUMER), join(inbox, ".inlet-probe-0123456789ab")]);
     await chown(inbox, DAEMON, DAEMON);
     const { findings } = await examine(config);
-    expect(find(findings, "file system", "rename").status).toBe("ok");
+    see(findings, "file system", "rename", "ok");
     expect(await readdir(inbox)).toEqual([".inlet-probe-0123456789ab"]);
     // Success as root proves nothing if the owner may not.
     await chmod(inbox, 0o555);
-    expect(find((await examine(config)).findings, "folders", "work")).toMatchObject({ status: "failed" });
+    see((await examine(config)).findings, "folders", "work", "failed");
   });
 
   test("it tries nothing where other users could replace its files", async () => {
@@ -168,12 +148,9 @@ describe("as root, in folders of other users,", () => {
     await mkdir(inbox);
     await chmod(inbox, 0o770);
     const { findings } = await examine(config);
-    expect(find(findings, "file system", "trial")).toMatchObject({
-      status: "skipped",
-      detail: expect.stringContaining(inbox),
-    });
+    see(findings, "file system", "trial", "skipped", inbox);
     await chmod(inbox, 0o1770);
-    expect(find((await examine(config)).findings, "file system", "rename").status).toBe("ok");
+    see((await examine(config)).findings, "file system", "rename", "ok");
   });
 });
 
@@ -197,7 +174,7 @@ describe("the configuration", () => {
   });
 
   test("has a warning if others can read its secrets, and a failure if a secret cannot be read", async () => {
-    const { config } = await install(undefined, {
+    const { config, rewrite } = await install(undefined, {
       mailboxes: [{ email: MAILBOX, passwords: [{ password: { command: ["/nowhere/vault"] } }] }],
       http: { listen: "127.0.0.1:0", actions: true, token: { command: ["false"] } },
     });
@@ -207,10 +184,7 @@ describe("the configuration", () => {
     const other = warningsOfDisk(findings);
     expect(stderr).toBe(`2 checks failed, ${other === 0 ? "1 warning" : "2 warnings"}.\n`);
     expect(outcome).toBe("usage");
-    expect(find(findings, "configuration", "secrets")).toMatchObject({
-      status: "failed",
-      detail: expect.stringContaining("command false ended with exit code 1"),
-    });
+    see(findings, "configuration", "secrets", "failed", "command false ended with exit code 1");
     expect(find(findings, "configuration", "passwords.command")).toMatchObject({
       status: "failed",
       detail: "/nowhere/vault is not an executable program",
@@ -218,18 +192,13 @@ describe("the configuration", () => {
     const warnings = findings.filter(({ status }) => status === "warning").map(({ detail }) => detail);
     expect(warnings[0]).toContain(`chmod go= ${config}`);
     expect(warnings).toHaveLength(1 + other);
+    // A summary with a warning does not say that all is well.
+    await rewrite({ mailboxes: [mailboxKeys(MAILBOX)], http: { listen: "127.0.0.1:0" } });
+    await chmod(config, 0o644);
+    const mended = await runProgram(["doctor", "--config", config]);
+    const count = other === 0 ? "1 warning" : "2 warnings";
+    expect([mended.exitCode, mended.stderr]).toEqual([0, `Inlet can run, with ${count}.\n`]);
   });
-});
-
-test("a summary with a warning does not say that all is well", async () => {
-  const { config } = await install(undefined, {
-    mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ sender: "*", password: "plain" }] }],
-  });
-  await chmod(config, 0o644);
-  const { exitCode, stderr } = await runProgram(["doctor", "--config", config]);
-  const other = warningsOfDisk((await examine(config)).findings);
-  const warnings = other === 0 ? "1 warning" : "2 warnings";
-  expect([exitCode, stderr]).toEqual([0, `Inlet can run, with ${warnings}.\n`]);
 });
 
 describe("folders", () => {
@@ -239,10 +208,10 @@ describe("folders", () => {
     const { config } = await install(undefined, { inbox: "/proc/inbox", state: join(folder, "file") });
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("usage");
-    expect(find(findings, "folders", "inbox").detail).toContain("cannot be created in /proc");
-    expect(find(findings, "folders", "state").detail).toContain("is not a folder");
-    expect(find(findings, "file system", "all")).toMatchObject({ status: "skipped" });
-    expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "ok" });
+    see(findings, "folders", "inbox", "failed", "cannot be created in /proc");
+    see(findings, "folders", "state", "failed", "is not a folder");
+    see(findings, "file system", "all", "skipped");
+    see(findings, "service", MAILBOX, "ok");
   });
 
   test("of mailboxes are checked each, and fail on another mount, even on one file system", {
@@ -256,13 +225,11 @@ describe("folders", () => {
     const { findings, exitCode } = await examineMounted(config, `mount --bind ${sales} ${sales}`);
     expect(exitCode).toBe(2);
     expect(find(findings, "folders", `inbox of ${MAILBOX}`).detail).toBe(`${sales} exists and is writable`);
-    expect(find(findings, "folders", "inbox of hr@example.com").detail).toContain(`${hr} does not exist yet`);
-    expect(find(findings, "file system", "same mount").status).toBe("ok");
-    expect(find(findings, "file system", `same mount, inbox of ${MAILBOX}`)).toMatchObject({
-      status: "failed",
-      advice: expect.stringContaining("mount one volume that holds both"),
-    });
-    expect(find(findings, "file system", "same mount, inbox of hr@example.com").status).toBe("ok");
+    see(findings, "folders", "inbox of hr@example.com", "ok", `${hr} does not exist yet`);
+    see(findings, "file system", "same mount", "ok");
+    const ofSales = `same mount, inbox of ${MAILBOX}`;
+    see(findings, "file system", ofSales, "failed", "", "mount one volume that holds both");
+    see(findings, "file system", "same mount, inbox of hr@example.com", "ok");
     expect(await readdir(sales)).toEqual([]);
   });
 
@@ -273,10 +240,7 @@ describe("folders", () => {
     for (const name of ["inbox", "work", "state"]) await mkdir(join(folder, name), { mode: 0o700 });
     const { findings, exitCode } = await examineMounted(config, `mount --bind ${inbox} ${inbox}`);
     expect(exitCode).toBe(2);
-    expect(find(findings, "file system", "same mount")).toMatchObject({
-      status: "failed",
-      advice: expect.stringContaining("Put work on the inbox's file system"),
-    });
+    see(findings, "file system", "same mount", "failed", "", "Put work on the inbox's file system");
     expect(findings.filter(({ status }) => status === "failed")).toHaveLength(1);
     for (const name of ["inbox", "work"]) expect(await readdir(join(folder, name))).toEqual([]);
   });
@@ -287,15 +251,12 @@ describe("folders", () => {
     const small = `mount -t tmpfs -o size=4M,nr_inodes=200 tmpfs ${inbox}`;
     const { findings, exitCode } = await examineMounted(config, small);
     expect(exitCode).toBe(3);
-    expect(find(findings, "file system", "kind")).toMatchObject({
-      status: "warning",
-      detail: expect.stringContaining(`tmpfs, mounted at ${inbox}: it is kept in memory`),
-    });
+    see(findings, "file system", "kind", "warning", `tmpfs, mounted at ${inbox}: it is kept in memory`);
     expect(find(findings, "file system", "kind of state").detail).toMatch(/mounted at \//);
-    expect(find(findings, "file system", "space")).toMatchObject({ status: "failed" });
-    expect(find(findings, "file system", "inodes")).toMatchObject({ status: "warning" });
+    see(findings, "file system", "space", "failed");
+    see(findings, "file system", "inodes", "warning");
     for (const check of ["rename", "fsync", "locks", "new names", "names"]) {
-      expect(find(findings, "file system", check)).toMatchObject({ status: "ok" });
+      see(findings, "file system", check, "ok");
     }
   });
 
@@ -305,39 +266,32 @@ describe("folders", () => {
     const full = `mount -t tmpfs -o size=64k tmpfs ${inbox} && (dd if=/dev/zero of=${inbox}/x bs=4k 2>&1 || true) >/dev/null`;
     const filled = await examineMounted(config, full);
     expect(filled.exitCode).toBe(3);
-    expect(find(filled.findings, "file system", "trial").detail).toContain("No space is left");
+    see(filled.findings, "file system", "trial", "failed", "No space is left");
     const readOnly = await examineMounted(config, `mount -t tmpfs -o ro tmpfs ${inbox}`);
     expect(readOnly.exitCode).toBe(2);
-    expect(find(readOnly.findings, "folders", "inbox")).toMatchObject({
-      detail: expect.stringContaining("EROFS"),
-      advice: expect.stringContaining("ReadWritePaths="),
-    });
+    see(readOnly.findings, "folders", "inbox", "failed", "EROFS", "ReadWritePaths=");
   });
 });
 
 describe("the service", () => {
-  test("that cannot be reached fails, and its mailboxes are skipped", async () => {
-    const { config, simulator } = await install();
-    await simulator.close();
-    const { findings, outcome } = await examine(config);
-    expect(outcome).toBe("unreachable");
-    expect(find(findings, "service", "reach")).toMatchObject({
-      status: "failed",
-      detail: expect.stringContaining("could not be reached"),
-    });
-    expect(find(findings, "service", MAILBOX)).toMatchObject({
-      status: "skipped",
-      detail: "the service cannot be reached",
-    });
-  });
-
-  test("that never answers fails after its timeout", async () => {
+  test("that cannot be reached, or does not answer in time, fails, and its mailboxes are skipped", async () => {
+    const gone = await install();
+    await gone.simulator.close();
     const url = await listen(createServer(() => {}));
     const service = { baseUrl: url, clientId: "C".repeat(64), timeout: "300ms" };
-    const { config } = await install(undefined, { service });
-    const { findings, outcome } = await examine(config);
-    expect(outcome).toBe("unreachable");
-    expect(find(findings, "service", "reach").detail).toContain("did not answer in time");
+    const silent = await install(undefined, { service });
+    for (const [{ config }, why] of [
+      [gone, "could not be reached"],
+      [silent, "did not answer in time"],
+    ] as const) {
+      const { findings, outcome } = await examine(config);
+      expect(outcome).toBe("unreachable");
+      see(findings, "service", "reach", "failed", why);
+      expect(find(findings, "service", MAILBOX)).toMatchObject({
+        status: "skipped",
+        detail: "the service cannot be reached",
+      });
+    }
   });
 
   test("whose clock differs is a warning", async () => {
@@ -349,7 +303,7 @@ describe("the service", () => {
     );
     const { config } = await install(undefined, { service: { baseUrl: url, clientId: "C".repeat(64) } });
     const { findings } = await examine(config);
-    expect(find(findings, "service", "version")).toMatchObject({ status: "ok" });
+    see(findings, "service", "version", "ok");
     expect(find(findings, "service", "clock")).toMatchObject({
       status: "warning",
       detail: expect.stringMatching(/^this machine's clock is (9|10) min \d+ s ahead of the service's$/),
@@ -361,12 +315,12 @@ describe("the service", () => {
     const { config } = await install(undefined, { service: { baseUrl: url, clientId } });
     const untrusted = await examine(config);
     expect(untrusted.outcome).toBe("unreachable");
-    expect(find(untrusted.findings, "service", "reach").detail).toContain("No trusted TLS connection");
+    see(untrusted.findings, "service", "reach", "failed", "No trusted TLS connection");
     const ca = join(TLS_FOLDER, "ca.crt");
     const trusted = await install(undefined, { service: { baseUrl: url, clientId, ca } });
     const { findings, outcome } = await examine(trusted.config);
     expect(outcome).toBe("fine");
-    expect(find(findings, "service", "reach").detail).toContain("its certificate is trusted");
+    see(findings, "service", "reach", "ok", "its certificate is trusted");
   });
 
   test("whose authority is in the system's store is trusted without a word in the configuration", async () => {
@@ -392,10 +346,7 @@ describe("the service", () => {
       status: "ok",
       detail: expect.stringMatching(/^verified until 20.*, and its list can be read$/),
     });
-    expect(find(findings, "service", "b@example.com")).toMatchObject({
-      status: "failed",
-      advice: expect.stringContaining("inlet verify-address b@example.com"),
-    });
+    see(findings, "service", "b@example.com", "failed", "", "inlet verify-address b@example.com");
   });
 
   test("is not asked without a client id, and none is created", async () => {
@@ -405,8 +356,8 @@ describe("the service", () => {
     await mkdir(state, { mode: 0o700 });
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("attention");
-    expect(find(findings, "service", "client id")).toMatchObject({ status: "failed" });
-    expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "skipped" });
+    see(findings, "service", "client id", "failed");
+    see(findings, "service", MAILBOX, "skipped");
     expect(await readdir(state)).toEqual([]);
   });
 
@@ -421,10 +372,8 @@ describe("the service", () => {
   });
 });
 
-describe("the queue on Redis", () => {
-  test("is reported with its version; an evicting policy is a warning with the command that fixes it", {
-    tags: ["system"],
-  }, async () => {
+describe("the queue on Redis", { tags: ["system"] }, () => {
+  test("is reported with its version; an evicting policy is a warning with the command that fixes it", async () => {
     const redis = await startRedis(["--maxmemory-policy", "allkeys-lru"]);
     const { config } = await install(undefined, { queue: redis.url });
     const { findings, outcome } = await examine(config);
@@ -435,37 +384,34 @@ describe("the queue on Redis", () => {
     expect(advice).toContain(
       `redis-cli -h 127.0.0.1 -p ${redis.port} CONFIG SET maxmemory-policy noeviction`,
     );
-    expect(find(findings, "queue", "persistence").detail).toContain("loses jobs at a restart");
     await redis.client.config("SET", "maxmemory-policy", "noeviction");
-    await redis.client.config("SET", "appendonly", "yes");
     const mended = await examine(config);
-    expect(find(mended.findings, "queue", "memory").status).toBe("ok");
-    expect(find(mended.findings, "queue", "persistence").detail).toContain("append-only file");
+    see(mended.findings, "queue", "memory", "ok");
   });
 
-  test("fails with a wrong password, and if it is down", { tags: ["system"] }, async () => {
+  test("fails with a wrong password, and if it is down", async () => {
     const redis = await startRedis(["--requirepass", "right"]);
     const { config } = await install(undefined, { queue: redis.url, redis: { password: "wrong-password" } });
     const refused = await examine(config);
     expect(refused.outcome).toBe("unreachable");
-    expect(find(refused.findings, "queue", "Redis").detail).toContain("WRONGPASS");
+    see(refused.findings, "queue", "Redis", "failed", "WRONGPASS");
     expect(JSON.stringify(refused.findings)).not.toContain("wrong-password");
     await redis.kill();
     const gone = await examine(config);
     expect(gone.outcome).toBe("unreachable");
-    expect(find(gone.findings, "queue", "Redis").detail).toContain("ECONNREFUSED");
-    expect(find(gone.findings, "queue", "memory").status).toBe("skipped");
+    see(gone.findings, "queue", "Redis", "failed", "ECONNREFUSED");
+    see(gone.findings, "queue", "memory", "skipped");
   });
+});
 
-  test("that never answers fails after its timeout", async () => {
-    const server = createTcpServer(() => {}).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => void server.close());
-    const silent = redisSettings(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    await expect(inspectQueue(silent, 300, SIGNAL)).rejects.toMatchObject({
-      code: "QUEUE_UNREACHABLE",
-      message: expect.stringContaining("no answer in 0.3 s"),
-    });
+test("a queue that never answers fails after its timeout", async () => {
+  const server = createTcpServer(() => {}).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const silent = redisSettings(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await expect(inspectQueue(silent, 300, SIGNAL)).rejects.toMatchObject({
+    code: "QUEUE_UNREACHABLE",
+    message: expect.stringContaining("no answer in 0.3 s"),
   });
 });
 
@@ -473,10 +419,7 @@ describe("the daemon", () => {
   test("that runs answers at its address, and has polled its mailboxes", async () => {
     const { config } = await install(undefined, { http: { listen: `127.0.0.1:${await freePort()}` } });
     const before = await examine(config);
-    expect(find(before.findings, "daemon", "console")).toMatchObject({
-      status: "ok",
-      detail: expect.stringContaining("is free, and no daemon of this inbox answers"),
-    });
+    see(before.findings, "daemon", "console", "ok", "is free, and no daemon of this inbox answers");
     const daemon = startProgram(["run", "--config", config]);
     daemon.stdout?.resume();
     const polled = async () => {
@@ -486,9 +429,7 @@ describe("the daemon", () => {
     await expect.poll(polled, { timeout: 20_000 }).toMatch(/^last polled \d+ s ago$/);
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("fine");
-    expect(find(findings, "daemon", "console").detail).toContain(
-      `the daemon (process ${daemon.pid}) answers at`,
-    );
+    see(findings, "daemon", "console", "ok", `the daemon (process ${daemon.pid}) answers at`);
   });
 
   test("finds an address that another program has taken", async () => {
@@ -499,8 +440,8 @@ describe("the daemon", () => {
     expect(outcome).toBe("usage");
     expect(find(findings, "daemon", "console")).toMatchObject({
       status: "failed",
-      detail: `another program listens at ${listen}`,
-      advice: expect.stringContaining(`ss -ltnp 'sport = :${new URL(url).port}'`),
+      detail: `${listen}: another program listens there`,
+      advice: expect.stringContaining("ss -ltnp"),
     });
   });
 
@@ -577,9 +518,7 @@ describe("the state folder", () => {
     await chown(join(state, "passwords"), 65_534, 65_534);
     await chmod(folder, 0o777);
     const { findings } = await examine(config);
-    expect(find(findings, "folders", "passwords").detail).toContain(
-      "belongs to user 65534, and the state folder to",
-    );
+    see(findings, "folders", "passwords", "failed", "belongs to user 65534, and the state folder to");
     expect(findings).toContainEqual(
       expect.objectContaining({
         check: "state",
@@ -607,9 +546,7 @@ describe("passwords in files", () => {
     await writeFile(file, "Sunny42\nfor Anna\n");
     const refused = await examine(config);
     expect(refused.outcome).toBe("usage");
-    expect(find(refused.findings, "configuration", "file").detail).toContain(
-      `file ${file} has several lines`,
-    );
+    see(refused.findings, "configuration", "file", "failed", `file ${file} has several lines`);
     expect(JSON.stringify([...findings, ...refused.findings])).not.toContain("Sunny42");
   });
 
@@ -705,17 +642,9 @@ describe("consumers in a group", { tags: ["system"] }, () => {
   }
 });
 
-test("--unit needs root and a unit that systemd has", async () => {
-  const { exitCode, stderr } = await runCommand(process.execPath, [
-    LAUNCHER,
-    "doctor",
-    "--unit",
-    "no such unit",
-  ]);
-  expect([exitCode, stderr]).toEqual([
-    2,
-    expect.stringContaining('"no such unit" is not the name of a unit'),
-  ]);
+test("--unit needs a unit that systemd has", async () => {
+  const words = ["doctor", "--unit", "no such unit"];
+  await expect(callCommand(words)).rejects.toThrow('"no such unit" is not the name of a unit');
 });
 
 async function freePort(): Promise<number> {
@@ -744,6 +673,21 @@ async function examineMounted(config: string, mount: string) {
 
 function parseFindings(stdout: string): Finding[] {
   return (JSON.parse(stdout) as { findings: Finding[] }).findings;
+}
+
+/** Expects the status of a finding, and these parts of its texts. */
+function see(
+  findings: readonly Finding[],
+  area: string,
+  check: string,
+  status: string,
+  detail = "",
+  advice = "",
+): void {
+  const found = find(findings, area, check);
+  expect(found.status, found.detail).toBe(status);
+  expect(found.detail).toContain(detail);
+  expect(found.advice ?? "").toContain(advice);
 }
 
 function find(findings: readonly Finding[], area: string, check: string): Finding {

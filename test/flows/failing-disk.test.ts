@@ -5,8 +5,16 @@
  * silent (I7), and nothing is left behind.
  */
 import { describe, expect, test } from "vitest";
-import { type Call, type Failure, KINDS, type Kind } from "../support/failing-disk.ts";
-import { type Bench, openBench, type Past, type Point } from "../support/failing-disk-bench.ts";
+import {
+  type Bench,
+  type Call,
+  type Failure,
+  KINDS,
+  type Kind,
+  openBench,
+  type Past,
+  type Point,
+} from "../support/failing-disk.ts";
 import { oneIn } from "../support/thorough.ts";
 
 const PERIODS = [2, 3, 5, 7];

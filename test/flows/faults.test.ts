@@ -4,6 +4,8 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
+import type { MailboxSettings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../src/ledger/paths.ts";
 import { peekStatus } from "../../src/operate/status.ts";
@@ -72,7 +74,7 @@ describe("a passing failure does not prevent the delivery", () => {
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
       faults: [{ on, does }],
     });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const settings = await daemonSettings([impatient(simulator)]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(daemon.changes.filter((record) => record.state === "delivered")).toHaveLength(1);
@@ -83,7 +85,7 @@ describe("a passing failure does not prevent the delivery", () => {
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
       faults: [{ on: "zip", does }],
     });
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { fetch: "zip" })]));
+    const daemon = startDaemon(await daemonSettings([impatient(simulator, { fetch: "zip" })]));
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
@@ -375,3 +377,9 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
     expect(witness.seen).toEqual([]);
   });
 });
+
+/** Gives up a request that stalls. */
+function impatient(simulator: Simulator, keys: Partial<MailboxSettings> = {}): MailboxSettings {
+  const mailbox = mailboxSettings(simulator, keys);
+  return { ...mailbox, service: { ...mailbox.service, timeoutMs: 5_000 } };
+}

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
-import { childProgram, makeFolder, startCommand } from "../support/program.ts";
+import { makeFolder, startChild } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -49,7 +49,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   };
   const start = (behindProxy = false) => {
     const task = behindProxy ? { ...direct, redis: `redis://127.0.0.1:${proxy.port}` } : direct;
-    const daemon = startCommand(process.execPath, [childProgram("daemon-child"), JSON.stringify(task)]);
+    const daemon = startChild(task);
     // A process whose log is not read could not end.
     daemon.stdout?.resume();
     daemon.stderr?.resume();

@@ -11,7 +11,7 @@ import { peekLedger } from "../../src/ledger/peek.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, makeHandoff, WEBHOOK_SECRET } from "../support/handoff.ts";
-import { childProgram, makeFolder, startCommand } from "../support/program.ts";
+import { makeFolder, startChild } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -35,7 +35,8 @@ describe("the command", () => {
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.handoffs).toEqual(["t1: command done"]);
     const { env, cwd } = JSON.parse(readFileSync(folder.note, "utf8"));
-    expect(cwd).toBe(settings.inbox);
+    // No folder in which a sender can put code that the command loads.
+    expect(cwd).toBe("/");
     expect(env).toEqual({
       PATH: process.env["PATH"],
       INLET_EVENT: "delivered",
@@ -325,37 +326,6 @@ describe("a folder is picked up", () => {
   });
 });
 
-describe("a folder that is not picked up", () => {
-  test("is reported once, also across a restart, until it is picked up", async () => {
-    const { settings } = await prepare(() => ({ expectWithinMs: 1 }));
-    const first = startDaemon(settings);
-    await expect.poll(() => first.handoffs).toEqual(["t1: overdue"]);
-    await first.stop();
-    const second = startDaemon(settings);
-    await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
-    await expect.poll(() => second.handoffs).toEqual(["t1: taken"]);
-  });
-
-  test("is removed only if configured, and only if it is still the delivered one", async () => {
-    const { settings } = await prepare(() => ({ expectWithinMs: 1 }), ["t1", "t2"]);
-    const first = startDaemon(settings);
-    await expect.poll(() => first.handoffs.toSorted()).toEqual(["t1: overdue", "t2: overdue"]);
-    await first.stop();
-    expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
-    // A consumer creates a file in it.
-    await mkdir(join(settings.inbox, MAILBOX, SENDER, "t2", "mine"));
-    const handoff = makeHandoff({ keep: { notPickedUpMs: 1 } });
-    const second = startDaemon({ ...settings, handoff });
-    await expect
-      .poll(() => second.handoffs.toSorted())
-      .toEqual(["t1: removed after not-picked-up", "t2: left in place"]);
-    expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
-    expect(await recordOf(settings)).toMatchObject({ state: "delivered" });
-    await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
-    await second.stop();
-  });
-});
-
 test("each mailbox has a hand-off of its own: command, modes, marker, acknowledgement and retention", async () => {
   const other = "invoices@example.com";
   const simulator = await openTestSimulator({
@@ -401,19 +371,6 @@ test("each mailbox has a hand-off of its own: command, modes, marker, acknowledg
   expect([MAILBOX, other].map((mailbox) => existsSync(folderOf(mailbox)))).toEqual([true, false]);
 });
 
-test("only an acknowledged folder is removed after its retention", async () => {
-  const { settings } = await prepare(
-    () => ({ acknowledgement: "GOT-IT", keep: { pickedUpMs: 1 } }),
-    ["t1", "t2"],
-  );
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
-  await writeFile(join(settings.inbox, MAILBOX, SENDER, "t1", "GOT-IT"), "");
-  await expect.poll(() => daemon.handoffs).toEqual(["t1: acknowledged", "t1: removed after picked-up"]);
-  expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
-  expect(await recordOf(settings)).toMatchObject({ state: "picked-up" });
-});
-
 test("remains of a removed folder that cannot be deleted are reported, and do not prevent a start", async () => {
   const { settings } = await prepare(() => ({ keep: { notPickedUpMs: 1 } }));
   const left = join(settings.work, "staging", "d1.removed");
@@ -435,7 +392,7 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
   const { url, clientId } = simulator;
   const command = ["sh", "-c", `${NOTE}; while ! [ -e "$1" ]; do sleep 0.05; done`, note, go];
   const task = { url, clientId, folder, redis: redis.url, lockMs: 2_000, handoff: { command } };
-  const start = () => startCommand(process.execPath, [childProgram("daemon-child"), JSON.stringify(task)]);
+  const start = () => startChild(task);
   const first = start();
   await expect.poll(() => notes(note).length).toBe(1);
   const second = start();

@@ -64,15 +64,6 @@ test("reports damaged lines, a limit that was reached, and an empty result", asy
   expect(none.stderr).toContain("No transfer matches.");
 });
 
-test.each([
-  ["--since", "yesterday", "an age (30m, 12h, 7d, 4w)"],
-  ["--state", "lost", "Allowed choices are discovered, downloading"],
-  ["--limit", "1000000", "from 1 to 100000"],
-])("refuses %s %s, and names the allowed values", async (option, value, why) => {
-  const { exitCode, stderr } = await runProgram(["history", option, value]);
-  expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
-});
-
 /** Two transfers, one of which is quarantined. */
 async function delivered(): Promise<Installation> {
   const wrong = transferPlan({

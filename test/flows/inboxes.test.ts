@@ -7,16 +7,11 @@ import { runDaemon } from "../../src/daemon.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { runChild } from "../support/disturbed.ts";
 import { makeHandoff } from "../support/handoff.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import {
-  childProgram,
-  makeFolderElsewhere,
-  runCommand,
-  runProgram,
-  startProgram,
-} from "../support/program.ts";
+import { makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
@@ -30,7 +25,7 @@ describe("two mailboxes with two inboxes", () => {
     const { settings, sales, hr } = await setUp([SALES, HR, MAILBOX]);
     const notes = join(settings.state, "..", "notes");
     const handoff = makeHandoff({
-      command: ["sh", "-c", 'echo "$INLET_TRACKING_ID $INLET_FOLDER $(pwd)" >> "$0"', notes],
+      command: ["sh", "-c", 'echo "$INLET_TRACKING_ID $INLET_FOLDER" >> "$0"', notes],
       webhook: receiver.url,
     });
     const observers = [sales, hr].map((inbox) => observeInbox(inbox));
@@ -41,10 +36,10 @@ describe("two mailboxes with two inboxes", () => {
     expect(await foldersIn(hr)).toEqual([`${HR}/${SENDER}/t1`]);
     expect(await foldersIn(settings.inbox)).toEqual([`${MAILBOX}/${SENDER}/t2`]);
     const expected = [
-      [`t0 ${sales}/${SALES}/${SENDER}/t0`, sales],
-      [`t1 ${hr}/${HR}/${SENDER}/t1`, hr],
-      [`t2 ${settings.inbox}/${MAILBOX}/${SENDER}/t2`, settings.inbox],
-    ].map((parts) => parts.join(" "));
+      `t0 ${sales}/${SALES}/${SENDER}/t0`,
+      `t1 ${hr}/${HR}/${SENDER}/t1`,
+      `t2 ${settings.inbox}/${MAILBOX}/${SENDER}/t2`,
+    ];
     expect((await readFile(notes, "utf8")).trim().split("\n").toSorted()).toEqual(expected);
     const bodies = receiver.calls.map(({ body }) => JSON.parse(body));
     expect(
@@ -265,11 +260,8 @@ async function crashBeforePlacing(name = "own") {
   });
   const folder = join(settings.inbox, "..");
   const own = join(folder, name);
-  const task = { url, clientId, folder, fetch: "files", inbox: own, crashAt: "round ended" };
-  const { exitCode } = await runCommand(process.execPath, [
-    childProgram("crash-child"),
-    JSON.stringify(task),
-  ]);
+  const task = { url, clientId, folder, fetch: "files" as const, inbox: own, crashAt: "round ended" };
+  const { exitCode } = await runChild(task);
   expect([exitCode, await foldersIn(own)]).toEqual([null, []]);
   return { settings: withInbox(settings, name === "inbox" ? undefined : own), own, folder, simulator };
 }

@@ -19,7 +19,7 @@ describe("on a terminal", () => {
         ["could not be reached", ""],
         ["Address of the service", simulator.url],
         ["Client id", "too short"],
-        ["50 to 4000 letters and digits", simulator.clientId],
+        ["50 to 4000 letters and digits.\r\nClient id", simulator.clientId],
         ["Mailbox", "not an address"],
         ["is not an email address", MAILBOX],
         [`${MAILBOX} is verified by the client id`, ""],
@@ -28,10 +28,9 @@ describe("on a terminal", () => {
         ["Sender", "*@supplier.example"],
         ["Password of transfers", PASSWORD],
         ["The same password again", "something else"],
-        ["The two passwords differ", PASSWORD],
+        ["The two passwords differ.\r\nPassword of transfers", PASSWORD],
         ["The same password again", PASSWORD],
         ["Sender", ""],
-        ["Keep secrets in separate files", ""],
         [`Write this to ${config}?`, ""],
       ],
     );
@@ -49,11 +48,10 @@ describe("on a terminal", () => {
     const { simulator, folder, config, inbox } = await setUp();
     const given = ["--base-url", simulator.url, "--mailbox", MAILBOX, "--inbox", inbox];
     const no = await converse(
-      ["init", "--config", config, ...given],
+      ["init", "--plain-secrets", "--config", config, ...given],
       [
         ["Client id", ""],
         ["Sender", ""],
-        ["Keep secrets in separate files", "n"],
         ["Write this to", "n"],
       ],
     );

@@ -1,6 +1,6 @@
 /** Installation from a checkout, and from the packed tarball. */
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { installPackage } from "../support/package.ts";
 import { LAUNCHER, makeFolder, runCommand, runNpm, runProgram } from "../support/program.ts";
@@ -61,8 +61,16 @@ describe("as a package", () => {
     const folder = await makeFolder();
     const prefix = await installPackage(folder);
     const home = join(prefix, "lib/node_modules/inletd");
-    const unwanted = ["src", "simulator", "test", "node_modules"];
-    expect((await readdir(home)).filter((name) => unwanted.includes(name))).toEqual([]);
+    const packed = await readdir(home, { recursive: true, withFileTypes: true });
+    const files = packed
+      .filter((it) => it.isFile())
+      .map((it) => relative(home, join(it.parentPath, it.name)));
+    expect(files.filter((path) => !path.startsWith("dist/")).toSorted()).toEqual(await filesToPack());
+    const built = files.filter((path) => !/^dist\/(packages|assets)\/|\.js$/.test(path));
+    expect(built.filter((path) => path.startsWith("dist/")).toSorted()).toEqual([
+      "dist/THIRD-PARTY-LICENSES",
+      "dist/sbom.cdx.json",
+    ]);
     expect(await readdir(dirname(home))).toEqual(["inletd"]);
     const licenses = await readFile(join(home, "dist/THIRD-PARTY-LICENSES"), "utf8");
     for (const name of ["bullmq", "undici", "@ioredis/commands"]) {
@@ -84,3 +92,12 @@ describe("as a package", () => {
     expect(await runCommand(inlet, ["demo", "--exit"], { env })).toMatchObject({ exitCode: 0, stderr: "" });
   });
 });
+
+/** Files of the project that users need, in the order of their paths. */
+async function filesToPack(): Promise<string[]> {
+  const folders = ["bin", "config", "docs", "examples", "systemd"];
+  const single = ["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "package.json"];
+  const list = ["ls-files", "--cached", "--others", "--exclude-standard", "--", ...folders, ...single];
+  const { stdout } = await runCommand("git", list, { cwd: ROOT });
+  return stdout.trim().split("\n").toSorted();
+}

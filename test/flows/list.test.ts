@@ -11,22 +11,10 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const SENDER = "anna@supplier.example";
-const KEYS = [
-  ...["mailbox", "trackingId", "transferId", "sender", "state", "reason", "message", "until", "expires"],
-  ...[
-    "folder",
-    "inbox",
-    "route",
-    "subject",
-    "files",
-    "bytes",
-    "verified",
-    "released",
-    "passwordsSpent",
-    "round",
-    "at",
-  ],
-];
+const KEYS =
+  "mailbox trackingId transferId sender state reason message until expires folder inbox route subject files bytes verified released passwordsSpent round at".split(
+    " ",
+  );
 
 describe("inlet list", () => {
   test("shows every transfer with its state, for people and for programs", async () => {
@@ -44,44 +32,35 @@ describe("inlet list", () => {
     expect(table.stdout).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*\/t1/);
   });
 
-  test("prints one JSON object per line, each with every key", async () => {
+  test("prints one JSON object per line, each with every key, and selects by options", async () => {
     const { config } = await received();
+    const idsOf = (listed: readonly Listed[]) => listed.map(({ trackingId }) => trackingId).toSorted();
     const listed = await listJson(config);
-    expect(listed.map(({ trackingId }) => trackingId).toSorted()).toEqual(["t1", "t2", "t3"]);
+    expect(idsOf(listed)).toEqual(["t1", "t2", "t3"]);
     for (const transfer of listed) expect(Object.keys(transfer)).toEqual(KEYS);
-    expect(listed).toContainEqual(
-      expect.objectContaining({
-        trackingId: "t1",
+    expect(listed.toSorted((a, b) => a.trackingId.localeCompare(b.trackingId))).toMatchObject([
+      {
         state: "delivered",
         folder: `${MAILBOX}/${SENDER}/t1`,
         verified: "all",
         round: 1,
-        at: expect.objectContaining({ discovered: expect.any(String), delivered: expect.any(String) }),
-      }),
-    );
-    expect(listed).toContainEqual(
-      expect.objectContaining({ trackingId: "t3", reason: "password", passwordsSpent: 1, folder: null }),
-    );
-  });
-
-  test.each([
-    [["--state", "waiting"], ["t3"]],
-    [["--state", "quarantined"], ["t2"]],
-    [
-      ["--sender", "ANNA@*", "--mailbox", "orders@*"],
-      ["t1", "t2", "t3"],
-    ],
-    [["--sender", "bob@*"], []],
-    [["--mailbox", "other"], []],
-  ] as const)("selects by %j", async (options, ids) => {
-    const { config } = await received();
-    const listed = await listJson(config, ...options);
-    expect(listed.map(({ trackingId }) => trackingId).toSorted()).toEqual(ids);
-  });
-
-  test("shows the newest ones, and the total", async () => {
-    const { config } = await received();
-    const [newest] = (await listJson(config)).toSorted((a, b) => compareTimes(b, a));
+        at: { discovered: expect.any(String), delivered: expect.any(String) },
+      },
+      { state: "quarantined" },
+      { reason: "password", passwordsSpent: 1, folder: null },
+    ]);
+    for (const [options, ids] of [
+      [["--state", "waiting"], ["t3"]],
+      [
+        ["--sender", "ANNA@*", "--mailbox", "orders@*"],
+        ["t1", "t2", "t3"],
+      ],
+      [["--sender", "bob@*"], []],
+      [["--mailbox", "other"], []],
+    ] as const) {
+      expect(idsOf(await listJson(config, ...options))).toEqual(ids);
+    }
+    const [newest] = listed.toSorted((a, b) => compareTimes(b, a));
     const { stdout, stderr } = await callCommand(["list", "--config", config, "--limit", "1"]);
     expect(stdout.trim().split("\n")).toHaveLength(1);
     expect(stdout).toContain(`\t${newest?.trackingId}\t`);
@@ -117,14 +96,6 @@ describe("inlet list", () => {
     await callCommand(["show", "t1", "--config", config]);
     expect(await readdir(join(inbox, ".inlet/ledger"), { recursive: true })).toEqual(before);
     expect(daemon.exitCode).toBeNull();
-  });
-
-  test.each([
-    ["--state", "lost", "Allowed choices are discovered, downloading"],
-    ["--limit", "1000000", "from 1 to 100000"],
-  ])("refuses %s %s, and names the allowed values", async (option, value, why) => {
-    const { exitCode, stderr } = await runProgram(["list", option, value]);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
   });
 });
 

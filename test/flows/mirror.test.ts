@@ -197,20 +197,6 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect([await modeOf(above), await modeOf(join(above, sender))]).toEqual([0o2750, 0o2770]);
     expect(await modeOf(join(above, sender, "t1"))).toBe(0o770);
   });
-
-  test("beside existing files, never over them", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
-    await runOnce(settings);
-    // An operator starts over on purpose.
-    for (const folder of [settings.work, join(settings.state, "inboxes")])
-      await rm(folder, { recursive: true });
-    const { changes } = await runOnce(settings);
-    expect(changes.at(-1)).toMatchObject({
-      state: "delivered",
-      folder: `${MAILBOX}/anna@supplier.example/t1-2`,
-    });
-  });
 });
 
 describe("I2 once", () => {
@@ -285,31 +271,6 @@ describe("a transfer that arrives while the daemon runs", () => {
     await expect.poll(() => daemon.reports).toContain("t1: expires soon");
   });
 
-  test.each([
-    ["revoke", "deleted_by_revocation", "the sender revoked it"],
-    ["remove", "deleted_by_admin", "administrator deleted it"],
-  ] as const)("and is removed before its delivery ends as gone (%s)", async (act, reason, message) => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-    simulator[act]("t1");
-    await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
-    expect(daemon.changes.at(-1)).toMatchObject({ reason, message: expect.stringContaining(message) });
-  });
-
-  test("survives an outage of the service with one message, and continues by itself", async () => {
-    const simulator = await openTestSimulator({});
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const fault = simulator.addFault({ times: "always", does: { kind: "error", status: 503 } });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => simulator.totals()["verification-token"]).toBeGreaterThan(4);
-    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
-    simulator.removeFault(fault);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    expect(daemon.reports).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
-  });
-
   test("a damaged record is reported once, is not replaced by a guess, and does not delay another transfer", async () => {
     const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId }));
     const simulator = await openTestSimulator({ transfers: plans });
@@ -329,25 +290,6 @@ describe("a transfer that arrives while the daemon runs", () => {
     expect(await readFile(damaged, "utf8")).toBe("{");
   });
 
-  test("two concurrent transfers with the same folder name are both delivered", async () => {
-    const plans = ["t1", "t2", "t3"].map((trackingId) => transferPlan({ trackingId }));
-    const simulator = await openTestSimulator({ transfers: plans });
-    const layout = "{mailbox}/{sender}/all";
-    const settings = await daemonSettings([mailboxSettings(simulator, { layout })]);
-    const { changes, reports } = await runOnce(settings);
-    expect(reports).toEqual([]);
-    const delivered = changes.filter(({ state }) => state === "delivered");
-    expect(delivered.map(({ folder }) => folder?.split("/").at(-1)).toSorted()).toEqual([
-      "all",
-      "all-2",
-      "all-3",
-    ]);
-    for (const { folder = "", trackingId } of delivered) {
-      const manifest = await readFile(join(settings.inbox, folder, "transfer.json"), "utf8");
-      expect(JSON.parse(manifest).trackingId).toBe(trackingId);
-    }
-  });
-
   test("I5 no escape: a delivery refuses a link in its path, reports it, and waits until it is removed", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -361,17 +303,6 @@ describe("a transfer that arrives while the daemon runs", () => {
     await rm(join(settings.inbox, MAILBOX));
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(await readdir(elsewhere)).toEqual([]);
-  });
-
-  test("I6 no contagion: a mailbox that cannot be polled does not delay another", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const stalled = await openTestSimulator({ faults: [{ times: "always", does: { kind: "stall" } }] });
-    const settings = await daemonSettings([
-      mailboxSettings(stalled, { name: "stalled" }),
-      mailboxSettings(simulator),
-    ]);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
   test("tokens are renewed before they expire, and obtained again after a refusal", async () => {

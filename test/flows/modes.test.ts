@@ -10,6 +10,7 @@ import { callCommand } from "../support/command.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { byWebhook, groupsOf } from "../support/notify.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
@@ -24,12 +25,11 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
     ["no password at all", { securityMode: "QUICK", passwordMode: "NONE" }, { noPassword: "open" }],
     ["where other fields are refused", { securityMode: "QUICK" }, { otherFields: "refuse" }],
   ])("waits for a person: %s", async (_name, plan, scenario) => {
-    const simulator = await openTestSimulator({
-      ...BURNS,
-      ...scenario,
-      transfers: [transferPlan({ trackingId: "t1", ...plan })],
-    });
-    const { changes } = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+    const { simulator, settings } = await openMailbox(
+      {},
+      { ...BURNS, ...scenario, transfers: [transferPlan({ trackingId: "t1", ...plan })] },
+    );
+    const { changes } = await runOnce(settings);
     expect(simulator.totals().info).toBe(0);
     expect(changes.at(-1)).toMatchObject({
       state: "waiting",
@@ -41,8 +41,7 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
 
   test("is opened with the password that a person supplied for it", async () => {
     const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK", password: "agreed 42" });
-    const simulator = await openTestSimulator({ ...BURNS, transfers: [plan] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openMailbox({}, { ...BURNS, transfers: [plan] });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("mode");
     await drop(settings, "t1", "agreed 42");
@@ -85,8 +84,7 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
 
   test("keeps the mode that was listed first, whatever later lists say", async () => {
     const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
-    const simulator = await openTestSimulator({ ...BURNS, transfers: [plan] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { simulator, settings } = await openMailbox({}, { ...BURNS, transfers: [plan] });
     await runOnce(settings);
     const path = "data.0.transfer.securityMode";
     for (const does of [{ value: { name: "ONE_TIME_PASSWORD" } }, {}]) {
@@ -101,14 +99,14 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
 test.each(["one_time_password", "OneTimePassword", "", undefined])(
   "a rule's password goes to a transfer whose security mode is %j",
   async (name) => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     const value = name === undefined ? null : { name };
     simulator.addFault({
       on: "received",
       times: "always",
       does: { kind: "alter", path: "data.0.transfer.securityMode", value },
     });
-    const daemon = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+    const daemon = await runOnce(settings);
     expect(daemon.stateOf("t1")).toBe("delivered");
   },
 );
@@ -129,13 +127,13 @@ describe("a service that lists transfers in every state", () => {
   };
 
   test.each(Object.entries(OUTCOMES))("%s: %s", async (state, outcome) => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     simulator.addFault({
       on: "received",
       times: "always",
       does: { kind: "alter", path: "data.0.status.state", value: state },
     });
-    const daemon = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+    const daemon = await runOnce(settings);
     expect(daemon.stateOf("t1")).toBe(outcome);
     expect(simulator.totals().info).toBe(outcome === undefined ? 0 : 1);
   });
@@ -229,11 +227,10 @@ function withoutSecondFile() {
 }
 
 async function receive(plan: Partial<TransferPlan>, scenario: Partial<Scenario>) {
-  const simulator = await openTestSimulator({
-    ...scenario,
-    transfers: [transferPlan({ trackingId: "t1", ...plan })],
-  });
-  const settings = await daemonSettings([mailboxSettings(simulator, { verify: "prefer" })]);
+  const { simulator, settings } = await openMailbox(
+    { verify: "prefer" },
+    { ...scenario, transfers: [transferPlan({ trackingId: "t1", ...plan })] },
+  );
   const { changes } = await runOnce(settings);
   const { state, reason, folder = "" } = changes.at(-1) ?? {};
   const isDelivered = state === "delivered";

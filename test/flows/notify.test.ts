@@ -113,57 +113,6 @@ describe("a mail server", { tags: ["system"] }, () => {
     expect(mail?.headers["subject"]).toMatch(/2 transfers need a password$/);
     await expect.poll(troubles).toEqual([]);
   });
-
-  test("that refuses one recipient serves the others once", async () => {
-    const server = await openMailServer();
-    const to = ["ops@example.com", "refused@example.com"];
-    const { simulator, daemon } = await notifying([byMail(server, {}, { to })]);
-    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
-    await expect.poll(() => daemon.reports.join("\n")).toContain("not accepted for refused@example.com");
-    await someTime();
-    expect(await server.expectMails(1)).toMatchObject([{ to: "ops@example.com" }]);
-  });
-
-  test("gets two or three mails for 1,000 transfers that need a password", async () => {
-    const server = await openMailServer();
-    // A poll takes up a thousand new transfers.
-    const names = ["m1@example.com", "m2@example.com", "m3@example.com"];
-    const simulator = await openTestSimulator({
-      transfers: Array.from({ length: 1_000 }, (_, at) =>
-        transferPlan({
-          trackingId: `t${at}`,
-          to: [names[at % 3] ?? ""],
-          files: [{ name: "a", text: "a" }],
-        }),
-      ),
-    });
-    const mailboxes = names.map((name) =>
-      mailboxSettings(simulator, { name, email: name, passwords: [], pollMs: 1_000 }),
-    );
-    const entry = byMail(server, { gatherMs: 2_000, everyMs: 60_000 });
-    const all = await daemonSettings(mailboxes, { notify: [entry] });
-    const daemon = startDaemon(all);
-    const waiting = () => new Set(daemon.changes.filter(isWaiting).map(({ trackingId }) => trackingId)).size;
-    await expect.poll(waiting, { timeout: 200_000 }).toBe(1_000);
-    const first = await server.mails();
-    expect(first.length).toBeLessThanOrEqual(2);
-    await daemon.stop();
-    // The rest is in the next digest, also over a restart.
-    const again = startDaemon({ ...all, notify: [{ ...entry, everyMs: 1_000 }] });
-    const counted = async () => {
-      const subjects = (await server.mails()).map(({ headers }) => headers["subject"] ?? "");
-      return subjects.reduce(
-        (sum, subject) => sum + Number(/(\d+) transfers? need/.exec(subject)?.[1] ?? 0),
-        0,
-      );
-    };
-    await expect.poll(counted).toBe(1_000);
-    await again.stop();
-    const mails = await server.mails();
-    expect(mails.length).toBeLessThanOrEqual(3);
-    for (const { text } of mails)
-      expect(text.match(/^ +inlet password --mailbox \S+ t\d+$/gm)?.length).toBeLessThanOrEqual(20);
-  });
 });
 
 describe("a webhook", () => {
@@ -473,10 +422,6 @@ function mailKeys(port: number) {
     password: LOGIN.password,
     timeout: "10s",
   };
-}
-
-function isWaiting({ state }: { readonly state: string }): boolean {
-  return state === "waiting";
 }
 
 /** Long enough for messages that must not come. */

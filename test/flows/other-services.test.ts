@@ -123,14 +123,24 @@ describe("I3 no burnt transfers", () => {
     expect(two.refusedPasswords("t1")).toEqual([]);
   });
 
-  test("runs from cron do not each spend attempts during one outage", async () => {
+  test("daemons that are started again and again do not each spend attempts during one outage", async () => {
     const names = Array.from({ length: 12 }, (_, at) => `t${at}`);
     const simulator = await openTestSimulator({
       transfers: names.map((trackingId) => transferPlan({ trackingId })),
     });
     simulator.addFault({ on: "info", times: "always", does: { kind: "html", status: 504 } });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
-    for (let round = 0; round < 6; round++) await runOnce(settings);
+    // The time does not go on, so nothing is due again.
+    const clock = { now: () => 1_800_000_000_000 };
+    const first = startDaemon(settings, { clock });
+    await expect.poll(() => names.filter((id) => first.stateOf(id) === "waiting")).toEqual(names);
+    await first.stop();
+    for (let round = 0; round < 2; round++) {
+      const polls = simulator.totals().received;
+      const next = startDaemon(settings, { clock });
+      await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
+      await next.stop();
+    }
     expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
   });
 

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import packageJson from "../../package.json" with { type: "json" };
 import {
   DEMO_MAILBOX,
   demoScenario,
@@ -19,6 +20,8 @@ import type { Simulator } from "../../simulator/simulator.ts";
 import { openPageMachine, type PageMachine, type PageOptions, TOKEN } from "../support/page-machine.ts";
 import { type Block, blocksOf, PAGES } from "../support/pages.ts";
 import { ROOT } from "../support/root.ts";
+
+const VERSION = packageJson.version;
 
 /** They run the blocks under a comment `<!-- run: NAME -->`, which they find by that name. */
 const MARKED = ["systemd/service", "systemd/package", "flows/decrypt-transfer"]
@@ -45,9 +48,9 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "npx inlet init": "it asks at a terminal: test/flows/init.test.ts answers",
   },
   "docs/installing.md": {
-    "npm install --global --prefix /opt/inlet ./inletd-0.1.0.tgz":
+    [`npm install --global --prefix /opt/inlet ./inletd-${VERSION}.tgz`]:
       "it installs a package: test/flows/install.test.ts and test/systemd/service.test.ts do it",
-    "npm install --global --prefix /opt/inlet ./inletd-0.2.0.tgz": "it installs a later package like this",
+    "npm install --global --prefix /opt/inlet ./inletd-NEW.tgz": "it installs a later package like this",
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
     "usermod --append --groups consumers NAME": "it changes the users of the machine",
     "install -d -o inlet -g inlet -m 750 /mnt/transfers":
@@ -59,14 +62,14 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       "it asks at a terminal: test/flows/init.test.ts answers, and test/systemd/package.test.ts uses options",
     "inlet verify-address orders@example.com --unit inlet":
       "it needs systemd: test/systemd/package.test.ts does it",
-    "docker build --tag inlet:0.1.0 .": "test/image/image.test.ts builds the image, with podman",
+    [`docker build --tag inlet:${VERSION} .`]: "test/image/image.test.ts builds the image, with podman",
     "docker compose -f config/compose.sidecar.yaml up --build --detach":
       "it needs a Docker engine: test/flows/containers.test.ts runs the configuration, and test/image/image.test.ts the command",
     "kubectl apply -f examples/kubernetes/one-pod.yaml":
       "it needs a cluster: test/flows/containers.test.ts runs the configuration and asks the probes",
     "kubectl port-forward deployment/inlet 8460":
       "it needs a cluster: test/flows/containers.test.ts opens the console as localhost",
-    "docker run --rm --entrypoint cat inlet:0.1.0 /opt/inlet/dist/sbom.cdx.json > sbom.cdx.json":
+    [`docker run --rm --entrypoint cat inlet:${VERSION} /opt/inlet/dist/sbom.cdx.json > sbom.cdx.json`]:
       "test/image/image.test.ts does it, with podman",
   },
   "docs/operating.md": {

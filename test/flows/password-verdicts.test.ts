@@ -7,6 +7,7 @@ import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
 import { runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, plainSecret } from "../support/settings.ts";
@@ -15,9 +16,8 @@ const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
 describe("an answer of a proxy", () => {
   test("to a wrong password costs an attempt, because the service has counted it", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
     simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
     const polls = simulator.totals().received;
@@ -26,20 +26,19 @@ describe("an answer of a proxy", () => {
   });
 
   test.each([401, 403, 504, 200])("with status %i does not lose the right password", async (status) => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     simulator.addFault({ on: "info", does: { kind: "html", status } });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
   test("stops passwords for other transfers until the service answers again", async () => {
     const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
-    const simulator = await openTestSimulator({
-      transfers: names.map((trackingId) => transferPlan({ trackingId })),
-    });
+    const { simulator, settings } = await openMailbox(
+      {},
+      { transfers: names.map((trackingId) => transferPlan({ trackingId })) },
+    );
     simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
     const isHeld = () => daemon.changes.filter(({ message }) => message?.includes("No password is sent now"));
     await expect.poll(() => new Set(isHeld().map(({ trackingId }) => trackingId)).size).toBeGreaterThan(20);
@@ -50,10 +49,9 @@ describe("an answer of a proxy", () => {
 
 describe("a lock", () => {
   test("costs no attempt if the password is right, however often it occurs", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     const locked: Misbehaviour = { kind: "error", status: 403, errorCode: 2005 };
     simulator.addFault({ on: "info", times: 4, does: locked });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(simulator.totals().info).toBe(5);
@@ -92,8 +90,7 @@ describe("a supplied password", () => {
   });
 
   test("is used again for redeliver and release", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox({ passwords: [] });
     await drop(settings, "t1", PASSWORD);
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     const order = {
@@ -110,8 +107,7 @@ describe("a supplied password", () => {
 
   test("is forgotten when the transfer has expired", async () => {
     const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 15 });
-    const simulator = await openTestSimulator({ transfers: [plan] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { settings } = await openMailbox({ passwords: [] }, { transfers: [plan] });
     await drop(settings, "t1", PASSWORD);
     await runOnce(settings);
     const kept = () => readdir(join(settings.state, "accepted"));
@@ -190,20 +186,18 @@ describe("inlet password --once-more", () => {
 
 describe("a transfer whose sender chose no password, and whose link carries none", () => {
   test("is opened without one", async () => {
-    const simulator = await openTestSimulator({
-      noPassword: "open",
-      transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { settings } = await openMailbox(
+      { passwords: [] },
+      { noPassword: "open", transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })] },
+    );
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
   test("is requested once without one, and then needs attention", async () => {
-    const simulator = await openTestSimulator({
-      noPassword: "withheld",
-      transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox(
+      { passwords: [] },
+      { noPassword: "withheld", transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })] },
+    );
     for (let round = 0; round < 3; round++) {
       const { changes } = await runOnce(settings);
       if (round === 0) expect(changes.at(-1)).toMatchObject({ state: "waiting", reason: "password" });

@@ -8,6 +8,7 @@ import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import type { AskedTransfer, PasswordCommand, PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
 
@@ -15,16 +16,14 @@ const QUARTER_MS = 15 * 60_000;
 
 describe("I3 no burnt transfers", () => {
   test("a rule's wrong password is sent once, across restarts and polls", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
+    const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
     for (let round = 0; round < 4; round++) await runOnce(settings);
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
   test("rules never spend the whole budget: the last attempt is for a supplied password", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const passwords = rules("wrong 1", "wrong 2", "wrong 3", "wrong 4");
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts: 3 })]);
+    const { simulator, settings } = await openMailbox({ passwords, passwordAttempts: 3 });
     for (let round = 0; round < 3; round++) await runOnce(settings);
     expect(simulator.refusedPasswords("t1")).toEqual(["wrong 1", "wrong 2"]);
     await drop(settings, "t1", "wrong 5");
@@ -45,10 +44,9 @@ describe("I3 no burnt transfers", () => {
   ])(
     "an old password after a new one is tried with passwordAttempts $passwordAttempts: $state",
     async (row) => {
-      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
       const { passwordAttempts, state } = row;
       const passwords = rules("new", PASSWORD);
-      const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts })]);
+      const { simulator, settings } = await openMailbox({ passwords, passwordAttempts });
       expect((await runOnce(settings)).changes.at(-1)).toMatchObject({ state });
       expect(simulator.refusedPasswords("t1")).toEqual(["new"]);
     },
@@ -56,26 +54,17 @@ describe("I3 no burnt transfers", () => {
 
   test("a wrong password is sent alone, although many files could be fetched at once", async () => {
     const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })], {
-      limits: {
-        transfers: 8,
-        requests: 16,
-        filesPerTransfer: 10,
-        minFreeBytes: 0,
-        maxTransferBytes: 2 ** 40,
-        maxFiles: 100,
-      },
-    });
+    const passwords = rules("Wr0ng!42");
+    const transfers = [transferPlan({ trackingId: "t1", files })];
+    const { simulator, settings } = await openMailbox({ passwords }, { transfers });
     await runOnce(settings);
     expect(simulator.refusedPasswords("t1")).toHaveLength(1);
     expect(simulator.totals().file).toBe(0);
   });
 
   test("an attempt without an answer counts as spent, and is not repeated", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
     simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
     const polls = simulator.totals().received;
@@ -87,9 +76,8 @@ describe("I3 no burnt transfers", () => {
   });
 
   test("an outage of the service costs no attempt", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     const fault = simulator.addFault({ on: "info", times: "always", does: { kind: "error", status: 503 } });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
     await expect.poll(() => simulator.totals().info).toBeGreaterThan(3);
     simulator.removeFault(fault);
@@ -99,11 +87,10 @@ describe("I3 no burnt transfers", () => {
   });
 
   test("a lock is waited out, with at most one request after a restart", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1" })],
-      wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 3600 },
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
+    const { simulator, settings } = await openMailbox(
+      { passwords: rules("Wr0ng!42") },
+      { wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 3600 } },
+    );
     const daemon = startDaemon(settings, { lockedMs: 3_000 });
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("locked");
     await daemon.stop();
@@ -117,11 +104,10 @@ describe("I3 no burnt transfers", () => {
   });
 
   test("a transfer that the service deleted because of wrong passwords ends as gone", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1" })],
-      wrongPasswords: { limit: 1, reaction: "delete" },
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
+    const { settings } = await openMailbox(
+      { passwords: rules("Wr0ng!42") },
+      { wrongPasswords: { limit: 1, reaction: "delete" } },
+    );
     const { changes } = await runOnce(settings);
     expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_security" });
   });
@@ -129,12 +115,6 @@ describe("I3 no burnt transfers", () => {
 
 describe("I3 no burnt transfers: a transfer that several mailboxes received", () => {
   const NAMES = ["a@example.com", "b@example.com", "c@example.com"];
-
-  test("gets a rule's wrong password once for all of them, across restarts", async () => {
-    const { simulator, settings } = await openSeveral({ passwords: rules("Wr0ng!42") });
-    for (let round = 0; round < 3; round++) await runOnce(settings);
-    expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
-  });
 
   test("costs no more attempts than one mailbox may spend, whatever their rules", async () => {
     const { simulator, settings } = await openSeveral({ passwordAttempts: 3 }, (name) =>
@@ -247,15 +227,13 @@ describe("passwords are found", () => {
     "in the link of a transfer without its own password (with a session: %s)",
     async (sessionLinks) => {
       const plan = transferPlan({ trackingId: "t1", passwordMode: "NONE", password: "in the link &%+" });
-      const simulator = await openTestSimulator({ sessionLinks, transfers: [plan] });
-      const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+      const { settings } = await openMailbox({ passwords: [] }, { sessionLinks, transfers: [plan] });
       expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     },
   );
 
   test("in the drop folder, at once, and are removed when accepted or refused", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [], pollMs: 3_600_000 })]);
+    const { simulator, settings } = await openMailbox({ passwords: [], pollMs: 3_600_000 });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     await drop(settings, "t1", "not quite\n");
@@ -269,8 +247,7 @@ describe("passwords are found", () => {
   });
 
   test("again after a crash, although an accepted password was removed from the drop folder", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox({ passwords: [] });
     await mkdir(join(settings.state, "passwords"), { recursive: true });
     await drop(settings, "t1", PASSWORD);
     simulator.addFault({ on: "files", does: { kind: "error", status: 503 } });
@@ -282,13 +259,15 @@ describe("passwords are found", () => {
 
 describe("supplied passwords", () => {
   test("that are late or useless are removed: at the end of a run from cron, at a start, and when no attempt is left", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [
-        transferPlan({ trackingId: "t1" }),
-        transferPlan({ trackingId: "t2", password: "Unknown-Secret:7" }),
-      ],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwordAttempts: 1 })]);
+    const { simulator, settings } = await openMailbox(
+      { passwordAttempts: 1 },
+      {
+        transfers: [
+          transferPlan({ trackingId: "t1" }),
+          transferPlan({ trackingId: "t2", password: "Unknown-Secret:7" }),
+        ],
+      },
+    );
     const drops = join(settings.state, "passwords");
     simulator.addFault({ on: "files", times: "always", does: { kind: "error", status: 503 } });
     const daemon = startDaemon(settings);
@@ -316,8 +295,7 @@ describe("supplied passwords", () => {
   });
 
   test("that cannot be used are reported once, and start no repeated attempts", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox({ passwords: [] });
     await mkdir(join(settings.state, "passwords", "t1"), { recursive: true });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.message).toContain("cannot be used");
@@ -328,8 +306,7 @@ describe("supplied passwords", () => {
 });
 
 test("a transfer that waits for a password is reported once, across polls and restarts, and keeps its start of the wait", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
+  const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
   const daemon = startDaemon(settings);
   await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
   const polls = simulator.totals().received;

@@ -10,13 +10,18 @@ import { extname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
-import { countBy, walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
+import { type CrashTask, runCrashDaemon } from "../support/daemon-task.ts";
+import {
+  countBy,
+  pausingAfterSteps,
+  pausingBeforeCalls,
+  type StartPausing,
+  walkPoints,
+} from "../support/disturbed.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
-import { pausingAfterSteps, pausingBeforeCalls, type StartPausing } from "../support/pausing.ts";
-import { childProgram, makeFolder, startCommand } from "../support/program.ts";
+import { makeFolder, startChild } from "../support/program.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, OPERATOR } from "../support/settings.ts";
@@ -36,33 +41,24 @@ const EMPTY_AT_LAST = ["staging", "notes", "new", "outbox/new", "orders", "quara
 const ENDS = ["delivered", "quarantined", "gone"];
 
 describe("I2 once: a daemon is suspended at any step of a delivery, and continues after another one is done", () => {
-  test("the transfer is delivered once", async () => {
-    const { outcome, steps } = await runUndisturbed(pausingAfterSteps);
-    expect(Object.keys(outcome.tree)).toHaveLength(5);
-    await walk({ steps, every: oneIn(5) }, async (redis, point) => {
-      const life = await runPaused(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
-      return [life, { outcome, whenGoingOn: "delivered" }];
-    });
-  });
-
   test("the command after the delivery runs once", async () => {
-    const start = await pausingBeforeCalls(DISCOVERY);
-    const { outcome, steps } = await runUndisturbed(start, { hasCommand: true });
+    const start = pausingBeforeCalls(DISCOVERY);
+    const { outcome, steps } = await runUndisturbed(start);
     expect(outcome).toMatchObject({ runs: ["begin", "end"], outbox: [".wait"] });
-    await walk({ steps, every: oneIn(4) }, async (redis, point) => {
-      const other = ({ task }: Scene) => runCrashDaemon(task);
-      const life = await runPaused(redis, start, point, other, { hasCommand: true });
+    await walk({ steps, every: oneIn(4) }, async (scene, point) => {
+      const life = await runPaused(scene, start, point, () => runCrashDaemon(scene.task));
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
   });
 
   test("a transfer that was revoked meanwhile is not delivered, unless its delivery was decided before", async () => {
-    const start = await pausingBeforeCalls(FIRST_ATTEMPT);
-    const { outcome, steps } = await runUndisturbed(start, { hasCommand: true });
-    const ends = await walk({ steps, from: 1, every: oneIn(5) }, async (redis, point) => {
-      // `once` would not wait for a job of the suspended daemon.
-      const revokeAndRun = async ({ task, simulator, work }: Scene) => {
+    const start = pausingBeforeCalls(FIRST_ATTEMPT);
+    const { outcome, steps } = await runUndisturbed(start);
+    const ends = await walk({ steps, from: 1, every: oneIn(5) }, async (scene, point) => {
+      const { task, simulator, work } = scene;
+      const revokeAndRun = async () => {
         simulator.revoke("t1");
+        // `once` would not wait for a job of the suspended daemon.
         if (stateIn(work) !== "delivered") {
           const other = startDaemon(task);
           await expect.poll(() => stateIn(work)).toBe("gone");
@@ -70,7 +66,7 @@ describe("I2 once: a daemon is suspended at any step of a delivery, and continue
         }
         await runCrashDaemon(task);
       };
-      const life = await runPaused(redis, start, point, revokeAndRun, { hasCommand: true });
+      const life = await runPaused(scene, start, point, revokeAndRun);
       const expected = life.whenStopped === "delivered" ? outcome : withoutDelivery(outcome);
       return [life, { outcome: expected, whenGoingOn: expected.end }];
     });
@@ -78,19 +74,14 @@ describe("I2 once: a daemon is suspended at any step of a delivery, and continue
   });
 
   test("a transfer that was discarded meanwhile is not delivered, unless it was delivering then", async () => {
-    const { outcome, steps } = await runUndisturbed(pausingAfterSteps, { hasCommand: true });
-    const ends = await walk({ steps, every: oneIn(5) }, async (redis, point) => {
-      const discardAndRun = async ({ task, work }: Scene) => {
-        await giveOrder(work, {
-          action: "discard",
-          mailbox: MAILBOX,
-          trackingId: "t1",
-          round: 1,
-          by: OPERATOR,
-        });
-        await runCrashDaemon(task);
+    const { outcome, steps } = await runUndisturbed(pausingAfterSteps);
+    const ends = await walk({ steps, every: oneIn(5) }, async (scene, point) => {
+      const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
+      const discardAndRun = async () => {
+        await giveOrder(scene.work, { action: "discard", ...order });
+        await runCrashDaemon(scene.task);
       };
-      const life = await runPaused(redis, pausingAfterSteps, point, discardAndRun, { hasCommand: true });
+      const life = await runPaused(scene, pausingAfterSteps, point, discardAndRun);
       const isTooLate = ["delivering", "delivered"].includes(life.whenStopped);
       const expected = isTooLate ? outcome : withoutDelivery(outcome);
       return [life, { outcome: expected, whenGoingOn: expected.end }];
@@ -99,11 +90,17 @@ describe("I2 once: a daemon is suspended at any step of a delivery, and continue
   });
 
   test("if the other one is suspended too, the first one delivers its complete content", async () => {
-    const start = await pausingBeforeCalls(FIRST_ATTEMPT);
-    const { outcome, steps } = await runUndisturbed(start, { hasCommand: true });
+    const start = pausingBeforeCalls(FIRST_ATTEMPT);
+    const { outcome, steps } = await runUndisturbed(start);
     const last = steps.findIndex((step) => step.endsWith(DECISION.slice(1))) + 1;
-    await walk({ steps, every: oneIn(4), last }, async (redis, point) => {
-      const life = await runInTurns(redis, start, point);
+    await walk({ steps, every: oneIn(4), last }, async (scene, point) => {
+      const first = await start(scene.task, DECISION);
+      expect(await first.isStopped()).toBe(true);
+      const resumeFirst = async () => {
+        first.goOn();
+        await first.end();
+      };
+      const life = await runPaused(scene, start, point, resumeFirst);
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
   });
@@ -186,6 +183,7 @@ function withoutDelivery(outcome: Outcome): Outcome {
 }
 
 interface Walk {
+  /** Of an undisturbed run. */
   readonly steps: readonly string[];
   readonly every: number;
   readonly from?: number;
@@ -194,19 +192,16 @@ interface Walk {
 
 /** One run for each point, several at a time. Returns all expected ends. */
 async function walk(
-  /** `steps`: of an undisturbed run. */
   { steps, every, from = every, last }: Walk,
-  runTo: (
-    redis: TestRedis,
-    point: number,
-  ) => Promise<[PausedRun, Pick<PausedRun, "outcome" | "whenGoingOn">]>,
+  runTo: (scene: Scene, point: number) => Promise<[PausedRun, Pick<PausedRun, "outcome" | "whenGoingOn">]>,
 ): Promise<Set<string>> {
   const free = await Promise.all(Array.from({ length: AT_ONCE }, () => startRedis()));
   const ends = new Set<string>();
   const reached = await walkPoints(
     async (point) => {
       const redis = free.pop() ?? (await startRedis());
-      const [{ point: where, isStopped, outcome, whenGoingOn }, expected] = await runTo(redis, point);
+      const scene = await prepare(redis, { hasCommand: true });
+      const [{ point: where, isStopped, outcome, whenGoingOn }, expected] = await runTo(scene, point);
       free.push(redis);
       if (!isStopped) return false;
       expect({ outcome, whenGoingOn }, where).toEqual(expected);
@@ -219,53 +214,28 @@ async function walk(
   return ends;
 }
 
-async function runUndisturbed(start: StartPausing, options: SceneOptions = {}) {
-  const scene = await prepare(await startRedis(), options);
+async function runUndisturbed(start: StartPausing) {
+  const scene = await prepare(await startRedis(), { hasCommand: true });
   const daemon = await start(scene.task, 0);
   await daemon.end();
-  const steps = daemon.steps();
-  const outcome = await scene.finish(listDeliveries(scene));
-  return { outcome, steps };
+  return { outcome: await scene.finish(listDeliveries(scene)), steps: daemon.steps() };
 }
 
 /** Suspends a daemon at a point, lets another one work, then continues the first one. */
 async function runPaused(
-  redis: TestRedis,
+  scene: Scene,
   start: StartPausing,
   point: number,
-  other: (scene: Scene) => Promise<unknown>,
-  options: SceneOptions = {},
+  other: () => Promise<unknown>,
 ): Promise<PausedRun> {
-  const scene = await prepare(redis, options);
   const daemon = await start(scene.task, point);
   const isStopped = await daemon.isStopped();
   const whenStopped = stateIn(scene.work);
-  if (isStopped) await other(scene);
+  await other();
   const [whenGoingOn, delivered] = [stateIn(scene.work), listDeliveries(scene)];
   daemon.goOn();
   await daemon.end();
   const where = `stopped at ${point}, ${daemon.steps()[point - 1]}`;
-  return { point: where, isStopped, whenStopped, whenGoingOn, outcome: await scene.finish(delivered) };
-}
-
-/** Suspends a daemon before its decision, and another one at a point; then continues the first one, then the other. */
-async function runInTurns(
-  redis: TestRedis,
-  start: StartPausing<number | `/${string}`>,
-  point: number,
-): Promise<PausedRun> {
-  const scene = await prepare(redis, { hasCommand: true });
-  const first = await start(scene.task, DECISION);
-  expect(await first.isStopped()).toBe(true);
-  const second = await start(scene.task, point);
-  const isStopped = await second.isStopped();
-  const whenStopped = stateIn(scene.work);
-  first.goOn();
-  await first.end();
-  const [whenGoingOn, delivered] = [stateIn(scene.work), listDeliveries(scene)];
-  second.goOn();
-  await second.end();
-  const where = `the other one stopped at ${point}, ${second.steps()[point - 1]}`;
   return { point: where, isStopped, whenStopped, whenGoingOn, outcome: await scene.finish(delivered) };
 }
 
@@ -317,10 +287,11 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
 
 /** A daemon that runs until it is stopped. */
 function startDaemon(task: CrashTask): ChildProcess {
-  const daemon = startCommand(process.execPath, [
-    childProgram("daemon-child"),
-    JSON.stringify({ ...task, lockMs: LOCK_MS, mailbox: { layout: "{mailbox}/{trackingId}" } }),
-  ]);
+  const daemon = startChild({
+    ...task,
+    lockMs: LOCK_MS,
+    mailbox: { layout: "{mailbox}/{trackingId}" },
+  });
   daemon.stdout?.resume();
   daemon.stderr?.resume();
   return daemon;

@@ -5,16 +5,20 @@
  * The disk is ext4 on a loop device that is shut down without a flush: unsynced data is lost. Then it is mounted again,
  * which replays its journal, and the daemon is started again.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { hash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { AT_ONCE, PLANS } from "../support/crashes.ts";
+import type { CrashTask } from "../support/daemon-task.ts";
 import { findProgram } from "../support/debian.ts";
-import type { Aftermath, DiskState, PowerTask } from "../support/power-loss-driver.ts";
-import { childProgram, makeFolder, runCommand } from "../support/program.ts";
+import { openDisks } from "../support/disks.ts";
+import { AT_ONCE, type CrashReport, PLANS } from "../support/disturbed.ts";
+import { readRecords } from "../support/ledger.ts";
 import { openTestSimulator } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 import { oneIn } from "../support/thorough.ts";
+import { listNames, readTree, withoutTimes } from "../support/tree.ts";
 
 /** There are some 40. */
 const MIN_STEPS = 35;
@@ -120,43 +124,97 @@ function describeEnd(state: DiskState): string[] {
   return [...describeContent(state), ...ledger, ...state.leftOver];
 }
 
-/** Fails without root or loop devices: a skipped test would prove nothing. */
-async function openPowerSwitch(
-  service: Pick<PowerTask, "url" | "clientId" | "fetch" | "check" | "isNew">,
-): Promise<(first: number, every: number) => Promise<Aftermath[]>> {
-  if (process.getuid?.() !== 0) {
-    throw new Error("a power cut needs root, to mount a file system: run this as root");
-  }
-  if (!existsSync("/dev/loop-control")) {
-    throw new Error(
-      "a power cut needs a loop device: `modprobe loop`, or give the container /dev/loop-control",
-    );
-  }
-  const [unshare, mount, umount, mkfs, perl] = await Promise.all([
-    findProgram("unshare", ["util-linux"]),
-    findProgram("mount", ["mount"]),
-    findProgram("umount", ["mount"]),
-    findProgram("mkfs.ext4", ["e2fsprogs"]),
-    findProgram("perl", ["perl-base"]),
-  ]);
-  const programs = { mount, umount, "mkfs.ext4": mkfs, perl };
+interface Aftermath {
+  readonly cut: number;
+  /** Missing if the daemon ended before the cut. */
+  readonly report?: CrashReport;
+  /** When the power is back, before anything runs. */
+  readonly found: DiskState;
+  /** After another run of the daemon. */
+  readonly end: DiskState;
+}
+
+interface DiskState {
+  readonly names: readonly string[];
+  /** The inode of each delivered folder: a different one would be a second delivery. */
+  readonly deliveries: Readonly<Record<string, number>>;
+  /** A digest of every delivered file without its times, by path in the inbox. */
+  readonly digests: Readonly<Record<string, string>>;
+  /** By tracking-id. */
+  readonly ledger: Readonly<Record<string, { readonly state: string; readonly folder: string | undefined }>>;
+  /** In the work folder: notes, stages and temporary files. */
+  readonly leftOver: readonly string[];
+}
+
+/** `isNew`: the daemon also creates its folders. */
+type PowerTask = Omit<CrashTask, "folder"> & { readonly isNew: boolean };
+
+/** Nothing is written without a sync: no timed commits, no flush of a new file when a rename replaces an old one. */
+const OPTIONS = "loop,noauto_da_alloc,commit=600";
+/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: after it nothing is written, not even the journal. */
+const UNPLUG =
+  'open(my $f, "<", $ARGV[0]) or die $!; my $v = pack("L", 2); ioctl($f, 0x8004587d, $v) or die "ioctl: $!"';
+/** A command that the daemon has started may end a moment later than the daemon. */
+const UNMOUNT = "for try in $(seq 100); do umount disk && exit; sleep 0.1; done; exit 1";
+
+/**
+ * Cuts the power at steps of a daemon, each time on a new disk, until a daemon ends before its step. Needs root, and a loop
+ * device: `modprobe loop`, or give the container /dev/loop-control. The images may be in memory: only writes to the loop
+ * devices count.
+ */
+async function openPowerSwitch({
+  isNew,
+  ...service
+}: PowerTask): Promise<(first: number, every: number) => Promise<Aftermath[]>> {
+  const perl = await findProgram("perl", ["perl-base"]);
   return async (first, every) => {
-    const folder = await makeFolder();
-    onTestFinished(() => expect.poll(() => loopDevicesOn(folder)).toEqual([]));
-    const task: PowerTask = { ...service, folder, programs, first, every };
-    // All processes of the namespace end with its first one, and its mounts with the last one.
-    const alone = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
-    const args = [...alone, process.execPath, childProgram("power-loss-driver"), JSON.stringify(task)];
-    const { exitCode, stdout, stderr } = await runCommand(unshare.path, args, {
-      env: unshare.env,
-    });
-    if (exitCode !== 0 || stderr !== "") {
-      throw new Error(`no power cut (it takes root with CAP_SYS_ADMIN, loop devices and ext4): ${stderr}`);
+    const disks = await openDisks(`mount -t tmpfs -o size=100M tmpfs "$0" && cd "$0" && mkdir disk`);
+    onTestFinished(() => expect.poll(() => loopDevicesOn(disks.folder)).toEqual([]));
+    const task = { ...service, folder: join(disks.folder, "disk") };
+    const mount = (image: string) => disks.run(`mount -o ${OPTIONS} ${image} disk`);
+    const finish = async () => expect(await disks.runChild(task)).toMatchObject({ exitCode: 0, stderr: "" });
+    await disks.run("truncate -s 24M blank && mkfs.ext4 -q -F -b 4096 blank");
+    if (!isNew) {
+      await mount("blank");
+      await disks.runChild({ ...task, paused: true });
+      await disks.run(UNMOUNT);
     }
-    return stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
+    const cutPower = async (cut: number): Promise<Aftermath> => {
+      await disks.run("cp blank image");
+      await mount("image");
+      const unplug = [perl.path, "-e", UNPLUG, task.folder];
+      const { exitCode, stdout, stderr } = await disks.runChild({ ...task, crashAt: cut, unplug });
+      expect([cut, stderr]).toEqual([cut, ""]);
+      await disks.run(UNMOUNT);
+      await mount("image");
+      const found = await readDisk(disks.at("disk"));
+      await finish();
+      const end = await readDisk(disks.at("disk"));
+      await disks.run(UNMOUNT);
+      return { cut, ...(exitCode === null ? { report: JSON.parse(stdout) } : {}), found, end };
+    };
+    const aftermaths: Aftermath[] = [];
+    do aftermaths.push(await cutPower(first + aftermaths.length * every));
+    while (aftermaths.at(-1)?.report !== undefined);
+    return aftermaths;
+  };
+}
+
+/** A damaged record fails the whole test. */
+async function readDisk(disk: string): Promise<DiskState> {
+  const [inbox, work] = [join(disk, "inbox"), join(disk, "inbox/.inlet")];
+  const tree = Object.entries(withoutTimes(await readTree(inbox)));
+  const listIn = (folder: string, recursive: boolean) =>
+    existsSync(folder) ? readdirSync(folder, { recursive, encoding: "utf8" }) : [];
+  const delivered = listIn(join(inbox, MAILBOX), false).map((name) => join(MAILBOX, name));
+  return {
+    names: listNames(disk),
+    deliveries: Object.fromEntries(delivered.map((path) => [path, statSync(join(inbox, path)).ino])),
+    digests: Object.fromEntries(tree.map(([path, text]) => [path, hash("sha256", text)])),
+    ledger: Object.fromEntries(
+      readRecords(work).map(({ trackingId, state, folder }) => [trackingId, { state, folder }]),
+    ),
+    leftOver: listIn(work, true).filter((path) => /\.part$|^(notes|staging)\/./.test(path)),
   };
 }
 

@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
-import { childProgram, makeFolder, startCommand } from "../support/program.ts";
+import { makeFolder, startChild } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, PASSWORD, redisQueue } from "../support/settings.ts";
@@ -183,7 +183,7 @@ describe("a Redis that is away", () => {
     const folder = await makeFolder();
     const { url, clientId } = simulator;
     const task = { url, clientId, folder, redis: redis.url, lockMs: 2_000 };
-    const child = startCommand(process.execPath, [childProgram("daemon-child"), JSON.stringify(task)]);
+    const child = startChild(task);
     const log: string[] = [];
     child.stdout?.on("data", (chunk) => log.push(String(chunk)));
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);

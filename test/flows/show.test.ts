@@ -2,7 +2,7 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { changesOfLine } from "../../src/notify/notices.ts";
+import { changeOfLine } from "../../src/notify/notices.ts";
 import { readStory } from "../../src/operate/story.ts";
 import { callCommand } from "../support/command.ts";
 import { NOTHING_KNOWN, openTestConsole } from "../support/console.ts";
@@ -193,9 +193,8 @@ async function noticesIn({ inbox }: Installation): Promise<(string | undefined)[
   );
   const lines = texts.join("").trim().split("\n");
   return lines
-    .flatMap((line) => changesOfLine(JSON.parse(line), Date.now()))
-    .flatMap((change) => (change.type === "begin" ? [change.notice.output] : []))
-    .map((output) => output?.split("\n").slice(-2).join("\n"));
+    .flatMap((line) => changeOfLine(JSON.parse(line), Date.now())?.begin ?? [])
+    .map(({ output }) => output?.split("\n").slice(-2).join("\n"));
 }
 
 /** The transfer `t1` after one run with these settings. */

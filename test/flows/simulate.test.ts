@@ -5,29 +5,20 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
 import { makeFolder, runProgram, startProgram } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 
 interface FirstLine {
   readonly url: string;
   readonly clientId: string;
-  readonly transfers: readonly {
-    mailbox: string;
-    trackingId: string;
-    transferId: string;
-    password: string;
-  }[];
+  readonly transfers: readonly Record<"mailbox" | "trackingId" | "transferId" | "password", string>[];
 }
 
 describe("the simulated service", () => {
   test("prints its address and transfers on the first line, and answers plain requests", async () => {
     const { child, first } = await startSimulator([]);
     expect(Object.keys(first)).toEqual(["url", "clientId", "pid", "transfers"]);
-    expect(Object.keys(first.transfers[0] ?? {})).toEqual([
-      "mailbox",
-      "sender",
-      "trackingId",
-      "transferId",
-      "password",
-    ]);
+    const keys = ["mailbox", "sender", "trackingId", "transferId", "password"];
+    expect(Object.keys(first.transfers[0] ?? {})).toEqual(keys);
     const [transfer] = first.transfers;
     const headers = {
       "X-CS-MajorApiVersion": "1",
@@ -77,49 +68,35 @@ describe("the simulated service", () => {
     expect((await fetch(`${first.url}/api/status`)).status).toBe(200);
   });
 
-  test("runs a scenario from a file", async () => {
-    const folder = await makeFolder();
-    const path = join(folder, "scenario.json");
+  test("runs a scenario from a file, such as the example of the package", async () => {
+    const path = join(await makeFolder(), "scenario.json");
     const transfer = { from: "a@example.org", to: ["b@example.com"], trackingId: "mine", files: [] };
     await writeFile(path, JSON.stringify({ transfers: [transfer] }));
     const { first } = await startSimulator(["--scenario", path]);
     expect(first.transfers).toMatchObject([{ mailbox: "b@example.com", trackingId: "mine" }]);
+    const example = await startSimulator(["--scenario", join(ROOT, "config/scenario.example.json")]);
+    expect(example.first.transfers.length).toBeGreaterThan(0);
   });
 
-  test("runs the example scenario of the package", async () => {
-    const example = join(import.meta.dirname, "../../config/scenario.example.json");
-    const { first } = await startSimulator(["--scenario", example]);
-    expect(first.transfers.length).toBeGreaterThan(0);
-  });
-
-  test.each([
-    ["{", "JSON"],
-    ['{ "transfer": [] }', "transfers"],
-    [
-      '{ "transfers": [{ "from": "a@b", "to": ["c@d"], "files": [{ "name": "x" }] }] }',
-      "transfers.0.files.0",
-    ],
-    ['{ "faults": [{ "does": { "kind": "resett" } }] }', "faults.0.does"],
-  ])("explains the wrong scenario %j", async (content, named) => {
-    const folder = await makeFolder();
-    await writeFile(join(folder, "bad.json"), content);
-    const { exitCode, stdout, stderr } = await runProgram(["simulate", "--scenario", "bad.json"], {
-      cwd: folder,
-    });
-    expect([exitCode, stdout]).toEqual([2, ""]);
-    expect(stderr).toContain("bad.json");
-    expect(stderr).toContain(named);
-  });
-
-  test("fails with a message if it cannot listen, or a file is missing", async () => {
+  test("explains a wrong or missing scenario, and why it cannot listen", async () => {
     const { first } = await startSimulator([]);
-    const taken = await runProgram(["simulate", "--port", new URL(first.url).port]);
-    expect(taken).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("(EADDRINUSE)") });
-    const missing = await runProgram(["simulate", "--scenario", "/no/such"]);
-    expect(missing).toMatchObject({
-      exitCode: 2,
-      stderr: expect.stringContaining("/no/such cannot be read"),
-    });
+    const cwd = await makeFolder();
+    for (const [content, named] of [
+      ["{", "JSON"],
+      ['{ "faults": [{ "does": { "kind": "resett" } }] }', "faults.0.does"],
+    ] as const) {
+      await writeFile(join(cwd, "bad.json"), content);
+      const { exitCode, stdout, stderr } = await runProgram(["simulate", "--scenario", "bad.json"], { cwd });
+      expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringContaining(named)]);
+      expect(stderr).toContain("bad.json");
+    }
+    for (const [args, why] of [
+      [["--port", new URL(first.url).port], "(EADDRINUSE)"],
+      [["--scenario", "/no/such"], "/no/such cannot be read"],
+    ] as const) {
+      const { exitCode, stderr } = await runProgram(["simulate", ...args]);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
+    }
   });
 });
 

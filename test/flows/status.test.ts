@@ -4,30 +4,29 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { install } from "../support/installation.ts";
-import { converse, runProgram, startProgram } from "../support/program.ts";
+import { openSite } from "../support/operator.ts";
+import { converse } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 describe("inlet status", () => {
   test("shows the daemon's status, for people, programs and health checks", async () => {
-    const { config, simulator } = await setUp();
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
+    const { inlet, run, simulator } = await setUp();
+    const daemon = await run();
     await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
-    const read = async () => JSON.parse((await runProgram(["status", "--config", config, "--json"])).stdout);
+    const read = async () => JSON.parse((await inlet("status --json")).stdout);
     await expect.poll(async () => (await read()).recent).toMatchObject([{ trackingId: "t1" }]);
-    const { exitCode, stdout } = await runProgram(["status", "--config", config]);
+    await expect.poll(async () => (await read()).totals.attention).toBe(3);
+    const { exitCode, stdout } = await inlet("status");
     expect(exitCode).toBe(3);
     expect(stdout).toContain("3 transfers need attention");
     expect(stdout).toContain(`process ${daemon.pid}, `);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toMatch(/✓ orders@example\.com: polled .* 3 active transfers/);
     expect(stdout).toContain(`${MAILBOX}/anna@supplier.example/t1`);
-    for (const what of [[], ["alive"], ["ready"]]) {
-      expect((await runProgram(["status", "--config", config, "--health", ...what])).exitCode).toBe(0);
-    }
+    for (const what of ["", " alive", " ready"])
+      expect((await inlet(`status --health${what}`)).exitCode).toBe(0);
     expect(await read()).toMatchObject({
       live: true,
       daemon: { pid: daemon.pid, startedAt: expect.any(String) },
@@ -35,60 +34,48 @@ describe("inlet status", () => {
   });
 
   test("I7 nothing silent: a permanent refusal needs attention at once, with and without a daemon", async () => {
-    const port = await freePort();
-    const listen = `127.0.0.1:${port}`;
-    const { config } = await install(
+    const listen = `127.0.0.1:${await freePort()}`;
+    const refusal = { kind: "error", status: 403, errorCode: 3010 } as const;
+    const { inlet, run } = await openSite(
       {
         transfers: [transferPlan({ trackingId: "t1" })],
-        faults: [{ on: "files", times: "always", does: { kind: "error", status: 403, errorCode: 3010 } }],
+        faults: [{ on: "files", times: "always", does: refusal }],
       },
       { http: { listen } },
     );
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
+    const daemon = await run();
     const metrics = async () => (await fetch(`http://${listen}/metrics`)).text();
     await expect.poll(() => metrics().catch(() => "")).toContain("inlet_attention 1");
-    const beside = await runProgram(["status", "--config", config]);
-    expect([beside.exitCode, beside.stdout]).toEqual([
-      3,
-      expect.stringContaining("1 transfer needs attention"),
-    ]);
+    const attention = expect.stringContaining("1 transfer needs attention");
+    expect(await inlet("status")).toMatchObject({ exitCode: 3, stdout: attention });
     daemon.kill("SIGTERM");
     await once(daemon, "exit");
-    const alone = await runProgram(["status", "--config", config]);
-    expect([alone.exitCode, alone.stdout]).toEqual([
-      4,
-      expect.stringContaining("1 transfer needs attention"),
-    ]);
+    expect(await inlet("status")).toMatchObject({ exitCode: 4, stdout: attention });
   });
 
   test("needs no secret, and reports the health of a daemon whose new configuration was refused", async () => {
-    const { config, simulator, rewrite, keys } = await setUp();
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
-    await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
+    const { inlet, run, rewrite, config, keys } = await setUp();
+    await run();
+    const codeOf = async (line: string) => (await inlet(line)).exitCode;
+    await expect.poll(() => codeOf("status")).toBe(3);
     const credential = [{ sender: "*", password: { credential: "secret_supplier" } }];
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, passwords: credential }] });
-    expect((await runProgram(["status", "--config", config])).exitCode).toBe(3);
-    expect((await runProgram(["retry", "closed", "--config", config])).exitCode).toBe(3);
+    expect(await codeOf("status")).toBe(3);
+    expect(await codeOf("retry closed")).toBe(3);
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, poll: "two monkeys" }] });
-    expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(0);
+    expect(await codeOf("status --health alive")).toBe(0);
     await writeFile(config, "a: [");
-    expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(1);
+    expect(await codeOf("status --health alive")).toBe(1);
   });
 
   test.each([
     ["q", 0],
     ["\u0003", 130],
   ])("redraws with --watch until %j, restores the terminal, and exits with %i", async (key, code) => {
-    const { config, simulator } = await setUp();
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
-    await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
-    const { exitCode, stdout } = await converse(
-      ["status", "--config", config, "--watch"],
-      [["Mailboxes:", key]],
-    );
+    const { config, run } = await setUp();
+    await run();
+    const line = ["status", "--config", config, "--watch"];
+    const { exitCode, stdout } = await converse(line, [["Mailboxes:", key]]);
     expect(exitCode).toBe(code);
     expect(stdout).toContain("\u001b[H");
     expect(stdout.trimEnd().endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
@@ -100,45 +87,39 @@ describe("inlet status", () => {
     ["not valid", (text: string) => text.replace("mailboxes", "mailboxs")],
     ["missing", () => undefined],
   ])("works while the configuration is %s, and shows that", async (_, spoil) => {
-    const { config, keys } = await setUp();
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
-    let env: Record<string, string> = {};
-    const read = (...more: string[]) => runProgram(["status", "--config", config, ...more], { env });
+    const { config, run, inlet, keys } = await setUp();
+    const daemon = await run();
+    // The address is only in the file.
+    const options = { env: { INLET_HTTP__LISTEN: keys.http.listen } };
     await expect
-      .poll(async () => (await read()).stdout, { timeout: 20_000 })
+      .poll(async () => (await inlet("status")).stdout, { timeout: 20_000 })
       .toContain("3 transfers need attention");
     const text = spoil(await readFile(config, "utf8"));
     if (text !== undefined) await writeFile(config, text);
-    else {
-      await rm(config);
-      // The address was only in the file.
-      env = { INLET_HTTP__LISTEN: keys.http.listen };
-    }
-    const { exitCode, stdout } = await read();
+    else await rm(config);
+    const { exitCode, stdout } = await inlet("status", options);
     expect(exitCode).toBe(3);
     expect(stdout).toContain(`process ${daemon.pid}, `);
     expect(stdout).toMatch(/Problems:\n {2}✗ configuration, since .*: The configuration .* is not valid: /);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
-    const asJson = await read("--json");
+    const asJson = await inlet("status --json", options);
     expect(JSON.parse(asJson.stdout).troubles).toContainEqual(
       expect.objectContaining({ what: "configuration", code: "CONFIG_INVALID" }),
     );
     daemon.kill("SIGTERM");
     await once(daemon, "exit");
-    const alone = await read();
-    expect([alone.exitCode, alone.stdout]).toEqual([2, ""]);
+    expect(await inlet("status", options)).toMatchObject({ exitCode: 2, stdout: "" });
   });
 
   test("shows the state in the work folder if no daemon answers, and fails the health check", async () => {
-    const { config } = await setUp();
-    const before = await runProgram(["status", "--config", config]);
-    expect([before.exitCode, before.stdout]).toEqual([4, expect.stringContaining("No daemon answers")]);
-    const asJson = await runProgram(["status", "--config", config, "--json"]);
+    const { config, inlet, expectInlet } = await setUp();
+    const before = await inlet("status");
+    expect(before).toMatchObject({ exitCode: 4, stdout: expect.stringContaining("No daemon answers") });
+    const asJson = await inlet("status --json");
     const { live, daemon } = JSON.parse(asJson.stdout);
     expect([asJson.exitCode, live, daemon.pid, daemon.startedAt]).toEqual([4, false, undefined, undefined]);
-    await runProgram(["once", "--config", config]);
-    const { exitCode, stdout } = await runProgram(["status", "--config", config]);
+    await inlet("once");
+    const { exitCode, stdout } = await inlet("status");
     expect(exitCode).toBe(4);
     expect(stdout).toMatch(/^No daemon answers at http\.listen\. .*\n3 transfers need attention\n/);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
@@ -150,8 +131,7 @@ describe("inlet status", () => {
     expect(await readdir(keptIn)).toContain("reason.json");
     expect(stdout).toContain(`supply it with inlet password --config ${config} closed`);
     expect(stdout).toMatch(/t1 from anna@supplier.example: delivered, but .*\n.*The hand-off command failed/);
-    const health = await runProgram(["status", "--config", config, "--health"]);
-    expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
+    await expectInlet("status --health", 1, "No daemon answers");
   });
 });
 
@@ -163,59 +143,62 @@ describe("another program at http.listen", () => {
     ["half an answer", "application/json", '{"version":1,"at":'],
     ["something else", "application/json", JSON.stringify({ daemon: { inbox: "INBOX", host: ESCAPES } })],
   ])("is not taken for a daemon: %s", async (_name, type, body) => {
-    const { config, inbox } = await pretend((response) =>
+    const { inbox, inlet, expectInlet } = await pretend((response) =>
       response.writeHead(200, { "content-type": type }).end(body.replace("INBOX", inbox)),
     );
-    const { exitCode, stdout, stderr } = await runProgram(["status", "--config", config]);
-    expect([exitCode, stderr]).toEqual([4, ""]);
-    expect(stdout).toContain("No daemon answers: another program listens at http.listen.");
-    const health = await runProgram(["status", "--config", config, "--health"]);
-    expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("not an Inlet daemon")]);
+    const other = expect.stringContaining("No daemon answers: another program listens at http.listen.");
+    expect(await inlet("status")).toEqual({ exitCode: 4, stderr: "", stdout: other });
+    await expectInlet("status --health", 1, "not an Inlet daemon");
   });
 
   test("cannot fill the memory with an endless answer", async () => {
     let sent = 0;
-    const { config } = await pretend((response) => {
+    const { inlet } = await pretend((response) => {
       const more = () => {
         while (!response.destroyed && response.write(Buffer.alloc(1024 ** 2, " "))) sent++;
       };
       response.on("drain", more);
       more();
     });
-    expect((await runProgram(["status", "--config", config])).exitCode).toBe(4);
+    expect((await inlet("status")).exitCode).toBe(4);
     expect(sent).toBeLessThan(200);
   });
 
   test("cannot control the terminal", async () => {
-    const { config, inbox } = await pretend((response) => {
-      const daemon = { program: ESCAPES, host: ESCAPES, pid: 1, queue: "embedded", role: "all", inbox };
+    const { inbox, inlet } = await pretend((response) => {
       const at = new Date().toISOString();
-      const transfer = { mailbox: ESCAPES, trackingId: ESCAPES, sender: ESCAPES, reason: ESCAPES };
-      const lists = {
-        troubles: [],
-        overdue: [],
-        needsRestart: [],
-        mailboxes: [],
-        counts: {},
-        attention: [],
-        totals: { attention: 0, downloading: 0, queued: 1 },
-        downloading: [],
-        recent: [],
-        causes: [],
+      const daemon = {
+        program: ESCAPES,
+        host: ESCAPES,
+        queue: "embedded",
+        role: "all",
+        inbox,
+        startedAt: at,
       };
-      const queued = [{ ...transfer, state: "waiting", group: "queued" }];
-      response.end(
-        JSON.stringify({
-          version: 1,
-          at,
-          live: true,
-          daemon: { ...daemon, startedAt: at },
-          ...lists,
-          queued,
-        }),
-      );
+      const transfer = { mailbox: ESCAPES, trackingId: ESCAPES, sender: ESCAPES, reason: ESCAPES };
+      const none = [
+        "troubles",
+        "overdue",
+        "needsRestart",
+        "mailboxes",
+        "attention",
+        "downloading",
+        "recent",
+        "causes",
+      ];
+      const status = {
+        ...Object.fromEntries(none.map((key) => [key, []])),
+        version: 1,
+        at,
+        live: true,
+        daemon,
+        counts: {},
+        totals: { attention: 0, downloading: 0, queued: 1 },
+        queued: [{ ...transfer, state: "waiting", group: "queued" }],
+      };
+      response.end(JSON.stringify(status));
     });
-    const { exitCode, stdout } = await runProgram(["status", "--config", config]);
+    const { exitCode, stdout } = await inlet("status");
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining("All is well")]);
     expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
@@ -229,14 +212,12 @@ describe("another program at http.listen", () => {
       await new Promise((resolve) => server.close(resolve));
     });
     const { port } = server.address() as AddressInfo;
-    return install({}, { http: { listen: `127.0.0.1:${port}` } });
+    return openSite({}, { http: { listen: `127.0.0.1:${port}` } });
   }
 });
 
 test("without an address the health check fails with the reason", async () => {
-  const { config } = await install({});
-  const { exitCode, stderr } = await runProgram(["status", "--config", config, "--health"]);
-  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("http.listen is false")]);
+  await (await openSite()).expectInlet("status --health", 1, "http.listen is false");
 });
 
 async function setUp() {
@@ -247,5 +228,5 @@ async function setUp() {
     transferPlan({ trackingId: "wrong", files: wrong }),
   ];
   const keys = { http: { listen: `127.0.0.1:${await freePort()}` }, handoff: { command: ["false"] } };
-  return { ...(await install({ transfers }, keys)), keys };
+  return { ...(await openSite({ transfers }, keys)), keys };
 }

@@ -217,6 +217,7 @@ const SERVICES: readonly Way[] = [
   },
   {
     because: "the service does not answer",
+    task: () => ({ timeoutMs: 5_000 }),
     ...mailbox("SERVICE_TIMEOUT", ""),
     ...misbehave("received", { kind: "stall" }),
   },

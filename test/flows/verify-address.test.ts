@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { loadTokenStores } from "../../src/config/memory.ts";
+import { loadTokenStores } from "../../src/host/memory.ts";
 import { Tokens } from "../../src/mailbox/tokens.ts";
 import type { Status } from "../../src/model/status.ts";
 import { readApi } from "../support/api.ts";

@@ -3,11 +3,12 @@ import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink, writeFile 
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
-import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
 import { LAUNCHER, makeFolder, runCommand, runProgram } from "../support/program.ts";
-import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings } from "../support/settings.ts";
+import { SIGNAL } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 
 const [DAEMON, CONSUMER] = [15_000, 16_000];
 
@@ -114,8 +115,7 @@ describe("a missing work folder", () => {
   });
 
   test("is noticed also if the whole inbox is missing, for example because its disk is not mounted", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openMailbox();
     await runOnce(settings);
     const away = join(await makeFolder(), "away");
     await rename(settings.inbox, away);
@@ -127,8 +127,7 @@ describe("a missing work folder", () => {
   });
 
   test("may be moved as a whole, and the daemon continues", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openMailbox();
     await runOnce(settings);
     const work = join(await makeFolder(), "work");
     await rename(settings.work, work);
@@ -148,8 +147,7 @@ test("a state folder in which every user may write is in the log and in the find
 });
 
 test("each folder in which every user could replace tokens or passwords is reported at the start", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const { settings } = await openMailbox();
   const { state } = settings;
   const tokens = join(state, "tokens");
   await runOnce(settings);
@@ -167,8 +165,7 @@ test("each folder in which every user could replace tokens or passwords is repor
 });
 
 test("a parent of the work folder that others may write is reported at the start", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const { settings } = await openMailbox();
   await mkdir(settings.inbox);
   await chmod(settings.inbox, 0o770);
   const first = startDaemon(settings);
@@ -179,8 +176,7 @@ test("a parent of the work folder that others may write is reported at the start
 });
 
 test("`once` removes history beyond its retention", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const { settings } = await openMailbox();
   await runOnce(settings);
   const old = join(settings.work, "journal", "2020-01.jsonl");
   await writeFile(old, "");

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
-import { makeFolder } from "../support/program.ts";
+import { makeFolder, runCommand } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { packagesInLicenses, packagesInSbom } from "../support/sbom.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -15,6 +15,13 @@ import { MAILBOX, PASSWORD } from "../support/settings.ts";
 import { buildImage, openPodman, type Podman } from "./podman.ts";
 
 const USER = 1000;
+/** As the release workflow sets them. */
+const [VERSION, REVISION, SOURCE] = ["1.2.3", "0123456789abcdef", "https://inlet.example/inlet.git"];
+const LABELS = {
+  "org.opencontainers.image.version": VERSION,
+  "org.opencontainers.image.revision": REVISION,
+  "org.opencontainers.image.source": SOURCE,
+};
 const SENDER = "anna@supplier.example";
 const HARDENED = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"];
 
@@ -25,7 +32,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test("delivers, answers health checks, stops on SIGTERM, and delivers nothing twice after a restart", async () => {
   podman = await openPodman(folder);
-  const image = await buildImage(podman, folder);
+  const args = { VERSION, REVISION, SOURCE };
+  const image = await buildImage(podman, folder, args);
   const { volumes, inbox, simulator } = await setUp();
 
   const first = start(podman, "inlet-first", ...volumes, image);
@@ -64,6 +72,7 @@ test("is small, without root, and without build tools", async () => {
     Labels: {
       "org.opencontainers.image.title": "Inlet",
       "org.opencontainers.image.base.name": "localhost/inlet-test-base",
+      ...LABELS,
     },
   });
   const list = ["--network", "none", "--entrypoint", "/usr/local/bin/node", "inlet", "-e"];
@@ -75,6 +84,23 @@ test("is small, without root, and without build tools", async () => {
   const { names, bytes } = JSON.parse((await podman.runContainer(...list, script)).stdout);
   expect(names.toSorted()).toEqual(["LICENSE", "bin", "config", "dist", "package.json"]);
   expect(bytes).toBeLessThan(10_000_000);
+});
+
+test("contains Node, the authorities of certificates and its schema, but no package manager, in no layer", async () => {
+  if (podman === undefined) throw new Error("there is no image");
+  const shell = ["--network", "none", "--entrypoint", "/bin/sh", "inlet", "-c"];
+  const managers = "command -v npm npx corepack yarn; ls -d /usr/local/lib/node_modules /opt/yarn*";
+  expect(await podman.runContainer(...shell, managers)).toMatchObject({ stdout: "" });
+  const others = "node --version; head -1 /etc/ssl/certs/ca-certificates.crt; inlet config schema | head -1";
+  const { stdout } = await podman.runContainer(...shell, others);
+  expect(stdout).toBe(`${process.version}\n-----BEGIN CERTIFICATE-----\n{\n`);
+  const saved = join(folder, "saved");
+  await podman.run("save", "--format", "docker-dir", "--output", saved, "inlet");
+  const layers = (await readdir(saved)).filter((name) => /^[0-9a-f]{64}$/.test(name));
+  const lists = layers.map((name) => runCommand("sh", ["-c", `tar -tf ${join(saved, name)} 2>/dev/null`]));
+  const paths = (await Promise.all(lists)).map((list) => list.stdout).join("");
+  expect(paths).toContain("usr/local/bin/node\n");
+  expect(paths).not.toContain("node_modules/npm");
 });
 
 test("contains a list of its packages", async () => {

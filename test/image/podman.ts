@@ -53,8 +53,12 @@ export async function openPodman(folder: string): Promise<Podman> {
   };
 }
 
-/** Returns the name of the image. */
-export async function buildImage(podman: Podman, folder: string): Promise<string> {
+/** `args`: of the build, by name. Returns the name of the image. */
+export async function buildImage(
+  podman: Podman,
+  folder: string,
+  args: Readonly<Record<string, string>>,
+): Promise<string> {
   const base = join(folder, "base");
   await mkdir(base, { recursive: true });
   await makeBase(base);
@@ -63,7 +67,10 @@ export async function buildImage(podman: Podman, folder: string): Promise<string
   // Packages that this machine has fetched before are not fetched again.
   const { stdout: cache } = await mustSucceed(runNpm(["config", "get", "cache"], ROOT));
   const volume = ["--volume", `${cache.trim()}:/root/.npm:O`];
-  const on = ["--build-arg", `NODE_IMAGE=${BASE_IMAGE}`];
+  const on = Object.entries({ NODE_IMAGE: BASE_IMAGE, ...args }).flatMap(([name, value]) => [
+    "--build-arg",
+    `${name}=${value}`,
+  ]);
   await mustSucceed(podman.run(...build, ...on, ...LIMITS.slice(0, 2), ...volume, "--tag", "inlet", ROOT));
   return "inlet";
 }

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { asFault } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { openService } from "../../src/service/open.ts";
+import { openService } from "../../src/service/service.ts";
 
 export type BoundedAsk = "page" | "files" | "rules" | "verification" | "status";
 

@@ -10,20 +10,10 @@ import { buildPackage, buildPrograms } from "../../build.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Holds the installed program, and `children` with the programs of tests. */
+    /** Holds the installed program, and `children` with `child.ts`. */
     readonly builtProgram: string;
   }
 }
-
-const CHILDREN = {
-  "crash-child": "test/support/crash-child.ts",
-  "daemon-child": "test/support/daemon-child.ts",
-  "failing-disk-child": "test/support/failing-disk-child.ts",
-  "pause-child": "test/support/pause-child.ts",
-  "power-loss-driver": "test/support/power-loss-driver.ts",
-};
-
-export type ChildName = keyof typeof CHILDREN;
 
 /** Returns how to remove it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -31,7 +21,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   // Some tests run it as another user.
   await chmod(folder, 0o755);
   const build = async () => {
-    await Promise.all([buildPackage(folder), buildPrograms(join(folder, "children"), CHILDREN)]);
+    await Promise.all([
+      buildPackage(folder),
+      buildPrograms(join(folder, "children"), { child: "test/support/child.ts" }),
+    ]);
   };
   await build();
   project.onTestsRerun(build);

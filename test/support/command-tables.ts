@@ -3,16 +3,27 @@ import type { Argument, Command, Option } from "commander";
 import { EXIT_CODES, exitCodesOf } from "../../src/cli/command.ts";
 import { describeProgram } from "../../src/cli/program.ts";
 
-/** By the name of the command, and `exit-codes`: the codes of all commands. */
+/** An option with the same meaning in this many commands is explained once. */
+const COMMON_FROM = 3;
+
+/** By the name of the command, `exit-codes`: the codes of all commands, and `common-options`. */
 export async function describeCommands(): Promise<Record<string, string>> {
   const program = await defineAll();
   const shown = program.commands.filter((command) => command.name() !== "help");
+  const counted = Object.groupBy(shown.flatMap(rowsOf), (row) => row);
+  const common = Object.keys(counted).filter((row) => (counted[row]?.length ?? 0) >= COMMON_FROM);
   return {
-    "exit-codes": codeTable(
-      "exit code",
-      Object.values(EXIT_CODES).map(({ code, meaning }) => [code, meaning]),
+    "exit-codes": table(
+      ["exit code", "meaning"],
+      Object.values(EXIT_CODES).map(({ code, meaning }) => `| ${code} | ${meaning} |`),
     ),
-    ...Object.fromEntries(shown.map((command) => [command.name(), describeCommand(command)])),
+    "common-options": common.join("\n"),
+    ...Object.fromEntries(
+      shown.map((command, index) => [
+        command.name(),
+        describeCommand(command, common, shown.slice(0, index)),
+      ]),
+    ),
   };
 }
 
@@ -28,18 +39,31 @@ function silence(command: Command): void {
   for (const child of command.commands) silence(child);
 }
 
-function describeCommand(command: Command): string {
+/** `before`: commands whose exit codes the page has shown already. */
+function describeCommand(command: Command, common: readonly string[], before: readonly Command[]): string {
   const operations = operationsOf(command);
+  const rows = rowsOf(command);
+  const codes = codeList("Exit codes", command);
+  const same = before.find((other) => codes !== "" && codeList("Exit codes", other) === codes);
   const parts = [
-    table(["argument", "meaning"], command.registeredArguments.map(rowOfArgument)),
-    table(["option", "meaning"], command.options.map(rowOfOption)),
-    table(["operation", "meaning"], operations.map(rowOfOperation)),
-    table(["argument or option", "operations", "meaning"], rowsOfDetails(operations)),
-    codeTable("exit code", exitCodesOf(command)),
-    ...operations.map(({ path, command: it }) => codeTable(`exit code of \`${path}\``, exitCodesOf(it))),
+    rows.filter((it) => !common.includes(it)).join("\n"),
+    namesOf(rows.filter((it) => common.includes(it))),
+    table(["operation", "meaning", "options"], operations.map(rowOfOperation)),
+    same === undefined ? codes : `Exit codes: those of [inlet ${same.name()}](#inlet-${same.name()}).`,
+    ...operations.map(({ path, command: it }) => codeList(`Exit codes of \`${path}\``, it)),
   ];
   const usage = `\`inlet ${command.name()} ${command.usage()}\``;
   return [`Usage: ${usage}`, ...parts.filter((part) => part !== "")].join("\n\n");
+}
+
+/** Its arguments and options. */
+function rowsOf(command: Command): string[] {
+  return [...command.registeredArguments.map(rowOfArgument), ...command.options.map(rowOfOption)];
+}
+
+function namesOf(rows: readonly string[]): string {
+  const names = rows.flatMap((it) => it.match(/`--[\w-]+/) ?? []).map((name) => `${name}\``);
+  return names.length === 0 ? "" : `[Common options](#common-options): ${names.join(", ")}`;
 }
 
 /** `path`: its words after the command, such as `password check`. */
@@ -63,11 +87,9 @@ function table(columns: readonly string[], rows: readonly string[]): string {
   return rows.length === 0 ? "" : [...head, ...rows].join("\n");
 }
 
-function codeTable(title: string, codes: readonly (readonly [code: number, meaning: string])[]): string {
-  return table(
-    [title, "meaning"],
-    codes.map(([code, meaning]) => `| ${code} | ${meaning} |`),
-  );
+function codeList(title: string, command: Command): string {
+  const codes = exitCodesOf(command).map(([code, meaning]) => `- ${code}: ${meaning}`);
+  return codes.length === 0 ? "" : [`${title}:`, "", ...codes].join("\n");
 }
 
 function rowOfArgument(argument: Argument): string {
@@ -78,28 +100,11 @@ function rowOfOption(option: Option): string {
   return row(option.flags, factsOfOption(option));
 }
 
+/** Its options by name only: `--help` explains them. */
 function rowOfOperation({ path, command }: Operation): string {
-  return row([path, ...command.registeredArguments.map(formatArgument)].join(" "), [command.description()]);
-}
-
-/** Operations that share an argument or option, with the same meaning, share a row. */
-function rowsOfDetails(operations: readonly Operation[]): string[] {
-  const details = operations.flatMap(({ path, command }) => [
-    ...command.registeredArguments.map((it) => ({
-      path,
-      code: formatArgument(it),
-      facts: factsOfArgument(it),
-    })),
-    ...command.options.map((it) => ({ path, code: it.flags, facts: factsOfOption(it) })),
-  ]);
-  const explained = details.filter(({ facts }) => facts.some(Boolean));
-  const shared = Object.groupBy(explained, ({ code, facts }) => row(code, facts));
-  return Object.values(shared).map((same = []) => {
-    const [{ code = "", facts = [] } = {}] = same;
-    const isOfAll = operations.length > 1 && same.length === operations.length;
-    const named = isOfAll ? "all" : same.map(({ path }) => `\`${path}\``).join(", ");
-    return `| \`${code}\` | ${named} | ${formatFacts(facts)} |`;
-  });
+  const usage = [path, ...command.registeredArguments.map(formatArgument)].join(" ");
+  const options = command.options.map(({ long }) => `\`${long}\``).join(", ");
+  return `| \`${usage}\` | ${command.description()} | ${options} |`;
 }
 
 function factsOfArgument(argument: Argument): string[] {
@@ -121,9 +126,5 @@ function formatArgument(argument: Argument): string {
 }
 
 function row(code: string, facts: readonly string[]): string {
-  return `| \`${code}\` | ${formatFacts(facts)} |`;
-}
-
-function formatFacts(facts: readonly string[]): string {
-  return facts.filter(Boolean).join("; ").replaceAll("|", "\\|");
+  return `- \`${code}\`: ${facts.filter(Boolean).join("; ")}`;
 }

@@ -1,7 +1,12 @@
-/** Runs a command in this process, which is much faster than a new one. Exit codes need a process. */
-import { Writable } from "node:stream";
-import type { Context, Outcome } from "../../src/cli/command.ts";
+/** Runs a command in this process, which is much faster than a new one. */
+import { Readable, Writable } from "node:stream";
+import { CommanderError } from "commander";
+import { asFault } from "../../src/base/faults.ts";
+import { type Context, EXIT_CODES, type Outcome, outcomeOfFault } from "../../src/cli/command.ts";
+import { formatFailure } from "../../src/cli/printing.ts";
 import { createProgram } from "../../src/cli/program.ts";
+import { explainPermission } from "../../src/host/permission.ts";
+import type { Finished } from "./program.ts";
 
 export interface Called {
   readonly outcome: Outcome;
@@ -30,6 +35,25 @@ export async function callCommand(
   });
   await program.parseAsync([...args], { from: "user" });
   return { outcome, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** As a process would end; `undefined` for wrong usage, which commander itself prints. */
+export async function runCommandHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  input: string,
+): Promise<Finished | undefined> {
+  const [stdout, stderr] = [new TextWriter(), new TextWriter()];
+  const stdin = Readable.from([Buffer.from(input)]);
+  const given = { stdin, stdout, stderr, onReload() {}, onFault() {} } as unknown as Partial<Context>;
+  const ended = await callCommand(args, env, given).catch(async (error: unknown) => {
+    if (error instanceof CommanderError) return undefined;
+    const fault = await explainPermission(asFault(error));
+    stderr.write(formatFailure(fault, args.includes("--json")));
+    return { outcome: outcomeOfFault(fault) };
+  });
+  if (ended === undefined) return undefined;
+  return { exitCode: EXIT_CODES[ended.outcome].code, stdout: stdout.text, stderr: stderr.text };
 }
 
 class TextWriter extends Writable {

@@ -8,7 +8,7 @@ import { Secret } from "../../src/base/secret.ts";
 import type { ConsolePort } from "../../src/console/port.ts";
 import { createConsole } from "../../src/console/server.ts";
 import { Sessions, type Tokens } from "../../src/console/sessions.ts";
-import type { ReadAccess } from "../../src/model/access.ts";
+import type { ReadAccess } from "../../src/model/order.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { Board } from "../../src/observe/board.ts";
 import { pollFailed, pollSucceeded } from "./events.ts";
@@ -27,7 +27,7 @@ const KINDS: readonly Partial<TransferRecord>[] = [
 /** The disk of a daemon without any transfer. */
 export const NOTHING_KNOWN = {
   operate: {
-    history: async () => [],
+    history: async () => ({ entries: [], damaged: [] }),
     list: async () => ({ total: 0, page: 1, pages: 1, size: 1, transfers: [], damaged: [] }),
     story: async () => undefined,
     objectionTo: async () => undefined,

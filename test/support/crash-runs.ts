@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect } from "vitest";
 import type { TransferPlan } from "../../simulator/scenario.ts";
-import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
-import { AT_ONCE, PLANS, walkPoints } from "./crashes.ts";
 import { readTree, withoutTimes } from "./daemon.ts";
+import { type CrashTask, runCrashDaemon } from "./daemon-task.ts";
+import { AT_ONCE, PLANS, runChild, runToItsEnd, walkPoints } from "./disturbed.ts";
 import { isOnRedis } from "./engine.ts";
 import type { HandoffTask } from "./handoff.ts";
 import { observeInbox } from "./inbox-observer.ts";
-import { childProgram, makeFolder, runCommand } from "./program.ts";
+import { makeFolder, runCommand } from "./program.ts";
 import { accept, openReceiver, type Receiver } from "./receiver.ts";
 import { startRedis } from "./redis.ts";
 import { openTestSimulator } from "./service.ts";
@@ -242,17 +242,6 @@ function callsOf(receiver: Receiver | undefined): string[] {
 /** Repeated calls with the same id count as one. */
 function receivedBy(step: string, lines: readonly string[]): string[] {
   return [...new Set(lines)].map((line) => `${step} ${line.split(" ")[1]}`).toSorted();
-}
-
-/** In this process if possible, which saves a start. */
-export async function runToItsEnd(task: CrashTask & { readonly user?: number }): Promise<void> {
-  if (task.user === undefined) return void (await runCrashDaemon(task));
-  const { exitCode, stderr } = await runChild({ ...task, crashAt: 0 });
-  expect([exitCode, stderr]).toEqual([0, ""]);
-}
-
-export function runChild(task: object) {
-  return runCommand(process.execPath, [childProgram("crash-child"), JSON.stringify(task)]);
 }
 
 /** Moves every folder out of the inbox as soon as it appears. Fails if one appears twice. */

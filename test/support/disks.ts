@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { findProgram } from "./debian.ts";
-import { childProgram, makeFolder, runCommand, startCommand } from "./program.ts";
+import type { DisturbedTask } from "./disturbed.ts";
+import { CHILD, type Finished, makeFolder, runCommand, startCommand } from "./program.ts";
 import { MAILBOX } from "./settings.ts";
 import { linesOf, type WatchedDaemon, watchDaemon } from "./watched-daemon.ts";
 
@@ -24,7 +25,9 @@ export interface Disks {
   delivered(inbox?: string): string[];
   /** Everything about the deliveries is written: a start reports those again that the journal lacks. */
   expectRest(inbox?: string): Promise<void>;
-  /** `task`: see `daemon-child.ts`. */
+  /** Polls once. */
+  runChild(task: DisturbedTask): Promise<Finished>;
+  /** `task`: see `ChildTask`. */
   startDaemon(service: Pick<Simulator, "url" | "clientId">, task?: object): WatchedDaemon;
 }
 
@@ -143,12 +146,16 @@ export async function openDisks(script: string): Promise<Disks> {
       const left = () => ["staging", "notes"].flatMap((name) => namesIn(seen(join(inbox, ".inlet", name))));
       await expect.poll(left).toEqual([]);
     },
+    runChild: (task) => runCommand(nsenter?.path ?? "", [...inside, ...programOf({ once: task })]),
     startDaemon({ url, clientId }, more = {}) {
       const task = { url, clientId, folder, http: true, ...more };
-      const program = [process.execPath, childProgram("daemon-child"), JSON.stringify(task)];
-      return watchDaemon(startCommand(nsenter?.path ?? "", [...inside, ...program]));
+      return watchDaemon(startCommand(nsenter?.path ?? "", [...inside, ...programOf(task)]));
     },
   };
+}
+
+function programOf(task: object): string[] {
+  return [process.execPath, CHILD, JSON.stringify(task)];
 }
 
 function namesIn(folder: string): string[] {

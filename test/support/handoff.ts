@@ -1,8 +1,7 @@
 /** Hand-off settings for tests. This file needs no test runner. */
 
-import type { Delivery } from "../../src/handoff/delivery.ts";
+import type { Announced, Delivery } from "../../src/handoff/delivery.ts";
 import type { Following } from "../../src/handoff/entry.ts";
-import type { Announced } from "../../src/handoff/outbox-delivery.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import { STEPS } from "../../src/model/handoff.ts";
 import type { Check, Handoff } from "../../src/model/mailbox.ts";

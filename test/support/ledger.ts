@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseRecord } from "../../src/ledger/format.ts";
-import { type LedgerOptions, openLedger } from "../../src/ledger/open.ts";
+import { type LedgerOptions, openLedger } from "../../src/ledger/ledger.ts";
 import type { Ledger } from "../../src/ledger/port.ts";
 import { hasEnded, type TransferRecord } from "../../src/model/record.ts";
 

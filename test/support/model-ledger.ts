@@ -26,17 +26,12 @@ function makeTransfer(trackingId: string, mailbox = "m"): TransferRecord {
   };
 }
 
-export const T1 = makeTransfer("t1");
 /** One transfer, received by two mailboxes. */
 export const [M1, M2] = [
   makeTransfer("t1", "one@example.org"),
   makeTransfer("t1", "two@example.org"),
 ] as const;
 
-export async function makeWorkFolder(): Promise<ModelDisk> {
-  const disk = new ModelDisk();
-  const records = [T1, M1, M2].map((key) => PATHS.ledgerFolder(nameOf(key)));
-  const folders = ["/work", INBOX, `${INBOX}/m`, ...PATHS.folders(), ...records];
-  for (const path of folders) await disk.makeFolder(path, 0o700);
-  return disk.copy();
+export function makeWorkFolder(): ModelDisk {
+  return new ModelDisk([...PATHS.folders(), ...[M1, M2].map((key) => PATHS.ledgerFolder(nameOf(key)))]);
 }

@@ -8,6 +8,8 @@ export const PAGES: readonly string[] = [
   "README.md",
   "CONTRIBUTING.md",
   "CHANGELOG.md",
+  "CODE_OF_CONDUCT.md",
+  "SECURITY.md",
   ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".md"))
     .map((path) => join("docs", path))

@@ -8,9 +8,7 @@ import { ROOT } from "./root.ts";
  * Compiles a source in `test/support/preload`, and returns the environment that loads it. A missing compiler is installed
  * from Debian, which needs root.
  */
-export async function compilePreload(
-  name: "grant-locks" | "pause" | "swap",
-): Promise<{ readonly LD_PRELOAD: string }> {
+export async function compilePreload(name: "grant-locks" | "swap"): Promise<{ readonly LD_PRELOAD: string }> {
   const compiler = await installProgram("cc", "gcc");
   const source = join(ROOT, "test/support/preload", `${name}.c`);
   const library = join(await makeFolder(), `${name}.so`);

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { expect, inject, onTestFinished } from "vitest";
-import type { ChildName } from "./built-program.ts";
 import { ROOT } from "./root.ts";
 
 const BUILT = inject("builtProgram");
@@ -40,8 +39,30 @@ export function startProgram(args: readonly string[], options: RunOptions = {}):
   return startCommand(process.execPath, [LAUNCHER, ...args], options);
 }
 
+/** Commands that make the process their own. */
+const WHOLE = new Set(["run", "once", "demo", "simulate"]);
+let isInside = false;
+
+/** In this process if nothing depends on its own one, which saves most of the time. */
 export async function runProgram(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  return finish(startProgram(args, options), options.input);
+  const { cwd = tmpdir(), env, input = "", user } = options;
+  if (!isInside && user === undefined && !WHOLE.has(args[0] ?? "")) {
+    const { runCommandHere } = await import("./command.ts");
+    const before = process.cwd();
+    isInside = true;
+    process.chdir(cwd);
+    const ended = await runCommandHere(args, { ...usualEnv(), ...env }, input).finally(() => {
+      process.chdir(before);
+      isInside = false;
+    });
+    if (ended !== undefined) return ended;
+  }
+  return finish(startProgram(args, options), input);
+}
+
+function usualEnv() {
+  const { PATH = "", HOME = "" } = process.env;
+  return { PATH, HOME };
 }
 
 /** On a pseudo-terminal, which combines both outputs. */
@@ -83,9 +104,12 @@ function startOnTerminal(args: readonly string[], options: RunOptions): ChildPro
   return startCommand("script", ["-qec", `exec ${words}`, "/dev/null"], options);
 }
 
-/** A program of tests, built like the product. */
-export function childProgram(name: ChildName): string {
-  return join(BUILT, "children", `${name}.js`);
+/** `child.ts`, built like the product. */
+export const CHILD = join(BUILT, "children/child.js");
+
+/** A daemon in its own process. `task`: the argument of `child.ts`. */
+export function startChild(task: object, options: RunOptions = {}): ChildProcess {
+  return startCommand(process.execPath, [CHILD, JSON.stringify(task)], options);
 }
 
 /** npm with this machine's registry, cache and certificates, which come from the environment. */
@@ -145,10 +169,9 @@ export function startCommand(
   args: readonly string[],
   { env, cwd, user }: RunOptions = {},
 ): ChildProcess {
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(command, args, {
     cwd: cwd ?? tmpdir(),
-    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
+    env: { ...usualEnv(), NODE_COMPILE_CACHE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
     ...(user === undefined ? {} : { uid: user, gid: user }),
   });
@@ -161,10 +184,10 @@ export function startCommand(
   return child;
 }
 
-async function finish(child: ChildProcess, input: string | undefined): Promise<Finished> {
+export async function finish(child: ChildProcess, input = ""): Promise<Finished> {
   const { stdin, stdout, stderr } = child;
   if (stdin === null || stdout === null || stderr === null) throw new Error("no pipes");
-  stdin.on("error", () => {}).end(input ?? "");
+  stdin.on("error", () => {}).end(input);
   const ended = new Promise<number | null>((done, failed) => {
     child.once("close", (code) => done(code)).once("error", failed);
   });

@@ -21,7 +21,6 @@ export async function openTestQueue(
     mayFreeSlots: () => false,
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
     onEvicting: () => {},
-    onValueRemoved: () => {},
     signal: new AbortController().signal,
     ...options,
   });

@@ -6,10 +6,9 @@
  * worker that could continue; other switches are free. A run stops at a state that an earlier run has reached with as many
  * preemptions left: both would continue alike.
  */
-import { join } from "node:path";
-import { type Disk, type DiskFile, type DiskFolder, tryUnlink } from "../../src/base/disk.ts";
+import type { Disk, DiskFile } from "../../src/base/disk.ts";
 import { systemCode } from "../../src/base/faults.ts";
-import type { Change, ModelDisk } from "./model-disk.ts";
+import { type Change, type ModelDisk, notModelled } from "./model-disk.ts";
 import { outsider, type RandomSource, worker } from "./predictable-bytes.ts";
 
 /** Takes one step when the schedule says so. */
@@ -30,12 +29,10 @@ interface Run {
   outside(): string;
   /** Called after each step that no earlier run has checked. */
   check(): string | undefined;
-  /** Called after each step, for a consumer. */
-  react(): void;
   /** Called when every worker has ended without a crash. */
   checkEnd(): string | undefined;
   /** Called after all processes have stopped and left this disk: a new process finishes everything, and checks it. */
-  restart(left: ModelDisk, afterStep: () => void): Promise<string | undefined>;
+  restart(left: ModelDisk): Promise<string | undefined>;
 }
 
 export interface Scenario {
@@ -47,10 +44,6 @@ export interface Limits {
   /** In one schedule. */
   readonly preemptions: number;
   readonly crashes: number;
-  /** Cuts the power once more, at each step of a restart. */
-  readonly cutsRestarts?: boolean;
-  /** Stops no run early. Reaches the same states, much later. */
-  readonly isExhaustive?: boolean;
 }
 
 export interface Violation {
@@ -70,15 +63,10 @@ export interface Explored {
 
 const PREEMPTIONS: Readonly<Record<string, number>> = { long: 3, all: Number.POSITIVE_INFINITY };
 
-const preemptions = PREEMPTIONS[process.env["INLET_EXPLORE"] ?? ""];
-
-/**
- * `INLET_EXPLORE=long` allows one preemption more, `INLET_EXPLORE=all` any number. Both cut the power during restarts too.
- */
+/** `INLET_EXPLORE=long` allows one preemption more, `INLET_EXPLORE=all` any number. */
 export const LIMITS: Limits = {
-  preemptions: preemptions ?? 2,
+  preemptions: PREEMPTIONS[process.env["INLET_EXPLORE"] ?? ""] ?? 2,
   crashes: 1,
-  cutsRestarts: preemptions !== undefined,
 };
 
 /** Stops at the first violation. Schedules with fewer preemptions and crashes come first. */
@@ -187,14 +175,13 @@ class Exploration {
     const execution = new Execution(this.#pasts);
     const run = await this.#scenario.start(execution.gate);
     await execution.start(run.workers);
-    if (path?.before !== undefined) await replay(execution, run, choicesOf(path.before), pasts);
+    if (path?.before !== undefined) await replay(execution, choicesOf(path.before), pasts);
     const { steps } = execution;
     let walked = path?.before;
     let known = path?.choice;
     while (true) {
       const problem = execution.findProblem() ?? run.check();
       if (problem !== undefined) return { problem, steps };
-      run.react();
       if (execution.next() === -1) break;
       if (known === undefined) {
         const state = this.#stateOf(execution, run);
@@ -214,7 +201,7 @@ class Exploration {
   }
 
   #isReached({ key, left }: ReachedState): boolean {
-    return this.#limits.isExhaustive !== true && (this.#reached.get(key) ?? -1) >= left;
+    return (this.#reached.get(key) ?? -1) >= left;
   }
 
   /** `crashing`: a worker whose process crashes now. */
@@ -258,31 +245,13 @@ class Exploration {
     return undefined;
   }
 
-  /** `isSecond`: the power was cut during a restart. */
-  async #restart(
-    run: Run,
-    left: ModelDisk,
-    steps: readonly string[],
-    isSecond = false,
-  ): Promise<Violation | undefined> {
+  async #restart(run: Run, left: ModelDisk, steps: readonly string[]): Promise<Violation | undefined> {
     const state = `${left.digest()} ${run.outside()}`;
     if (this.#restarted.has(state)) return undefined;
     this.#restarted.add(state);
-    outsider.randoms = isSecond ? 0x200 : 0x100;
-    const cuts: ModelDisk[] = [];
-    let { version } = left;
-    const problem = await run.restart(left, () => {
-      if (this.#limits.cutsRestarts === true && !isSecond && version !== left.version)
-        cuts.push(left.powerCut());
-      version = left.version;
-    });
-    if (problem !== undefined) return { problem: `after a restart: ${problem}`, steps };
-    for (const cut of cuts) {
-      const more = [...steps, "restart", "power cut, nothing unsynced survives"];
-      const violation = await this.#restart(run, cut, more, true);
-      if (violation !== undefined) return violation;
-    }
-    return undefined;
+    outsider.randoms = 0x100;
+    const problem = await run.restart(left);
+    return problem === undefined ? undefined : { problem: `after a restart: ${problem}`, steps };
   }
 }
 
@@ -294,15 +263,11 @@ function choicesOf(path: Path): Choice[] {
 
 async function replay(
   execution: Execution,
-  run: Run,
   choices: readonly Choice[],
   pasts: readonly number[],
 ): Promise<void> {
   execution.isReplaying = true;
-  for (const choice of choices) {
-    await execution.take(choice);
-    run.react();
-  }
+  for (const choice of choices) await execution.take(choice);
   execution.continueFrom(pasts);
 }
 
@@ -456,9 +421,7 @@ function selectSurvivors(changes: readonly Change[]): ReadonlySet<Change>[] {
 
 function formatPowerCut(survivors: ReadonlySet<Change>): string {
   const names = [...survivors].map((it) =>
-    "origin" in it
-      ? `text of ${it.origin}`
-      : `${it.node === undefined ? "no " : ""}${it.folder.origin}/${it.name}`,
+    "origin" in it ? `text of ${it.origin}` : `${it.file === undefined ? "no " : ""}${it.path}`,
   );
   return `power cut, unsynced changes that survive: ${names.join(", ") || "none"}`;
 }
@@ -486,16 +449,16 @@ export class GatedDisk implements Disk {
   read = (path: string) => this.#gate(`read ${path}`, () => this.#disk.read(path));
   list = (path: string) => this.#gate(`list ${path}`, () => this.#disk.list(path));
   kindOf = (path: string) => this.#gate(`kind of ${path}`, () => this.#disk.kindOf(path));
-  modifiedMs = () => this.#disk.modifiedMs();
   link = (from: string, to: string) => this.#change(`link ${from} ${to}`, () => this.#disk.link(from, to));
   rename = (from: string, to: string) =>
     this.#change(`rename ${from} ${to}`, () => this.#disk.rename(from, to));
   unlink = (path: string) => this.#change(`unlink ${path}`, () => this.#disk.unlink(path));
-  makeFolder = (path: string, mode: number) =>
-    this.#change(`make folder ${path}`, () => this.#disk.makeFolder(path, mode));
-  setGroup = (path: string, gid: number) =>
-    this.#gate(`set group of ${path}`, () => this.#disk.setGroup(path, gid));
-  removeFolder = (path: string) => this.#change(`remove folder ${path}`, () => this.#disk.removeFolder(path));
+  modifiedMs = notModelled;
+  makeFolder = notModelled;
+  setGroup = notModelled;
+  removeFolder = notModelled;
+  removeTree = notModelled;
+  openFolder = notModelled;
 
   /** Does not cover changes that this process makes during the sync. */
   syncFolder(path: string): Promise<void> {
@@ -503,25 +466,6 @@ export class GatedDisk implements Disk {
     return this.#gate(`sync folder ${path}`, () =>
       this.#disk.syncFolder(path, new Set(this.#changes.slice(before))),
     );
-  }
-
-  async openFolder(path: string): Promise<DiskFolder> {
-    const folder = await this.#gate(`open ${path}`, () => this.#disk.openFolder(path));
-    return { ...folder, sync: () => this.syncFolder(folder.at("")) };
-  }
-
-  /** Like Node: one entry after the other, and again if an entry was added meanwhile. */
-  async removeTree(path: string): Promise<void> {
-    for (let retries = 3; ; retries--) {
-      try {
-        for (const name of await this.list(path)) await tryUnlink(this, join(path, name));
-        return await this.removeFolder(path);
-      } catch (error) {
-        const code = systemCode(error);
-        if (code === "ENOENT") return;
-        if (code !== "ENOTEMPTY" || retries === 0) throw error;
-      }
-    }
   }
 
   #gateFile(path: string, file: DiskFile): DiskFile {

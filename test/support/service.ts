@@ -4,8 +4,8 @@ import { openSimulator, type SimulatorOptions } from "../../simulator/open.ts";
 import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
 import type { SimulatedTransfer, Simulator } from "../../simulator/simulator.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { openService, type ServiceOptions } from "../../src/service/open.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../src/service/port.ts";
+import { openService, type ServiceOptions } from "../../src/service/service.ts";
 import { MAILBOX, NO_PROXY, PASSWORD } from "./settings.ts";
 
 /** Never aborts. */

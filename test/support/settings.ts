@@ -8,7 +8,7 @@ import type {
   RedisQueueSettings,
   Settings,
 } from "../../src/config/settings.ts";
-import type { Role } from "../../src/model/access.ts";
+import type { Role } from "../../src/model/order.ts";
 import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
 export const MAILBOX = "orders@example.com";
@@ -59,7 +59,8 @@ export function mailboxSettings(
       cert: undefined,
       key: undefined,
       proxy: NO_PROXY,
-      timeoutMs: 5_000,
+      // A busy machine may be slow, and a request with a password that is given up costs an attempt.
+      timeoutMs: 60_000,
     },
     ...mailbox,
   };

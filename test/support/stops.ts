@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import { expect } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { forEachLimit } from "../../src/base/concurrency.ts";
-import type { ChildTask } from "./daemon-child.ts";
+import type { ChildTask } from "./daemon-task.ts";
 import { type Disks, openUsualDisks } from "./disks.ts";
 import { LOGIN, type MailServer, openMailServer } from "./mail-server.ts";
 import { groupsOf } from "./notify.ts";

@@ -30,7 +30,7 @@ import { bootMachine, type Machine } from "./machine.ts";
 const run = promisify(execFile);
 const ARCHITECTURE = arch() === "arm64" ? "arm64" : "amd64";
 const VERSION = packageJson.version;
-const NEXT = "0.2.0";
+const NEXT = "99.0.0";
 
 /** Holds this version's package, the next one's, and `content`, this one's content. */
 const folder = await mkdtemp(join(tmpdir(), "inlet-deb-test-"));
@@ -54,6 +54,13 @@ test.each(ARCHITECTURES)("the Node for %s is pinned by the hash of its version",
     return stdout.trim();
   };
   await expect.poll(ask, { interval: 1_000 }).toBe(integrity);
+});
+
+test("two builds make the same bytes", async () => {
+  const again = join(folder, "again");
+  await mkdir(again);
+  const other = await buildDeb({ architecture: ARCHITECTURE, folder: again, compression: "gzip" });
+  expect((await readFile(other)).equals(await readFile(deb))).toBe(true);
 });
 
 test("lintian finds no error and no warning", async () => {
@@ -186,7 +193,7 @@ const WRITTEN = ["/etc/inlet/inlet.yaml", "/etc/inlet/secrets/client-id"];
 /** The commands that bash offers for `inlet re`. */
 const COMPLETE_RE = `source /usr/share/bash-completion/completions/inlet
 COMP_WORDS=(inlet re) COMP_CWORD=1
-_inlet
+_inlet inlet
 echo $(printf '%s\\n' "\${COMPREPLY[@]}" | sort)`;
 
 /** A mailed code, typed on a terminal as soon as the mail has arrived, with the client id that only the unit gets. */
@@ -218,7 +225,7 @@ async function packNext(): Promise<string> {
 function adapt(script: string): string {
   return script
     .replaceAll("_amd64.deb", `_${ARCHITECTURE}.deb`)
-    .replaceAll(/\binlet_0\.1\.0-1/g, `inlet_${VERSION}-1`)
+    .replaceAll("inlet_NEW-1", `inlet_${NEXT}-1`)
     .replace("apt install", "apt-get install -y")
     .trim();
 }

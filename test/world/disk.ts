@@ -9,7 +9,7 @@
 
 import { constants } from "node:fs";
 import { basename, dirname } from "node:path";
-import { NEEDED_AFTER_TROUBLE, NEEDED_BYTES } from "../../src/inbox/needed-folders.ts";
+import { NEEDED_AFTER_TROUBLE, NEEDED_BYTES } from "../../src/inbox/work-folder.ts";
 import type { Random } from "./random.ts";
 
 const { O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_WRONLY, O_RDWR, O_RDONLY, O_NOFOLLOW, O_DIRECTORY } = constants;

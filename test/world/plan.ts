@@ -137,6 +137,8 @@ export interface Plan {
   readonly seed: number;
   /** Missing: the usual ones. */
   readonly habits?: ServiceHabits;
+  /** How long disturbances last. Missing: as usual. */
+  readonly unrestMs?: number;
   readonly site: Site;
   readonly transfers: readonly SentTransfer[];
   readonly happenings: readonly PlannedHappening[];

@@ -2,8 +2,8 @@
 // The program loads these when it needs them first, which takes real time.
 import "../../src/config/document.ts";
 import "../../src/transfer/unpack.ts";
-import { loadConf } from "../../src/config/memory.ts";
-import { checkRest } from "./checks.ts";
+import { loadConf } from "../../src/host/memory.ts";
+import { findProblems } from "./checks.ts";
 import type { Plan } from "./plan.ts";
 import { World } from "./world.ts";
 
@@ -28,12 +28,15 @@ export async function runPlan(plan: Plan): Promise<Finished> {
   }));
   const world = new World({ ...plan, transfers });
   const { violations } = world.observer;
+  const check = async (isRestarted?: boolean) => {
+    for (const text of await findProblems(world, isRestarted)) world.observer.violate(text);
+  };
   try {
-    await world.run();
-    if (violations.length === 0) await checkRest(world);
+    await world.run(async () => (await findProblems(world)).length === 0);
+    if (violations.length === 0) await check();
     if (violations.length === 0) {
       await world.restart();
-      await checkRest(world, true);
+      await check(true);
     }
   } catch (error) {
     world.observer.violate(`the world broke: ${error instanceof Error ? error.stack : String(error)}`);

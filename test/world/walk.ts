@@ -10,6 +10,11 @@ import {
 } from "./plan.ts";
 import { Random } from "./random.ts";
 import { runPlan } from "./run.ts";
+import { World } from "./world.ts";
+
+const MINUTE_MS = 60_000;
+/** When the transfer arrives, and what disturbs it begins. */
+const BEGIN_MS = 1_000;
 
 /** How a delivery can look. */
 export const SITES: Readonly<Record<string, Partial<Site>>> = {
@@ -24,8 +29,8 @@ function withCommand(handoff: RawHandoff): RawHandoff {
   return { ...handoff, command: [PROGRAMS.command] };
 }
 
-/** More steps than any of these transfers needs, from its discovery to the end of its hand-off. */
-const STEPS = 220;
+/** The number of steps differs a little from world to world. */
+const SPARE_STEPS = 10;
 
 /** The violations of all worlds, each with its step. `disturb`: what happens from that step on. */
 export async function walk(
@@ -34,21 +39,39 @@ export async function walk(
   every = 1,
 ): Promise<string[]> {
   const found: string[] = [];
-  for (let step = 1; step <= STEPS; step += every) {
+  const [first, last] = await stepsOf({ ...PLAIN, ...site });
+  for (let step = first - SPARE_STEPS; step <= last + SPARE_STEPS; step += every) {
     const { violations } = await runPlan(planOf({ ...PLAIN, ...site }, disturb(step), step));
     found.push(...violations.map((text) => `step ${step}: ${text}`));
   }
   return found;
 }
 
+/** The step of the discovery, and that of the end of the hand-off. */
+async function stepsOf(site: Site): Promise<[number, number]> {
+  const world = new World(planOf(site, [], 1));
+  let begun = 0;
+  world.schedule.after(BEGIN_MS, () => {
+    begun = world.daemon?.process.steps ?? 0;
+  });
+  await world.run();
+  await world.close();
+  const [first = 0, last = 0] = ["transfer-discovered", "handoff-succeeded"].map((type) =>
+    world.firsts.get(type),
+  );
+  return [first - begun, last - begun];
+}
+
 function planOf(site: Site, happenings: readonly Happening[], seed: number): Plan {
   const taste = { archives: 0.5 };
   const transfer = makeTransfer(new Random(7), 0, site, taste);
   const all: Happening[] = [{ kind: "arrive", transfer: 0 }, ...happenings];
+  const lastsMs = Math.max(0, ...happenings.map((what) => ("ms" in what ? what.ms : 0)));
   return {
     seed,
+    unrestMs: lastsMs + 2 * MINUTE_MS,
     site,
     transfers: [{ ...transfer, password: "Secret-common" }],
-    happenings: all.map((what) => ({ atMs: 1_000, what })),
+    happenings: all.map((what) => ({ atMs: BEGIN_MS, what })),
   };
 }

@@ -41,6 +41,8 @@ const MINUTE_MS = 60_000;
 const PEACE_MS = 150 * MINUTE_MS;
 /** For this long nothing must be open before the world counts as at rest: longer than the pauses of regular clean-up. */
 const QUIET_MS = 16 * MINUTE_MS;
+/** The same if nothing is left for the clean-up. */
+const SHORT_QUIET_MS = 3 * MINUTE_MS;
 const OPERATOR = { who: "anna", from: "desk" };
 /** The user id of consumers. */
 const CONSUMER = 4_000;
@@ -83,6 +85,8 @@ export class World implements Ground {
   areLocksBroken = false;
   /** What happened, for people. */
   readonly log: string[] = [];
+  /** How many steps a daemon had done when it first emitted each type of event. */
+  readonly firsts = new Map<string, number>();
   site: Site;
   daemon: Daemon | undefined;
   readonly #others = new Set<Daemon>();
@@ -115,8 +119,8 @@ export class World implements Ground {
     };
   }
 
-  /** Runs until nothing is left to do. */
-  async run(): Promise<void> {
+  /** Runs until nothing is left to do. `isClean`: whether there is also nothing to clean up. */
+  async run(isClean: () => Promise<boolean> = async () => false): Promise<void> {
     await this.#loadSites();
     if (this.#settings.get(this.site) === undefined) this.site = { ...this.site, routes: [], handoff: {} };
     await this.#loadSites();
@@ -125,13 +129,14 @@ export class World implements Ground {
     for (const { atMs, what } of this.plan.happenings) {
       this.schedule.after(atMs, () => this.#happen(what));
     }
-    await this.schedule.run(START_MS + UNREST_MS);
+    await this.schedule.run(START_MS + (this.plan.unrestMs ?? UNREST_MS));
     await this.#makePeace();
     const endMs = this.schedule.nowMs + PEACE_MS;
     for (let quietMs = 0; this.schedule.nowMs < endMs && quietMs < QUIET_MS; ) {
       await this.schedule.run(this.schedule.nowMs + MINUTE_MS);
       const isFrozen = (this.daemon?.process.frozenUntilMs ?? 0) > this.schedule.nowMs;
       quietMs = this.#isQuiet() && !isFrozen ? quietMs + MINUTE_MS : 0;
+      if (quietMs >= SHORT_QUIET_MS && (await isClean())) break;
     }
     this.disk.dropCaches();
   }
@@ -358,6 +363,7 @@ export class World implements Ground {
   }
 
   #noteEvent(process: Process, event: DaemonEvent): void {
+    if (!this.firsts.has(event.type)) this.firsts.set(event.type, process.steps);
     if (event.type === "transfer-changed" || event.type === "transfer-discovered") {
       const { trackingId, state, reason, mailbox, round } = event.record;
       this.note(`${process.name}: ${trackingId} of ${mailbox} is ${state} ${reason ?? ""} (round ${round})`);

@@ -12,7 +12,7 @@ import { verifyZip } from "../../transfer/unpack.ts";
 import { type Context, invalid, type Outcome } from "../command.ts";
 import { checkFile } from "../delivered-folder.ts";
 import { megabytes } from "../options.ts";
-import { type Column, say, startProgress } from "../printing.ts";
+import { say, startProgress } from "../printing.ts";
 import { type Call, type Operations, print } from "./operation.ts";
 
 type Output = { readonly output?: string };
@@ -71,7 +71,7 @@ async function getFiles(call: Call<Output>, access: TransferAccess, wanted?: str
       }
     }
   } finally {
-    if (saved.length > 0 || failures > 0) print(call, SAVED_COLUMNS, saved);
+    if (saved.length > 0 || failures > 0) printSaved(call, saved);
   }
   if (files.length === 0) say(context, "The transfer has no files.");
   return failures === 0 ? "fine" : "attention";
@@ -132,14 +132,13 @@ async function getZip(
   const form = idList === undefined ? {} : { idListForm: idList };
   const download = await service.openZip(access, { ...options, ...form, maxBytes }, stop);
   const wanted = files.map((file) => ({ ...file, originalName: file.name }));
-  const limits = { maxEntries: files.length + (allowExtra ? 1 : 0), allowExtra };
   // Every file once, with its size and checksums. The service's list of checksums may be there too.
   const saved = await saveDownload(context, download, target, undefined, (temporary) =>
-    verifyZip(temporary, wanted, limits, stop),
+    verifyZip(temporary, wanted, { allowExtra }, stop),
   );
   const isProven = files.every(({ checksums }) => checksums.length > 0);
   const verifiedBy = isProven ? algorithmsOf(files.flatMap(({ checksums }) => checksums)) : [];
-  return print(call, SAVED_COLUMNS, [{ ...saved, verifiedBy }]);
+  return printSaved(call, [{ ...saved, verifiedBy }]);
 }
 
 async function getEml(
@@ -150,7 +149,7 @@ async function getEml(
   const target = options.output ?? ownName(`${access.transferId}.eml`);
   const query = options.threshold === undefined ? {} : { thresholdMegabytes: options.threshold };
   const download = await service.openEml(access, query, stop);
-  return print(call, SAVED_COLUMNS, [await saveDownload(context, download, target)]);
+  return printSaved(call, [await saveDownload(context, download, target)]);
 }
 
 /** Sends one request at a time, so that a wrong password is sent once. */
@@ -230,12 +229,11 @@ function algorithmsOf(checksums: readonly Checksum[]): string[] {
   return [...new Set(checksums.map((checksum) => checksum.algorithm))];
 }
 
-const SAVED_COLUMNS: readonly Column<Saved>[] = [
-  { title: "SAVED", value: (file) => file.path },
-  { title: "BYTES", right: true, value: (file) => String(file.bytes) },
-  {
-    title: "VERIFIED BY",
-    value: (file) => file.verifiedBy.join(", ") || "nothing: there is no checksum",
-  },
-  { title: "", value: (file) => (file.already ? "already here" : "") },
-];
+function printSaved(call: Call, saved: readonly Saved[]): "fine" {
+  const rows = saved.map(({ path, bytes, verifiedBy, already }) => ({
+    path,
+    bytes,
+    verifiedBy: `${verifiedBy.join(", ") || "nothing: there is no checksum"}${already ? ", already here" : ""}`,
+  }));
+  return print(call, ["path", "bytes", "verifiedBy"], rows, saved);
+}

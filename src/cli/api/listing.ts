@@ -1,17 +1,11 @@
 /** `api received`, `sent`, `sent-legacy`, `info`, `files`, `checksums`: lists transfers and their contents. */
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
-import { formatBytes } from "../../base/phrases.ts";
-import {
-  findRecipient,
-  type ListedTransfer,
-  type TransferFile,
-  type TransferInformation,
-} from "../../model/transfer.ts";
-import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
+import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
 import { type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, LARGEST_PAGE_SIZE } from "../../service/polling.ts";
 import type {
+  ChecksumRow,
   Page,
   PageQuery,
   PollQuery,
@@ -22,7 +16,7 @@ import type {
 import type { LegacyTransfer } from "../../service/wire.ts";
 import type { Context, Outcome } from "../command.ts";
 import { wholeNumber } from "../options.ts";
-import { type Column, printable, say, writeOut } from "../printing.ts";
+import { printable, say, writeOut } from "../printing.ts";
 import { type Call, type Operations, print } from "./operation.ts";
 
 interface ListOptions extends PageQuery {
@@ -47,28 +41,28 @@ const SHOWN_FIELDS = {
 
 export function addListing(api: Operations): void {
   for (const direction of ["received", "sent"] as const) {
-    const list = (call: Call<ListOptions>, email: string) => listTransfers(call, direction, email);
-    addPaging(api.add(direction, `list the transfers that an address has ${direction}`, list))
+    const operation = (call: Call<ListOptions>, email = "") => listTransfers(call, direction, email);
+    addPaging(api.add(direction, `list the transfers that an address has ${direction}`, operation))
       .addOption(new Option("--active", "only transfers that can be downloaded").conflicts("inactive"))
       .option("--inactive", "only transfers that can no longer be downloaded")
       .option(
         "--fields <expression>",
-        "the fields to request, such as 'status(state),transfer(files)'; 'default' lets the service choose; with --json, 'more' has the fields that Inlet does not interpret",
+        "the fields to request, such as 'status(state),transfer(files)'; 'default' lets the service choose; with --json, 'raw' has what the service sent, without links and secrets",
         (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
       );
   }
   const legacy = "list sent transfers with the deprecated operation of versions 1.x";
   addPaging(
-    api.add("sent-legacy", legacy, (call: Call<ListOptions>, email) =>
-      list(call, email, [TRACKING_ID, STATE, RECIPIENTS, HREF], call.service.pollSentLegacy),
+    api.add("sent-legacy", legacy, (call: Call<ListOptions>, email = "") =>
+      list(call, email, ["trackingId", "state", "recipients", "href"], call.service.pollSentLegacy),
     ),
   );
   const information = "show the size of a transfer and the algorithm of its checksums";
   api.addForTransfer("info", information, async (call, access) =>
-    print(call, INFORMATION_COLUMNS, await call.service.information(access, call.stop)),
+    print(call, ["totalBytes", "algorithm"], await call.service.information(access, call.stop)),
   );
   api.addForTransfer("files", "list the files of a transfer", async (call, access) =>
-    print(call, FILE_COLUMNS, await call.service.files(access, call.stop)),
+    print(call, ["id", "bytes", "checksum", "name"], await call.service.files(access, call.stop)),
   );
   const checksums = "show the checksums file of a transfer, matched with its file list";
   api
@@ -87,19 +81,23 @@ function addPaging(command: Command): Command {
     );
 }
 
+/** A receiver sees its own transfer-id and the sender; a sender sees the recipients. */
 function listTransfers(
   call: Call<ListOptions>,
   direction: "received" | "sent",
   email: string,
 ): Promise<Outcome> {
-  const { fields, json: keepMore = false, active, inactive } = call.options;
+  const { fields, json: keepRaw = false, active, inactive } = call.options;
   const query: PollQuery = {
-    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { keepMore }),
+    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { keepRaw }),
     ...(fields === undefined || fields === SERVICE_DEFAULT ? {} : { fields }),
     ...(active || inactive ? { active: active === true } : {}),
   };
-  const poll = direction === "received" ? call.service.pollReceived : call.service.pollSent;
-  const columns = columnsFor(direction === "received" ? email : undefined);
+  const [who, poll] =
+    direction === "received"
+      ? ([["transferId", "sender"], call.service.pollReceived] as const)
+      : ([["recipients"], call.service.pollSent] as const);
+  const columns = ["trackingId", ...who, "state", "passwordMode", "expires"] as const;
   return list(call, email, columns, (address, page, stop) => poll(address, { ...query, ...page }, stop));
 }
 
@@ -107,7 +105,7 @@ function listTransfers(
 async function list<Entry extends LegacyTransfer | ListedTransfer>(
   call: Call<PageQuery>,
   email: string,
-  columns: readonly Column<Entry>[],
+  columns: readonly (keyof LegacyTransfer | keyof ListedTransfer | "transferId")[],
   poll: (address: VerifiedAddress, page: PageQuery, stop: AbortSignal) => Promise<Page<Entry>>,
 ): Promise<Outcome> {
   const { context, options, stop } = call;
@@ -124,54 +122,17 @@ async function list<Entry extends LegacyTransfer | ListedTransfer>(
     ...entry,
     recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })),
   }));
-  print(call, columns, entries, document);
+  const rows = entries.map((entry) => ({
+    ...entry,
+    transferId: findRecipient(entry.recipients, email)?.transferId,
+    recipients: entry.recipients.map(({ mail }) => mail),
+  }));
+  print<Partial<Record<(typeof columns)[number], unknown>>>(call, columns, rows, document);
   for (const fault of unusable.slice(0, MAX_REASONS)) say(context, `inlet: ${describeFault(fault)}`);
   if (unusable.length > MAX_REASONS)
     say(context, `inlet: ${unusable.length} entries in total cannot be used.`);
   return unusable.length === 0 ? "fine" : "failed";
 }
-
-const TRACKING_ID: Column<LegacyTransfer | ListedTransfer> = {
-  title: "TRACKING ID",
-  value: (row) => row.trackingId,
-};
-const STATE: Column<LegacyTransfer | ListedTransfer> = { title: "STATE", value: (row) => row.state };
-const RECIPIENTS: Column<LegacyTransfer | ListedTransfer> = {
-  title: "RECIPIENTS",
-  value: (row) => row.recipients.map((recipient) => recipient.mail).join(", "),
-};
-const HREF: Column<LegacyTransfer> = { title: "HREF", value: (row) => row.href ?? "" };
-
-/** A receiver sees its own transfer-id and the sender; a sender sees the recipients. */
-function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
-  const who: Column<ListedTransfer>[] =
-    receiver === undefined
-      ? [RECIPIENTS]
-      : [
-          { title: "TRANSFER ID", value: (row) => findRecipient(row.recipients, receiver)?.transferId ?? "" },
-          { title: "SENDER", value: (row) => row.sender ?? "" },
-        ];
-  return [
-    TRACKING_ID,
-    ...who,
-    STATE,
-    { title: "PASSWORD", value: (row) => row.passwordMode?.toLowerCase() ?? "" },
-    { title: "EXPIRES", value: (row) => row.expires?.toISOString() ?? "" },
-  ];
-}
-
-const INFORMATION_COLUMNS: readonly Column<TransferInformation>[] = [
-  { title: "SIZE", right: true, value: (row) => formatBytes(row.totalBytes) },
-  { title: "BYTES", right: true, value: (row) => String(row.totalBytes) },
-  { title: "ALGORITHM", value: (row) => row.algorithm ?? "none" },
-];
-
-const FILE_COLUMNS: readonly Column<TransferFile>[] = [
-  { title: "FILE ID", value: (file) => file.id },
-  { title: "BYTES", right: true, value: (file) => String(file.bytes) },
-  { title: "CHECKSUM", value: (file) => file.checksum ?? "" },
-  { title: "NAME", value: (file) => file.name },
-];
 
 async function showChecksums(
   call: Call<{ readonly raw?: boolean }>,
@@ -179,16 +140,26 @@ async function showChecksums(
 ): Promise<Outcome> {
   const { context, options, service, stop } = call;
   if (options.raw) {
-    const { body } = await service.openChecksums(access, stop);
-    await printRaw(context, body);
+    await printRaw(context, (await service.openChecksums(access, stop)).body);
     return "fine";
   }
   const files = await service.files(access, stop);
   const report = await service.checksums(access, files, stop);
-  const rows = files.flatMap((file) => report.byFileId.get(file.id) ?? []);
-  print(call, CHECKSUM_COLUMNS, rows, formatReport(files, report));
-  if (!options.json) sayLeftovers(context, report);
-  return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
+  const { subject, byFileId } = report;
+  const flat = ({ name, checksum }: ChecksumRow) => ({ name, ...checksum });
+  const matched = files.flatMap(({ id }) => {
+    const row = byFileId.get(id);
+    return row === undefined ? [] : [{ id, ...flat(row) }];
+  });
+  const unlisted = report.unlisted.map(flat);
+  const missing = report.missing.map(({ id, name }) => ({ id, name }));
+  print(call, ["algorithm", "value", "name"], matched, { subject, files: matched, unlisted, missing });
+  if (!options.json) {
+    if (subject !== undefined) say(context, `Subject: ${subject}`);
+    for (const { name } of unlisted) say(context, `Not in the file list: ${name}`);
+    for (const { name } of missing) say(context, `Not in the checksums file: ${name}`);
+  }
+  return unlisted.length + missing.length === 0 ? "fine" : "attention";
 }
 
 /** A pipe gets the bytes; a terminal gets text with control characters spelled out. */
@@ -198,28 +169,4 @@ async function printRaw(context: Context, body: AsyncIterable<Uint8Array>): Prom
     const lines = () => decoder.decode(chunk, { stream: true }).split(/\r\n|[\r\n]/);
     await writeOut(context, context.stdout.isTTY ? lines().map(printable).join("\n") : chunk);
   }
-}
-
-function sayLeftovers(context: Context, report: ChecksumReport): void {
-  if (report.subject !== undefined) say(context, `Subject: ${report.subject}`);
-  for (const row of report.unlisted) say(context, `Not in the file list: ${row.name}`);
-  for (const file of report.missing) say(context, `Not in the checksums file: ${file.name}`);
-}
-
-const CHECKSUM_COLUMNS: readonly Column<ChecksumRow>[] = [
-  { title: "ALGORITHM", value: (row) => row.checksum?.algorithm ?? "" },
-  { title: "CHECKSUM", value: (row) => row.checksum?.value ?? "" },
-  { title: "NAME", value: (row) => row.name },
-];
-
-function formatReport(files: readonly TransferFile[], report: ChecksumReport) {
-  return {
-    subject: report.subject,
-    files: files.flatMap((file) => {
-      const row = report.byFileId.get(file.id);
-      return row === undefined ? [] : [{ id: file.id, name: row.name, ...row.checksum }];
-    }),
-    unlisted: report.unlisted.map((row) => ({ name: row.name, ...row.checksum })),
-    missing: report.missing.map((file) => ({ id: file.id, name: file.name })),
-  };
 }

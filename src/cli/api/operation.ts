@@ -2,11 +2,11 @@
 import { type Command, Option } from "commander";
 import { Secret } from "../../base/secret.ts";
 import { loadService } from "../../config/load.ts";
-import { makeClientId } from "../../config/memory.ts";
+import { makeClientId } from "../../host/memory.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden, readPassword } from "../asking.ts";
 import { openClient } from "../client.ts";
-import { type Context, invalid, type Outcome, type Run } from "../command.ts";
+import { type Context, invalid, type Outcome, type Runner } from "../command.ts";
 import type { CommonOptions } from "../options.ts";
 import { type Column, printRows } from "../printing.ts";
 
@@ -37,26 +37,39 @@ export interface Call<Options = unknown> {
   verified(email: string): Promise<VerifiedAddress>;
 }
 
-/** Prints the rows, or one row; with `--json` the document. */
+/** Prints these keys of the rows, or of one row; with `--json` the document. */
 export function print<Row extends object>(
   { context, options }: Call,
-  columns: readonly Column<Row>[],
+  keys: readonly (keyof Row & string)[],
   found: Row | readonly Row[],
   document: unknown = found,
 ): "fine" {
   const rows = (Array.isArray(found) ? found : [found]) as readonly Row[];
+  const columns = keys.map((key): Column<Row> => {
+    const title = key.replace(/[A-Z]/g, " $&").toUpperCase();
+    return { title, right: typeof rows[0]?.[key] === "number", value: (row) => formatValue(row[key]) };
+  });
   printRows(context, options, columns, rows, document);
   return "fine";
+}
+
+function formatValue(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.map(formatValue).join(", ");
+  if (typeof value !== "object" || value === null) return String(value ?? "");
+  const facts = Object.entries(value).map(([name, fact]) => `${name} ${formatValue(fact)}`);
+  return facts.join(", ");
 }
 
 type Operation<Options, Args extends unknown[]> = (call: Call<Options>, ...args: Args) => Promise<Outcome>;
 
 export type Operations = ReturnType<typeof operationsOf>;
 
-/** Adds commands to `parent`. An operation gets the command's arguments. The caller adds arguments and options. */
-export function operationsOf(parent: Command, run: Run) {
-  const add = <Options>(name: string, summary: string, operation: Operation<Options, string[]>): Command => {
-    const command = parent.command(name).description(summary);
+/** Adds commands to `parent`. An operation gets the command's arguments. The caller adds options. */
+export function operationsOf(parent: Command, run: Runner) {
+  const add = <Options>(usage: string, summary: string, operation: Operation<Options, string[]>): Command => {
+    const command = parent.command(usage).description(summary);
     return command.action(
       run((context) =>
         withService<Options>(context, command.optsWithGlobals(), (call) => operation(call, ...command.args)),
@@ -71,10 +84,12 @@ export function operationsOf(parent: Command, run: Run) {
   ): Command => {
     const opening = async (call: Call<Options & PasswordOptions>, transferId = "", ...args: string[]) =>
       operation(call, await accessTo(call.context, transferId, call.options), ...args);
-    const transferIdHelp = "the transfer-id, which differs for each recipient; inlet api received lists it";
     const none = new Option("--no-password", "send no password, for transfers that need none");
     return add(name, summary, opening)
-      .argument("<transfer-id>", transferIdHelp)
+      .argument(
+        "<transfer-id>",
+        "the transfer-id, which differs for each recipient; inlet api received lists it",
+      )
       .option("--password-file <file>", "read the password from a file, or from standard input for -")
       .addOption(none.conflicts("passwordFile"));
   };

@@ -1,6 +1,7 @@
 /** The doctor's findings, and the outcome that follows from them. */
 import { asFault, type Fault } from "../../base/faults.ts";
 import type { Settings } from "../../config/settings.ts";
+import { explainPermission } from "../../host/permission.ts";
 import { type Outcome, outcomeOfFault } from "../command.ts";
 
 /** In the order of the checks. */
@@ -62,20 +63,24 @@ export class Findings {
   }
 
   ok(check: string, detail: string): void {
-    this.#onFinding({ area: this.#area, check, status: "ok", detail });
+    this.#add({ check, status: "ok", detail });
   }
 
   warn(check: string, detail: string, advice?: string): void {
-    this.#onFinding({ area: this.#area, check, status: "warning", detail, advice });
+    this.#add({ check, status: "warning", detail, advice });
   }
 
   skip(check: string, why: string): void {
-    this.#onFinding({ area: this.#area, check, status: "skipped", detail: why });
+    this.#add({ check, status: "skipped", detail: why });
   }
 
   fail(check: string, failure: Failure, detail: string, advice?: string): void {
     this.#failures.add(failure);
-    this.#onFinding({ area: this.#area, check, status: "failed", detail, advice });
+    this.#add({ check, status: "failed", detail, advice });
+  }
+
+  #add(finding: Omit<Finding, "area">): void {
+    this.#onFinding({ area: this.#area, ...finding });
   }
 
   /** Adds the fault's message, and its advice unless a better one is given. */
@@ -90,7 +95,7 @@ export class Findings {
     try {
       return await work();
     } catch (error) {
-      const fault = asFault(error);
+      const fault = await explainPermission(asFault(error));
       if (fault.code === "STOPPED") throw fault;
       this.failWith(check, fault);
       return undefined;

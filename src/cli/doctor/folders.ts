@@ -12,7 +12,6 @@ import { describeOuterBlanks } from "../../base/secret.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import { type Settings, targetsOf } from "../../config/settings.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
-import { MAX_NAME_BYTES } from "../../inbox/names.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { canReach } from "../../inbox/reach.ts";
 import {
@@ -22,47 +21,40 @@ import {
   isWrittenByAll,
   TRUSTED_FOLDERS,
 } from "../../inbox/work-folder.ts";
-import { DropFolder, readPassword } from "../../passwords/dropped.ts";
+import { MAX_NAME_BYTES } from "../../model/names.ts";
+import { listDrops, readPassword } from "../../passwords/stored.ts";
 import type { Examination, Findings } from "./findings.ts";
 
 const INBOX = "inbox";
 
-/** Each folder, or its nearest existing parent. */
-export interface CheckedFolders {
-  readonly inbox: string;
-  readonly work: string;
-  readonly state: string;
-  /** Inboxes of mailboxes, by the name of their check. */
-  readonly own: ReadonlyMap<string, string>;
-}
+/** The name of a check → the folder, or its nearest existing parent. */
+export type CheckedFolders = ReadonlyMap<string, string>;
 
 /** `undefined` if a folder is not usable. */
 export async function checkFolders(
   findings: Findings,
   settings: Settings,
 ): Promise<CheckedFolders | undefined> {
+  const { inbox, work, state } = settings;
   await checkOwner(findings, settings);
-  const inbox = await checkFolder(findings, INBOX, settings.inbox);
-  const own = new Map<string, string>();
-  let isUsable = true;
-  for (const [path, name] of ownInboxes(settings)) {
-    const check = `${INBOX} of ${name}`;
-    const existing = await checkFolder(findings, check, path);
-    if (existing === undefined) isUsable = false;
-    else own.set(check, existing);
+  // Each inbox other than the common one, with the first mailbox that has it.
+  const own = new Map(
+    targetsOf(settings)
+      .toReversed()
+      .map((it) => [it.inbox, it.mailbox]),
+  );
+  own.delete(inbox);
+  const wanted = new Map([[INBOX, inbox]]);
+  for (const [path, mailbox] of own) wanted.set(`${INBOX} of ${mailbox}`, path);
+  wanted.set("work", work).set("state", state);
+  const checked = new Map<string, string>();
+  for (const [check, folder] of wanted) {
+    const existing = await checkFolder(findings, check, folder);
+    if (existing !== undefined) checked.set(check, existing);
   }
-  const work = await checkFolder(findings, "work", settings.work);
-  const state = await checkFolder(findings, "state", settings.state);
-  if (state === settings.state) await checkPrivate(findings, state);
+  if (checked.get("state") === state) await checkPrivate(findings, state);
   const isSound = await checkWork(findings, settings);
-  if (inbox === undefined || work === undefined || state === undefined) return undefined;
-  return isSound && isUsable ? { inbox, work, state, own } : undefined;
-}
-
-/** Each inbox other than the common one, with the first mailbox that has it. */
-function ownInboxes(settings: Settings): ReadonlyMap<string, string> {
-  const own = targetsOf(settings).filter(({ inbox }) => inbox !== settings.inbox);
-  return new Map(own.toReversed().map(({ inbox, mailbox }) => [inbox, mailbox]));
+  return isSound && checked.size === wanted.size ? checked : undefined;
 }
 
 /** A user who may write the folders for tokens and passwords could make Inlet send passwords of their choice, or replace the client id. */
@@ -75,14 +67,15 @@ async function checkPrivate(findings: Findings, state: string): Promise<void> {
   }
   for (const name of TRUSTED_FOLDERS) {
     const folder = join(state, name);
-    const check = name || "state";
     const facts = await lookAt(folder);
     if (facts === undefined) continue;
-    const writers = isWrittenByAll(facts.mode) ? "every user of this machine" : "its group";
+    const check = name || "state";
+    const isOpen = isWrittenByAll(facts.mode);
     if (facts.uid !== owner) {
       const detail = `${folder} belongs to user ${facts.uid}, and the state folder to user ${owner}`;
       findings.fail(check, "usage", detail, `Give it to the daemon: chown -R ${owner} ${folder}`);
-    } else if (isWrittenByAll(facts.mode) || (facts.mode & 0o020) !== 0) {
+    } else if (isOpen || (facts.mode & 0o020) !== 0) {
+      const writers = isOpen ? "every user of this machine" : "its group";
       const detail = `${folder} can be changed by ${writers}, who could replace tokens and passwords in it`;
       findings.fail(check, "usage", detail, `Restrict it to its owner: chmod go= ${folder}`);
     } else if (name === "") {
@@ -98,7 +91,7 @@ const UNUSED = "is not one line with a password, so it is not used: write only t
 export async function checkDropped(findings: Findings, { state }: Settings): Promise<void> {
   try {
     await asOwnerOf(state, async () => {
-      for (const { path } of await new DropFolder(state).list()) {
+      for (const { path } of await listDrops(state)) {
         const password = await readPassword(path);
         const wrong = password === undefined ? UNUSED : describeOuterBlanks(password);
         if (wrong !== undefined) findings.warn("passwords", `${path} ${wrong}`);
@@ -140,11 +133,7 @@ async function checkOwner(findings: Findings, { state, work }: Settings): Promis
 }
 
 /** Returns the folder, or its nearest existing parent; `undefined` if it is not usable. */
-export async function checkFolder(
-  findings: Findings,
-  check: string,
-  folder: string,
-): Promise<string | undefined> {
+async function checkFolder(findings: Findings, check: string, folder: string): Promise<string | undefined> {
   const existing = await nearestExisting(folder);
   const isThere = existing === folder;
   try {
@@ -190,24 +179,23 @@ export async function checkFileSystem(
   { findings, settings, signal }: Examination,
   folders: CheckedFolders,
 ): Promise<void> {
-  await checkKind(findings, "kind", folders.work);
-  const [work, state] = await Promise.all([findMountOf(folders.work), findMountOf(folders.state)]);
-  if (work.point !== state.point) await checkKind(findings, "kind of state", folders.state);
-  await checkRoom(findings, folders.work, settings.limits.minFreeBytes);
-  if (await isExposed(folders.work)) {
-    findings.skip("trial", `other users may write to ${folders.work}: no trial among their files`);
+  const [inbox = "", work = "", state = ""] = [INBOX, "work", "state"].map((check) => folders.get(check));
+  await checkKind(findings, "kind", work);
+  const [mountOfWork, mountOfState] = await Promise.all([findMountOf(work), findMountOf(state)]);
+  if (mountOfWork.point !== mountOfState.point) await checkKind(findings, "kind of state", state);
+  await checkRoom(findings, work, settings.limits.minFreeBytes);
+  if (await isExposed(work)) {
+    findings.skip("trial", `other users may write to ${work}: no trial among their files`);
     return;
   }
   await findings.attempt("trial", async () => {
     // As the daemon's user: root passes checks that the daemon fails, and must not follow links of other users.
-    const facts = await asOwnerOf(folders.work, () =>
-      probeFolder(folders.work, folders.inbox, Date.now(), signal),
-    );
+    const facts = await asOwnerOf(work, () => probeFolder(work, inbox, Date.now(), signal));
     reportReach(findings, "same mount", facts.reachesInbox, SAME_MOUNT);
     reportBehaviour(findings, facts);
-    reportNames(findings, facts);
-    for (const [check, inbox] of folders.own) {
-      const isNear = await asOwnerOf(folders.work, () => canReach(folders.work, inbox, Date.now()));
+    for (const [check, own] of folders) {
+      if (!check.startsWith(`${INBOX} of`)) continue;
+      const isNear = await asOwnerOf(work, () => canReach(work, own, Date.now()));
       reportReach(findings, `same mount, ${check}`, isNear, FAULT_CODES.INBOX_APART.advice);
     }
   });
@@ -248,8 +236,7 @@ function reportReach(findings: Findings, check: string, isNear: boolean, advice:
 }
 
 function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
-  const empty = facts.replacesEmpty ? "it replaces an empty one" : "nor an empty one";
-  const renamed = `a folder is renamed atomically, and never replaces a folder with content (${empty})`;
+  const renamed = "a folder is renamed atomically, and never replaces a folder with content";
   const report = (check: string, trial: Trial, fine: string) => {
     if (trial === undefined) findings.ok(check, fine);
     else findings.fail(check, "usage", `unsafe for deliveries: ${trial}`, ANOTHER);
@@ -265,18 +252,12 @@ function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
     );
   }
   report("locks", facts.lock, "kernel locks exclude a second process");
-}
-
-/** Inlet's names suit every file system; these facts help consumers. */
-function reportNames(findings: Findings, { caseSensitive, unicode, longestName }: ProbeFacts): void {
-  const cases = caseSensitive ? "A and a differ" : "A and a are the same";
-  const encodings = {
-    distinct: "two encodings of é differ",
-    same: "two encodings of é are the same",
-    changed: "é is stored in another encoding",
-  }[unicode];
-  const detail = `up to ${longestName} bytes; ${cases}; ${encodings}`;
-  const tooShort = `Inlet uses names of up to ${MAX_NAME_BYTES} bytes, and cannot deliver a transfer with a name that does not fit`;
-  if (longestName >= MAX_NAME_BYTES) findings.ok("names", detail);
-  else findings.warn("names", `${detail}: ${tooShort}`, ANOTHER);
+  const names = `up to ${facts.longestName} bytes`;
+  if (facts.longestName >= MAX_NAME_BYTES) findings.ok("names", names);
+  else
+    findings.warn(
+      "names",
+      `${names}: Inlet uses up to ${MAX_NAME_BYTES}, and cannot deliver a transfer with a longer name`,
+      ANOTHER,
+    );
 }

@@ -6,9 +6,9 @@ import { lookAt } from "../../base/files.ts";
 import { formatCount } from "../../base/phrases.ts";
 import { handoffsOf, type Settings, type Target, targetsOf } from "../../config/settings.ts";
 import { findGroup } from "../../host/groups.ts";
-import { safeSegment } from "../../inbox/names.ts";
 import { demandGroup } from "../../inbox/reach.ts";
 import { isExposed } from "../../inbox/work-folder.ts";
+import { safeSegment } from "../../model/names.ts";
 import { quote } from "../../model/order.ts";
 import type { Examination, Findings } from "./findings.ts";
 

@@ -1,23 +1,21 @@
 /** Checks that the queue, the services and the mail servers answer, and that each mailbox may use its service. */
-import { systemClock } from "../../base/clock.ts";
 import { mapLimit } from "../../base/concurrency.ts";
 import { asFault, Fault } from "../../base/faults.ts";
 import { formatCount, formatSeconds } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
-import { findClientId, loadTokenStores, makeClientId } from "../../config/memory.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { MailboxSettings, RedisQueueSettings, ServiceSettings } from "../../config/settings.ts";
+import { findClientId, loadTokenStores, makeClientId } from "../../host/memory.ts";
 import { countMembers, describeHolder } from "../../inbox/members.ts";
-import { Tokens } from "../../mailbox/tokens.ts";
+import type { Tokens } from "../../mailbox/tokens.ts";
 import { describeChannel } from "../../model/notify.ts";
 import { checkMailServer } from "../../notify/send.ts";
-import { readRedisSecrets } from "../../queue/open.ts";
+import { readRedisSecrets } from "../../queue/engine.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
-import type { ApiVersion } from "../../service/wire.ts";
-import { canPoll, formatVersions, openClient, openTokensFolder } from "../client.ts";
+import { canPoll, formatVersions, openClient, openTokens, openTokensFolder, UNREPORTED } from "../client.ts";
 import type { Examination, Findings } from "./findings.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -47,10 +45,10 @@ async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal:
     return inspectQueue(await readRedisSecrets(queue, signal), TIMEOUT_MS, signal);
   });
   if (facts === undefined) {
-    for (const check of ["memory", "persistence"]) findings.skip(check, "Redis cannot be reached");
+    findings.skip("memory", "Redis cannot be reached");
     return;
   }
-  const { address, version, evictionPolicy, persistence } = facts;
+  const { address, version, evictionPolicy } = facts;
   findings.ok("Redis", `${address} answers, version ${version}`);
   if (evictionPolicy === "noeviction") findings.ok("memory", "it evicts no keys when memory is short");
   else {
@@ -60,7 +58,6 @@ async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal:
       `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and set it in the configuration of Redis`,
     );
   }
-  findings.ok("persistence", persistence);
 }
 
 /** The start of a `redis-cli` command. With several servers, each needs the setting. */
@@ -96,13 +93,14 @@ async function checkService(
     for (const { name } of mailboxes) findings.skip(name, why);
     return;
   }
-  const openTokens = await loadTokenStores();
+  // Another user may not read the program.
+  await loadTokenStores();
   await asOwnerOf(settings.state, async () => {
     const folder = await openTokensFolder(scope, settings.state).catch(asFault);
     // Reported in the order of the configuration, not of the answers.
     const reports = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
       if (folder instanceof Fault) return () => findings.failWith(mailbox.name, folder);
-      const tokens = new Tokens(mailbox, service, mailbox.service.token, openTokens(folder), systemClock);
+      const tokens = await openTokens(mailbox, service, folder);
       return checkMailbox(findings, mailbox, service, tokens, signal);
     });
     for (const report of reports) report();
@@ -137,47 +135,36 @@ async function checkReach(
   service: ServicePort,
   { baseUrl }: ServiceSettings,
 ): Promise<boolean> {
-  const versions = await findings.attempt("reach", async () => ({
-    offered: await service.apiVersions(signal),
+  const asked = await findings.attempt("reach", async () => ({
+    versions: await service.apiVersions(signal),
   }));
-  if (versions === undefined) return false;
+  if (asked === undefined) return false;
   const trusted = baseUrl.protocol === "https:" ? ", and its certificate is trusted" : "";
   findings.ok("reach", `${baseUrl.href} answers${trusted}`);
   if (baseUrl.protocol === "http:" && !LOOPBACK.test(baseUrl.hostname))
     findings.warn("reach", "it uses plain http: secrets travel unencrypted", "Use https.");
-  reportVersion(findings, versions.offered);
-  await checkClock(findings, service, signal);
+  const { versions } = asked;
+  const needed = `Inlet needs 1.${POLLING_MINOR_VERSION}`;
+  const offered = versions && `it offers ${formatVersions(versions)}`;
+  if (versions === undefined) {
+    const advice = `${needed} or newer; the mailbox checks show whether it has that.`;
+    findings.warn("version", `it ${UNREPORTED}`, advice);
+  } else if (canPoll(versions)) findings.ok("version", `${offered}; ${needed}`);
+  else findings.failWith("version", new Fault("API_VERSION", { detail: offered }));
+  checkClock(findings, service);
   return true;
 }
 
-function reportVersion(findings: Findings, versions: readonly ApiVersion[] | undefined): void {
-  const needed = `1.${POLLING_MINOR_VERSION}`;
-  if (versions === undefined) {
-    findings.warn(
-      "version",
-      "it does not report its version: it is older than 1.13, or the base URL is not quite right",
-      `Inlet needs ${needed} or newer; the mailbox checks show whether it has that.`,
-    );
+/** Skipped if the service does not report its time. */
+function checkClock(findings: Findings, service: ServicePort): void {
+  const aheadMs = service.clockAheadMs();
+  if (aheadMs === undefined) {
+    findings.skip("clock", "the service does not report its time");
     return;
   }
-  const offered = `it offers ${formatVersions(versions)}`;
-  if (canPoll(versions)) findings.ok("version", `${offered}; Inlet needs ${needed}`);
-  else findings.failWith("version", new Fault("API_VERSION", { detail: offered }));
-}
-
-/** Skipped if the service does not report its time. */
-async function checkClock(findings: Findings, service: ServicePort, signal: AbortSignal): Promise<void> {
-  const askedMs = Date.now();
-  // The other checks report a service that does not answer.
-  const time = await service.serverTime(signal).catch(() => undefined);
-  const nowMs = (askedMs + Date.now()) / 2;
-  if (time === undefined) return findings.skip("clock", "the service does not report its time");
-  const aheadMs = nowMs - time.getTime();
   const difference = formatSeconds(Math.abs(aheadMs) / 1000);
   const detail = `this machine's clock is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`;
-  // The service reports whole seconds.
-  if (Math.abs(aheadMs) < 2_000) findings.ok("clock", "this machine's clock agrees with the service's");
-  else if (Math.abs(aheadMs) < MAX_CLOCK_DIFFERENCE_MS) findings.ok("clock", detail);
+  if (Math.abs(aheadMs) < MAX_CLOCK_DIFFERENCE_MS) findings.ok("clock", detail);
   else findings.warn("clock", detail, "Set the clock, and keep it synchronised: timedatectl set-ntp true");
 }
 

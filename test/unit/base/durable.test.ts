@@ -1,18 +1,16 @@
-import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDurably, syncFile, writeFinished } from "../../../src/base/durable.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { OpenFolders } from "../../../src/base/disk.ts";
+import { createDurably, makeFolderDurably, syncFile, writeFinished } from "../../../src/base/durable.ts";
+import { asFault } from "../../../src/base/faults.ts";
 import { makeFolder } from "../../support/program.ts";
 
 describe("a file that is created durably", () => {
   let folder: string;
-
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "inlet-durable-"));
+    folder = await makeFolder();
   });
-
-  afterEach(() => rm(folder, { recursive: true }));
 
   test("has its name only when it is whole", async () => {
     await createDurably(join(folder, "a"), async (file) => {
@@ -58,9 +56,43 @@ describe("a file that is created durably", () => {
 test("a finished file may be read-only, is synced with another mode, and is written again after an interruption", async () => {
   const path = join(await makeFolder(), "a");
   for (const text of ["first", "second"]) {
-    await writeFinished(path, text, 0o440);
+    await writeFinished(path, () => [text], 0o440);
     expect([await readFile(path, "utf8"), (await stat(path)).mode & 0o777]).toEqual([text, 0o440]);
   }
   await syncFile(path, 0o400);
   expect((await stat(path)).mode & 0o777).toBe(0o400);
+});
+
+describe("a folder", () => {
+  test("is made with all those above it, and may be there", async () => {
+    const root = await makeFolder();
+    await makeFolderDurably(join(root, "a/b/c"), 0o700);
+    await makeFolderDurably(join(root, "a/b/c"), 0o700);
+    expect(await readdir(root, { recursive: true })).toEqual(["a", "a/b", "a/b/c"]);
+  });
+
+  test.each([
+    ["a link that leads nowhere", (path: string) => symlink("nowhere", path), "ENOENT"],
+    ["a file", (path: string) => writeFile(path, ""), "ENOTDIR"],
+  ])("below %s cannot be made, and that is said", async (_, make, code) => {
+    const root = await makeFolder();
+    await make(join(root, "a"));
+    expect(await makeFolderDurably(join(root, "a/b/c"), 0o700).catch(asFault)).toMatchObject({
+      code: "DISK_REFUSED",
+      message: expect.stringContaining(`(${code})`),
+    });
+  });
+});
+
+test("a folder that could not be opened, or was closed, is opened anew for the next sync", async () => {
+  const folder = join(await makeFolder(), "later");
+  const folders = new OpenFolders();
+  const missing = { code: "ENOENT" };
+  await expect(folders.sync(folder)).rejects.toMatchObject(missing);
+  await mkdir(folder);
+  await folders.sync(folder);
+  await folders.sync(folder);
+  await folders.close();
+  await rm(folder, { recursive: true });
+  await expect(folders.sync(folder)).rejects.toMatchObject(missing);
 });

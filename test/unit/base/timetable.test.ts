@@ -14,12 +14,7 @@ import { instants } from "../../support/zones.ts";
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 function timetable(zone: string, ...windows: readonly string[]): Timetable {
-  const spans = windows.flatMap((window) => {
-    const parsed = parseWindow(window);
-    if ("problem" in parsed) throw new Error(`${window}: ${parsed.problem}`);
-    return parsed.value;
-  });
-  return makeTimetable(zone, spans);
+  return makeTimetable(zone, windows.flatMap(parseWindow));
 }
 
 /** In the winter of Berlin clocks are an hour ahead. Monday was the 2nd of March. */

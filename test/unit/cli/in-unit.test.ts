@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseUnit, planRun } from "../../../src/cli/in-unit.ts";
 import { callCommand } from "../../support/command.ts";
@@ -55,49 +55,45 @@ describe("the settings of a unit", () => {
   });
 });
 
-test("needs root, and names the whole command", async () => {
+test("needs root, and names the whole command, with absolute paths", async () => {
   const asUser = vi.spyOn(process, "geteuid").mockReturnValue(1_000);
   onTestFinished(() => asUser.mockRestore());
-  const refused = callCommand(["config", "check", "--json", "--unit", "inlet"]);
-  await expect(refused).rejects.toThrow("sudo inlet config check --unit inlet");
+  const words = ["verify-address", "orders", "--unit", "inlet", "--code-file", "code", "--config", "/a.yaml"];
+  const whole = `sudo inlet verify-address orders --config /a.yaml --code-file ${resolve("code")} --json --unit inlet`;
+  await expect(callCommand([...words, "--json"])).rejects.toThrow(whole);
+  const check = callCommand(["config", "check", "--no-secrets", "--unit", "inlet"]);
+  await expect(check).rejects.toThrow("sudo inlet config check --no-secrets --unit inlet");
 });
 
 describe("the command in a unit", () => {
   const OWN = ["/usr/bin/node", "/opt/own/bin/inlet.cjs"];
-  const plan = (exec: string, words: readonly string[]) => {
-    const args = planRun(parseUnit("inlet", `[Service]\nExecStart=${exec}\n`), "name", words, OWN);
-    return args.slice(args.indexOf("--") + 1);
-  };
+  const INLET = "/opt/inlet/bin/inlet";
 
-  test("is the program of the unit, with its configuration", () => {
-    const inlet = "-/opt/inlet/bin/inlet";
-    expect(plan(`${inlet} run --config /etc/a.yaml`, ["doctor"])).toEqual([
-      "/opt/inlet/bin/inlet",
-      "doctor",
-      "--config",
-      "/etc/a.yaml",
-    ]);
-    expect(plan(`${inlet} once --config=/etc/a.yaml`, ["doctor", "--json"])).toEqual([
-      "/opt/inlet/bin/inlet",
-      "doctor",
-      "--json",
-      "--config=/etc/a.yaml",
-    ]);
-    expect(plan(`/usr/bin/node "/opt/my inlet/bin/inlet.cjs" run`, ["doctor"])).toEqual([
-      "/usr/bin/node",
-      "/opt/my inlet/bin/inlet.cjs",
-      "doctor",
-    ]);
-  });
-
-  test("has the named configuration, and this program where the unit's is not known", () => {
-    const words = ["doctor", "--config", "/tmp/b.yaml"];
-    expect(plan("/opt/inlet/bin/inlet run --config /etc/a.yaml", words)).toEqual([
-      "/opt/inlet/bin/inlet",
-      ...words,
-    ]);
-    expect(plan("/usr/local/bin/start-inlet", ["doctor"])).toEqual([...OWN, "doctor"]);
-  });
+  test.each([
+    [`-${INLET} run --config /etc/a.yaml`, ["doctor"], [INLET, "doctor", "--config", "/etc/a.yaml"]],
+    [
+      `${INLET} once --config=/etc/a.yaml`,
+      ["doctor", "--json"],
+      [INLET, "doctor", "--json", "--config=/etc/a.yaml"],
+    ],
+    [
+      `/usr/bin/node "/opt/my inlet/bin/inlet.cjs" run`,
+      ["doctor"],
+      ["/usr/bin/node", "/opt/my inlet/bin/inlet.cjs", "doctor"],
+    ],
+    [
+      `${INLET} run --config /etc/a.yaml`,
+      ["doctor", "--config", "/b.yaml"],
+      [INLET, "doctor", "--config", "/b.yaml"],
+    ],
+    ["/usr/local/bin/start-inlet", ["doctor"], [...OWN, "doctor"]],
+  ])(
+    "of %s with the words %j is that program, if it is known, with its configuration",
+    (exec, words, all) => {
+      const args = planRun(parseUnit("inlet", `[Service]\nExecStart=${exec}\n`), "name", words, OWN);
+      expect(args.slice(args.indexOf("--") + 1)).toEqual(all);
+    },
+  );
 
   test("leaves the runtime folder of a running daemon alone", () => {
     const args = planRun(parseUnit("inlet", UNIT), "name", ["doctor"], OWN);

@@ -5,7 +5,6 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { Context } from "../../../src/cli/command.ts";
-import { widthOf } from "../../../src/cli/printing.ts";
 import { watchStatus } from "../../../src/cli/status.ts";
 import { fitStatus } from "../../../src/cli/status-text.ts";
 import type { Status } from "../../../src/model/status.ts";
@@ -19,42 +18,29 @@ function serviceOf(name: string) {
 }
 
 describe("the status on a screen", () => {
-  test.each([
-    [24, 80],
-    [50, 200],
-    [10, 40],
-    [5, 20],
-    [1, 1],
-  ])("has at most %i rows of %i columns, the most important first", (rows, columns) => {
-    const lines = fit(largeStatus(), rows, columns);
-    expect(lines.length).toBeLessThanOrEqual(Math.max(rows, 1));
-    for (const line of lines) expect(widthOf(line), line).toBeLessThanOrEqual(columns);
-    expect(lines[0]).toMatch(columns === 1 ? "…" : /^50 problems/);
-    expect(lines.at(-1)).toMatch(/^(q quits|q? ?.*…)$/);
+  test.each([1, 5, 10, 24, 50])("has at most %i rows, the most important first", (rows) => {
+    const lines = fit(largeStatus(), rows);
+    expect(lines.length).toBeLessThanOrEqual(rows);
+    if (rows > 1) expect(lines[0]).toMatch(/^50 problems/);
+    expect(lines.at(-1)).toBe("q quits");
   });
 
-  test("shows the number of items that are left out, for each section", () => {
-    const lines = fit(largeStatus(), 30, 100);
-    const text = lines.join("\n");
-    for (const title of ["Problems:", "Needs attention:", "Queued:", "Mailboxes:"])
-      expect(text).toContain(title);
+  test("shows as many items of each section as fit, and the number of the others", () => {
+    const text = fit(largeStatus(), 40).slice(0, -1).join("\n");
+    for (const title of ["Problems:", "Needs attention:", "Queued:", "Mailboxes:"]) {
+      const lines = text.slice(text.indexOf(title)).split("\n\n")[0]?.split("\n") ?? [];
+      expect(lines.length).toBeGreaterThan(3);
+      expect(lines.at(-1)).toMatch(/^ {2}… and \d+ more$/);
+    }
     expect(text).toMatch(/Needs attention:\n {2}t0 from/);
-    expect(text).toMatch(/Queued:\n(.*\n)* {2}… and \d+ more/);
-    expect(lines.length).toBeLessThanOrEqual(30);
-    expect(lines.length).toBeGreaterThan(25);
-    // Nothing is counted twice, and nothing is lost.
-    const problems = text.split("\n\n")[1] ?? "";
-    const shown = problems.split("\n").filter((line) => line.includes("✗")).length;
-    expect(problems).toContain(`… and ${50 - shown} more`);
-    expect(shown).toBeGreaterThan(2);
   });
 
-  test("shows everything where there is room, and says so by leaving nothing out", () => {
+  test("shows everything where there is room", () => {
     const board = boardOf(["m1"]);
     board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "t1", mailbox: "m1" }) });
-    const lines = fit(board.read(), 24, 80);
-    expect(lines.join("\n")).not.toContain("more");
-    expect(lines.join("\n")).toContain("t1 from");
+    const text = fit(board.read(), 24).join("\n");
+    expect(text).not.toContain("more");
+    expect(text).toContain("t1 from");
   });
 });
 
@@ -70,8 +56,8 @@ describe("inlet status --watch", () => {
     stdin.emit("data", Buffer.from(key));
     expect(await ended).toBe(outcome);
     expect([stdin.isRaw, stdin.isPaused]).toEqual([false, true]);
-    expect(written[0]).toBe("\u001b[?1049h\u001b[?25l");
-    expect(written.at(-1)).toBe("\u001b[?25h\u001b[?1049l");
+    expect(written[0]).toBe("\u001b[?1049h\u001b[?25l\u001b[?7l");
+    expect(written.at(-1)).toBe(RESTORED);
     expect([stdin.listenerCount("data"), process.listenerCount("exit")]).toEqual([0, exits]);
   });
 
@@ -85,7 +71,7 @@ describe("inlet status --watch", () => {
     });
     await expect(failed.ended).rejects.toThrow();
     expect(failed.stdin.isRaw).toBe(false);
-    expect(failed.written.at(-1)).toBe("\u001b[?25h\u001b[?1049l");
+    expect(failed.written.at(-1)).toBe(RESTORED);
   });
 
   test("redraws at once for another size", async () => {
@@ -99,6 +85,8 @@ describe("inlet status --watch", () => {
     await ended;
   });
 });
+
+const RESTORED = "\u001b[?7h\u001b[?25h\u001b[?1049l";
 
 const exits = process.listenerCount("exit");
 
@@ -132,8 +120,8 @@ function watch(read = async () => ({ status: largeStatus(), instead: undefined }
   return { stdin, stdout, written, stop, ended: watchStatus(context, read) };
 }
 
-function fit(status: Status, rows: number, columns: number): string[] {
-  const stream = Object.assign(new PassThrough(), { rows, columns, isTTY: true });
+function fit(status: Status, rows: number): string[] {
+  const stream = Object.assign(new PassThrough(), { rows, isTTY: true });
   const lines = fitStatus(status, undefined, stream as unknown as NodeJS.WriteStream);
   return lines.map((line) => stripVTControlCharacters(line));
 }

@@ -103,35 +103,21 @@ describe("unknown variables", () => {
     ["INLET_MAILBOXES__0__POLL", "no such variable: the whole list is set by INLET_MAILBOXES, as JSON"],
     ["INLET_SOMETHING__QUITE__DIFFERENT", "no such variable: config/inlet.example.yaml lists every key"],
   ])("are reported with the nearest name: %s", (name, message) => {
-    expect(readOverrides({ [name]: "hunter2" }).problems).toEqual([{ path: [], message, place: { name } }]);
+    expect(readOverrides({ [name]: "hunter2" }).problems).toEqual([{ name, path: [], message }]);
   });
 
   test("of a command that Inlet runs are ignored, so the command can call Inlet", async () => {
-    const facts = {
-      id: "1",
-      mailbox: "m",
-      sender: "s",
-      trackingId: "t",
-      transferId: "x",
-      verified: "all",
-    } as const;
+    const facts = { id: "1", mailbox: "m", sender: "s", trackingId: "t", transferId: "x" };
+    const handedOver = factsOf("delivered", { ...facts, verified: "all" }, "/srv", "/srv/x");
+    // The daemon's other variables may hold secrets.
     const ours = { PATH: process.env["PATH"], SUPPLIER_PASSWORD: "hunter2" };
     const vault = openPasswordCommand(["sh", "-c", "env | tr '\\n' ' '"], ours);
     const transfer = { mailbox: "m", sender: "s", trackingId: "t", subject: "x" };
     const printed = (await vault.ask(transfer, AbortSignal.timeout(20_000)))?.reveal() ?? "";
-    const ofVault = Object.fromEntries(
-      printed
-        .trim()
-        .split(" ")
-        .map((word) => word.split("=")),
-    );
+    const ofVault = Object.fromEntries(new URLSearchParams(printed.trim().replaceAll(" ", "&")));
     expect(ofVault).toMatchObject({ INLET_SENDER: "s", INLET_SUBJECT: "x" });
-    // The daemon's other variables may hold secrets.
     expect(ofVault).not.toHaveProperty("SUPPLIER_PASSWORD");
-    for (const env of [
-      ofVault,
-      { ...factsOf("delivered", facts, "/srv", "/srv/x"), INLET_DELIVERED_AT: "x" },
-    ])
+    for (const env of [ofVault, { ...handedOver, INLET_DELIVERED_AT: "x" }])
       expect(readOverrides(env)).toEqual({ overrides: [], problems: [] });
   });
 
@@ -159,7 +145,7 @@ describe("unknown variables", () => {
       inlet_queue: "hunter2",
       INLET_MAILBOXES: "[{email: hunter2}]",
     });
-    expect(problems.map(({ place, message }) => [place.name, message])).toEqual([
+    expect(problems.map(({ name, message }) => [name, message])).toEqual([
       ["INLET_MAILBOXES", expect.stringContaining("must be a list of at least one mailbox, written as JSON")],
       ["inlet_queue", "INLET_QUEUE sets the same key: set only one of the two"],
       ["INLET_SERVICE__CLIENTID__FILE", "INLET_SERVICE__CLIENTID sets the same key: set only one of the two"],

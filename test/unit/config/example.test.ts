@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import packageJson from "../../../package.json" with { type: "json" };
 import { loadSettings } from "../../../src/config/load.ts";
 import { SCHEMA } from "../../../src/config/schema.ts";
 import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
@@ -39,30 +40,10 @@ describe("the example", () => {
   test("loads as shipped, and with every key switched on", async () => {
     for (const text of [example, withSentinels, withCluster]) {
       const folder = await makeFolder();
-      const files = {
-        "secret_client-id": CLIENT_ID,
-        secret_token: "t",
-        secret_supplier: "p",
-        secret_group: "p",
-        "lab-password": "p",
-        "secret_redis-password": "p",
-        "secret_sentinel-password": "p",
-        "secret_webhook-secret": "p",
-        "secret_webhook-token": "p",
-        "secret_notify-token": "p",
-        "secret_smtp-user": "u",
-        "secret_smtp-password": "p",
-        "secret_notify-secret": "p",
-        "secret_console-token": "0123456789abcdef",
-        "secret_console-anna": "fedcba9876543210",
-        "ca.pem": CA,
-        "redis-ca.pem": CA,
-        "mail-ca.pem": CA,
-        "client.pem": CA,
-        "client.key": "-----BEGIN PRIVATE KEY-----",
-      };
-      for (const [name, content] of Object.entries(files)) {
-        await writeFile(join(folder, name), content, { mode: 0o600 });
+      const named = text.matchAll(/(?:credential: |\/etc\/inlet\/)([\w.-]+)/g);
+      for (const [, name = ""] of named) {
+        const secret = name.endsWith(".key") ? "-----BEGIN PRIVATE KEY-----" : CLIENT_ID;
+        await writeFile(join(folder, name), name.endsWith(".pem") ? CA : secret, { mode: 0o600 });
       }
       const path = await writeConfig(text.replaceAll("/etc/inlet/", `${folder}/`));
       const env = { CREDENTIALS_DIRECTORY: folder, TRANSFER_PASSWORD: "p" };
@@ -86,9 +67,15 @@ describe("the example", () => {
     }
   });
 
-  test("names the schema for editors", async () => {
-    const [, path = ""] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(example) ?? [];
-    const schema = JSON.parse(await readFile(resolve(CONFIG_FOLDER, path), "utf8"));
+  test("names the schema for editors by its address, so that every copy of the example does", async () => {
+    const { $id, $comment, ...schema } = JSON.parse(
+      await readFile(join(CONFIG_FOLDER, "inlet.schema.json"), "utf8"),
+    );
+    expect(example.split("\n")[0]).toBe(`# yaml-language-server: $schema=${$id}`);
+    expect([$id, $comment]).toEqual([
+      `${packageJson.homepage}/schema/v1/inlet.schema.json`,
+      `Of Inlet ${packageJson.version}.`,
+    ]);
     expect(schema).toEqual(JSON.parse(JSON.stringify(SCHEMA)));
   });
 });

@@ -1,10 +1,19 @@
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
 import { handoffOf } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
-import { CLIENT_ID, faultMessage, load, NOWHERE, problemsOf, SMALLEST, writeConfig } from "./stage.ts";
+import {
+  CLIENT_ID,
+  config,
+  faultMessage,
+  load,
+  NOWHERE,
+  problemsOf,
+  SMALLEST,
+  writeConfig,
+} from "./stage.ts";
 
 describe("the smallest configuration", () => {
   test("gets sensible defaults", async () => {
@@ -126,15 +135,13 @@ handoff:
 
   test("name the check of each mailbox: its own keys, else the common ones", async () => {
     const { source, mailboxes } = await load(
-      `service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-mailboxes:
+      config(`mailboxes:
   - { email: a@example.com }
   - { email: b@example.com, check: { timeout: 1m } }
   - { email: c@example.com, check: { command: [./own], memory: none } }
   - { email: d@example.com, check: { command: [] } }
 check: { command: [scan, "{folder}"], memory: 1GiB }
-`,
+`),
       { PATH: "/bin", TOKEN: "secret" },
     );
     const env = { PATH: "/bin" };
@@ -151,46 +158,38 @@ check: { command: [scan, "{folder}"], memory: 1GiB }
   });
 
   test("are those of `defaults` in mailboxes that do not set them", async () => {
-    const { mailboxes } = await load(`service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-defaults: { poll: 5m, layout: "{sender}/{trackingId}", verify: prefer, passwordAttempts: 3, fetch: zip, quiet: ["sat,sun"] }
+    const { mailboxes } = await load(
+      config(`defaults: { poll: 5m, verify: prefer, fetch: zip, quiet: ["sat,sun"] }
 mailboxes:
   - { email: a@example.com }
-  - { email: b@example.com, poll: 10s, layout: "b/{trackingId}", verify: require, passwordAttempts: 1, fetch: files }
-`);
+  - { email: b@example.com, poll: 10s, verify: require, fetch: files }
+`),
+    );
     expect(mailboxes).toMatchObject([
-      {
-        pollMs: 300_000,
-        layout: "{sender}/{trackingId}",
-        verify: "prefer",
-        passwordAttempts: 3,
-        fetch: "zip",
-      },
-      { pollMs: 10_000, layout: "b/{trackingId}", verify: "require", passwordAttempts: 1, fetch: "files" },
+      { pollMs: 300_000, verify: "prefer", fetch: "zip", quiet: {} },
+      { pollMs: 10_000, verify: "require", fetch: "files", quiet: {} },
     ]);
-    expect(mailboxes.map(({ quiet }) => quiet !== undefined)).toEqual([true, true]);
   });
 
   test("include the common passwords, after those of the mailbox", async () => {
-    const { mailboxes } = await load(`service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-passwords: [{ sender: "*@group.example", password: common }]
+    const { mailboxes } = await load(
+      config(`passwords: [{ sender: "*@group.example", password: common }]
 mailboxes:
   - { email: a@example.com, passwords: [{ sender: "*", password: own }] }
   - { email: b@example.com }
-`);
+`),
+    );
     const senders = mailboxes.map(({ passwords }) => passwords.map(({ sender }) => sender));
     expect(senders).toEqual([["*", "*@group.example"], ["*@group.example"]]);
   });
 
   describe("of several services", () => {
-    const configured = (passwords: string) => `service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-passwords: [${passwords}]
+    const configured = (passwords: string) =>
+      config(`passwords: [${passwords}]
 mailboxes:
   - { email: a@example.com }
   - { email: b@example.com, service: { baseUrl: https://transfer.partner.example/x/ } }
-`;
+`);
 
     test("get only the common passwords that name their service", async () => {
       const { mailboxes } = await load(
@@ -216,14 +215,12 @@ mailboxes:
 
   test("name the hand-off of each mailbox: its own keys, else the common ones", async () => {
     const settings = await load(
-      `service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d }, acknowledgement: done }
+      config(`handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d }, acknowledgement: done }
 mailboxes:
   - { email: a@example.com }
   - { email: b@example.com, handoff: { fileMode: "0600", commandTimeout: 2m, keep: { pickedUp: 1d } } }
   - { email: c@example.com, handoff: { command: [], acknowledgement: none } }
-`,
+`),
       {},
     );
     const { handoff, mailboxes } = settings;
@@ -243,30 +240,35 @@ mailboxes:
     expect(c).toEqual({ ...handoff, command: undefined, acknowledgement: undefined });
   });
 
+  test("I4 no leaks: the webhook of a mailbox does not inherit the secret of another address", async () => {
+    const webhook = (keys: string) => `handoff: { webhook: { url: https://hooks.example.com${keys} } }`;
+    const own = config(`${webhook(", secret: s")}\nmailboxes: [{ email: a@b, ${webhook("/own")} }]`);
+    expect((await problemsOf(own)).join()).toContain("mailboxes[0].handoff.webhook.secret: is missing");
+  });
+
   test("how consumers get a transfer is set for each mailbox, and single files may share a folder", async () => {
     const { handoff, mailboxes } = await load(
-      `service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-defaults: { layout: "{mailbox}/{trackingId}" }
+      config(`defaults: { layout: "{mailbox}/{trackingId}" }
 handoff: { done: true, marker: READY }
 mailboxes:
   - { email: a@example.com, layout: flat, handoff: { deliver: files, done: .ok, marker: none } }
   - { email: b@example.com, handoff: { manifest: beside, done: false } }
-`,
+  - { email: c@example.com, handoff: { deliver: files, manifest: beside, marker: none } }
+`),
       {},
     );
     const pick = (it: typeof handoff | undefined) => [it?.deliver, it?.names, it?.manifest, it?.done];
     expect(pick(handoff)).toEqual(["folder", "{trackingId}_{name}", "inside", ".done"]);
     expect(pick(mailboxes[0]?.handoff)).toEqual(["files", "{trackingId}_{name}", "none", ".ok"]);
     expect(pick(mailboxes[1]?.handoff)).toEqual(["folder", "{trackingId}_{name}", "beside", undefined]);
-    const shared = await problemsOf(
-      "service: { baseUrl: https://a.example }\ninbox: /srv/inbox\nmailboxes: [{ email: a@example.com, layout: flat }]",
-    );
+    const shared = await problemsOf(config("mailboxes: [{ email: a@example.com, layout: flat }]"));
     expect(shared).toEqual([expect.stringContaining("must contain {trackingId} or {transferId}")]);
   });
 
   test("include a warning about keep.pickedUp without an acknowledgement", async () => {
-    const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { pickedUp: 7d } }`);
+    const { warnings } = await load(
+      config("handoff: { keep: { pickedUp: 7d } }\nmailboxes: [{ email: a@b, handoff: { done: true } }]"),
+    );
     expect(warnings).toEqual([expect.stringContaining("handoff.keep.pickedUp: not used")]);
   });
 
@@ -292,13 +294,9 @@ mailboxes:
     expect([a?.baseUrl.host, b?.baseUrl.host]).toEqual(["two.example.com", "one.example.com"]);
     expect(a?.timeoutMs).toBe(5_000);
     expect(a?.clientId?.described).toBe(b?.clientId?.described);
-  });
-
-  test("need no common service if every mailbox has its own", async () => {
-    const settings = await load(
-      "inbox: /srv/inbox\nmailboxes: [{ email: a@b, service: { baseUrl: https://own.example.com } }]\n",
-    );
-    expect(settings.mailboxes).toHaveLength(1);
+    const only =
+      "inbox: /srv/inbox\nmailboxes: [{ email: a@b, service: { baseUrl: https://own.example.com } }]";
+    expect((await load(only)).mailboxes).toHaveLength(1);
   });
 
   test.each([
@@ -333,37 +331,13 @@ describe("the file", () => {
   });
 
   test("is named by --config, else INLET_CONFIG, else the default", async () => {
-    const [named, variable, usual] = [
-      await writeConfig(SMALLEST),
-      await writeConfig(SMALLEST),
-      await writeConfig(SMALLEST),
-    ];
-    const env = { INLET_CONFIG: variable };
-    const sources = [
-      await loadSettings({ path: named, env, defaultPaths: [usual] }),
-      await loadSettings({ env, defaultPaths: [usual] }),
-      await loadSettings({ env: {}, defaultPaths: [usual] }),
-    ].map(({ source }) => source);
-    expect(sources).toEqual([named, variable, usual]);
-  });
-
-  test("can have any name, even relative to the current folder", async () => {
-    const cwd = await makeFolder();
-    for (const name of ["inlet", "a.b.", ".inlet.yml", "ä b.yaml"]) {
-      await writeFile(join(cwd, name), SMALLEST);
-      expect((await loadSettings({ path: name, cwd, env: {} })).source).toBe(join(cwd, name));
-    }
-  });
-
-  test("and its folder stay unchanged, even if it is refused", async () => {
-    for (const text of [SMALLEST, "# nothing\n", "a: [", "unknown: 1\n"]) {
-      const path = await writeConfig(text, 0o400);
-      await chmod(dirname(path), 0o500);
-      const before = await traces(path);
-      await loadSettings({ path, env: { INLET_LIMITS__TRANSFERS: "2" } }).catch(() => {});
-      expect(await traces(path)).toEqual(before);
-      await chmod(dirname(path), 0o700);
-    }
+    const [named, variable] = [await writeConfig(SMALLEST), await writeConfig(SMALLEST)];
+    const [env, defaultPaths] = [{ INLET_CONFIG: variable }, [await writeConfig(SMALLEST)]];
+    expect((await loadSettings({ path: named, env, defaultPaths })).source).toBe(named);
+    const relative = { path: basename(named), cwd: dirname(named) };
+    expect((await loadSettings({ ...relative, env })).source).toBe(named);
+    expect((await loadSettings({ env, defaultPaths })).source).toBe(variable);
+    expect((await loadSettings({ env: {}, defaultPaths })).source).toBe(defaultPaths[0]);
   });
 
   test("is not created, nor its folder", async () => {
@@ -377,15 +351,13 @@ describe("the file", () => {
 
   test("must exist if it is named", async () => {
     const folder = await makeFolder();
-    expect(await faultMessage(loadSettings({ path: join(folder, "x"), env: {} }))).toContain(
-      `${join(folder, "x")} does not exist, but --config names it`,
-    );
-    expect(await faultMessage(loadSettings({ env: { INLET_CONFIG: join(folder, "x") } }))).toContain(
-      `${join(folder, "x")} does not exist, but INLET_CONFIG names it`,
-    );
-    expect(await faultMessage(loadSettings({ path: folder, env: {} }))).toContain(
-      `${folder} cannot be read (EISDIR)`,
-    );
+    const path = join(folder, "x");
+    for (const [options, why] of [
+      [{ path, env: {} }, `${path} does not exist, but --config names it`],
+      [{ env: { INLET_CONFIG: path } }, `${path} does not exist, but INLET_CONFIG names it`],
+      [{ path: folder, env: {} }, `${folder} cannot be read (EISDIR)`],
+    ] as const)
+      expect(await faultMessage(loadSettings(options))).toContain(why);
   });
 
   test("is refused if it is too large or not text", async () => {
@@ -407,13 +379,3 @@ describe("the file", () => {
     expect(await readFile(example, "utf8")).toContain("inbox:");
   });
 });
-
-async function traces(file: string) {
-  const [folder, itself] = [await stat(dirname(file)), await stat(file)];
-  return {
-    listing: await readdir(dirname(file)),
-    content: await readFile(file, "utf8"),
-    times: [folder.mtimeMs, folder.ctimeMs, itself.mtimeMs, itself.ctimeMs],
-    inode: itself.ino,
-  };
-}

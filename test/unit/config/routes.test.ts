@@ -1,16 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { handoffOf } from "../../../src/config/settings.ts";
-import { load, problemsOf, SMALLEST } from "./stage.ts";
+import { config, load, problemsOf, SMALLEST } from "./stage.ts";
 
 function configOf(mailbox: string, more = ""): string {
-  return `service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-timezone: Europe/Berlin
-${more}
-mailboxes:
-  - email: a@example.com
-${mailbox.replaceAll(/^/gm, "    ")}
-`;
+  const keys = mailbox.replaceAll(/^/gm, "    ");
+  return config(`timezone: Europe/Berlin\nmailboxes:\n  - email: a@example.com\n${keys}\n${more}`);
 }
 
 describe("routes", () => {
@@ -67,9 +61,6 @@ otherwise: hold`,
 
   test.each([
     ["routes: [{ sendr: x }]", "sendr: unknown key, did you mean sender?"],
-    ["routes: [{ sender: [] }]", "routes[0].sender"],
-    ["routes: [{ sender: 5 }]", "routes[0].sender"],
-    ["routes: [{ sender: x, action: drop }]", "routes[0].action"],
     ["routes: [{ minSize: 2MB, maxSize: 1MB }]", "is more than maxSize"],
     ['routes: [{ sender: x, layout: "/abs/{trackingId}" }]', "must be relative"],
     ["routes: [{ sender: x, layout: same }]", "must contain {trackingId} or {transferId}"],
@@ -80,8 +71,6 @@ otherwise: hold`,
       "must contain {trackingId} or {transferId}",
     ],
     ["otherwise: drop", "otherwise"],
-    ["since: 2026-02-30", "is not a date"],
-    ["since: tomorrow", "since"],
   ])("with a mistake are refused: %s", async (text, problem) => {
     expect((await problemsOf(configOf(text))).join("\n")).toContain(problem);
   });

@@ -3,27 +3,30 @@ import { chmod, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { Secret } from "../../../src/base/secret.ts";
 import { describeReaders } from "../../../src/config/credentials.ts";
 import { loadSettings } from "../../../src/config/load.ts";
-import { openSecret, type SecretForm } from "../../../src/config/secrets.ts";
+import {
+  fromCommand,
+  inCredential,
+  inFile,
+  inVariable,
+  openSecret,
+  type SecretPlace,
+} from "../../../src/config/secrets.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
 import { readRulePassword } from "../../support/rule-passwords.ts";
 import { SIGNAL } from "../../support/service.ts";
-import { CLIENT_ID, writeConfig } from "./stage.ts";
+import { CLIENT_ID, config, writeConfig } from "./stage.ts";
 
-async function read(form: SecretForm, env: Readonly<Record<string, string>> = {}): Promise<string> {
-  return (await openSecret(form, { PATH: process.env["PATH"], ...env }).read(SIGNAL)).reveal();
+const ENV = { PATH: process.env["PATH"] };
+
+async function read(place: SecretPlace): Promise<string> {
+  return (await openSecret(place).read(SIGNAL)).reveal();
 }
 
-async function refusal(form: SecretForm, env: Readonly<Record<string, string>> = {}): Promise<string> {
-  const fault: unknown = await openSecret(form, { PATH: process.env["PATH"], ...env })
-    .read(SIGNAL)
-    .then(
-      () => "it was read",
-      (error: unknown) => error,
-    );
+async function refusal(place: SecretPlace): Promise<string> {
+  const fault: unknown = await read(place).catch((error: unknown) => error);
   expect(fault).toMatchObject({ code: "SECRET_UNREADABLE" });
   expect(inspect(fault, { depth: 20, showHidden: true })).not.toContain("hunter2");
   return (fault as Error).message.replace("A secret cannot be read: ", "");
@@ -41,12 +44,12 @@ describe("a file", () => {
   ])("is read without its final newline: %j", async (content, secret) => {
     const path = join(await makeFolder(), "secret");
     await writeFile(path, content);
-    expect(await read({ kind: "file", path })).toBe(secret);
+    expect(await read(inFile(path))).toBe(secret);
   });
 
   test("is read again each time", async () => {
     const path = join(await makeFolder(), "secret");
-    const source = openSecret({ kind: "file", path }, {});
+    const source = openSecret(inFile(path));
     expect(source.described).toBe(`file ${path}`);
     for (const content of ["one", "two"]) {
       await writeFile(path, content);
@@ -62,35 +65,32 @@ describe("a file", () => {
     await writeFile(path("full"), "x".repeat(65_536));
     await writeFile(path("bytes"), Buffer.from([0xff, 0xfe]));
     execFileSync("sh", ["-c", `mkfifo ${path("pipe")}`]);
-    expect(await refusal({ kind: "file", path: path("none") })).toBe(`file ${path("none")} does not exist`);
-    expect(await refusal({ kind: "file", path: path("empty") })).toContain("is empty");
-    expect(await refusal({ kind: "file", path: path("large") })).toContain("is larger than 64 KiB");
-    expect(await refusal({ kind: "file", path: path("bytes") })).toContain("is not UTF-8 text");
-    expect(await refusal({ kind: "file", path: path("pipe") })).toContain("is not a regular file");
-    expect(await refusal({ kind: "file", path: folder })).toContain("is not a regular file");
-    expect(await read({ kind: "file", path: path("full") })).toHaveLength(65_536);
+    expect(await refusal(inFile(path("none")))).toBe(`file ${path("none")} does not exist`);
+    expect(await refusal(inFile(path("empty")))).toContain("is empty");
+    expect(await refusal(inFile(path("large")))).toContain("is larger than 64 KiB");
+    expect(await refusal(inFile(path("bytes")))).toContain("is not UTF-8 text");
+    expect(await refusal(inFile(path("pipe")))).toContain("is not a regular file");
+    expect(await refusal(inFile(folder))).toContain("is not a regular file");
+    expect(await read(inFile(path("full")))).toHaveLength(65_536);
   });
 });
 
-describe("a variable, a credential, plain text", () => {
+describe("a variable, a credential", () => {
   test("are read", async () => {
     const folder = await makeFolder();
     await writeFile(join(folder, "supplier"), "hunter2\n");
-    expect(await read({ kind: "env", name: "X" }, { X: "hunter2" })).toBe("hunter2");
-    expect(await read({ kind: "credential", name: "supplier" }, { CREDENTIALS_DIRECTORY: folder })).toBe(
-      "hunter2",
-    );
-    expect(await read({ kind: "text", text: new Secret("hunter2"), at: "x" })).toBe("hunter2");
+    expect(await read(inVariable("X", { X: "hunter2" }))).toBe("hunter2");
+    expect(await read(inCredential("supplier", { CREDENTIALS_DIRECTORY: folder }))).toBe("hunter2");
   });
 
   test("are reported if they are missing", async () => {
     const folder = await makeFolder();
-    expect(await refusal({ kind: "env", name: "X" })).toBe("variable X is not set");
-    expect(await refusal({ kind: "env", name: "X" }, { X: "" })).toBe("variable X is empty");
-    expect(await refusal({ kind: "credential", name: "x" })).toContain(
+    expect(await refusal(inVariable("X", {}))).toBe("variable X is not set");
+    expect(await refusal(inVariable("X", { X: "" }))).toBe("variable X is empty");
+    expect(await refusal(inCredential("x", {}))).toContain(
       "credential x cannot be found, because CREDENTIALS_DIRECTORY is not set",
     );
-    expect(await refusal({ kind: "credential", name: "x" }, { CREDENTIALS_DIRECTORY: folder })).toBe(
+    expect(await refusal(inCredential("x", { CREDENTIALS_DIRECTORY: folder }))).toBe(
       `credential x (${join(folder, "x")}) does not exist`,
     );
   });
@@ -99,12 +99,12 @@ describe("a variable, a credential, plain text", () => {
 describe("a command", () => {
   test("returns its output, with arguments passed unchanged", async () => {
     const argv = ["printf", "%s-%s\n", "$HOME", "a b"] as const;
-    expect(await read({ kind: "command", argv })).toBe("$HOME-a b");
+    expect(await read(fromCommand(argv, ENV))).toBe("$HOME-a b");
   });
 
   test("gets no input, and of the environment nothing that may be a secret", async () => {
     const argv = ["sh", "-c", "cat; echo $X$TZ"] as const;
-    expect(await read({ kind: "command", argv }, { X: "hunter2", TZ: "UTC" })).toBe("UTC");
+    expect(await read(fromCommand(argv, { ...ENV, X: "hunter2", TZ: "UTC" }))).toBe("UTC");
   });
 
   test.each([
@@ -116,13 +116,13 @@ describe("a command", () => {
     [["sh", "-c", "head -c 70000 /dev/zero"], "command sh printed more than 64 KiB"],
     [["echo", "hunter2\0"], "command echo could not be started"],
   ] as const)("reports its failure without quoting its output: %j", async (argv, why) => {
-    expect(await refusal({ kind: "command", argv })).toBe(why);
+    expect(await refusal(fromCommand(argv, ENV))).toBe(why);
   });
 
   test("is killed after its timeout, with its children", async () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `sleep 600 & echo $! > ${pidFile}; wait`] as const;
-    const source = openSecret({ kind: "command", argv }, process.env, 300);
+    const source = openSecret(fromCommand(argv, process.env, 300));
     await expect(source.read(SIGNAL)).rejects.toMatchObject({
       code: "SECRET_UNREADABLE",
       message: expect.stringContaining("command sh took longer than 0.3 s"),
@@ -134,7 +134,7 @@ describe("a command", () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `echo $$ > ${pidFile}; sleep 600`] as const;
     const stop = new AbortController();
-    const reading = openSecret({ kind: "command", argv }, process.env).read(stop.signal);
+    const reading = openSecret(fromCommand(argv, process.env)).read(stop.signal);
     const refused = expect(reading).rejects.toMatchObject({ code: "STOPPED" });
     await expect.poll(() => execFileSync("cat", [pidFile], { stdio: "pipe" })).not.toHaveLength(0);
     stop.abort();
@@ -153,7 +153,11 @@ describe("at the start", () => {
       - { sender: b, password: { file: ${folder}/password } }
       - { sender: c, password: { credential: password } }
       - { sender: d, password: { env: PASSWORD } }`,
-      { CREDENTIALS_DIRECTORY: folder, PASSWORD: "x" },
+      {
+        CREDENTIALS_DIRECTORY: folder,
+        PASSWORD: "x",
+        INLET_SERVICE__CLIENTID: JSON.stringify({ command: ["touch", trace] }),
+      },
     );
     expect(settings.mailboxes[0]?.passwords.map(({ password }) => password.described)).toEqual([
       "command touch",
@@ -162,14 +166,6 @@ describe("at the start", () => {
       "variable PASSWORD",
     ]);
     expect(() => execFileSync("ls", [trace], { stdio: "pipe" })).toThrow();
-  });
-
-  test("a program with a slash is resolved from the file's folder", async () => {
-    const path = await writeConfig(configWith("- { sender: a, password: { command: [./ask, x] } }"));
-    const script = join(path, "../ask");
-    await writeFile(script, "#!/bin/sh\necho $1\n", { mode: 0o700 });
-    const { mailboxes } = await loadSettings({ path, env: {} });
-    expect(await readRulePassword(mailboxes[0]?.passwords[0])).toBe("x");
   });
 
   test("a command for passwords is asked about each transfer, and may know none", async () => {
@@ -225,25 +221,21 @@ describe("a warning is given", () => {
   });
 
   test("for a configuration with a secret that others can read", async () => {
-    const text = configWith("- { sender: a, password: hunter2 }");
-    for (const [mode, warned] of [
-      [0o600, []],
-      [0o640, [expect.stringMatching(/^A secret is in plain text \(mailboxes\[0\].*by its group/)]],
-      [0o604, [expect.stringMatching(/every user of this machine/)]],
+    const plain = configWith("- { sender: a, password: hunter2 }");
+    const elsewhere = configWith("- { sender: a, password: { env: X } }");
+    for (const [text, mode, warned] of [
+      [elsewhere, 0o644, []],
+      [plain, 0o600, []],
+      [plain, 0o640, [expect.stringMatching(/^A secret is in plain text \(mailboxes\[0\].*by its group/)]],
+      [plain, 0o604, [expect.stringMatching(/every user of this machine/)]],
     ] as const) {
       const path = await writeConfig(text);
       await chmod(path, mode);
-      const { warnings } = await loadSettings({ path, env: {} });
+      const env = { X: "x", INLET_SERVICE__CLIENTID: CLIENT_ID };
+      const { warnings } = await loadSettings({ path, env });
       expect(warnings).toEqual(warned);
       expect(warnings.join()).not.toContain("hunter2");
     }
-  });
-
-  test("not for a configuration whose secrets are elsewhere", async () => {
-    const path = await writeConfig(configWith("- { sender: a, password: { env: X } }"));
-    await chmod(path, 0o644);
-    const env = { X: "x", INLET_SERVICE__CLIENTID: CLIENT_ID };
-    expect((await loadSettings({ path, env })).warnings).toEqual([]);
   });
 
   test("for the target of a link, and for a group only if the file is ours", async () => {
@@ -264,14 +256,7 @@ describe("a warning is given", () => {
 });
 
 function configWith(passwords: string): string {
-  return `
-service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
-mailboxes:
-  - email: orders@example.com
-    passwords:
-      ${passwords}
-`;
+  return config(`mailboxes:\n  - email: orders@example.com\n    passwords:\n      ${passwords}`);
 }
 
 async function loadWith(passwords: string, env: Readonly<Record<string, string>>): Promise<Settings> {

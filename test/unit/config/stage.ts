@@ -16,6 +16,27 @@ inbox: /srv/inbox
 mailboxes: [{ email: orders@example.com }]
 `;
 
+/** A complete configuration. Each line replaces its key, or is added as the fourth line. */
+export function config(lines: string): string {
+  const keys = new Map([
+    ["service", "service: { baseUrl: https://transfer.example.com }"],
+    ["inbox", "inbox: /srv/inbox"],
+    ["mailboxes", "mailboxes: [{ email: orders@example.com }]"],
+  ]);
+  for (const line of lines.split(/\n(?! )/)) keys.set(/^"?\w*/.exec(line)?.[0] ?? "", line);
+  return `${[...keys.values()].join("\n")}\n`;
+}
+
+/** Lines of a configuration, and an indented line with what follows from them. Blank lines are for the reader. */
+export function casesOf(table: string): [lines: string, expected: string][] {
+  const cases = table
+    .trim()
+    .split(/\n+(?=\S)/)
+    .join("\n")
+    .split(/(?<=\n {2}.*)\n/);
+  return cases.map((text) => text.split("\n  ") as [string, string]);
+}
+
 /** A path without a file. */
 export const NOWHERE = "/nonexistent/inlet.yaml";
 

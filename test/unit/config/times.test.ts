@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { isWithin, type Timetable } from "../../../src/base/timetable.ts";
-import { load, SMALLEST } from "./stage.ts";
+import { config, load } from "./stage.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -12,10 +12,8 @@ function isOn(timetable: Timetable | undefined, ms: number): boolean | undefined
 }
 
 describe("keys that depend on the time of day", () => {
-  const text = (zone: string) => `
-timezone: ${zone}
-service: { baseUrl: https://transfer.example.com }
-inbox: /srv/inbox
+  const text = (zone: string) =>
+    config(`timezone: ${zone}
 mailboxes:
   - email: a@example.com
     quiet: ["mon-fri 11:00-13:00", "sat"]
@@ -27,7 +25,7 @@ limits:
     - { at: "mon-fri 11:00-13:00", rate: 2MiB/s }
     - { at: "sat,sun", rate: 500 KiB/s }
     - { rate: none }
-`;
+`);
 
   test("apply as written, in the time zone", async () => {
     for (const [zone, isNoon] of [
@@ -58,12 +56,6 @@ limits:
       ]);
     }
   });
-
-  test("can be set by variables", async () => {
-    const env = { INLET_TIMEZONE: "UTC", INLET_LIMITS__BANDWIDTH: "10MiB/s" };
-    const { limits } = await load(SMALLEST, env);
-    expect(limits.bandwidth).toEqual([{ at: undefined, bytesPerSecond: 10_485_760 }]);
-  });
 });
 
 describe("the default time zone", () => {
@@ -72,10 +64,7 @@ describe("the default time zone", () => {
     systemZone.mockReturnValue({ timeZone } as Intl.ResolvedDateTimeFormatOptions);
   afterEach(() => void systemZone.mockReset());
   const withKeys = (mailbox: string, more = "") =>
-    `service: { baseUrl: "https://transfer.example.com" }
-inbox: /srv/inbox
-mailboxes: [{ email: a@example.com, ${mailbox} }]
-${more}`;
+    config(`mailboxes: [{ email: a@example.com, ${mailbox} }]\n${more}`);
 
   test("is the system's", async () => {
     pretend("Asia/Tokyo");

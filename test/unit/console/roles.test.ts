@@ -1,8 +1,8 @@
 /** Every route asks for the role that it needs. */
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
-import type { ReadAccess, Role } from "../../../src/model/access.ts";
 import { API, type ApiRoute } from "../../../src/model/api.ts";
+import type { ReadAccess, Role } from "../../../src/model/order.ts";
 import { checkAnswer } from "../../support/api.ts";
 import { makeAccess, OPERATOR, openTestConsole, READER } from "../../support/console.ts";
 

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { ConsolePort } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
-import type { HistoryQuery } from "../../../src/model/views.ts";
+import type { JournalQuery } from "../../../src/model/views.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { NOTHING_KNOWN, openTestConsole } from "../../support/console.ts";
 
@@ -164,12 +164,13 @@ async function settledOf(answers: readonly Promise<number | string>[]): Promise<
   return states.filter((it) => it !== open);
 }
 
-type Search = (query: HistoryQuery, signal: AbortSignal) => Promise<never[]>;
+type Search = (query: JournalQuery, signal: AbortSignal) => Promise<never[]>;
 
 async function serve(search: Search, clock: Clock = systemClock): Promise<string> {
   const board = new Board(FACTS, [], systemClock);
-  const history: ConsolePort["operate"]["history"] = (_kind, query, _onDamaged, signal) =>
-    search(query, signal ?? new AbortController().signal);
+  const history: ConsolePort["operate"]["history"] = async (_kind, query, signal) => {
+    return { entries: await search(query, signal ?? new AbortController().signal), damaged: [] };
+  };
   const port = {
     ...NOTHING_KNOWN,
     board,

@@ -1,15 +1,21 @@
 /** I8 bounded: what a sender chooses costs time in proportion to its length, and never stops the other work for long. */
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { writeFinished } from "../../../src/base/durable.ts";
 import { composed, foldName } from "../../../src/base/fold-name.ts";
+import { onMachine, systemMachine } from "../../../src/base/machine.ts";
 import { fileNameForm, textForm } from "../../../src/base/normal-form.ts";
-import { safeNamesInTurns, safeSegment } from "../../../src/inbox/names.ts";
+import { type Contents, digestOf, formatManifest } from "../../../src/model/manifest.ts";
+import { safeNames, safeSegment } from "../../../src/model/names.ts";
 import { decideRoute, factsOf } from "../../../src/model/route.ts";
 import { parseChecksums } from "../../../src/service/checksums.ts";
 import { unpackZip } from "../../../src/transfer/unpack.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
 import { countTurns } from "../../support/turns.ts";
 import { writeZip } from "../../support/zip-writer.ts";
-import { Unpacking, wish } from "../transfer/unpacking.ts";
+import { wish } from "../transfer/unpacking.ts";
 
 const FILES = 2_000;
 /** A loop yields at least once for this many items, by the clock of `countTurns`. */
@@ -23,7 +29,7 @@ describe("a long list of files", () => {
   }));
 
   test("is named while other work runs", async () => {
-    const turns = await countTurns(() => safeNamesInTurns(files, ["transfer.json"]));
+    const turns = await countTurns(() => safeNames(files, ["transfer.json"]));
     expect(turns).toBeGreaterThan(FILES / ITEMS_PER_TURN);
   });
 
@@ -44,34 +50,47 @@ describe("a long list of files", () => {
     expect(turns).toBeGreaterThan((4 * FILES) / ITEMS_PER_TURN);
   });
 
-  test("in a ZIP, all of one name, is matched in few steps while other work runs", async () => {
-    const unpacking = await Unpacking.open();
-    try {
-      const zip = writeZip(Array.from({ length: FILES }, () => ({ name: "same.txt", content: "x" })));
-      let reads = 0;
-      const wanted = Array.from({ length: FILES }, (_, at) => {
-        const { checksums, ...file } = wish("same.txt", "x", `f${at}`);
-        const counted = {
-          get checksums() {
-            reads++;
-            return checksums;
-          },
-        };
-        return Object.assign(counted, file);
-      });
-      await writeFile(unpacking.zipPath, zip);
-      const limits = { maxEntries: FILES, maxBytes: FILES, deadlineMs: 2 ** 40, fileMode: 0o600 };
-      const { signal } = new AbortController();
-      const turns = await countTurns(() =>
-        unpackZip(unpacking.zipPath, wanted, unpacking.folder, limits, signal),
-      );
-      expect(turns).toBeGreaterThan(FILES / ITEMS_PER_TURN);
-      expect(reads).toBeLessThan(FILES * 10);
-    } finally {
-      await unpacking.close();
-    }
+  test("is identified and written in the manifest while other work runs", async () => {
+    const contents: Contents = {
+      message: "none",
+      files: files.map(({ name, bytes: size }) => {
+        return { name, originalName: name, size, sha256: "a".repeat(64), verified: false };
+      }),
+    };
+    expect(await countTurns(() => digestOf(contents))).toBeGreaterThan(FILES / ITEMS_PER_TURN);
+    const text = () => formatManifest(makeRecord(), "NAME", contents);
+    const written: number[] = [];
+    const disk = { ...systemMachine.files, openFile: countWrites(written) };
+    const path = join(await makeFolder(), "transfer.json");
+    await onMachine({ ...systemMachine, files: disk }, () => writeFinished(path, text, 0o600));
+    expect(Math.max(...written)).toBeLessThan(100_000);
+    expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject(contents);
+  });
+
+  test("in a ZIP is matched and unpacked while other work runs", async () => {
+    const folder = await makeFolder();
+    const zipPath = join(await makeFolder(), "a.zip");
+    await writeFile(zipPath, writeZip(files.map(({ name }) => ({ name, content: "x" }))));
+    const wanted = files.map(({ name }, at) => wish(name, "x", `f${at}`));
+    const { signal } = new AbortController();
+    const turns = await countTurns(() => unpackZip(zipPath, wanted, folder, { fileMode: 0o600 }, signal));
+    expect(turns).toBeGreaterThan(FILES / ITEMS_PER_TURN);
   });
 });
+
+/** Notes how much each call writes. */
+function countWrites(written: number[]): typeof systemMachine.files.openFile {
+  return async (...args) => {
+    const file = await systemMachine.files.openFile(...args);
+    return {
+      ...file,
+      write(content) {
+        written.push(content.length);
+        return file.write(content);
+      },
+    };
+  };
+}
 
 describe("a run of combining marks, whose order takes time with the square of their number", () => {
   const marks = "\u0301\u0316".repeat(2_000);
@@ -85,7 +104,7 @@ describe("a run of combining marks, whose order takes time with the square of th
 
   test("is cut in names, which still differ", async () => {
     const names = [`a${marks}`, `a${marks}\u0301`].map((name, at) => ({ id: `${at}`, name }));
-    const safe = [...(await safeNamesInTurns(names, [])).values()];
+    const safe = [...(await safeNames(names, [])).values()];
     expect(new Set(safe).size).toBe(2);
     for (const name of [...safe, safeSegment(`a${marks}`)]) expect(name.length).toBeLessThan(60);
   });

@@ -10,8 +10,8 @@ import { Fault } from "../../../src/base/faults.ts";
 import { onMachine, systemMachine } from "../../../src/base/machine.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
-import { KnownOrders, runOrders } from "../../../src/daemon/orders.ts";
-import { openInbox } from "../../../src/inbox/open.ts";
+import { OrderRunner } from "../../../src/daemon/orders.ts";
+import { openInbox } from "../../../src/inbox/inbox.ts";
 import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
@@ -21,8 +21,8 @@ import { listenTo } from "../../../src/model/events.ts";
 import type { Action } from "../../../src/model/order.ts";
 import type { State } from "../../../src/model/record.ts";
 import { mailboxIdOf } from "../../../src/model/transfer.ts";
-import { readActs } from "../../../src/operate/history.ts";
-import { openPasswords } from "../../../src/passwords/open.ts";
+import { readJournal } from "../../../src/operate/history.ts";
+import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { createEmbeddedQueue } from "../../../src/queue/embedded.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -154,11 +154,11 @@ test("an order that cannot be carried out is reported once, and does not delay o
 test("I6 no contagion: an order whose service answers too late is reported, and does not delay others", async () => {
   const fixture = await openFixture();
   const daemon = await fixture.daemon();
-  const late: typeof daemon.state.lookup.stateOf = async (_record, signal) => {
+  const late: typeof daemon.state.stateOf = async (_record, signal) => {
     await whenAborted(signal);
     throw new Fault("STOPPED", { cause: signal.reason });
   };
-  Object.assign(daemon.state.lookup, { stateOf: late });
+  Object.assign(daemon.state, { stateOf: late });
   for (const [id, state, action] of [
     ["a", "delivered", "redeliver"],
     ["b", "quarantined", "discard"],
@@ -207,7 +207,7 @@ test("I7 nothing silent: the journal has each order once, although two daemons a
     "utf8",
   );
   expect(journal.match(/"act":"retry"/g)).toHaveLength(3);
-  const acts = await Array.fromAsync(readActs(fixture.work, { limit: 10 }, () => {}));
+  const { entries: acts } = await readJournal(fixture.work, "acts", { limit: 10 });
   expect(acts).toEqual([
     expect.objectContaining({
       act: "retry",
@@ -231,7 +231,7 @@ test("an order that grants password attempts is recorded as a grant", async () =
     grants: 1,
   });
   await (await fixture.daemon()).run();
-  const [act] = await Array.fromAsync(readActs(fixture.work, { limit: 10 }, () => {}));
+  const [act] = (await readJournal(fixture.work, "acts", { limit: 10 })).entries;
   expect(act).toMatchObject({ act: "grant", ...OPERATOR, trackingId: "t1" });
 });
 
@@ -248,7 +248,7 @@ test("who supplied a password is recorded, and nothing else is done", async () =
   await (await fixture.daemon()).run();
   expect(await listOrders(fixture.work)).toEqual([]);
   expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
-  const [act] = await Array.fromAsync(readActs(fixture.work, { limit: 10 }, () => {}));
+  const [act] = (await readJournal(fixture.work, "acts", { limit: 10 })).entries;
   expect(act).toMatchObject({ act: "password", who: `x${"y".repeat(199)}`, from: "a?b" });
 });
 
@@ -258,10 +258,10 @@ describe("a transfer whose mailbox is no longer configured", () => {
     const daemon = await fixture.daemon();
     await fixture.settle("t1", "quarantined");
     await fixture.give("retry", "t1");
-    await runOrders(daemon.tools, new Map(), new KnownOrders());
+    await new OrderRunner(daemon.tools, new Map()).run();
     expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
     await fixture.give("discard", "t1");
-    await runOrders(daemon.tools, new Map(), new KnownOrders());
+    await new OrderRunner(daemon.tools, new Map()).run();
     expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
   });
 
@@ -270,10 +270,10 @@ describe("a transfer whose mailbox is no longer configured", () => {
     const { tools } = await fixture.daemon();
     await fixture.settle("t1", "quarantined");
     await fixture.give("discard", "t1");
-    await runOrders({ ...tools, isShared: true }, new Map(), new KnownOrders());
+    await new OrderRunner({ ...tools, isShared: true }, new Map()).run();
     expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
     const clock = { now: () => Date.now() + 61_000 };
-    await runOrders({ ...tools, isShared: true, clock }, new Map(), new KnownOrders());
+    await new OrderRunner({ ...tools, isShared: true, clock }, new Map()).run();
     expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
   });
 });
@@ -313,7 +313,7 @@ async function openFixture() {
       await writeFile(join(stage.folder, "report.pdf"), "secret");
       const end = { ...record, folder: trackingId };
       await ledger.stages.endWith(stage, end);
-      return ledger.stages.place(end, stage);
+      return ledger.place(end, stage);
     },
     /** `canRetry`: the answer of its hand-offs. */
     async daemon(listener: { stateChanged?(): void } = {}, canRetry = true) {
@@ -345,14 +345,14 @@ async function openFixture() {
         mailbox: { name: "m" },
         transfers: new KnownTransfers(),
         health: new PollHealth(),
-        lookup: { stateOf: async () => "active" },
+        stateOf: async () => "active",
       } as unknown as MailboxState;
-      const known = new KnownOrders();
+      const runner = new OrderRunner(tools, new Map([[mailboxIdOf("m"), state]]));
       return {
         tools,
         state,
         reports,
-        run: () => runOrders(tools, new Map([[mailboxIdOf("m"), state]]), known),
+        run: () => runner.run(),
       };
     },
   };

@@ -19,7 +19,7 @@ test("the script for PowerShell uses existing keys of the manifest", () => {
   const file = { name: "a", originalName: "a", size: 1, sha256: "0", verified: true };
   const messageFile = { name: "message.eml", size: 1, sha256: "0" } as const;
   const contents = { message: "present", messageFile, files: [file] } as const;
-  const manifest = JSON.parse(formatManifest(makeRecord({}), "NAME", contents));
+  const manifest = JSON.parse([...formatManifest(makeRecord({}), "NAME", contents)].join(""));
   const script = example("take-transfers.ps1");
   const keys = [...script.matchAll(/(?:\$transfer|ConvertFrom-Json\))\.(\w+)/g)].map(([, key]) => key);
   expect(new Set(keys)).toEqual(new Set(["files", "messageFile", "deliveryId"]));

@@ -92,7 +92,7 @@ test("a command that this process delivered itself does not wait for its own chi
       SIGNAL,
     );
   });
-  await handoffs.placed(record, record.folder);
+  await handoffs.placed(record);
   await expect.poll(() => bench.told.length).toBe(1);
   bench.machine.passMs(LONG_MS);
   await handoffs.finish();

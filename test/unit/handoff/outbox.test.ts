@@ -191,7 +191,6 @@ async function prepare(over: Partial<Disk> = {}) {
     disk,
     finishedPath: (name, round) => join(work, "finished", `${name}-${round}`),
     onDamaged: (path) => damaged.push(path),
-    onChanged() {},
   });
   await mkdir(join(work, "finished"));
   await outbox.open(0);

@@ -2,7 +2,7 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { EntryLocks } from "../../../src/handoff/locks.ts";
+import { EntryLocks } from "../../../src/handoff/outbox.ts";
 import { outboxIn } from "../../../src/handoff/peek.ts";
 import type { HandoffSummary } from "../../../src/model/handoff.ts";
 import { makeFolder, startCommand } from "../../support/program.ts";

@@ -2,7 +2,7 @@
 import { mkdir, readdir, rename, rmdir, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { openInbox } from "../../../src/inbox/open.ts";
+import { openInbox } from "../../../src/inbox/inbox.ts";
 import { canReach, prepareInbox } from "../../../src/inbox/reach.ts";
 import { makeFolder, makeFolderElsewhere } from "../../support/program.ts";
 

@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { Space } from "../../../src/inbox/space.ts";
+import { openRoom } from "../../../src/inbox/inbox.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const TERABYTE = 10 ** 12;
@@ -9,7 +9,7 @@ test("what was promised to one is not promised to another, until it is given bac
   const folder = await makeFolder();
   const { bavail, bsize } = await statfs(folder);
   const most = Math.floor(bavail * bsize * 0.8);
-  const space = new Space(folder, () => 0);
+  const space = openRoom(folder, () => 0);
   const first = await space.reserve("a", most, 1);
   await expect(space.reserve("b", most, 1)).rejects.toThrow("reserved for others");
   expect(await space.hasRoom("b")).toBe(false);
@@ -19,7 +19,7 @@ test("what was promised to one is not promised to another, until it is given bac
 });
 
 test("one for which there was no room is held back by what it lacks, and nobody else is", async () => {
-  const space = new Space(await makeFolder(), () => 0);
+  const space = openRoom(await makeFolder(), () => 0);
   await expect(space.reserve("large", 10 ** 6 * TERABYTE, 1)).rejects.toThrow("bytes are needed");
   expect(await space.hasRoom("large")).toBe(false);
   expect(await space.hasRoom("other")).toBe(true);
@@ -31,7 +31,7 @@ test("a disk that ran short all the same lacks what was left to write", async ()
   const folder = await makeFolder();
   const { bavail, bsize } = await statfs(folder);
   const most = Math.floor(bavail * bsize * 0.9);
-  const space = new Space(folder, () => 0);
+  const space = openRoom(folder, () => 0);
   const reservation = await space.reserve("a", most, 1);
   reservation.use(most - 1000);
   reservation.ranShort();
@@ -40,6 +40,6 @@ test("a disk that ran short all the same lacks what was left to write", async ()
 });
 
 test("what must stay free is not promised", async () => {
-  const space = new Space(await makeFolder(), () => 10 ** 6 * TERABYTE);
+  const space = openRoom(await makeFolder(), () => 10 ** 6 * TERABYTE);
   await expect(space.reserve("a", 1, 1)).rejects.toThrow("that stay free");
 });

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { asFault } from "../../../src/base/faults.ts";
 import { FileAttempts } from "../../../src/ledger/attempts.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
@@ -21,7 +22,7 @@ test.each(["write", "close", "syncFolder"] as const)(
     let isFull = true;
     const attempts = openAttempts(paths, root, step, () => isFull);
     for (let tries = 0; tries < 5; tries++) {
-      await expect(attempts.take(OF, OWNER, BUDGET)).rejects.toMatchObject({ code: "DISK_FULL" });
+      expect(await attempts.take(OF, OWNER, BUDGET).catch(asFault)).toMatchObject({ code: "DISK_FULL" });
       expect(readdirSync(paths.attempts)).toEqual([]);
     }
     isFull = false;
@@ -38,7 +39,11 @@ function openAttempts(
 ): FileAttempts {
   const refuse = async (name: string) => {
     if (name !== step || !isFull()) return;
-    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC", syscall: name });
+    throw Object.assign(new Error("no space left on device"), {
+      code: "ENOSPC",
+      syscall: name,
+      path: "file",
+    });
   };
   const disk: Disk = {
     ...systemDisk,
@@ -53,5 +58,5 @@ function openAttempts(
     syncFolder: (path) => refuse("syncFolder").then(() => systemDisk.syncFolder(path)),
   };
   const rounds = new Rounds({ disk, paths, root, folderMode: () => 0o750 });
-  return new FileAttempts(disk, paths, rounds);
+  return new FileAttempts(rounds);
 }

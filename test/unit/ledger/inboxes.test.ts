@@ -4,8 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../../src/base/disk.ts";
-import type { EndRecord } from "../../../src/ledger/format.ts";
-import { Inboxes } from "../../../src/ledger/inboxes.ts";
+import { type EndRecord, Inboxes } from "../../../src/ledger/format.ts";
 import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { ledgerIn } from "../../support/ledger.ts";
@@ -76,11 +75,11 @@ describe("a ledger with two inboxes", () => {
     const { folder, own, stage } = await setUp();
     const ledger = await ledgerIn(folder);
     const [one, two] = [makeRecord({ trackingId: "t1" }), makeRecord({ trackingId: "t2" })];
-    expect(await ledger.stages.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
-    expect(await ledger.stages.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
-    expect(await ledger.stages.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F-2");
-    ledger.stages.giveBack("m/F", own);
-    expect(await ledger.stages.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
+    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
+    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
+    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F-2");
+    ledger.targets.giveBack("m/F", own);
+    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
     await stage(ledger, { ...one, inbox: undefined });
     await stage(ledger, { ...two, inbox: own });
     expect(await readdir(join(folder, "m"))).toEqual(["F"]);
@@ -95,7 +94,7 @@ describe("a ledger with two inboxes", () => {
     const record = makeRecord({ trackingId: "t1" });
     await rename(own, `${own}-away`);
     if (wanted !== "F") {
-      await expect(ledger.stages.takeFolder(wanted, { mailbox: "m" }, own)).rejects.toMatchObject({
+      await expect(ledger.targets.takeFolder(wanted, { mailbox: "m" }, own)).rejects.toMatchObject({
         code: "INBOX_MISSING",
       });
     }
@@ -134,7 +133,7 @@ async function setUp() {
     await ledger.stages.seal(opened);
     const end: EndRecord = { ...record, state: "delivered", folder: record.folder ?? "m/F" };
     expect(await ledger.stages.endWith(opened, end)).toBe(true);
-    return ledger.stages.place(end, opened);
+    return ledger.place(end, opened);
   };
   return { folder, own, stage };
 }

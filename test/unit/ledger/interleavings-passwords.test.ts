@@ -66,7 +66,7 @@ class Prover {
     this.#gate = gate;
     this.#service = service;
     this.#rounds = new Rounds({ disk, paths: PATHS, root: INBOX, folderMode: () => 0o750 });
-    this.#attempts = new FileAttempts(disk, PATHS, this.#rounds);
+    this.#attempts = new FileAttempts(this.#rounds);
   }
 
   /** Tries one after the other. After the right one, the transfer is delivered. */
@@ -98,18 +98,17 @@ class Prover {
 }
 
 function durableFingerprints(model: ModelDisk): string[] {
-  const slots = model.powerCut().filesBelow(PATHS.attempts).values();
+  const slots = model.powerCut().textsIn(PATHS.attempts).values();
   return slots.flatMap((text) => (text === "" ? [] : [JSON.parse(text).fingerprint])).toArray();
 }
 
 type Passwords = readonly [ofFirst: readonly string[], ofSecond: readonly string[]];
 
 function makeScenario(name: string, passwords: Passwords, kind: typeof GatedDisk = GatedDisk): Scenario {
-  const empty = makeWorkFolder();
   return {
     name,
     async start(gate) {
-      const disk = (await empty).copy();
+      const disk = makeWorkFolder();
       const service = new Service();
       const provers = [M1, M2].map(() => new Prover(disk, new kind(disk, gate), gate, service));
       const workers = provers.map((prover, process) => ({
@@ -122,21 +121,16 @@ function makeScenario(name: string, passwords: Passwords, kind: typeof GatedDisk
         workers,
         outside: () => JSON.stringify([service.refused, provers.map(({ known }) => known)]),
         check: () => service.problem,
-        react: () => {},
-        checkEnd: () => (disk.namesIn(PATHS.temporary).length > 0 ? "left over in new" : undefined),
-        restart: (left, afterStep) => restart(left, service.copy(), afterStep),
+        checkEnd: () => (disk.textsIn(PATHS.temporary).size > 0 ? "left over in new" : undefined),
+        restart: (left) => restart(left, service.copy()),
       };
     },
   };
 }
 
 /** Both mailboxes try everything that there is. */
-async function restart(
-  left: ModelDisk,
-  service: Service,
-  afterStep: () => void,
-): Promise<string | undefined> {
-  const gate: Gate = (_, step) => step().finally(afterStep);
+async function restart(left: ModelDisk, service: Service): Promise<string | undefined> {
+  const gate: Gate = (_, step) => step();
   const prover = new Prover(left, new GatedDisk(left, gate), gate, service);
   for (const record of [M1, M2, M1]) await prover.tryAll(record, ["p1", "p2", "p3", "p4", "p5"]);
   return service.problem;

@@ -3,7 +3,7 @@ import { appendFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/pro
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Journal } from "../../../src/ledger/journal.ts";
-import { readActs, readHistory } from "../../../src/operate/history.ts";
+import { readJournal } from "../../../src/operate/history.ts";
 import { watchCalls } from "../../support/open-files.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -87,15 +87,16 @@ test("history skips lines of notices, and counts only damaged ones as damaged", 
   journal.addNotice(NOTICE);
   journal.addAct({ id: "i", act: "retry", who: "w", from: "f", mailbox: "m", trackingId: "t1" });
   await journal.flush();
-  const damaged: number[] = [];
-  const onDamaged = (_path: string, lines: number) => void damaged.push(lines);
-  const acts = async () => (await Array.fromAsync(readActs(work, { limit: 9 }, onDamaged))).length;
-  expect([(await read(work, onDamaged)).length, await acts(), damaged]).toEqual([1, 1, []]);
+  const counts = async (kind: "acts" | "transfers") => {
+    const { entries, damaged } = await readJournal(work, kind, { limit: 9 });
+    return [entries.length, ...damaged.map(({ lines }) => lines)];
+  };
+  expect([await counts("transfers"), await counts("acts")]).toEqual([[1], [1]]);
   const [name = ""] = await readdir(folder);
   await appendFile(join(folder, name), '{"at":"2026-03-01T08:00:00.000Z","noti');
   journal.addNotice(NOTICE);
   await journal.flush();
-  expect([(await read(work, onDamaged)).length, damaged]).toEqual([1, [1]]);
+  expect(await counts("transfers")).toEqual([1, 1]);
 });
 
 async function makeJournal() {
@@ -105,6 +106,6 @@ async function makeJournal() {
   return { work, folder, journal: new Journal(folder, undefined, { now: Date.now }) };
 }
 
-function read(work: string, onDamaged: (path: string, lines: number) => void = () => {}) {
-  return Array.fromAsync(readHistory(work, { limit: 9 }, onDamaged));
+async function read(work: string) {
+  return (await readJournal(work, "transfers", { limit: 9 })).entries;
 }

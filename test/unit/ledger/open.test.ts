@@ -67,6 +67,7 @@ describe("a note", () => {
     const folder = await makeFolder();
     const first = await ledgerIn(folder);
     await first.discover(makeRecord());
+    await first.flush();
     const ended = makeRecord({ state: "gone" });
     const paths = new LedgerPaths(join(folder, ".inlet"));
     const name = first.nameOf(ended);
@@ -179,23 +180,34 @@ describe("retention", () => {
     const rounds = new Rounds({ disk: systemDisk, paths, root: work, folderMode: () => 0o750 });
     const watermark = new Watermark(join(work, "watermark"), "test");
     for (let process = 0; process < 5_000 && (await files()).length > 0; process++) {
-      await new Retention({ disk: systemDisk, paths, rounds, watermark }).sweep(rules, Date.now());
+      await new Retention(rounds, watermark).sweep(rules, Date.now());
     }
     expect(await files()).toEqual([]);
   });
 
-  test("I3 no burnt transfers: leaves attempts at a transfer whose later round is open, although its note is lost", async () => {
-    const ended = makeRecord({ trackingId: "open", state: "gone" });
-    const { ledger, work } = await openWith([ended]);
-    await ledger.begin({ ...makeRecord({ trackingId: "open" }), round: 2 }, "retry", "me");
-    await ledger.flush();
-    await rm(new LedgerPaths(work).note(ledger.nameOf(ended)));
-    for (const name of [ledger.nameOf(ended), "unknown"]) {
-      const slot = JSON.stringify({ name, round: 1, at: ago(91) });
-      await writeFile(join(work, "attempts", `${name}.1.json`), slot);
+  test.each([
+    [
+      "whose later round is open, although its note is lost",
+      async (ledger: Ledger, paths: LedgerPaths, name: string) => {
+        await ledger.begin({ ...makeRecord(), round: 2 }, "retry", "me");
+        await ledger.flush();
+        await rm(paths.note(name));
+      },
+    ],
+    [
+      "whose record is damaged",
+      (_ledger: Ledger, paths: LedgerPaths, name: string) => writeFile(paths.end(name, 1), "{"),
+    ],
+  ] as const)("I3 no burnt transfers: leaves attempts at a transfer %s", async (_, prepare) => {
+    const { ledger, work } = await openWith([makeRecord({ state: "gone" })]);
+    const name = ledger.nameOf(makeRecord());
+    await prepare(ledger, new LedgerPaths(work), name);
+    for (const [file, of] of Object.entries({ "a.1.json": name, "b.1.json": "unknown" })) {
+      const slot = { name: of, round: 1, at: ago(91) };
+      await writeFile(join(work, "attempts", file), JSON.stringify(slot));
     }
     await sweepAll(ledger, rules);
-    expect(await readdir(join(work, "attempts"))).toEqual([`${ledger.nameOf(ended)}.1.json`]);
+    expect(await readdir(join(work, "attempts"))).toEqual(["a.1.json"]);
   });
 
   test("removes an attempt that a power cut has emptied, once it is old and its transfer is not listed", async () => {
@@ -212,20 +224,6 @@ describe("retention", () => {
     const listed = () => [{ serviceId: "https://a.example", trackingId: "listed" }];
     await sweepAll(ledger, { ...rules, listed });
     expect((await readdir(join(work, "attempts"))).toSorted()).toEqual([files[0], files[2]].toSorted());
-  });
-
-  test("goes on with other attempts where the record of one transfer is damaged, and leaves its attempts", async () => {
-    const damaged = makeRecord({ trackingId: "damaged", state: "gone" });
-    const { ledger, work } = await openWith([damaged]);
-    await writeFile(new LedgerPaths(work).end(ledger.nameOf(damaged), 1), "{");
-    for (const [file, name] of [
-      ["a.1.json", ledger.nameOf(damaged)],
-      ["b.1.json", "unknown"],
-    ] as const) {
-      await writeFile(join(work, "attempts", file), JSON.stringify({ name, round: 1, at: ago(91) }));
-    }
-    await sweepAll(ledger, rules);
-    expect(await readdir(join(work, "attempts"))).toEqual(["a.1.json"]);
   });
 
   test("removes months of the journal", async () => {
@@ -270,6 +268,7 @@ test("without hard links a record is written in place, and one that a crash cut 
     const ledger = await ledgerIn(folder);
     const record = makeRecord();
     await ledger.discover(record);
+    await ledger.flush();
     const paths = new LedgerPaths(join(folder, ".inlet"));
     const path = paths.end(ledger.nameOf(record), 1);
     await mkdir(dirname(path), { recursive: true });
@@ -306,7 +305,7 @@ async function deliver(ledger: Ledger): Promise<TransferRecord> {
   await ledger.stages.seal(stage);
   const end: TransferRecord = { ...record, state: "delivered", folder: "t1" };
   expect(await ledger.stages.endWith(stage, end)).toBe(true);
-  await ledger.stages.place(end, stage);
+  await ledger.place(end, stage);
   return { ...end, token: stage.token } as TransferRecord;
 }
 
@@ -344,7 +343,7 @@ describe("the stage of an attempt that is over", () => {
     const reclaim = async () => {
       const stage = await ledger.stages.openStage(record);
       expect(stage.token).toBe(own.token);
-      await ledger.stages.reclaim(stage);
+      await ledger.reclaim(stage);
       expect(await readdir(join(folder, ".inlet", "new"))).toEqual([]);
     };
     const staging = async () => (await readdir(join(folder, ".inlet", "staging"))).toSorted();

@@ -131,7 +131,7 @@ async function quarantined(contents: Contents | undefined): Promise<{
   });
   const end: TransferRecord = { ...T1, state: "quarantined" };
   await ledger.stages.endWith(stage, end);
-  await ledger.stages.place(end, stage);
+  await ledger.place(end, stage);
   await ledger.flush();
   return { folder, kept: join(folder, ".inlet/quarantine", `${stage.name}~1`), ledger };
 }

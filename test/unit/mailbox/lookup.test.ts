@@ -60,7 +60,7 @@ function setUp(listed: Readonly<Record<string, TransferState>>) {
   const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
   return {
     ask: (record: { trackingId: string; vanished?: boolean }, signal: AbortSignal = SIGNAL) =>
-      state.lookup.stateOf(record, signal),
+      state.stateOf(record, signal),
     listings: () => count,
     states,
     failWith: (fault: Fault) => {

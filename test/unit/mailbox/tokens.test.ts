@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Simulator } from "../../../simulator/simulator.ts";
 import { Secret } from "../../../src/base/secret.ts";
-import { loadTokenStores } from "../../../src/config/memory.ts";
+import { loadTokenStores } from "../../../src/host/memory.ts";
 import { Tokens } from "../../../src/mailbox/tokens.ts";
 import { makeFolder } from "../../support/program.ts";
 import { openTestService, openTestSimulator, SIGNAL } from "../../support/service.ts";

@@ -1,7 +1,7 @@
 /** Which supplied passwords are removed because nothing waits for them. */
 
 import { expect, test } from "vitest";
-import { forgetUnusedPasswords } from "../../../src/mailbox/unfinished.ts";
+import { forgetUnusedPasswords } from "../../../src/daemon/housekeeping.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { mailboxIdOf } from "../../../src/model/transfer.ts";
 

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import {
   type Contents,
   deliveryId,
+  digestOf,
   formatManifest,
   formatSums,
   readDeliveryId,
@@ -24,8 +25,12 @@ const CONTENTS: Contents = {
 
 test("a manifest and its sums are read as they were written", async () => {
   const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
-  const folder = await write(formatManifest(makeRecord({ released, round: 2 }), "NAME", CONTENTS));
+  const folder = await write(
+    [...formatManifest(makeRecord({ released, round: 2 }), "NAME", CONTENTS)].join(""),
+  );
   await writeFile(join(folder, "SHA256SUMS"), formatSums(CONTENTS));
+  expect(await digestOf(await readManifest(folder))).toBe(await digestOf(CONTENTS));
+  expect(await digestOf({ ...CONTENTS, files: [] })).not.toBe(await digestOf(CONTENTS));
   expect(await readManifest(folder)).toEqual({
     version: 2,
     deliveryId: deliveryId("NAME", 2),

@@ -18,8 +18,7 @@ test.each([
 ] as const)("a fault of the area %s has a notification of its kind", (area, event) => {
   const context = { nowMs: 1, blipMs: 0, process: "p", serviceOf: () => "https://example.com/" };
   const [change] = changesOfEvent(event as DaemonEvent, context);
-  const kind = change?.type === "begin" ? change.notice.kind : change?.type === "failed" ? "service" : "none";
-  expect(AREAS[area].notices).toContain(kind);
+  expect(AREAS[area].notices).toContain(change?.begin[0]?.kind);
 });
 
 test.each(["DISK_FULL", "QUEUE_UNREACHABLE", "QUEUE_REFUSED"] as const)(

@@ -4,12 +4,11 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
-import { changesOfEvent, changesOfLine, type NoticeChange } from "../../../src/notify/notices.ts";
+import { changeOfLine, changesOfEvent, type Notice, type NoticeChange } from "../../../src/notify/notices.ts";
 import { ChannelState } from "../../../src/notify/state.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
-const SENT = { lastSentMs: 2, lastUrgentMs: 0 };
 const SERVICE = "https://transfer.example.com";
 const DELIVERED = {
   mailbox: "m",
@@ -63,31 +62,27 @@ test("a scan of the outbox reports what was given up or not picked up, unless it
   expect([send(known), send(unknown)]).toEqual([[], ["not-picked-up t1", "handoff t1"]]);
 });
 
-test("5,000 of a kind are one group with the first of them and a count", () => {
+test("5,000 of a kind are counted, and only the first of them have details", () => {
   const state = new ChannelState();
   for (let at = 0; at < 5_000; at++) change(state, `t${at}`, "waiting", "password");
-  const batch = state.select(2, () => true);
-  expect(batch.groups).toMatchObject([{ kind: "password", isOver: false, count: 5_000 }]);
-  expect(batch.groups[0]?.notices).toHaveLength(100);
-  expect(state.serialize().length).toBeLessThan(250_000);
-  state.report(batch, SENT);
-  expect(state.details()).toEqual([]);
+  expect(state.pending()).toHaveLength(5_000);
+  expect(state.pending().filter(({ trackingId }) => trackingId !== undefined)).toHaveLength(100);
+  expect(state.serialize().length).toBeLessThan(400_000);
+  send(state);
+  expect(state.pending()).toEqual([]);
 });
 
-test("50,000 notices are remembered; beyond them the oldest reported one is forgotten, and no pending one", () => {
+test("50,000 reported notices are remembered; beyond them the oldest is forgotten", () => {
   const state = new ChannelState();
-  const begin = (key: string) => state.apply({ type: "begin", notice: { kind: "gone", key, atMs: 0 } });
-  for (let at = 0; at < 49_999; at++) begin(`k${at}`);
-  state.report(
-    state.select(2, () => true),
-    SENT,
-  );
-  begin("p1");
-  begin("p2");
+  const begin = (key: string) => beginIn(state, { kind: "gone", key, atMs: 0 });
+  for (const from of [0, 25_001]) {
+    for (let at = from; at < from + 25_001; at++) begin(`k${at}`);
+    send(state);
+  }
+  for (const known of ["k2", "k50001"]) begin(known);
+  expect(state.pending()).toEqual([]);
   begin("k1");
-  expect(state.select(2, () => true).groups).toMatchObject([{ count: 2 }]);
-  begin("k0");
-  expect(state.select(2, () => true).groups).toMatchObject([{ count: 3 }]);
+  expect(state.pending()).toHaveLength(1);
 });
 
 test("a transfer is reported once, whatever its retries say, and again after a new quarantine", () => {
@@ -103,14 +98,6 @@ test("a transfer is reported once, whatever its retries say, and again after a n
   change(state, "t1", "downloading");
   change(state, "t1", "quarantined");
   expect(send(state)).toEqual(["quarantined t1"]);
-});
-
-test("a transfer that was delivered before the message is not in it", () => {
-  const state = new ChannelState();
-  change(state, "t1", "waiting", "password");
-  change(state, "t2", "waiting", "password");
-  change(state, "t1", "delivered");
-  expect(send(state)).toEqual(["password t2"]);
 });
 
 test("a transfer that is gone is reported, unless an operator discarded or acknowledged it", () => {
@@ -178,8 +165,8 @@ describe("a trouble", () => {
     const state = new ChannelState();
     for (let at = 0; at < 50; at++)
       fail(state, `m${at}`, at % 2 === 0 ? "SERVICE_UNREACHABLE" : "SERVICE_TIMEOUT");
-    const { groups } = state.select(2, () => true);
-    expect(groups).toMatchObject([{ kind: "service", count: 1, notices: [{ service: SERVICE, count: 50 }] }]);
+    const [{ mailboxes } = {}] = state.pending();
+    expect(mailboxes).toHaveLength(50);
     expect(send(state)).toEqual(["service"]);
     for (let at = 0; at < 49; at++) happen(state, pollSucceeded({ mailbox: `m${at}` }));
     expect(send(state)).toEqual([]);
@@ -195,6 +182,47 @@ describe("a trouble", () => {
     expect(send(state)).toEqual(["service"]);
     happen(state, pollSucceeded({ mailbox: "m" }));
     expect(send(state)).toEqual(["service over"]);
+  });
+
+  test("that ends or begins again while its message is being sent is reported as the message turns out", () => {
+    for (const isSent of [true, false]) {
+      const state = new ChannelState();
+      const during = (to: "full" | "room") => {
+        const notices = state.pending();
+        state.report(notices);
+        disk(state, to);
+        if (!isSent) state.takeBack(notices);
+      };
+      disk(state, "full");
+      during("room");
+      expect(send(state)).toEqual(isSent ? ["disk over"] : []);
+      disk(state, "full");
+      send(state);
+      disk(state, "room");
+      during("full");
+      expect(send(state)).toEqual(isSent ? ["disk"] : []);
+      during("full");
+      disk(state, "room");
+      expect(send(state)).toEqual(["disk over"]);
+    }
+  });
+
+  test("is not brought back by a line that is read after its end", () => {
+    const state = new ChannelState();
+    const [begin, end] = ["disk-failed", "disk-recovered"].map((type, at) => {
+      const event = { type, fault: new Fault("DISK_FULL"), pausedForMs: 1 } as DaemonEvent;
+      return changesOf(event).map((each) => ({ ...each, process: "p", seq: at + 1 }))[0];
+    });
+    if (begin === undefined || end === undefined) throw new Error("no change");
+    state.apply(begin);
+    expect(send(state)).toEqual(["disk"]);
+    state.apply(end);
+    expect(send(state)).toEqual(["disk over"]);
+    for (const line of [begin, end]) {
+      restarted(state).apply(line);
+      state.apply(line);
+      expect(send(state)).toEqual([]);
+    }
   });
 
   test("of mailboxes that are no longer polled is forgotten, and reported when it comes back", () => {
@@ -218,12 +246,10 @@ test("a restart keeps what is pending, what was reported, and which troubles las
   before.positions.set("2026-03.jsonl", 17);
   const after = restarted(before);
   expect([...after.positions]).toEqual([["2026-03.jsonl", 17]]);
-  expect(after.sent).toEqual(SENT);
   for (let at = 1; at < 500; at++) change(after, `t${at}`, "waiting", "password");
   disk(after, "full");
   fail(after, "m", "TOKEN_REFUSED");
-  expect(after.select(2, () => true).groups).toMatchObject([{ kind: "password", count: 498 }]);
-  send(after);
+  expect(send(after)).toHaveLength(498);
   disk(after, "room");
   happen(after, pollSucceeded({ mailbox: "m" }));
   expect(send(after)).toEqual(["service over", "disk over"]);
@@ -238,19 +264,18 @@ test.each(["", "{", "{}", '{"version":2}', "null"])(
 
 test.each([
   ["an act", { at: "2026-03-01T08:00:00.000Z", act: "retry", id: "i", who: "w", from: "f" }],
-  ["a damaged change", { at: "2026-03-01T08:00:00.000Z", notice: { type: "begin" } }],
-  ["a change of a newer version", { at: "2026-03-01T08:00:00.000Z", notice: { type: "other" } }],
+  ["a damaged change", { at: "2026-03-01T08:00:00.000Z", notice: { begin: [] } }],
   [
     "a transfer without a state",
     { at: "2026-03-01T08:00:00.000Z", mailbox: "m", trackingId: "t", sender: "s" },
   ],
 ])("a line with %s changes nothing", (_, line) => {
-  expect(changesOfLine(line, 1)).toEqual([]);
+  expect(changeOfLine(line, 1)).toBeUndefined();
 });
 
 test("a line of a clock that is ahead is reported at once", () => {
-  const [begun] = changesOfLine(lineOf({ state: "waiting", reason: "held" }, "2099-01-01T00:00:00.000Z"), 5);
-  expect(begun).toMatchObject({ type: "begin", notice: { atMs: 5 } });
+  const line = lineOf({ state: "waiting", reason: "held" }, "2099-01-01T00:00:00.000Z");
+  expect(changeOfLine(line, 5)).toMatchObject({ begin: [{ atMs: 5 }] });
 });
 
 /** Everything that the journal can say about two transfers, two mailboxes and two processes. */
@@ -280,8 +305,8 @@ const anyChange: fc.Arbitrary<NoticeChange> = fc
   )
   .chain((what) => {
     const changes =
-      "event" in what ? changesOf(what.event, what.process) : changesOfLine(lineOf(what as never), 1);
-    return fc.constantFrom(...(changes.length > 0 ? changes : [{ type: "settle" as const, keys: [] }]));
+      "event" in what ? changesOf(what.event, what.process) : [changeOfLine(lineOf(what as never), 1)];
+    return fc.constantFrom(...changes.filter((each) => each !== undefined));
   });
 
 test("any changes that are read again after a kill leave the same notices", () => {
@@ -297,12 +322,9 @@ test("any changes that are read again after a kill leave the same notices", () =
       const again = restarted(state);
       for (const each of changes.slice(from)) again.apply(each);
       // A notice that was settled and begun anew among these lines may be sent again: at least once.
-      const settled = new Set(
-        changes.slice(from).flatMap((each) => (each.type === "settle" ? each.keys : [])),
-      );
+      const settled = new Set(changes.slice(from).flatMap(({ end }) => end));
       const repeated = again
-        .select(2, () => true)
-        .groups.flatMap(({ notices }) => notices)
+        .pending()
         .filter(({ key, isTrouble, isOver }) => !settled.has(key) && !isTrouble && !isOver);
       expect(repeated).toEqual([]);
       expect(keysOf(again)).toEqual(keysOf(ChannelState.parse(before)));
@@ -376,7 +398,7 @@ function handOff(state: ChannelState, step: "command" | "webhook", result: strin
 
 /** Sends everything: the step of each hand-off, and whether it was given up. */
 function sendHandoffs(state: ChannelState): string[] {
-  const notices = state.select(2, () => true).groups.flatMap((group) => group.notices);
+  const notices = state.pending();
   send(state);
   const found = notices.map(({ text = "" }) => {
     const step = /command failed: (\w+)/.exec(text)?.[1];
@@ -387,17 +409,21 @@ function sendHandoffs(state: ChannelState): string[] {
 
 /** Sends everything: the kind, the tracking-id, and whether it is over. */
 function send(state: ChannelState): string[] {
-  const batch = state.select(2, () => true);
-  state.report(batch, SENT);
-  return batch.groups.flatMap(({ kind, isOver, notices }) =>
-    notices.map(({ trackingId }) => [kind, trackingId, isOver ? "over" : ""].filter(Boolean).join(" ")),
+  const notices = state.pending();
+  state.report(notices);
+  return notices.map(({ kind, trackingId, isOver }) =>
+    [kind, trackingId, isOver ? "over" : ""].filter(Boolean).join(" "),
   );
 }
 
 /** Everything that is known, pending or reported. */
 function keysOf(state: ChannelState | undefined): string[] {
-  const { notices } = JSON.parse(state?.serialize() ?? "{}") as { notices: [string, string][] };
-  return notices.map(([key]) => key).toSorted();
+  const { pending = [], reported = [] } = JSON.parse(state?.serialize() ?? "{}") as Record<string, Notice[]>;
+  return [...pending, ...reported].map(({ key, isOver }) => `${key} ${isOver ?? false}`).toSorted();
+}
+
+function beginIn(state: ChannelState, notice: Notice): void {
+  state.apply({ atMs: 0, end: [], begin: [notice] });
 }
 
 function restarted(state: ChannelState): ChannelState {
@@ -416,7 +442,8 @@ function happen(state: ChannelState, event: DaemonEvent, process?: string): void
 }
 
 function apply(state: ChannelState, line: object): void {
-  for (const each of changesOfLine(JSON.parse(JSON.stringify(line)), 1)) state.apply(each);
+  const change = changeOfLine(JSON.parse(JSON.stringify(line)), 1);
+  if (change !== undefined) state.apply(change);
 }
 
 function lineOf(facts: Partial<TransferRecord>, at = "1970-01-01T00:00:00.001Z") {

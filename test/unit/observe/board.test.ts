@@ -3,7 +3,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import { readinessOf } from "../../../src/console/server.ts";
 import type { Promised } from "../../../src/model/promise.ts";
-import type { State } from "../../../src/model/record.ts";
+import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -25,23 +25,11 @@ const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false, 
 describe("the board", () => {
   test("lists transfers as downloading, queued, or in need of attention", () => {
     const { board } = openBoard();
-    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "later" }) });
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "now", state: "downloading" }),
-    });
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "closed", state: "waiting", reason: "password" }),
-    });
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "wrong", state: "quarantined" }),
-    });
-    board.listener({
-      type: "transfer-discovered",
-      record: makeRecord({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
-    });
+    discover(board, { trackingId: "later" });
+    change(board, { trackingId: "now", state: "downloading" });
+    change(board, { trackingId: "closed", state: "waiting", reason: "password" });
+    change(board, { trackingId: "wrong", state: "quarantined" });
+    discover(board, { trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() });
     const { attention, downloading, queued, counts } = board.read();
     expect(attention.map(({ trackingId }) => trackingId)).toEqual(["urgent", "closed", "wrong"]);
     expect(downloading.map(({ trackingId }) => trackingId)).toEqual(["now"]);
@@ -52,10 +40,7 @@ describe("the board", () => {
   test("names the cause of a transfer that needs a person also while it is tried again, until it has progressed", () => {
     const { board } = openBoard();
     const why = { reason: "retry", message: "A secret cannot be read." };
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ state: "waiting", needsPerson: true, ...why }),
-    });
+    change(board, { state: "waiting", needsPerson: true, ...why });
     const record = makeRecord({ state: "downloading" });
     board.listener({ type: "transfer-changed", record });
     expect(board.read().attention).toMatchObject([{ state: "downloading", ...why }]);
@@ -79,12 +64,9 @@ describe("the board", () => {
 
   test("remembers deliveries, newest first, and how long they took", () => {
     const { board, pass } = openBoard();
-    board.listener({ type: "transfer-discovered", record: makeRecord() });
+    discover(board, {});
     pass(90_000);
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ state: "delivered", folder: "m/a/t1" }),
-    });
+    change(board, { state: "delivered", folder: "m/a/t1" });
     board.recall(
       [
         {
@@ -109,7 +91,7 @@ describe("the board", () => {
   test("shows the progress, the rate and the remaining time of a download", () => {
     const { board, pass } = openBoard();
     const record = makeRecord({ state: "downloading" });
-    board.listener({ type: "transfer-changed", record: record });
+    board.listener({ type: "transfer-changed", record });
     for (let second = 0; second <= 4; second++) {
       board.listener({
         type: "transfer-progressed",
@@ -131,11 +113,8 @@ describe("the board", () => {
 
   test("shows transfers of other processes from the disk, without counting them as its own", () => {
     const { board } = openBoard();
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "ours", state: "downloading" }),
-    });
-    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "finished elsewhere" }) });
+    change(board, { trackingId: "ours", state: "downloading" });
+    discover(board, { trackingId: "finished elsewhere" });
     board.learn([makeRecord({ trackingId: "theirs", state: "downloading" })]);
     const { downloading, queued } = board.read();
     expect(downloading.map(({ trackingId }) => trackingId)).toEqual(["ours"]);
@@ -145,7 +124,7 @@ describe("the board", () => {
   test("shows gone transfers for a day", () => {
     const { board, pass } = openBoard();
     const at = { gone: new Date(START_MS).toISOString() };
-    board.listener({ type: "transfer-changed", record: makeRecord({ state: "gone", at }) });
+    change(board, { state: "gone", at });
     board.learn([]);
     expect(board.read().attention).toHaveLength(1);
     pass(25 * HOUR_MS);
@@ -158,20 +137,11 @@ describe("the board", () => {
     const soon = new Date(START_MS + HOUR_MS).toISOString();
     for (let at = 0; at < 6_000; at++) {
       const waits = { state: "waiting", reason: "password", expires: soon } as const;
-      board.listener({
-        type: "transfer-changed",
-        record: makeRecord({ trackingId: `closed${at}`, ...waits }),
-      });
+      change(board, { trackingId: `closed${at}`, ...waits });
     }
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "wrong", state: "quarantined" }),
-    });
+    change(board, { trackingId: "wrong", state: "quarantined" });
     const at = { gone: new Date(START_MS).toISOString() };
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "gone", state: "gone", at }),
-    });
+    change(board, { trackingId: "gone", state: "gone", at });
     const delivered = {
       mailbox: "m",
       trackingId: "handed-over",
@@ -212,8 +182,7 @@ describe("the board", () => {
 
   test("I8 bounded: counts more transfers than it shows", () => {
     const { board } = openBoard();
-    for (let at = 0; at < 6_000; at++)
-      board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: `t${at}` }) });
+    for (let at = 0; at < 6_000; at++) discover(board, { trackingId: `t${at}` });
     const { queued, counts, totals } = board.read();
     expect([queued.length, counts.discovered, totals.queued]).toEqual([100, 6_000, 6_000]);
   });
@@ -223,15 +192,9 @@ describe("the board", () => {
     const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
     const clock = { now: () => START_MS };
     const board = new Board(facts, mailboxes, clock, ({ trackingId }) => `/kept/${trackingId}`);
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "wrong", state: "quarantined" }),
-    });
+    change(board, { trackingId: "wrong", state: "quarantined" });
     const message = "Supply it with inlet password closed, or add a rule.";
-    board.listener({
-      type: "transfer-changed",
-      record: makeRecord({ trackingId: "closed", state: "waiting", reason: "password", message }),
-    });
+    change(board, { trackingId: "closed", state: "waiting", reason: "password", message });
     const way = "--config '/etc/my inlet.yaml' --mailbox m";
     expect(board.read().attention).toMatchObject([
       {
@@ -251,9 +214,9 @@ describe("the board", () => {
     const board = new Board(FACTS, mailboxes, { now: () => START_MS });
     const quietUntil = "2026-03-01T12:00:00.000Z";
     const postponed = { state: "waiting", reason: "quiet", until: quietUntil } as const;
-    board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "new", ...postponed }) });
+    change(board, { trackingId: "new", ...postponed });
     const failed = { state: "waiting", reason: "retry", message: "The service does not answer." } as const;
-    board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "failed", ...failed }) });
+    change(board, { trackingId: "failed", ...failed });
     const status = board.read();
     expect(status.queued).toMatchObject([postponed, failed]);
     expect(status.mailboxes).toMatchObject([{ quietUntil }]);
@@ -298,25 +261,12 @@ describe("the board", () => {
     expect(again?.dueMs).toBe(START_MS + 240_000);
   });
 
-  test("a failing mailbox that is paused is no problem any more", () => {
-    const { board } = openBoard();
+  test("a paused mailbox is no problem any more, and does not count as overdue", () => {
+    const { board, pass } = openBoard();
     board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
     expect(board.read().troubles).toHaveLength(1);
-    board.listener({
-      type: "settings-reloaded",
-      mailboxes: [{ ...ONE, paused: true }],
-      needsRestart: [],
-    });
+    board.listener({ type: "settings-reloaded", mailboxes: [{ ...ONE, paused: true }], needsRestart: [] });
     expect(board.read().troubles).toEqual([]);
-  });
-
-  test("a paused mailbox does not count as overdue", () => {
-    const { board, pass } = openBoard();
-    board.listener({
-      type: "settings-reloaded",
-      mailboxes: [{ ...ONE, paused: true, ...SERVICE }],
-      needsRestart: [],
-    });
     pass(24 * HOUR_MS);
     expect([...board.promisedPolls(() => undefined)]).toEqual([]);
     // Its first poll is due now.
@@ -388,13 +338,20 @@ test("an outbox that cannot be read is a problem until it can be read again", ()
 test("every state of a record is shown, or is a good end", () => {
   const { board } = openBoard();
   const states: State[] = ["discovered", "downloading", "waiting", "delivering", "quarantined", "gone"];
-  for (const state of states)
-    board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: state, state }) });
+  for (const state of states) change(board, { trackingId: state, state });
   const { attention, downloading, queued } = board.read();
   expect([...attention, ...downloading, ...queued].map(({ trackingId }) => trackingId).toSorted()).toEqual(
     states.toSorted(),
   );
 });
+
+function change(board: Board, facts: Partial<TransferRecord>): void {
+  board.listener({ type: "transfer-changed", record: makeRecord(facts) });
+}
+
+function discover(board: Board, facts: Partial<TransferRecord>): void {
+  board.listener({ type: "transfer-discovered", record: makeRecord(facts) });
+}
 
 /** These promises are broken now, and no others. */
 function breakPromise(board: Board, ...promised: (Promised | undefined)[]): void {

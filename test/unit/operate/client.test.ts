@@ -2,10 +2,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import * as v from "valibot";
 import { expect, onTestFinished, test } from "vitest";
 import type { HttpSettings } from "../../../src/config/settings.ts";
-import { StatusShape } from "../../../src/model/status.ts";
 import { DaemonClient } from "../../../src/operate/client.ts";
 import { Remote } from "../../../src/operate/remote.ts";
 import { makeAccess, openTestConsole, READER } from "../../support/console.ts";
@@ -20,21 +18,21 @@ test("a closed console is read with the first token that can be read, and acted 
     ...namedToken(plainSecret(READER), "second", "read"),
   ]);
   const client = connect(url, { read: "token", tokens });
-  expect(await client.get("/api/status", {}, StatusShape)).toMatchObject({ live: true });
-  const act = client.post("/api/actions", {}, v.unknown(), 0);
+  expect(await client.get("/api/status", {})).toMatchObject({ live: true });
+  const act = client.post("/api/actions", {}, 0);
   await expect(act).rejects.toMatchObject({ code: "UNAUTHORIZED" });
   const without = connect(url, { read: "token", tokens: namedToken(UNREADABLE) });
-  await expect(without.get("/api/status", {}, StatusShape)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  await expect(without.get("/api/status", {})).rejects.toMatchObject({ code: "UNAUTHORIZED" });
 });
 
 test("a problem becomes the fault that it names, with its detail", async () => {
   const { url } = await openTestConsole(0);
   const client = connect(url);
-  await expect(client.get("/api/history", { limit: 0 }, v.unknown())).rejects.toMatchObject({
+  await expect(client.get("/api/history", { limit: 0 })).rejects.toMatchObject({
     code: "REQUEST_INVALID",
     message: expect.stringContaining("refuses: limit must be a number from 1 to 5000."),
   });
-  await expect(client.post("/api/actions", {}, v.unknown(), 0)).rejects.toMatchObject({
+  await expect(client.post("/api/actions", {}, 0)).rejects.toMatchObject({
     code: "NOT_ALLOWED",
     // The advice follows once.
     message: expect.stringMatching(/refuses$/),
@@ -54,12 +52,10 @@ test.each([
   await once(server, "listening");
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  await expect(connect(`http://127.0.0.1:${port}`).get("/api/status", {}, StatusShape)).rejects.toMatchObject(
-    {
-      code: "DAEMON_UNREACHABLE",
-      message: expect.stringContaining(detail),
-    },
-  );
+  await expect(connect(`http://127.0.0.1:${port}`).get("/api/status", {})).rejects.toMatchObject({
+    code: "DAEMON_UNREACHABLE",
+    message: expect.stringContaining(detail),
+  });
 });
 
 function connect(url: string, settings: Partial<HttpSettings> = {}): DaemonClient {

@@ -1,15 +1,16 @@
-import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Journal } from "../../../src/ledger/journal.ts";
-import { readLinesBackward } from "../../../src/ledger/lines.ts";
-
-import { RECORD_VERSION, type State } from "../../../src/model/record.ts";
-import type { ActQuery, HistoryQuery, RecordedAct } from "../../../src/model/views.ts";
-import { readActs, readHistory, tallyHistory } from "../../../src/operate/history.ts";
+import { JournalFile, readLinesBackward } from "../../../src/ledger/lines.ts";
+import type { JournalKind } from "../../../src/model/queries.ts";
+import type { State } from "../../../src/model/record.ts";
+import type { JournalQuery, RecordedAct } from "../../../src/model/views.ts";
+import { readJournal, tallyHistory } from "../../../src/operate/history.ts";
 import { watchCalls } from "../../support/open-files.ts";
 import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const STATES = ["discovered", "downloading", "delivering", "delivered"] as const;
 
@@ -48,7 +49,7 @@ describe("history", () => {
     await appendFile(join(work, "journal/2026-03.b.jsonl"), `${lineOf("moved", 15_002)}\n`);
     const newest = ["moved", ...Array.from({ length: 999 }, (_, at) => nth(14_999 - at))];
     const { entries } = await read(work, { limit: 1_000 });
-    expect(entries.map(({ trackingId }) => trackingId)).toEqual(newest);
+    expect(idsOf(entries)).toEqual(newest);
     expect(entries[0]?.at).toBe(momentOf(15_002));
   });
 
@@ -58,7 +59,7 @@ describe("history", () => {
       await note(work, `t${at}`, "discovered", `2026-03-01T08:00:0${at}`, { sender: text.repeat(70_000) });
     }
     const { entries, damaged } = await read(work);
-    expect([entries.map(({ trackingId }) => trackingId), damaged]).toEqual([["t2", "t1", "t0"], []]);
+    expect([idsOf(entries), damaged]).toEqual([["t2", "t1", "t0"], []]);
     expect(entries.map(({ sender }) => sender.length)).toEqual([1_001, 1_001, 1_001]);
   });
 
@@ -69,7 +70,7 @@ describe("history", () => {
     await note(work, "t1", "delivered", "2026-03-01T08:59:00");
     await note(work, "t1", "delivered", "2026-03-01T10:00:00", { round: 2 });
     expect(await ids(work)).toEqual(["t1", "t2"]);
-    const changes = (await read(work, { changes: true })).entries;
+    const changes = (await read(work, {}, "changes")).entries;
     expect(changes.map(({ trackingId, state, round }) => `${trackingId} ${state} ${round}`)).toEqual([
       "t1 delivered 2",
       ...STATES.toReversed().map((state) => `t2 ${state} 1`),
@@ -116,9 +117,9 @@ describe("history", () => {
     await deliver(work, "t2", "2026-03-01T10:00:00");
     await appendFile(file, '{"at":"2026-03-01T11:00:00.000Z","mail');
     const { entries, damaged } = await read(work);
-    expect(entries.map(({ trackingId }) => trackingId)).toEqual(["t2", "t1"]);
-    expect(damaged).toEqual([[file, 6]]);
-    expect((await read(work, { state: "picked-up" })).damaged).toEqual([[file, 6]]);
+    expect(idsOf(entries)).toEqual(["t2", "t1"]);
+    expect(damaged).toEqual([{ path: file, lines: 6 }]);
+    expect((await read(work, { state: "picked-up" })).damaged).toEqual(damaged);
   });
 
   test("shows an entry that was appended to a torn line", async () => {
@@ -128,9 +129,9 @@ describe("history", () => {
     await appendFile(file, '{"at":"2026-03-01T11:00:00.000Z","mail');
     await note(work, "t2", "discovered", "2026-03-01T12:00:00");
     const { entries, damaged } = await read(work);
-    expect(entries.map(({ trackingId }) => trackingId)).toEqual(["t2", "t1"]);
-    expect(damaged).toEqual([[file, 1]]);
-    expect((await read(work, { state: "picked-up" })).damaged).toEqual([[file, 1]]);
+    expect(idsOf(entries)).toEqual(["t2", "t1"]);
+    expect(damaged).toEqual([{ path: file, lines: 1 }]);
+    expect((await read(work, { state: "picked-up" })).damaged).toEqual(damaged);
     expect(await ids(work, { state: "discovered" })).toEqual(["t2", "t1"]);
   });
 
@@ -160,9 +161,7 @@ describe("history", () => {
     const lines = Array.from({ length: 200_000 }, (_, at) => lineOf(`t${at}`, at));
     await writeJournal(work, "2026-03", ["damaged", ...lines]);
     const { entries, damaged } = await read(work, { limit: 50 });
-    expect(entries.map(({ trackingId }) => trackingId)).toEqual(
-      Array.from({ length: 50 }, (_, at) => `t${199_999 - at}`),
-    );
+    expect(idsOf(entries)).toEqual(Array.from({ length: 50 }, (_, at) => `t${199_999 - at}`));
     expect(damaged).toEqual([]);
     expect(await countReads(work, { limit: 50 })).toBeLessThanOrEqual(2);
   });
@@ -194,13 +193,8 @@ describe("history", () => {
   });
 
   test("passes over a month that retention removes meanwhile", async () => {
-    const work = await makeWork();
-    await deliver(work, "t1", "2026-03-01T08:00:00");
-    await deliver(work, "t2", "2026-04-01T08:00:00");
-    const history = readHistory(work, { limit: 50 }, () => {});
-    expect((await history.next()).value).toMatchObject({ trackingId: "t2" });
-    await rm(join(work, "journal/2026-03.jsonl"));
-    expect(await history.next()).toMatchObject({ done: true });
+    const file = new JournalFile(join(await makeWork(), "journal/2026-03.jsonl"), "change", {}, undefined);
+    expect([await file.readBlock(), file.isOver]).toEqual([[], true]);
   });
 
   test("is empty without a journal, and says what it may not read", async () => {
@@ -213,8 +207,8 @@ describe("history", () => {
   test("stops when it is told to", async () => {
     const work = await makeWork();
     await deliver(work, "t1", "2026-03-01T08:00:00");
-    const history = readHistory(work, { limit: 50 }, () => {}, AbortSignal.abort());
-    await expect(Array.fromAsync(history)).rejects.toMatchObject({ code: "STOPPED" });
+    const history = readJournal(work, "transfers", { limit: 50 }, AbortSignal.abort());
+    await expect(history).rejects.toMatchObject({ code: "STOPPED" });
   });
 });
 
@@ -288,10 +282,10 @@ describe("lines from the end of a file", () => {
         content,
         fc.integer({ min: 1, max: 16 }),
         fc.integer({ min: 0, max: 20 }),
-        async (bytes, blockBytes, mostBytes) => {
+        async (bytes, blockBytes, maxBytes) => {
           await writeFile(path, bytes);
-          const batches = await Array.fromAsync(readLinesBackward(path, { mostBytes, blockBytes }));
-          expect(batches.flat()).toEqual(splitForward(bytes, mostBytes).reverse());
+          const batches = await Array.fromAsync(readLinesBackward(path, { maxBytes, blockBytes }));
+          expect(batches.flat()).toEqual(splitForward(bytes, maxBytes).reverse());
         },
       ),
       { numRuns: 500 },
@@ -301,14 +295,14 @@ describe("lines from the end of a file", () => {
   test("are kept one block at a time, however long a line is", async () => {
     const path = join(await makeFolder(), "lines");
     await writeFile(path, `first\n${"x".repeat(5_000_000)}\nlast`);
-    const batches = await Array.fromAsync(readLinesBackward(path, { mostBytes: 64 * 1024 }));
+    const batches = await Array.fromAsync(readLinesBackward(path, { maxBytes: 64 * 1024 }));
     expect(batches.flat()).toEqual(["last", undefined, "first"]);
   });
 
   test("leave out what was appended after the first block", async () => {
     const path = join(await makeFolder(), "lines");
     await writeFile(path, "one\ntwo\n");
-    const lines = readLinesBackward(path, { mostBytes: 100, blockBytes: 5 });
+    const lines = readLinesBackward(path, { maxBytes: 100, blockBytes: 5 });
     expect((await lines.next()).value).toEqual(["two"]);
     await appendFile(path, "three\n");
     expect((await lines.next()).value).toEqual(["one"]);
@@ -337,13 +331,13 @@ describe("operators' acts", () => {
       { id: "3", act: "reload", who: "/etc/inlet.yaml", from: "h", keys: ["limits"] },
       "2026-04-03T09:00:00",
     );
-    expect((await acts(work)).map(({ id, at }) => `${id} ${at.slice(0, 10)}`)).toEqual([
+    expect((await acts(work)).entries.map(({ id, at }) => `${id} ${at.slice(0, 10)}`)).toEqual([
       "3 2026-04-03",
       "1 2026-04-02",
       "2 2026-04-01",
     ]);
-    expect(await ids(work, { changes: true })).toEqual(["t1", "t1", "t1", "t1"]);
-    expect((await read(work, { changes: true })).damaged).toEqual([]);
+    const { entries, damaged } = await read(work, {}, "changes");
+    expect([idsOf(entries), damaged]).toEqual([["t1", "t1", "t1", "t1"], []]);
   });
 
   test.each([
@@ -360,7 +354,7 @@ describe("operators' acts", () => {
     await record(work, ACT, "2026-03-01T09:00:00");
     const other = { mailbox: "n", trackingId: "t2", sender: "b@x", who: "bob" };
     await record(work, { ...ACT, ...other, id: "2" }, "2026-03-01T10:00:00");
-    expect((await acts(work, query)).map(({ id }) => id)).toEqual(found);
+    expect((await acts(work, query)).entries.map(({ id }) => id)).toEqual(found);
   });
 
   test("by an operator whose name would hide text are shown in one line", async () => {
@@ -371,9 +365,8 @@ describe("operators' acts", () => {
       JSON.stringify({ at, act, ...rest }),
       '{"at":"2026-03-01T09:00:00.000Z","act":"unknown"}',
     ]);
-    const damaged: number[] = [];
-    const found = await Array.fromAsync(readActs(work, { limit: 10 }, (_path, lines) => damaged.push(lines)));
-    expect([found.map(({ who }) => who), damaged]).toEqual([["a?b?c"], [1]]);
+    const { entries, damaged } = await acts(work);
+    expect([entries, damaged]).toMatchObject([[{ who: "a?b?c" }], [{ lines: 1 }]]);
   });
 });
 
@@ -383,16 +376,16 @@ async function record(work: string, act: RecordedAct, at: string): Promise<void>
   await journal.flush();
 }
 
-function acts(work: string, query: Partial<ActQuery> = {}) {
-  return Array.fromAsync(readActs(work, { limit: 50, ...query }, () => {}));
+function acts(work: string, query: object = {}) {
+  return readJournal(work, "acts", { limit: 50, ...query });
 }
 
-function splitForward(bytes: Buffer, mostBytes: number): (string | undefined)[] {
+function splitForward(bytes: Buffer, maxBytes: number): (string | undefined)[] {
   const lines: (string | undefined)[] = [];
   for (let rest = bytes; rest.length > 0; ) {
     const end = rest.indexOf("\n");
     const line = end < 0 ? rest : rest.subarray(0, end);
-    lines.push(line.length > mostBytes ? undefined : line.toString());
+    lines.push(line.length > maxBytes ? undefined : line.toString());
     rest = end < 0 ? Buffer.alloc(0) : rest.subarray(end + 1);
   }
   return lines;
@@ -428,24 +421,8 @@ async function note(
 ): Promise<void> {
   const journal = new Journal(join(work, "journal"), writer, { now: () => Date.parse(`${at}Z`) });
   const isPlaced = state === "delivering" || state === "delivered";
-  journal.add({
-    version: RECORD_VERSION,
-    mailbox: "m",
-    trackingId,
-    transferId: "x",
-    sender: "a@example.org",
-    state,
-    round: 1,
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    expires: undefined,
-    passwordInLink: false,
-    folder: isPlaced ? `m/${trackingId}` : undefined,
-    attempts: 1,
-    at: {},
-    ...facts,
-  });
+  const folder = isPlaced ? `m/${trackingId}` : undefined;
+  journal.add(makeRecord({ trackingId, state, folder, at: {}, ...facts }));
   await journal.flush();
 }
 
@@ -467,17 +444,23 @@ function nth(second: number): string {
   return `${"abc"[second % 3]}${Math.floor(second / 3)}`;
 }
 
-async function read(work: string, query: Partial<HistoryQuery> = {}) {
-  const damaged: [string, number][] = [];
-  const history = readHistory(work, { limit: 50, ...query }, (...facts) => void damaged.push(facts));
-  return { entries: await Array.fromAsync(history), damaged };
+function read(
+  work: string,
+  query: Partial<JournalQuery> = {},
+  kind: Exclude<JournalKind, "acts"> = "transfers",
+) {
+  return readJournal(work, kind, { limit: 50, ...query });
 }
 
-async function ids(work: string, query: Partial<HistoryQuery> = {}): Promise<string[]> {
-  return (await read(work, query)).entries.map(({ trackingId }) => trackingId);
+async function ids(work: string, query: Partial<JournalQuery> = {}): Promise<string[]> {
+  return idsOf((await read(work, query)).entries);
 }
 
-async function countReads(work: string, query: Partial<HistoryQuery>): Promise<number> {
+function idsOf(entries: readonly { readonly trackingId: string }[]): string[] {
+  return entries.map(({ trackingId }) => trackingId);
+}
+
+async function countReads(work: string, query: Partial<JournalQuery>): Promise<number> {
   const reads = watchCalls("read");
   await read(work, query);
   return reads.count;

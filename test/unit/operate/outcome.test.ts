@@ -1,29 +1,24 @@
 /** The outcome of an operator's order, for every way in which a transfer may go on. */
 import { describe, expect, test } from "vitest";
-import type { Action } from "../../../src/model/order.ts";
+import type { TransferAct } from "../../../src/model/order.ts";
 import { nextRound, type TransferRecord, withState } from "../../../src/model/record.ts";
-import { awaitOutcome, type Outcome } from "../../../src/operate/outcome.ts";
+import { awaitOutcome } from "../../../src/operate/outcome.ts";
 import { makeRecord } from "../../support/record.ts";
 
-const NEVER = new AbortController().signal;
-const ENDED = AbortSignal.abort();
+const NEVER = { signal: new AbortController().signal };
+const ENDED = { signal: AbortSignal.abort() };
 const AT = Date.parse("2026-03-01T09:00:00.000Z");
 
-const waits = makeRecord({
-  state: "waiting",
-  reason: "password",
-  message: "No password is known.",
-  attempts: 1,
-  at: { waiting: "2026-03-01T08:00:00.000Z" },
-});
+const at = { waiting: "2026-03-01T08:00:00.000Z" };
+const lacks = { reason: "password", message: "No password is known." };
+const waits = makeRecord({ state: "waiting", ...lacks, attempts: 1, at });
 const wanted = { ...waits, wanted: true };
-const quarantined = makeRecord({ state: "quarantined", reason: "SIZE_MISMATCH", message: "Too few bytes." });
-const delivered = makeRecord({ state: "delivered", folder: "m/t1" });
-const goneRecord = makeRecord({
-  state: "gone",
-  reason: "deleted_by_expiration",
-  message: "It expired.",
-});
+const wrong = { reason: "SIZE_MISMATCH", message: "Too few bytes." };
+const quarantined = makeRecord({ state: "quarantined", ...wrong });
+const inFolder = { folder: "m/t1" };
+const delivered = makeRecord({ state: "delivered", ...inFolder });
+const expired = { reason: "deleted_by_expiration", message: "It expired." };
+const goneRecord = makeRecord({ state: "gone", ...expired });
 const loading = withState(waits, "downloading", AT, { attempts: 2 });
 const again = (record: TransferRecord) => nextRound(record, { wanted: true });
 const atWork = (record: TransferRecord) => withState(again(record), "downloading", AT, { attempts: 1 });
@@ -32,237 +27,171 @@ const end = (record: TransferRecord, state: TransferRecord["state"], facts: Part
 const locked = { reason: "locked", message: "It is locked.", code: "TRANSFER_LOCKED" };
 const away = { reason: "retry", message: "The service could not be reached.", code: "SERVICE_UNREACHABLE" };
 const odd = { reason: "retry", message: "The answer is odd.", code: "BAD_ANSWER" };
+const evening = { reason: "quiet", until: "2026-03-01T18:00:00.000Z" };
+const released = { by: "anna", at: "", reason: "", message: "" };
 
-type Act = Action | "password";
-type Row = readonly [
-  what: string,
-  action: Act,
-  before: TransferRecord,
-  then: readonly (TransferRecord | undefined)[],
-  result: Outcome["result"],
-  text: string,
+type Path = readonly [before: TransferRecord, ...then: (TransferRecord | undefined)[]];
+type Row = readonly [act: TransferAct, path: Path, outcome: string];
+
+/** A waiting transfer is tried, and ends so. */
+const tried = (...as: [TransferRecord["state"], Partial<TransferRecord>?]): Path => [
+  waits,
+  wanted,
+  loading,
+  end(loading, ...as),
+];
+const redone = (before: TransferRecord, ...as: [TransferRecord["state"], Partial<TransferRecord>?]): Path => [
+  before,
+  again(before),
+  atWork(before),
+  end(atWork(before), ...as),
 ];
 
-const ROWS: readonly Row[] = [
-  [
-    "a password opens the transfer",
+/** The transfer when the order is given and at each look, and the result with its text. */
+const ROWS: Readonly<Record<string, Row>> = {
+  "a password opens it": ["password", tried("delivered", inFolder), "fine: t1 was delivered to m/t1."],
+  "a password is refused": [
     "password",
-    waits,
-    [waits, wanted, loading, end(loading, "delivering"), end(loading, "delivered", { folder: "m/t1" })],
-    "fine",
-    "t1 was delivered to m/t1.",
+    [waits, ...tried("waiting", { reason: "password", message: "One was refused." })],
+    "attention: t1: needs a password. One was refused.",
   ],
-  [
-    "a password is refused",
+  "a password opens a transfer that is not as announced": [
     "password",
-    waits,
-    [waits, wanted, loading, end(loading, "waiting", { reason: "password", message: "One was refused." })],
-    "attention",
-    "t1: needs a password. One was refused.",
+    tried("quarantined", wrong),
+    "attention: t1: in quarantine. Too few bytes.",
   ],
-  [
-    "a password opens a transfer that is not as announced",
+  "a lock leaves the verdict on a password open": [
     "password",
-    waits,
-    [wanted, loading, end(loading, "quarantined", { reason: "SIZE_MISMATCH", message: "Too few bytes." })],
-    "attention",
-    "t1: in quarantine. Too few bytes.",
+    tried("waiting", locked),
+    "attention: t1: locked by the service. It is locked.",
   ],
-  [
-    "a lock leaves the verdict on a password open",
-    "password",
-    waits,
-    [wanted, loading, end(loading, "waiting", locked)],
-    "attention",
-    "t1: locked by the service. It is locked.",
-  ],
-  [
-    "a retry has no password to try",
+  "a retry has no password to try": [
     "retry",
-    waits,
-    [wanted, waits],
-    "attention",
-    "t1: needs a password. No password is known.",
+    [waits, wanted, waits],
+    "attention: t1: needs a password. No password is known.",
   ],
-  [
-    "a retry fails because the service is away",
+  "a retry fails because the service is away": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "waiting", away)],
-    "pending",
-    "t1: failed, will be retried. The service could not be reached.",
+    tried("waiting", away),
+    "pending: t1: failed, will be retried. The service could not be reached.",
   ],
-  [
-    "a retry fails in another way",
+  "a failure of the service has lasted for long": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "waiting", odd)],
-    "pending",
-    "t1: failed, will be retried. The answer is odd.",
+    tried("waiting", { ...away, needsPerson: true }),
+    "attention: t1: failed, will be retried. The service could not be reached.",
   ],
-  [
-    "a failure of the service has lasted for long",
+  "a retry ends in quiet hours": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "waiting", { ...away, needsPerson: true })],
-    "attention",
-    "t1: failed, will be retried. The service could not be reached.",
+    tried("waiting", evening),
+    "attention: t1: waits for the end of quiet hours, until 2026-03-01T18:00:00.000Z.",
   ],
-  [
-    "a retry ends in quiet hours",
+  "the disk is full": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "waiting", { reason: "quiet", until: "2026-03-01T18:00:00.000Z" })],
-    "attention",
-    "t1: waits for the end of quiet hours, until 2026-03-01T18:00:00.000Z.",
+    tried("waiting", { reason: "disk", message: "No space is left." }),
+    "attention: t1: waits for free disk space. No space is left.",
   ],
-  [
-    "the disk is full",
+  "a retry finds a download that runs, and it fails": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "waiting", { reason: "disk", message: "No space is left." })],
-    "attention",
-    "t1: waits for free disk space. No space is left.",
+    [loading, loading, end(loading, "waiting", odd)],
+    "pending: t1: failed, will be retried. The answer is odd.",
   ],
-  [
-    "a retry finds a download that runs, and it fails",
+  "a retry finds a queued transfer": [
     "retry",
-    loading,
-    [loading, end(loading, "waiting", odd)],
-    "pending",
-    "t1: failed, will be retried. The answer is odd.",
+    [makeRecord(), { ...makeRecord(), wanted: true }, end(delivered, "picked-up", { round: 2 })],
+    "fine: t1 was delivered to m/t1, and picked up.",
   ],
-  [
-    "a retry finds a queued transfer",
+  "it expires while it is retried": [
     "retry",
-    makeRecord(),
-    [{ ...makeRecord(), wanted: true }, atWork(makeRecord()), end(delivered, "picked-up", { round: 2 })],
-    "fine",
-    "t1 was delivered to m/t1, and picked up.",
+    tried("gone", expired),
+    "attention: t1: gone before it was delivered. It expired.",
   ],
-  [
-    "a transfer expires while it is retried",
+  "another operator discards it meanwhile": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "gone", { reason: "x", message: "It expired." })],
-    "attention",
-    "t1: gone before it was delivered. It expired.",
+    tried("gone", { reason: "discarded" }),
+    "attention: t1 was discarded.",
   ],
-  [
-    "another operator discards it meanwhile",
+  "another worker has ended the round": [
     "retry",
-    waits,
-    [wanted, loading, end(loading, "gone", { reason: "discarded" })],
-    "attention",
-    "t1 was discarded.",
+    [waits, wanted, { ...delivered, attempts: 1 }],
+    "fine: t1 was delivered to m/t1.",
   ],
-  [
-    "another worker has ended the round",
+  "a retry of a quarantined transfer succeeds": [
     "retry",
-    waits,
-    [wanted, { ...delivered, attempts: 1 }],
-    "fine",
-    "t1 was delivered to m/t1.",
+    redone(quarantined, "delivered", inFolder),
+    "fine: t1 was delivered to m/t1.",
   ],
-  [
-    "a retry of a quarantined transfer succeeds",
+  "a retry of a quarantined transfer fails verification again": [
     "retry",
-    quarantined,
-    [again(quarantined), atWork(quarantined), end(atWork(quarantined), "delivered", { folder: "m/t1" })],
-    "fine",
-    "t1 was delivered to m/t1.",
+    redone(quarantined, "quarantined", wrong),
+    "attention: t1: in quarantine. Too few bytes.",
   ],
-  [
-    "a retry of a quarantined transfer fails verification again",
-    "retry",
-    quarantined,
-    [again(quarantined), atWork(quarantined), { ...quarantined, round: 2 }],
-    "attention",
-    "t1: in quarantine. Too few bytes.",
-  ],
-  [
-    "a release delivers",
+  "a release delivers": [
     "release",
-    quarantined,
-    [
-      again(quarantined),
-      end(atWork(quarantined), "delivered", {
-        folder: "m/t1",
-        released: { by: "anna", at: "", reason: "", message: "" },
-      }),
-    ],
-    "fine",
-    "t1 was delivered on your responsibility to m/t1.",
+    redone(quarantined, "delivered", { ...inFolder, released }),
+    "fine: t1 was delivered on your responsibility to m/t1.",
   ],
-  [
-    "a release needs files that need a password",
+  "a release needs files that need a password": [
     "release",
-    quarantined,
-    [again(quarantined), atWork(quarantined), end(atWork(quarantined), "waiting", { reason: "password" })],
-    "attention",
-    "t1: needs a password.",
+    redone(quarantined, "waiting", { reason: "password" }),
+    "attention: t1: needs a password.",
   ],
-  [
-    "a transfer is discarded",
+  "it is discarded": [
     "discard",
-    quarantined,
-    [again(quarantined), end(again(quarantined), "gone", { reason: "discarded" })],
-    "fine",
-    "t1 was discarded.",
+    [quarantined, again(quarantined), end(again(quarantined), "gone", { reason: "discarded" })],
+    "fine: t1 was discarded.",
   ],
-  [
-    "a transfer that is gone is acknowledged",
+  "a transfer that is gone is acknowledged": [
     "discard",
-    goneRecord,
-    [{ ...goneRecord, round: 2, acknowledged: true }],
-    "fine",
-    "t1 is gone, and no longer shown.",
+    [goneRecord, { ...goneRecord, round: 2, acknowledged: true }],
+    "fine: t1 is gone, and no longer shown.",
   ],
-  [
-    "a transfer is delivered before it can be discarded",
+  "it is delivered before it can be discarded": [
     "discard",
-    loading,
-    [delivered],
-    "attention",
-    "t1 was not discarded: it is delivered.",
+    [loading, delivered],
+    "attention: t1 was not discarded: it is delivered.",
   ],
-  [
-    "a transfer is delivered again",
+  "it is delivered again": [
     "redeliver",
-    delivered,
-    [again(delivered), atWork(delivered), end(atWork(delivered), "delivered", { folder: "m/t1-2" })],
-    "fine",
-    "t1 was delivered to m/t1-2.",
+    redone(delivered, "delivered", { folder: "m/t1-2" }),
+    "fine: t1 was delivered to m/t1-2.",
   ],
-  [
-    "the service no longer has the transfer",
+  "the service no longer has it": [
     "redeliver",
-    delivered,
-    [delivered],
-    "attention",
-    "t1 was not delivered again: the service no longer has it. The earlier delivery is unchanged.",
+    [delivered, delivered],
+    "attention: t1 was not delivered again: the service no longer has it. The earlier delivery is unchanged.",
   ],
-  [
-    "retention removes the records",
+  "retention removes the records": [
     "discard",
-    goneRecord,
-    [undefined],
-    "attention",
-    "t1 is no longer known here.",
+    [goneRecord, undefined],
+    "attention: t1 is no longer known here.",
   ],
-];
+  "one more attempt is granted": [
+    "grant",
+    [waits, waits],
+    "fine: One more password attempt is allowed for t1.",
+  ],
+};
 
 describe("the outcome of an order", () => {
-  test.each(ROWS)("where %s", async (_what, action, before, then, result, text) => {
-    const outcome = await awaitOutcome(script(then), before, action, NEVER);
-    expect(outcome).toMatchObject({ isSettled: true, result, text });
-    expect(outcome.record).toBe(then.at(-1));
+  test.each(Object.entries(ROWS))("where %s", async (_what, [act, [before, ...then], outcome]) => {
+    const { record, isSettled, result, text } = await awaitOutcome(before, act, NEVER, {
+      find: script(then),
+    });
+    expect([`${result}: ${text}`, isSettled]).toEqual([outcome, true]);
+    expect(record).toBe(then.at(-1));
+  });
+
+  test("is pending if no daemon carries out the order in time", async () => {
+    const watched = { find: script([waits]), isCarriedOut: async () => false };
+    const outcome = await awaitOutcome(waits, "retry", { ...NEVER, carriedOutMs: 150 }, watched);
+    expect(outcome).toMatchObject({ isSettled: false, result: "pending" });
   });
 
   test("is not read before the order is carried out", async () => {
     let looks = 0;
     const isCarriedOut = async () => ++looks > 2;
-    const outcome = await awaitOutcome(script([delivered]), delivered, "redeliver", NEVER, {
+    const outcome = await awaitOutcome(delivered, "redeliver", NEVER, {
+      find: script([delivered]),
       isCarriedOut,
     });
     expect([outcome.result, looks]).toEqual(["attention", 3]);
@@ -276,14 +205,14 @@ describe("the outcome of an order", () => {
       [waits, false, "The daemon has not carried out the order for t1 yet. The order is kept."],
     ] as const;
     for (const [now, isCarriedOut, text] of cases) {
-      const watching = { isCarriedOut: async () => isCarriedOut };
-      const outcome = await awaitOutcome(script([now]), waits, "retry", ENDED, watching);
+      const watched = { find: script([now]), isCarriedOut: async () => isCarriedOut };
+      const outcome = await awaitOutcome(waits, "retry", ENDED, watched);
       expect(outcome).toMatchObject({ isSettled: false, result: "pending", text });
     }
   });
 
   test("of a paused mailbox is that nothing is tried", async () => {
-    const outcome = await awaitOutcome(script([wanted]), waits, "retry", NEVER, { isPaused: true });
+    const outcome = await awaitOutcome(waits, "retry", NEVER, { find: script([wanted]), isPaused: true });
     expect(outcome).toMatchObject({
       result: "attention",
       text: "t1 is not tried: its mailbox m is paused. It is tried when the mailbox is resumed.",
@@ -296,7 +225,7 @@ describe("the outcome of an order", () => {
     const given = { ...failed, step: "webhook", state: "failed", error: "It said no." } as const;
     const outcomeOf = (...seen: readonly (readonly object[])[]) => {
       const steps = script(seen) as unknown as () => Promise<[]>;
-      return awaitOutcome(script([delivered]), delivered, "retry", NEVER, { steps });
+      return awaitOutcome(delivered, "retry", NEVER, { find: script([delivered]), steps });
     };
     expect(await outcomeOf([step], [failed, given])).toMatchObject({
       result: "attention",

@@ -52,18 +52,22 @@ describe("after a password whose verdict is open", () => {
   });
 
   test("answers to another client of the same service do not count", async () => {
-    const { send, service } = open();
+    const { send, service, clientOf } = open();
     await send("none");
     service.answers++;
     service.isUp = false;
-    expect(await send(undefined, "a", {})).toBe("PASSWORDS_HELD");
+    expect(await send(undefined, clientOf("a"))).toBe("PASSWORDS_HELD");
     expect(await send()).toBe("accepted");
   });
 
   test("other services are not held back", async () => {
-    const { send } = open();
+    const { send, clientOf } = open();
     await send("none");
-    expect(await Promise.all([send(undefined, "b"), send(undefined, "b")])).toEqual(["accepted", "accepted"]);
+    const other = clientOf("b");
+    expect(await Promise.all([send(undefined, other), send(undefined, other)])).toEqual([
+      "accepted",
+      "accepted",
+    ]);
   });
 });
 
@@ -90,38 +94,29 @@ describe("after another request that failed", () => {
 function open() {
   const service = { isUp: true, nowMs: 0, sent: 0, asked: 0, answers: 0 };
   const breaker = new Breaker({ now: () => service.nowMs });
-  const targetOf = (serviceId: string, client: object = service) => ({
-    serviceId,
-    client,
-    ownAnswers: () => service.answers,
-    probe: async () => {
-      service.asked++;
-      if (service.isUp) service.answers++;
-    },
-  });
-  /** `answeredBy`: who answers; missing if the password is accepted. Returns what the caller gets. */
-  const send = async (answeredBy?: AnsweredBy, serviceId = "a", client?: object): Promise<string> => {
-    const target = targetOf(serviceId, client);
-    try {
-      return await breaker.pass(
-        target,
-        async () => {
-          service.sent++;
-          await Promise.resolve();
-          if (answeredBy === undefined) return "accepted";
-          const code =
-            answeredBy === "unsent"
-              ? "SERVICE_UNREACHABLE"
-              : answeredBy === "service"
-                ? "PASSWORD_REFUSED"
-                : "CONNECTION_LOST";
-          throw new Fault(code, { answeredBy });
-        },
-        SIGNAL,
-      );
-    } catch (error) {
-      return (error as Fault).code;
-    }
+  const clientOf = (id: string) => ({ id, ownAnswers: () => service.answers });
+  const usual = clientOf("a");
+  const probe = async () => {
+    service.asked++;
+    if (service.isUp) service.answers++;
   };
-  return { send, service, doubt: () => breaker.doubt(targetOf("a")) };
+  /** `answeredBy`: who answers; missing if the password is accepted. Returns what the caller gets. */
+  const send = async (answeredBy?: AnsweredBy, client = usual): Promise<string> => {
+    const request = async () => {
+      service.sent++;
+      await Promise.resolve();
+      if (answeredBy === undefined) return "accepted";
+      throw new Fault(CODES[answeredBy], { answeredBy });
+    };
+    const sent = breaker.pass({ service: client, probe }, request, SIGNAL);
+    return sent.catch((error: Fault) => error.code);
+  };
+  return { send, service, clientOf, doubt: () => breaker.doubt(usual) };
 }
+
+const CODES = {
+  unsent: "SERVICE_UNREACHABLE",
+  service: "PASSWORD_REFUSED",
+  intermediary: "CONNECTION_LOST",
+  none: "CONNECTION_LOST",
+} as const;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
 import { Candidates } from "../../../src/passwords/candidates.ts";
+import { forgetExpired, openStored } from "../../../src/passwords/stored.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { mailboxSettings } from "../../support/settings.ts";
@@ -22,14 +23,15 @@ test.each([
   const path = join(state, "passwords", "t1");
   await mkdir(join(state, "passwords"), { mode: 0o700 });
   await writeFile(path, "hunter2");
-  const candidates = await Candidates.open(state, NOW_MS, alone, 30 * DAY_MS);
+  await openStored(state, NOW_MS);
+  const candidates = new Candidates(state, alone, 30 * DAY_MS);
   const record = makeRecord({ mailbox: mailbox.name, trackingId: "t1", expires });
-  const query = { trackingId: "t1", sender: "", link: async () => undefined, hasNone: false };
-  const request = { mailbox, serviceId: "service", query, record };
+  const service = { id: "service", ownAnswers: () => 0 };
+  const request = { mailbox, service, record, link: async () => undefined };
   await candidates.accepted(request, { source: "drop", password: new Secret("hunter2"), path }, NOW_MS);
   const isKept = async (atMs: number) => {
-    await candidates.forgetExpired(atMs);
-    return (await candidates.supplied(mailbox, "t1")) !== undefined;
+    await forgetExpired(state, atMs);
+    return (await candidates.supplied(mailbox.name, "t1")) !== undefined;
   };
   expect(await isKept(NOW_MS + days * DAY_MS)).toBe(true);
   expect(await isKept(NOW_MS + days * DAY_MS + 1)).toBe(false);

@@ -23,9 +23,6 @@ test("a lock that is found again counts as new", () => {
 });
 
 function requestOf(mailbox: string, trackingId: string): PasswordRequest {
-  return {
-    serviceId: "https://a.example",
-    mailbox: { name: mailbox },
-    query: { trackingId },
-  } as PasswordRequest;
+  const service = { id: "https://a.example" };
+  return { service, mailbox: { name: mailbox }, record: { trackingId } } as PasswordRequest;
 }

@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
 import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
-import { openPasswords } from "../../../src/passwords/open.ts";
+import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -58,13 +58,11 @@ async function open(passwordOf: (mailbox: string) => string) {
       };
       const request = {
         mailbox,
-        serviceId: mailbox.service.baseUrl.origin,
-        query: { trackingId, sender: "a@example.org", link: async () => undefined, hasNone: false },
+        service: { id: mailbox.service.baseUrl.origin, ownAnswers: () => 1 },
         record: makeRecord({ mailbox: mailbox.name, trackingId }),
+        link: async () => undefined,
         send,
         probe: async () => {},
-        client: passwords,
-        ownAnswers: () => 1,
         onRefused() {},
       };
       return passwords.prove(request, SIGNAL);

@@ -9,8 +9,7 @@ import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
 import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
-import { openPasswords } from "../../../src/passwords/open.ts";
-import type { Passwords } from "../../../src/passwords/port.ts";
+import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -74,30 +73,30 @@ test("the budget holds for any sequence of answers, and the right password opens
       fc.array(step, { minLength: 1, maxLength: 8 }),
       fc.subarray(["rule wrong 1", "rule wrong 2", RIGHT]),
       async (steps, rules) => {
-        const world = await openWorld(rules);
+        const { world, ...act } = await openWorld(rules);
         for (const it of steps) {
           world.nowMs += HOUR_MS * 2;
-          if (it.kind === "restart") await world.restart();
-          else if (it.kind === "drop") await world.drop(it.password);
+          if (it.kind === "restart") await act.restart();
+          else if (it.kind === "drop") await act.drop(it.password);
           else {
             world.fates = [...it.fates];
             world.isDown = it.isDown;
             await (it.kind === "both"
-              ? Promise.all([world.attempt(0), world.attempt(1)])
-              : world.attempt(it.worker));
+              ? Promise.all([act.attempt(0), act.attempt(1)])
+              : act.attempt(it.worker));
           }
           expect(world.wrong).toBeLessThanOrEqual(BUDGET);
           // An attempt that never left costs nothing.
-          expect(await world.spent()).toBeLessThanOrEqual(world.sent);
+          expect(await act.spent()).toBeLessThanOrEqual(world.sent);
         }
         // Peace again: an operator supplies the right one, and grants one attempt where none is left.
-        await world.restart();
+        await act.restart();
         for (let tries = 0; tries < 3 && !world.isOpen; tries++) {
           world.nowMs += HOUR_MS * 2;
           world.fates = [];
           world.isDown = false;
-          await world.drop(RIGHT);
-          if (!(await world.attempt(0))) await world.grant();
+          await act.drop(RIGHT);
+          if (!(await act.attempt(0))) await act.grant();
         }
         expect(world.isOpen).toBe(true);
         expect(world.wrong).toBeLessThanOrEqual(BUDGET);
@@ -109,33 +108,23 @@ test("the budget holds for any sequence of answers, and the right password opens
   expect(accepted).toBeGreaterThanOrEqual(RUNS);
 }, 300_000);
 
-interface World {
-  nowMs: number;
-  /** Of the next requests; then the service is honest. */
-  fates: Fate[];
-  /** How many wrong passwords the service has counted. */
-  wrong: number;
-  /** How many requests with a password have left. */
-  sent: number;
-  /** No request reaches the service, whatever it carries. */
-  isDown: boolean;
-  spent(): Promise<number>;
-  isOpen: boolean;
-  restart(): Promise<void>;
-  drop(password: string): Promise<void>;
-  /** Whether the transfer is open afterwards. */
-  attempt(worker: number): Promise<boolean>;
-  grant(): Promise<void>;
-}
-
-async function openWorld(rules: readonly string[]): Promise<World> {
+async function openWorld(rules: readonly string[]) {
   const folder = await makeFolder();
   const state = join(folder, "state");
-  const passwords = rules.map((text) => ({
-    sender: undefined,
-    trackingId: undefined,
-    password: plainSecret(text),
-  }));
+  const world = {
+    nowMs: Date.parse("2026-03-01T00:00:00Z"),
+    /** Of the next requests; then the service is honest. */
+    fates: [] as Fate[],
+    /** How many wrong passwords the service has counted. */
+    wrong: 0,
+    /** How many requests with a password have left. */
+    sent: 0,
+    /** No request reaches the service, whatever it carries. */
+    isDown: false,
+    isOpen: false,
+  };
+  const rule = { sender: undefined, trackingId: undefined };
+  const passwords = rules.map((text) => ({ ...rule, password: plainSecret(text) }));
   const mailbox = mailboxSettings(
     { url: "https://transfer.example.com", clientId: "x" },
     { passwords, passwordAttempts: BUDGET },
@@ -152,42 +141,13 @@ async function openWorld(rules: readonly string[]): Promise<World> {
       attempts: ledger.attempts,
       coRecipients: coRecipientsAmong(() => [mailbox], ledger),
     };
-    return { ledger, passwords: await openPasswords({ ...parts, nameOf: (key) => ledger.nameOf(key) }) };
+    const service = { id: serviceId, answers: 0, ownAnswers: () => service.answers };
+    const opened = await openPasswords({ ...parts, nameOf: (key) => ledger.nameOf(key) });
+    return { ledger, service, passwords: opened };
   };
-  let workers: Awaited<ReturnType<typeof openWorker>>[] = [];
-  const world: World = {
-    nowMs: Date.parse("2026-03-01T00:00:00Z"),
-    fates: [],
-    wrong: 0,
-    sent: 0,
-    isDown: false,
-    isOpen: false,
-    async spent() {
-      const { ledger } = workers[0] ?? fail();
-      return (await ledger.attempts.spent({ serviceId, trackingId: "t1" }, "t1", BUDGET)).spent;
-    },
-    async restart() {
-      workers = [await openWorker("a"), await openWorker("b")];
-    },
-    async drop(password) {
-      await mkdir(join(state, "passwords"), { recursive: true });
-      await writeFile(join(state, "passwords", "t1"), password);
-    },
-    async attempt(worker) {
-      const { passwords: own } = workers[worker] ?? workers[0] ?? fail();
-      await prove(own);
-      return world.isOpen;
-    },
-    async grant() {
-      const { ledger } = workers[0] ?? fail();
-      const { allowed } = await ledger.attempts.spent({ serviceId, trackingId: "t1" }, "t1", BUDGET);
-      const owner = { name: ledger.nameOf(record), round: 1, at: new Date(world.nowMs).toISOString() };
-      await ledger.attempts.grant({ serviceId, trackingId: "t1" }, owner, allowed - BUDGET + 1);
-    },
-  };
-  await world.restart();
-  /** Of each process. */
-  const answers = new WeakMap<Passwords, number>();
+  let workers = [await openWorker("a"), await openWorker("b")];
+  const key = { serviceId, trackingId: "t1" };
+  const spentSoFar = () => (workers[0] ?? fail()).ledger.attempts.spent(key, "t1", BUDGET);
   const send = async (password: Secret): Promise<string> => {
     const fate = world.isDown ? "unsent" : (world.fates.shift() ?? "honest");
     if (fate !== "unsent") world.sent++;
@@ -199,26 +159,45 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     world.isOpen = true;
     return "information";
   };
-  const prove = async (own: Passwords) => {
+  const prove = async ({ passwords: own, service }: (typeof workers)[number]) => {
     const request = {
       mailbox,
-      serviceId,
-      query: { trackingId: "t1", sender: "a@example.org", link: async () => undefined, hasNone: false },
+      service,
       record,
+      link: async () => undefined,
       send,
       probe: async () => {
         if (world.isDown) throw new Fault("SERVICE_TIMEOUT", { answeredBy: "none" });
-        answers.set(own, (answers.get(own) ?? 0) + 1);
+        service.answers++;
       },
-      client: own,
-      ownAnswers: () => answers.get(own) ?? 0,
       onRefused() {},
     };
     await own.prove(request, SIGNAL).catch((error: unknown) => {
       if (!(error instanceof Fault)) throw error;
     });
   };
-  return world;
+  return {
+    world,
+    spent: async () => (await spentSoFar()).spent,
+    async restart() {
+      workers = [await openWorker("a"), await openWorker("b")];
+    },
+    async drop(password: string) {
+      await mkdir(join(state, "passwords"), { recursive: true });
+      await writeFile(join(state, "passwords", "t1"), password);
+    },
+    /** Whether the transfer is open afterwards. */
+    async attempt(worker: number) {
+      await prove(workers[worker] ?? fail());
+      return world.isOpen;
+    },
+    async grant() {
+      const { ledger } = workers[0] ?? fail();
+      const owner = { name: ledger.nameOf(record), round: 1, at: new Date(world.nowMs).toISOString() };
+      const { allowed } = await spentSoFar();
+      await ledger.attempts.grant(key, owner, allowed - BUDGET + 1);
+    },
+  };
 }
 
 function fail(): never {

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { watchDropFolder } from "../../../src/passwords/dropped.ts";
+import { watchDropFolder } from "../../../src/passwords/stored.ts";
 import { useUpWatches } from "../../support/no-watches.ts";
 import { makeFolder } from "../../support/program.ts";
 

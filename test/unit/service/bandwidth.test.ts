@@ -18,7 +18,7 @@ const START_MS = Date.parse("2026-03-02T07:00Z");
 beforeEach(() => {
   end = new AbortController();
   signal = end.signal;
-  vi.useFakeTimers({ now: START_MS, toFake: ["Date", "setTimeout", "clearTimeout"] });
+  vi.useFakeTimers({ now: START_MS, toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
 });
 afterEach(() => {
   end.abort();
@@ -30,9 +30,7 @@ function always(bytesPerSecond: number | undefined): BandwidthRule[] {
 }
 
 function during(window: string, bytesPerSecond: number | undefined): BandwidthRule {
-  const parsed = parseWindow(window);
-  if ("problem" in parsed) throw new Error(parsed.problem);
-  return { at: makeTimetable("UTC", parsed.value), bytesPerSecond };
+  return { at: makeTimetable("UTC", parseWindow(window)), bytesPerSecond };
 }
 
 /** Reads as fast as allowed, like a download, and counts. */
@@ -91,19 +89,6 @@ describe("with a limit", () => {
     expect(download.bytes).toBeLessThanOrEqual(1280 * KIB);
   });
 
-  test("a new download waits behind the others", async () => {
-    const bandwidth = bandwidthOf(always(4 * KIB));
-    const order: string[] = [];
-    const take = async (name: string) => {
-      await bandwidth.take(KIB, signal);
-      order.push(name);
-    };
-    const all = ["a", "b", "c", "d"].map(take);
-    await vi.advanceTimersByTimeAsync(10_000);
-    await Promise.all(all);
-    expect(order).toEqual(["a", "b", "c", "d"]);
-  });
-
   test("a wait ends with its signal, and the others move up", async () => {
     const bandwidth = bandwidthOf(always(KIB));
     expect([bandwidth.take(128, signal), bandwidth.take(999, signal)]).toEqual([128, 128]);
@@ -117,17 +102,6 @@ describe("with a limit", () => {
     await expect(bandwidth.take(128, stop.signal)).rejects.toThrow("stopped");
     expect(vi.getTimerCount()).toBe(0);
     expect([stop.signal, signal].map((it) => getEventListeners(it, "abort").length)).toEqual([0, 0]);
-  });
-
-  test("no timer is left after the last download was stopped", async () => {
-    const bandwidth = bandwidthOf(always(KIB));
-    const stop = new AbortController();
-    const download = startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal);
-    await vi.advanceTimersByTimeAsync(100);
-    expect(vi.getTimerCount()).toBe(1);
-    stop.abort();
-    await expect(download.ended).rejects.toThrow();
-    expect(vi.getTimerCount()).toBe(0);
   });
 
   test("it wakes up at most fifty times a second, whatever the rate", async () => {

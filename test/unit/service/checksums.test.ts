@@ -18,17 +18,6 @@ const NAMES = [
 ];
 
 describe("the checksums file is parsed", () => {
-  for (const delimiter of [",", ";", "\t"]) {
-    for (const quote of ["all", "minimal"] as const) {
-      for (const lineEnd of ["\n", "\r\n", "\r"]) {
-        test(`with ${JSON.stringify(delimiter)}, ${quote} quotes and ${JSON.stringify(lineEnd)}`, async () => {
-          const form = { ...PLAIN_FORM, delimiter, quote, lineEnd };
-          await expectParsed(form, "Invoices, October", NAMES);
-        });
-      }
-    }
-  }
-
   test("without quotes, if names fit into lines", async () => {
     const names = NAMES.filter((name) => !name.includes("\n"));
     for (const delimiter of [",", ";", "\t"]) {
@@ -50,12 +39,14 @@ describe("the checksums file is parsed", () => {
     }
   });
 
-  test("in the charset of the Content-Type", async () => {
+  test("in the charset of the Content-Type, or without one in a usual charset", async () => {
     const text = 'Betreff,"Größe"\nDateiname,Prüfsumme\nfünf €.txt,0123456789abcdef (MD5)\n';
     const bytes = Buffer.from(text.replace("€", "\u0080"), "latin1");
-    const report = await parseChecksums(bytes, 'text/csv; charset="windows-1252"', filesOf(["fünf €.txt"]));
-    expect(report.missing).toEqual([]);
-    expect(report.subject).toBe("Größe");
+    for (const contentType of ['text/csv; charset="windows-1252"', "text/csv"]) {
+      const report = await parseChecksums(bytes, contentType, filesOf(["fünf €.txt"]));
+      expect(report.missing).toEqual([]);
+      expect(report.subject).toBe("Größe");
+    }
   });
 
   test("despite a wrong charset in the Content-Type", async () => {
@@ -70,10 +61,6 @@ describe("the checksums file is parsed", () => {
       ["件名", "ファイル名", "チェックサム"],
     ] as const;
     for (const words of labels) await expectParsed({ ...PLAIN_FORM, labels: words }, "Hello", NAMES);
-  });
-
-  test("with the subject present, empty or missing", async () => {
-    for (const subject of ["Hello", "", undefined]) await expectParsed(PLAIN_FORM, subject, NAMES);
   });
 
   test("with a subject line that is not CSV at all", async () => {
@@ -106,6 +93,8 @@ describe("the checksums file is parsed", () => {
     ["a delimiter at the end of every line", "Subject,Hi,\nFile Name,Checksum,\na,0123456789abcdef (MD5),\n"],
     ["a last line of delimiters", "Subject,Hi\nFile Name,Checksum\na,0123456789abcdef (MD5)\n,\n"],
     ["digits in pairs", "File Name,Checksum\na,01:23:45:67:89:ab:cd:ef (MD5)\n"],
+    ["base64", "File Name,Checksum\na,Ab1EQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= (SHA-256)\n"],
+    ["few digits", "File Name,Checksum\na,Ab1c291c (CRC32)\n"],
     ["base64 without padding", `File Name,Checksum\na,${"Ab1+".repeat(16)} (SHA-384)\n`],
   ])("with %s", async (_form, text) => {
     const report = await parseChecksums(Buffer.from(text), "text/csv", filesOf(["a"]));
@@ -139,22 +128,17 @@ describe("the checksums file is parsed", () => {
   ])("I8 bounded: in a time that grows with its size: many %s", async (_case, rowOf) => {
     const rows = Array.from({ length: 100_000 }, (_, at) => rowOf(at));
     const bytes = Buffer.from(`Subject,Hi\nFile Name,Checksum\n${rows.join("")}`);
-    const beganMs = performance.now();
+    const before = process.threadCpuUsage();
     try {
       await parseChecksums(bytes, "text/csv", filesOf(rows.map(() => "a")));
     } catch (error) {
       expect(error).toBeInstanceOf(Fault);
     }
     // It takes a tenth of that on an idle machine.
-    expect(performance.now() - beganMs).toBeLessThan(20_000);
+    expect(process.threadCpuUsage(before).user).toBeLessThan(20_000_000);
   });
 
-  test("I8 bounded: with the beginning of a long subject", async () => {
-    const bytes = writeChecksumCsv(PLAIN_FORM, "x".repeat(5_000), rowsOf(["a.txt"]));
-    expect((await parseChecksums(bytes, "text/csv", filesOf(["a.txt"]))).subject).toBe("x".repeat(1_000));
-  });
-
-  test("with a long subject that is cut, and never with half a character", async () => {
+  test("I8 bounded: with the beginning of a long subject, never with half a character", async () => {
     const bytes = writeChecksumCsv(PLAIN_FORM, `x${"👍".repeat(600)}`, rowsOf(["a.txt"]));
     const { subject } = await parseChecksums(bytes, "text/csv", filesOf(["a.txt"]));
     expect(subject).toBe(`x${"👍".repeat(499)}\ufffd`);
@@ -164,12 +148,6 @@ describe("the checksums file is parsed", () => {
     const text = 'Subject,Hi\nFile Name,Checksum\n"a, "b" c.txt","0123456789abcdef (MD5)"\n';
     const report = await parseChecksums(Buffer.from(text), "text/csv", filesOf(['a, "b" c.txt']));
     expect([report.unlisted, report.missing]).toEqual([[], []]);
-  });
-
-  test("with checksums in base64 and with short ones", async () => {
-    const text =
-      "File Name,Checksum\na,47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= (SHA-256)\nb,1c291ca3 (CRC32)\n";
-    expect((await parseChecksums(Buffer.from(text), "text/csv", filesOf(["a", "b"]))).missing).toEqual([]);
   });
 });
 

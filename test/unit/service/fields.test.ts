@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { formatFields, moreOf, parseFields } from "../../../src/service/fields.ts";
+import { formatFields, parseFields, withoutSecrets } from "../../../src/service/fields.ts";
 import { KNOWN_FIELDS } from "../../support/service.ts";
 
 describe("the field selection", () => {
@@ -74,31 +74,16 @@ describe("the field selection", () => {
   });
 });
 
-describe("fields that the model does not have", () => {
+test("what the service sent is shown without links and secrets", () => {
   const entry = {
-    trackingId: "A1B2-C3D4",
-    status: { state: "ACTIVE", recipients: [{ downloadUrl: "https://x.example/?password=y" }], retries: 2 },
-    transfer: {
-      recipients: { to: [], bcc: ["b@x.example"] },
-      expirationDate: "",
-      webLink: "https://x.example",
-    },
+    status: { state: "ACTIVE", recipients: [{ id: 7, downloadUrl: "https://x.example/?password=y" }] },
+    transfer: { expirationDate: "", webLink: "https://x.example" },
     later: { size: 5, accessToken: "z" },
   };
-
-  test("are those of the selection", () => {
-    expect(moreOf(entry, parseFields("status(retries),transfer(recipients(to))"))).toEqual({
-      status: { retries: 2 },
-    });
-  });
-
-  test("are all that were sent, without links and secrets, if nothing was selected", () => {
-    expect(moreOf(entry, undefined)).toEqual({
-      status: { retries: 2 },
-      transfer: { recipients: { bcc: ["b@x.example"] } },
-      later: { size: 5 },
-    });
-    expect(moreOf({ trackingId: "A1B2-C3D4", status: { state: "ACTIVE" } }, undefined)).toBeUndefined();
+  expect(withoutSecrets(entry)).toEqual({
+    status: { state: "ACTIVE", recipients: [{ id: 7 }] },
+    transfer: { expirationDate: "" },
+    later: { size: 5 },
   });
 });
 

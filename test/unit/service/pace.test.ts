@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { guardPace } from "../../../src/service/pace.ts";
+import { guardPace } from "../../../src/service/downloads.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -241,42 +241,11 @@ describe("the service's JSON becomes the model", () => {
 });
 
 const names = fc.constantFrom(
-  ...[
-    "data",
-    "meta",
-    "trackingId",
-    "status",
-    "state",
-    "recipients",
-    "mail",
-    "id",
-    "sender",
-    "email",
-    "transfer",
-  ],
-  ...[
-    "to",
-    "cc",
-    "expirationDate",
-    "securityMode",
-    "config",
-    "fileName",
-    "size",
-    "checksum",
-    "totalSize",
-    "token",
-  ],
-  ...[
-    "apiVersions",
-    "uiApiVersions",
-    "major",
-    "minor",
-    "name",
-    "details",
-    "verified",
-    "password",
-    "clientId",
-  ],
+  ..."data meta trackingId status state recipients mail id sender email transfer to cc expirationDate".split(
+    " ",
+  ),
+  ..."securityMode config fileName size checksum totalSize token apiVersions uiApiVersions".split(" "),
+  ..."major minor name details verified password clientId".split(" "),
 );
 
 const { answer: arbitraryAnswer } = fc.letrec((tie) => ({

@@ -18,8 +18,3 @@ test("the reference explains every key, operation and kind of fault of a scenari
 test("the reference fits on a terminal of 92 columns", () => {
   expect(SCENARIO_REFERENCE.split("\n").filter((line) => line.length > 92)).toEqual([]);
 });
-
-test("the documentation quotes the reference", () => {
-  const page = readFileSync(join(import.meta.dirname, "../../../docs/simulator.md"), "utf8");
-  expect(page).toContain(SCENARIO_REFERENCE);
-});

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openFile } from "../../../src/base/files.ts";
 import { checksumOf } from "../../../src/model/checksum.ts";
-import { Part } from "../../../src/transfer/part.ts";
+import { Part } from "../../../src/transfer/fetch.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const SIGNAL = new AbortController().signal;

@@ -5,8 +5,8 @@ import { parseWindow } from "../../../src/config/weekly.ts";
 import type { Next } from "../../../src/model/job.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { downloadTransfer } from "../../../src/transfer/download.ts";
-import { quietUntil } from "../../../src/transfer/quiet.ts";
-import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
+import type { Source, TransferTools } from "../../../src/transfer/run.ts";
+import { quietUntil } from "../../../src/transfer/turns.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const HOUR_MS = 3_600_000;
@@ -14,9 +14,7 @@ const FAR_MS = 8.64e15;
 const { signal } = new AbortController();
 
 function timetable(window: string) {
-  const parsed = parseWindow(window);
-  if ("problem" in parsed) throw new Error(parsed.problem);
-  return makeTimetable("Europe/Berlin", parsed.value);
+  return makeTimetable("Europe/Berlin", parseWindow(window));
 }
 
 const quiet = timetable("mon-fri 08:00-18:00");
@@ -73,9 +71,7 @@ async function turn(
         throw new Fault("STOPPED");
       },
       nameOf: () => "k",
-      stages: {
-        place: async () => void asked.push("place"),
-      },
+      place: async () => void asked.push("place"),
     },
   } as unknown as TransferTools;
   const stateOf = async () => {

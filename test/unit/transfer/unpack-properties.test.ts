@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import fc from "fast-check";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { ZipFile } from "yazl";
 import { writeZip, type ZipEntry } from "../../support/zip-writer.ts";
 import { UNTOUCHED, Unpacking, wish } from "./unpacking.ts";
@@ -11,12 +11,6 @@ let unpacking: Unpacking;
 
 beforeEach(async () => {
   unpacking = await Unpacking.open();
-});
-
-afterEach(async () => {
-  expect(await unpacking.surroundings()).toEqual(UNTOUCHED);
-  expect(await unpacking.openFiles()).toEqual([]);
-  await unpacking.close();
 });
 
 const content = fc.oneof(

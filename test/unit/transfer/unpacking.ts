@@ -1,13 +1,12 @@
 /** A folder to unpack archives into, which detects writes outside of it. */
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, readlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { type UnpackLimits, unpackZip } from "../../../src/transfer/unpack.ts";
-import type { WantedEntry } from "../../../src/transfer/unpack-directory.ts";
-
-const PLENTY: UnpackLimits = { maxEntries: 1_000, maxBytes: 2 ** 40, deadlineMs: 30_000, fileMode: 0o600 };
+import { unpackZip } from "../../../src/transfer/unpack.ts";
+import type { MatchOptions, WantedEntry } from "../../../src/transfer/unpack-directory.ts";
+import { makeFolder } from "../../support/program.ts";
 
 export class Unpacking {
   readonly root: string;
@@ -21,28 +20,27 @@ export class Unpacking {
     this.zipPath = join(root, "a", "b", "archive.zip");
   }
 
+  /** The test fails if anything outside of the folder has changed, or a file is still open. */
   static async open(): Promise<Unpacking> {
-    const unpacking = new Unpacking(await mkdtemp(join(tmpdir(), "inlet-unpack-")));
+    const unpacking = new Unpacking(await makeFolder());
     await mkdir(unpacking.folder, { recursive: true });
+    onTestFinished(async () => {
+      expect(await unpacking.surroundings()).toEqual(UNTOUCHED);
+      expect(await unpacking.openFiles()).toEqual([]);
+    });
     return unpacking;
-  }
-
-  close(): Promise<void> {
-    return rm(this.root, { recursive: true });
   }
 
   async unpack(
     zip: Buffer,
     wanted: readonly WantedEntry[],
-    limits: Partial<UnpackLimits> = {},
+    options: MatchOptions = {},
     signal = new AbortController().signal,
   ): Promise<void> {
     await writeFile(this.zipPath, zip);
-    const noted = wanted.map((wish) => ({
-      ...wish,
-      onDigest: (sha256: string) => void this.digests.set(wish.target, sha256),
-    }));
-    await unpackZip(this.zipPath, noted, this.folder, { ...PLENTY, ...limits }, signal);
+    const all = { fileMode: 0o600, ...options };
+    const digests = await unpackZip(this.zipPath, wanted, this.folder, all, signal);
+    for (const [{ name }, sha256] of digests) this.digests.set(name, sha256);
   }
 
   /** The unpacked files by name, or the fault's code. Throws other errors. */
@@ -82,11 +80,11 @@ export class Unpacking {
 export const UNTOUCHED = ["a", "a/b", "a/b/archive.zip", "a/b/folder"];
 
 /** A file of the list, with its SHA-256. */
-export function wish(originalName: string, content: string | Buffer, target = "f0"): WantedEntry {
+export function wish(originalName: string, content: string | Buffer, name = "f0"): WantedEntry {
   const bytes = Buffer.from(content);
   return {
     originalName,
-    target,
+    name,
     bytes: bytes.length,
     checksums: [{ algorithm: "SHA-256", value: sha256(bytes) }],
   };

@@ -1,0 +1,399 @@
+/**
+ * The ledger: durable records of how each transfer ended, and notes of open transfers.
+ *
+ * Several processes may work on one inbox, and each may pause for any length of time. Safety rests on records that are
+ * created once and never changed. Everything else may be lost, at the cost of time.
+ */
+
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { type Disk, OpenFolders, systemDisk } from "../base/disk.ts";
+import { messageOf, systemCode } from "../base/faults.ts";
+import { withFile } from "../base/files.ts";
+import type { AttemptSlots } from "../model/attempts.ts";
+import { hasEnded, isUnwanted, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
+import type { RecordedAct } from "../model/views.ts";
+import { FileAttempts } from "./attempts.ts";
+import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
+import { reclaimIdle, removeOrphans } from "./idle-stages.ts";
+import { Journal } from "./journal.ts";
+import { Notes } from "./notes.ts";
+import { LedgerPaths, nameOf, roundKey, SPREAD, type Stage } from "./paths.ts";
+import type { Placing } from "./placing.ts";
+import { prepareFolders } from "./prepare.ts";
+import type { Quarantined } from "./quarantine.ts";
+import { Retention, type RetentionRules } from "./retention.ts";
+import { Rounds } from "./rounds.ts";
+import { Starts } from "./starts.ts";
+import type { Targets } from "./targets.ts";
+import { Watermark } from "./watermark.ts";
+
+export interface LedgerOptions {
+  readonly work: string;
+  /** The common inbox. */
+  readonly root: string;
+  /** The mode of delivered folders and the folders above them, as configured now. */
+  folderMode(transfer: Routed): number;
+  /** The group of the folders above them, as configured now; missing: left as it is. */
+  folderGroup?(transfer: Routed): number | undefined;
+  readonly clock: Clock;
+  /** Names the journal of this process if several share the inbox; missing if this process works alone. */
+  readonly writer?: string | undefined;
+  /** `path`: outside the work folder. `id`: of the work folder. */
+  readonly watermark: { readonly path: string; readonly id: string };
+  readonly disk?: Disk;
+}
+
+/**
+ * Throws `DISK_FULL` or `DISK_REFUSED` if its folders cannot be created, `WORK_RESTORED` if the ledger is older
+ * than its watermark, and `LINKS_MISSING` if several processes share a file system without hard links.
+ */
+export async function openLedger(options: LedgerOptions): Promise<FileLedger> {
+  const paths = new LedgerPaths(options.work);
+  const watermark = new Watermark(options.watermark.path, options.watermark.id);
+  await prepareFolders(paths, options.writer === undefined, options.clock.now());
+  await watermark.demand(new Rounds({ ...options, disk: systemDisk, paths }));
+  return new FileLedger(paths, watermark, options);
+}
+
+export type OnDamaged = (path: string, reason: string) => void;
+/** `end`: the record of a round whose content cannot be moved to the inbox or the quarantine. */
+export type OnUnrecovered = (path: string, error: unknown, end?: TransferRecord) => void;
+
+/** Rounds that are remembered as settled. A forgotten one may be settled again: the journal then holds its end twice. */
+const MAX_SETTLED = 10_000;
+
+export class FileLedger {
+  readonly attempts: AttemptSlots;
+  /** Where mailboxes start: durable, and never changed. */
+  readonly starts: Starts;
+  /** The content of attempts, until their round has ended. */
+  readonly stages: Pick<
+    Rounds,
+    | "openStage"
+    | "closeStage"
+    | "dropStage"
+    | "endedBy"
+    | "otherContent"
+    | "seal"
+    | "sealForQuarantine"
+    | "endWith"
+  >;
+  readonly targets: Pick<Targets, "takeFolder" | "giveBack">;
+  /** The placements of deliveries that are not picked up yet. */
+  readonly placements: Pick<
+    Placing,
+    "claim" | "write" | "drop" | "placementOf" | "find" | "folderOf" | "forget"
+  >;
+  /** Adds changes of notices to the journal, and reports its batches. */
+  readonly notices: Pick<Journal, "addNotice" | "onBatch">;
+  readonly #paths: LedgerPaths;
+  readonly #disk: Disk;
+  readonly #clock: Clock;
+  readonly #isAlone: boolean;
+  readonly #rounds: Rounds;
+  readonly #notes: Notes;
+  readonly #journal: Journal;
+  readonly #watermark: Watermark;
+  readonly #retention: Retention;
+  readonly #folders = new OpenFolders();
+  /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
+  readonly #settling = new Map<string, Promise<void>>();
+  /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
+  readonly #settled = new Set<string>();
+  #isQuarantineCleared = false;
+
+  constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
+    const { clock, writer, disk = this.#keepOpen(paths) } = options;
+    this.#paths = paths;
+    this.#disk = disk;
+    this.#clock = clock;
+    this.#isAlone = writer === undefined;
+    this.#rounds = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
+    this.#notes = new Notes(disk, paths, this.#isAlone);
+    this.#journal = new Journal(paths.journal, writer, clock);
+    this.#watermark = watermark;
+    this.#retention = new Retention(this.#rounds, watermark);
+    this.attempts = new FileAttempts(this.#rounds);
+    this.starts = new Starts(this.#rounds);
+    this.stages = this.#rounds;
+    this.targets = this.#rounds.targets;
+    this.placements = this.#rounds.placing;
+    this.notices = this.#journal;
+  }
+
+  /** Keeps the folders open that are synced most. */
+  #keepOpen(paths: LedgerPaths): Disk {
+    const open = new Set([paths.attempts, paths.staging, ...SPREAD.map((name) => join(paths.ledger, name))]);
+    const syncFolder = (path: string) =>
+      open.has(path) ? this.#folders.sync(path) : systemDisk.syncFolder(path);
+    return { ...systemDisk, syncFolder };
+  }
+
+  /** The name of a transfer in all paths of the ledger: safe on every file system, and unique. */
+  nameOf(key: TransferKey): string {
+    return nameOf(key);
+  }
+
+  /**
+   * The transfer in its last round; `undefined` for an unknown transfer. The cost does not grow with the history.
+   * Throws `RECORD_UNREADABLE` if a record is damaged or of another version.
+   */
+  find(key: TransferKey): Promise<TransferRecord | undefined> {
+    return this.#find(nameOf(key));
+  }
+
+  async #find(name: string): Promise<TransferRecord | undefined> {
+    const { round, begin, end } = await this.#rounds.current(name);
+    if (end !== undefined) return end;
+    const note = await this.#notes.read(name);
+    return note?.round === round && !hasEnded(note) ? note : begin;
+  }
+
+  /** Notes a new transfer. False if the transfer is known. */
+  async discover(record: TransferRecord): Promise<boolean> {
+    if (await this.#notes.create(record)) this.#journal.add(record);
+    // A power cut may have emptied the note.
+    else if ((await this.#notes.read(nameOf(record))) === undefined) this.noteChange(record);
+    else return false;
+    return true;
+  }
+
+  /** Begins the round of `record`, after the round before it has ended. False if it has begun before. Durable. */
+  async begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean> {
+    const at = new Date(this.#clock.now()).toISOString();
+    const begun: BeginRecord = { ...record, begun: { why, by, at } };
+    if (!(await this.#rounds.begin(begun))) return false;
+    this.noteChange(record);
+    return true;
+  }
+
+  /** Notes the record of an open round. Written soon, without a sync. */
+  note(record: TransferRecord): void {
+    this.#notes.put(record);
+  }
+
+  /** Notes what an operator has ordered: when it returns, a power cut cannot take it away. */
+  noteDurably(record: TransferRecord): Promise<void> {
+    return this.#notes.putDurably(record);
+  }
+
+  /** The same as `note`, and adds the change of state to the journal. */
+  noteChange(record: TransferRecord): void {
+    this.#notes.put(record);
+    this.#journal.add(record);
+  }
+
+  /** Ends a round without content: `gone`. False if it has ended before. Durable. */
+  async end(record: TransferRecord): Promise<boolean> {
+    if (!isUnwanted(record)) await this.#syncNote(nameOf(record));
+    if (!(await this.#rounds.end(record))) return false;
+    this.#settle(record);
+    return true;
+  }
+
+  /** The note must survive a power cut: by it, the next start finds an end that the journal lacks. */
+  async #syncNote(name: string): Promise<void> {
+    await this.#notes.flush();
+    await withFile(this.#paths.note(name), "r", (file) => file.sync()).catch((error: unknown) => {
+      if (systemCode(error) !== "ENOENT") throw error;
+    });
+    await this.#disk.syncFolder(this.#paths.notes);
+  }
+
+  /**
+   * Adds the end of a round to the journal, and removes its note and its ticket then. If a crash comes between, the
+   * next start finds the note or the ticket and settles the round again: the journal has each end at least once.
+   */
+  #settle(record: EndRecord): void {
+    const name = nameOf(record);
+    const key = roundKey({ ...record, name });
+    if (this.#settling.has(key)) return;
+    // The journal has this end already. Only a note that was written late is left to remove.
+    const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
+    const settled = written
+      .then(() => this.#notes.remove(name, record.round))
+      .then(() => (this.#isAlone ? this.#rounds.dropTicket(record) : undefined))
+      .then(() => {
+        this.#settled.add(key);
+        const [oldest = ""] = this.#settled;
+        if (this.#settled.size > MAX_SETTLED) this.#settled.delete(oldest);
+      })
+      // The disk refuses: the next recovery settles the round again.
+      .catch(() => {})
+      .finally(() => this.#settling.delete(key));
+    this.#settling.set(key, settled);
+  }
+
+  #writeEnd(record: EndRecord): Promise<void> {
+    this.#watermark.put(nameOf(record), record.round);
+    return new Promise((resolve) => this.#journal.add(record, resolve));
+  }
+
+  #isSettled(record: EndRecord): boolean {
+    const key = roundKey({ ...record, name: nameOf(record) });
+    return this.#settling.has(key) || this.#settled.has(key);
+  }
+
+  /**
+   * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox,
+   * and removes content that earlier rounds left in quarantine. Returns the record with its actual folder; `undefined`
+   * if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`.
+   * `stage`: the stage that has just ended the round.
+   */
+  async place(record: EndRecord, stage?: Stage): Promise<TransferRecord | undefined> {
+    const end = stage === undefined ? record : { ...record, token: stage.token };
+    const folder = await this.#rounds.place(end, stage !== undefined);
+    if (folder === undefined && stage === undefined) return undefined;
+    const placed = withFolder(end, folder);
+    this.#settle(placed);
+    await this.#clearEarlier(placed);
+    return placed;
+  }
+
+  /** The earlier rounds' content in quarantine is delivered now, or replaced. */
+  async #clearEarlier(end: EndRecord): Promise<void> {
+    if (end.round > 1) await this.#rounds.quarantine.clear(nameOf(end), end.round);
+  }
+
+  /** Removes the stages of other attempts that seem to be over. Safe if they are not. */
+  reclaim(stage: Stage): Promise<void> {
+    return reclaimIdle(this.#rounds, stage);
+  }
+
+  /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
+  readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
+    return this.#rounds.readEnd(name, round);
+  }
+
+  /** Whether the content of an ended round has left staging. */
+  isPlaced(end: EndRecord): Promise<boolean> {
+    return this.#rounds.isPlaced(end);
+  }
+
+  /** Adds the pick-up of a delivery to the journal. */
+  pickedUp(record: TransferRecord): void {
+    this.#journal.add({ ...record, state: "picked-up" });
+  }
+
+  /** Adds an operator's act to the journal. Resolves when it is written, or the disk has refused it. */
+  recordAct(act: RecordedAct): Promise<void> {
+    this.#journal.addAct(act);
+    return this.#journal.flush();
+  }
+
+  /** The content of the round before, if it is in quarantine and complete. */
+  findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined> {
+    return this.#rounds.quarantine.findComplete(nameOf(record), record.round - 1);
+  }
+
+  /** Every open transfer, in no particular order. Removes the notes of rounds that have ended. */
+  async *open(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
+    for (const name of await this.#notes.names()) {
+      try {
+        const record = await this.#find(name);
+        if (record !== undefined && !hasEnded(record)) yield record;
+        // A worker of this process is about to move the content, and settles the round then.
+        else if (record !== undefined && !this.#rounds.isInUse(record)) this.#settle(record);
+        // Emptied by a power cut, unless another process is about to write it.
+        else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
+      } catch (error) {
+        onDamaged(this.#paths.note(name), messageOf(error));
+      }
+    }
+  }
+
+  /** Transfers whose last round ended in quarantine. */
+  async *quarantined(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
+    for (const { name, round, folder } of await this.#rounds.quarantine.list()) {
+      const record = await this.#find(name).catch((error: unknown) => {
+        onDamaged(folder, messageOf(error));
+        return undefined;
+      });
+      if (record?.state === "quarantined" && record.round === round) yield record;
+    }
+  }
+
+  /**
+   * Finishes rounds that a crash cut short: moves the staged folders that end records name, and removes the other
+   * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds, with their folders.
+   */
+  async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
+    const found = await this.#rounds.recover((entry, error, end) =>
+      onFailed(this.#paths.inStaging(entry), error, end),
+    );
+    const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
+    await removeOrphans(this.#rounds, hasNote).catch((error: unknown) =>
+      onFailed(this.#paths.staging, error),
+    );
+    const recovered: TransferRecord[] = [];
+    for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
+      const placed = withFolder(end, folder);
+      this.#settle(placed);
+      await this.#clearEarlier(placed).catch((error: unknown) => onFailed(this.#paths.quarantine, error));
+      recovered.push(placed);
+    }
+    if (!this.#isQuarantineCleared) await this.#clearQuarantine(onFailed);
+    return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
+  }
+
+  /** A power cut may have brought back content that was delivered since. Once: later removals are not cut. */
+  async #clearQuarantine(onFailed: OnUnrecovered): Promise<void> {
+    const { quarantine } = this.#rounds;
+    try {
+      for (const { name, round } of await quarantine.list()) {
+        // Starts report damaged records.
+        const record = await this.#find(name).catch(() => undefined);
+        if (record?.state === "delivered" && record.round > round) await quarantine.clear(name, record.round);
+      }
+      this.#isQuarantineCleared = true;
+    } catch (error) {
+      onFailed(this.#paths.quarantine, error);
+    }
+  }
+
+  /** Ends that the journal does not have: the disk failed right after their records were made. */
+  async #settleEnded(): Promise<TransferRecord[]> {
+    const ended: TransferRecord[] = [];
+    for (const name of await this.#notes.names()) {
+      // Starts report damaged records.
+      const record = await this.#find(name).catch(() => undefined);
+      if (record === undefined || !hasEnded(record) || this.#rounds.isInUse(record)) continue;
+      if (this.#isSettled(record) || !(await this.#rounds.isPlaced(record))) continue;
+      this.#settle(record);
+      // A delivery is announced by the process that places it.
+      if (record.state === "gone") ended.push(record);
+    }
+    return ended;
+  }
+
+  /** Removes everything that the quarantine holds of a transfer. */
+  clearQuarantine(key: TransferKey): Promise<void> {
+    return this.#rounds.quarantine.clear(nameOf(key));
+  }
+
+  /** Removes records beyond their retention, from one part of the ledger per call. The clock must be right. */
+  sweep(rules: RetentionRules): Promise<void> {
+    return this.#retention.sweep(rules, this.#clock.now());
+  }
+
+  /** Resolves when all notes and the journal are written, or the disk has refused them. */
+  async flush(): Promise<void> {
+    await this.#notes.flush();
+    await this.#journal.flush();
+    await this.#watermark.flush();
+    if (!this.#journal.isStuck) await Promise.all(this.#settling.values());
+  }
+
+  /** Flushes, and closes the open folders. */
+  async close(): Promise<void> {
+    this.#notes.close();
+    await this.flush();
+    await this.#journal.close();
+    await this.#folders.close();
+  }
+}
+
+function withFolder(end: EndRecord, folder: string | undefined): EndRecord {
+  return end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
+}

@@ -1,0 +1,256 @@
+/**
+ * Names for a transfer's files and folders. They work on every common file system and for SMB clients, resemble the
+ * original, and no two in one folder are the same.
+ */
+import { createHash } from "node:crypto";
+import { composed, foldName, IGNORED, limitMarks } from "../base/fold-name.ts";
+import { compareTexts } from "../base/phrases.ts";
+import { inTurns } from "../base/timers.ts";
+import { PLACEHOLDERS, type Placeholder } from "./mailbox.ts";
+
+/** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
+export const MAX_NAME_BYTES = 240;
+
+interface NamedFile {
+  readonly id: string;
+  readonly name: string;
+}
+
+/**
+ * A name for each file, by id. A portable name stays as it is. If several files would get the same name, or a
+ * reserved one, each name gets a mark made from its original. The order of the files does not matter. Ids must differ.
+ */
+export async function safeNames(
+  files: readonly NamedFile[],
+  reserved: readonly string[],
+): Promise<Map<string, string>> {
+  const claims = new Claims();
+  for await (const name of inTurns(reserved)) claims.reserve(name);
+  for await (const file of inTurns(files)) claims.add(file);
+  const names = new Map<string, string>();
+  for await (const [id, name] of inTurns(claims.names())) names.set(id, name);
+  return names;
+}
+
+/** One segment of a path: never empty, otherwise named as a file is. */
+export function safeSegment(text: string): string {
+  if (text === "") return "_";
+  const portable = toPortable(text);
+  return portable.isOriginal ? portable.text : addMark(portable.text, markOf([text], MARKS[0].digits));
+}
+
+/** A name of at most this many bytes: a longer one is cut, and gets a mark. */
+export function shortened(name: string, maxBytes: number): string {
+  if (Buffer.byteLength(name) <= maxBytes) return name;
+  return addMark(name, markOf([name], MARKS[0].digits), maxBytes);
+}
+
+/** `report.pdf`, then `report-2.pdf`, `report-3.pdf` … */
+export function numberedName(name: string, number: number): string {
+  if (number === 1) return name;
+  const [extension = ""] = EXTENSION.exec(name) ?? [];
+  return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
+}
+
+/** The values of a layout's placeholders. */
+export interface LayoutValues {
+  readonly mailbox: string;
+  readonly sender: string;
+  readonly trackingId: string;
+  readonly transferId: string;
+  readonly subject: string;
+  /** When the transfer was discovered. The day is that of UTC. */
+  readonly discovered: Date;
+}
+
+/** A relative path with as many segments as the layout has, whatever the values are. */
+export function formatLayout(layout: string, values: LayoutValues): string {
+  const segments = layout.split("/").map((segment) => safeSegment(fillIn(segment, values)));
+  return segments.join("/");
+}
+
+/** A name for a file that is delivered by itself, from a pattern such as `{trackingId}_{name}`. Not safe yet. */
+export function formatName(pattern: string, values: LayoutValues, name: string): string {
+  // Split first, so that no value can hold the placeholder.
+  return pattern
+    .split("{name}")
+    .map((piece) => fillIn(piece, values))
+    .join(name);
+}
+
+const PLACEHOLDER = new RegExp(`\\{(${PLACEHOLDERS.join("|")})\\}`, "g");
+
+const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
+  mailbox: ({ mailbox }) => mailbox,
+  sender: ({ sender }) => sender,
+  senderDomain: ({ sender }) => (/@([^@]*)$/.exec(sender)?.[1] ?? "").toLowerCase(),
+  trackingId: ({ trackingId }) => trackingId,
+  transferId: ({ transferId }) => transferId,
+  subject: ({ subject }) => subject,
+  year: ({ discovered }) => padded(discovered.getUTCFullYear(), 4),
+  month: ({ discovered }) => padded(discovered.getUTCMonth() + 1, 2),
+  day: ({ discovered }) => padded(discovered.getUTCDate(), 2),
+};
+
+/** In one pass, so that a value that looks like a placeholder is not filled in. The configuration allows no other braces. */
+function fillIn(text: string, values: LayoutValues): string {
+  return text.replace(PLACEHOLDER, (_, name: Placeholder) => {
+    const value = READ[name](values);
+    return value.trim() === "" ? "_" : value;
+  });
+}
+
+function padded(number: number, digits: number): string {
+  return String(number).padStart(digits, "0");
+}
+
+/** The marks that a file tries after its portable name, in this order. */
+const MARKS = [
+  { digits: 8, withId: false },
+  { digits: 16, withId: true },
+  { digits: 40, withId: true },
+] as const;
+
+/** The current candidate of one file. The file moves on to its next candidate when another file claims this one. */
+class Naming {
+  readonly file: NamedFile;
+  /** `undefined` after the last candidate. */
+  name: string | undefined;
+  readonly #portable: string;
+  #marksTried = 0;
+
+  constructor(file: NamedFile) {
+    this.file = file;
+    const { text, isOriginal } = toPortable(file.name);
+    this.#portable = text;
+    if (isOriginal) this.name = text;
+    else this.advance();
+  }
+
+  advance(): this {
+    const { name, id } = this.file;
+    const mark = MARKS[this.#marksTried];
+    this.#marksTried += 1;
+    this.name = mark && addMark(this.#portable, markOf(mark.withId ? [name, id] : [name], mark.digits));
+    return this;
+  }
+
+  numbered(number: number): string {
+    const { name, id } = this.file;
+    return addMark(this.#portable, `${markOf([name, id], 8)}-${number}`);
+  }
+}
+
+/**
+ * All candidates that files have tried, compared as the strictest file system would. A claim is never withdrawn, even
+ * when its file moves on. So each file ends with its first candidate that no other file has tried, whatever the order
+ * of the files, and a sender gains nothing by guessing the marks of other files.
+ */
+class Claims {
+  /** `several`: no file gets the name. */
+  readonly #claims = new Map<string, Naming | "several">();
+  readonly #namings: Naming[] = [];
+
+  reserve(name: string): void {
+    this.#claims.set(foldName(name), "several");
+  }
+
+  add(file: NamedFile): void {
+    const naming = new Naming(file);
+    this.#namings.push(naming);
+    const moving = [naming];
+    for (let current = moving.pop(); current !== undefined; current = moving.pop()) {
+      if (current.name === undefined) continue;
+      const key = foldName(current.name);
+      const other = this.#claims.get(key);
+      if (other === undefined) {
+        this.#claims.set(key, current);
+        continue;
+      }
+      this.#claims.set(key, "several");
+      moving.push(current.advance());
+      if (other !== "several") moving.push(other.advance());
+    }
+  }
+
+  /** By the ids of the files. */
+  *names(): Generator<[id: string, name: string]> {
+    const unnamed = this.#namings.filter(({ name }) => name === undefined);
+    for (const naming of unnamed.toSorted(byFile)) naming.name = this.#number(naming);
+    for (const { file, name = "" } of this.#namings) yield [file.id, name];
+  }
+
+  /** A free name for a file without candidates. It exists: there are more numbers than claims. */
+  #number(naming: Naming): string {
+    let number = 1;
+    while (this.#claims.has(foldName(naming.numbered(number)))) number += 1;
+    const name = naming.numbered(number);
+    this.reserve(name);
+    return name;
+  }
+}
+
+interface PortableName {
+  /** In NFC, of characters that are allowed everywhere. May be too long if it differs from the original. */
+  readonly text: string;
+  /** Otherwise the name needs a mark made from its original. */
+  readonly isOriginal: boolean;
+}
+
+/** Never begins with a dot, which `*` does not match, nor with a dash, which commands read as an option. */
+function toPortable(original: string): PortableName {
+  const limited = limitMarks(original);
+  const plain = limited.normalize("NFC");
+  const text = replaceForbidden(plain).replace(/^[-.]+/, "_");
+  const isOriginal = limited === original && text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES;
+  return { text, isOriginal };
+}
+
+/** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened if it would be too long. */
+function addMark(text: string, mark: string, maxBytes: number = MAX_NAME_BYTES): string {
+  const [extension = ""] = EXTENSION.exec(text) ?? [];
+  const stem = text.slice(0, text.length - extension.length);
+  const ending = `~${mark}${extension}`;
+  return cutToBytes(stem, maxBytes - Buffer.byteLength(ending)) + ending;
+}
+
+/** The first hexadecimal digits of a hash over texts, which may hold any code units. */
+function markOf(texts: readonly string[], digits: number): string {
+  return createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, digits);
+}
+
+/**
+ * Control characters, lone surrogates, line separators and noncharacters; the characters that SMB clients substitute
+ * for forbidden ones; separators, and characters that Windows forbids.
+ */
+const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\uf001-\uf07f/\\<>:"|?*]/gu;
+
+/** Device names of Windows, whatever follows the first dot. */
+const DEVICE = /^(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³]|conin\$|conout\$|clock\$) *(?:\.|$)/i;
+
+/** Short, and not the whole name. Both parts of `.tar.gz`, because programs that unpack look for both. */
+const EXTENSION = /(?<=.)(?:\.tar)?\.[\p{L}\p{N}]{1,12}$/iu;
+
+function replaceForbidden(plain: string): string {
+  const text = composed(plain.replace(IGNORED, ""))
+    .replace(FORBIDDEN, "_")
+    .replace(/^ +/, "")
+    // The look-behind keeps this linear for long runs in the middle.
+    .replace(/(?<![. ])[. ]+$/, "");
+  return text === "" || DEVICE.test(text) ? `_${text}` : text;
+}
+
+function cutToBytes(text: string, maxBytes: number): string {
+  let bytes = 0;
+  let end = 0;
+  for (const character of text) {
+    bytes += Buffer.byteLength(character);
+    if (bytes > maxBytes) return text.slice(0, end);
+    end += character.length;
+  }
+  return text;
+}
+
+function byFile(one: Naming, other: Naming): number {
+  return compareTexts(one.file.name, other.file.name) || compareTexts(one.file.id, other.file.id);
+}

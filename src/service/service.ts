@@ -1,0 +1,151 @@
+/** Opens the client of one transfer service. */
+import { Fault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import type { TransferFile } from "../model/transfer.ts";
+import type { Bandwidth } from "./bandwidth.ts";
+import { EmptyAnswer, readAtMost } from "./bodies.ts";
+import { type ChecksumReport, parseChecksums } from "./checksums.ts";
+import type { Decoder } from "./decoding.ts";
+import { createDownloads } from "./downloads.ts";
+import { type Call, type HttpOptions, openHttp } from "./http.ts";
+import { allPages, LARGEST_PAGE_SIZE, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
+import type { Download, IdListForm, ServicePort } from "./port.ts";
+import * as wire from "./wire.ts";
+
+export interface ServiceOptions extends HttpOptions {
+  readonly idListForm: IdListForm;
+  /** Shared by the downloads of all services. */
+  readonly bandwidth?: Pick<Bandwidth, "take"> | undefined;
+}
+
+const PACKS = ["products", "api.rest", "language-packs"];
+
+export function openService(options: ServiceOptions): ServicePort {
+  const http = openHttp(options);
+  const downloads = createDownloads(http, options.idListForm, options.bandwidth);
+  /** By address: the page size that fits, if full pages were too large. */
+  const pageSizes = new Map<string, number>();
+  const ask = async <Value>(decode: Decoder<Value>, call: Call, signal: AbortSignal) =>
+    decode(await http.json(call, signal), call.what);
+
+  return {
+    id: serviceIdOf(options.baseUrl),
+
+    pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
+    async *listReceived(address, query, onRejected, signal, isKnown) {
+      const { email } = address;
+      yield* pagesThatFit(pageSizes.get(email) ?? LARGEST_PAGE_SIZE, (pageSize) => {
+        if (pageSize < LARGEST_PAGE_SIZE) pageSizes.set(email, pageSize);
+        const fetchPage = (page: number) =>
+          pollTransfers(http, "received", address, { ...query, pageSize, page }, signal, isKnown);
+        return allPages(fetchPage, onRejected, pageSize);
+      });
+    },
+    pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
+    pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
+
+    ...downloads,
+
+    information({ transferId, password }, signal) {
+      const path = ["transfers", transferId];
+      const call = { what: "the transfer's information", path, password, isAttempt: true };
+      return ask(wire.decodeInformation, call, signal);
+    },
+    async files({ transferId, password }, signal, onCount) {
+      const what = "the list of files";
+      const files: TransferFile[] = [];
+      const ids = new Set<string>();
+      await http.entries({ what, path: ["transfers", transferId, "files"], password }, signal, (entry) => {
+        const file = wire.decodeFile(entry, `${what}, entry ${files.length + 1}`);
+        files.push(file);
+        if (ids.size === ids.add(file.id).size) {
+          throw new Fault("BAD_ANSWER", { detail: `${what}: two files have the same id` });
+        }
+        onCount?.(files.length);
+      });
+      return files;
+    },
+    async checksums(access, listing, signal) {
+      const download = await downloads.openChecksums(access, signal);
+      try {
+        return await readChecksums(download, await listing);
+      } finally {
+        download.cancel();
+      }
+    },
+
+    async generatePassword(signal) {
+      const call = { what: "a generated password", path: ["password"] };
+      return new Secret((await ask(wire.decodeGeneratedPassword, call, signal)).password);
+    },
+    checkPassword(password, signal) {
+      const json = { password: password.reveal() };
+      const secrets = [password];
+      const call = { what: "the check of a password", method: "POST", path: ["password"] } as const;
+      return ask(wire.decodeCheck, { ...call, json, secrets }, signal);
+    },
+    passwordRules: (signal) =>
+      ask(wire.decodeRules, { what: "the password rules", path: ["password", "requirements"] }, signal),
+
+    languagePacks(majorVersion, signal) {
+      const query = [["major-version", majorVersion] as const];
+      return ask(wire.decodeLanguagePacks, { what: "the language packs", path: PACKS, query }, signal);
+    },
+    languagePack: (id, signal) =>
+      ask(wire.decodeLanguagePack, { what: `the language pack ${id}`, path: [...PACKS, id] }, signal),
+
+    verification(email, token, signal) {
+      const path = ["users", email, "verification"];
+      return ask(wire.decodeVerification, { what: `the verification of ${email}`, path, token }, signal);
+    },
+    async mailVerificationCode(email, signal) {
+      const path = ["users", email, "verification", "code", "email"];
+      const call = { what: `a verification code for ${email}`, method: "POST", path } as const;
+      await http.json(call, signal).catch((error: unknown) => {
+        if (!(error instanceof EmptyAnswer)) throw error;
+      });
+    },
+    obtainToken(email, code, signal) {
+      const path = ["users", email, "verification", "token"];
+      const call = { what: `a verification token for ${email}`, method: "POST", path } as const;
+      const proof = code && { json: { verificationCode: code.reveal() }, secrets: [code] };
+      return ask(wire.decodeToken, { ...call, ...proof }, signal);
+    },
+    async requestClientId(signal) {
+      const call = { what: "a client id", path: ["clients"], anonymous: true };
+      return new Secret((await ask(wire.decodeClientId, call, signal)).clientId);
+    },
+
+    apiVersions: (signal) =>
+      ask(wire.decodeStatus, { what: "the server status", path: ["status"], anonymous: true }, signal).catch(
+        (error: unknown) => {
+          const absent = ["NO_SUCH_ENDPOINT", "NOT_FOUND", "API_VERSION"];
+          if (error instanceof Fault && absent.includes(error.code)) return undefined;
+          throw error;
+        },
+      ),
+
+    ownAnswers: http.ownAnswers,
+    clockAheadMs: http.clockAheadMs,
+    close: http.close,
+  };
+}
+
+/** Limits for the checksums CSV: a row is a name and a checksum, in UTF-16 at worst, after a subject. */
+const CHECKSUM_BYTES = { max: 8 * 1024 * 1024, subject: 256 * 1024, row: 256, perCharacter: 3 };
+
+async function readChecksums(
+  { body, contentType }: Download,
+  files: readonly TransferFile[],
+): Promise<ChecksumReport> {
+  const { max, subject, row, perCharacter } = CHECKSUM_BYTES;
+  const rows = files.reduce((sum, { name }) => sum + row + name.length * perCharacter, 0);
+  const maxBytes = Math.min(max, subject + rows);
+  const bytes = await readAtMost(body, maxBytes);
+  if (bytes === undefined) {
+    const detail = `more than ${maxBytes} bytes for ${files.length} files`;
+    throw new Fault("CHECKSUMS_UNREADABLE", { detail });
+  }
+  return parseChecksums(bytes, contentType, files);
+}

@@ -1,0 +1,151 @@
+/** What a daemon of a test has to do, as JSON for another process. This file needs no test runner. */
+import { inFile, openPasswordCommand, openSecret } from "../../src/config/secrets.ts";
+import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
+import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
+import type { Emit } from "../../src/model/events.ts";
+import { type ChannelSettings, NOTICE_KINDS } from "../../src/model/notify.ts";
+import { checkWith, type HandoffTask, makeHandoff } from "./handoff.ts";
+import {
+  mailboxSettings,
+  pageSettings,
+  plainSecret,
+  receiverAt,
+  redisQueue,
+  settingsIn,
+} from "./settings.ts";
+
+/** Of every daemon. */
+interface CommonTask {
+  readonly url: string;
+  readonly clientId: string;
+  /** Holds inbox and state. */
+  readonly folder: string;
+  readonly handoff?: HandoffTask;
+  /** The URL of the queue; missing: the embedded engine. */
+  readonly redis?: string | undefined;
+}
+
+/** A daemon that polls once, and works sequentially, so that its durable steps can be counted. */
+export interface CrashTask extends CommonTask {
+  readonly fetch: MailboxSettings["fetch"];
+  /** The mailbox's own inbox. */
+  readonly inbox?: string | undefined;
+  readonly fileMode?: number;
+  /** The number of the group of delivered files. */
+  readonly group?: string;
+  readonly since?: "now";
+  /** Only creates the folders. */
+  readonly paused?: boolean;
+  /** A script for the check, and its arguments. */
+  readonly check?: readonly [string, ...string[]];
+}
+
+/** A daemon that runs until SIGTERM, with short waits, and logs JSON lines. */
+export interface ChildTask extends CommonTask {
+  /** Keys of its mailbox. */
+  readonly mailbox?: Partial<MailboxSettings>;
+  /** Of its requests to the service. */
+  readonly timeoutMs?: number;
+  /** A shell script, as the check of its mailbox. */
+  readonly check?: string;
+  /** In place of the usual password: a file, or a command that prints it. */
+  readonly password?: { readonly file: string } | { readonly command: readonly [string, ...string[]] };
+  readonly lockMs?: number;
+  /** Keys of the queue's settings. */
+  readonly queue?: Partial<Pick<RedisQueueSettings, "sentinels" | "sentinelName" | "cluster" | "prefix">>;
+  readonly sentinelPassword?: string;
+  /** With a console. */
+  readonly http?: true;
+  /** Notifications: to this address. */
+  readonly notify?: string | undefined;
+  /** Notifications by mail, to these recipients. */
+  readonly mail?: {
+    readonly port: number;
+    readonly to: readonly string[];
+    readonly user: string;
+    readonly password: string;
+    readonly ca: string;
+  };
+}
+
+/** Short, so that another process soon takes the job of a killed one. */
+const LOCK_MS = 500;
+
+/** The same task takes the same steps in every process. */
+export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}): Promise<DaemonOutcome> {
+  const stop = new AbortController().signal;
+  return runDaemon(settingsOfCrash(task), { mode: "once", stop, graceMs: 1_000, onEvent });
+}
+
+/** `more`: other keys of the mailbox. */
+export function settingsOfCrash(task: CrashTask, more: Partial<MailboxSettings> = {}): Settings {
+  const mailbox = mailboxSettings(task, {
+    pollMs: 60_000,
+    fetch: task.fetch,
+    inbox: task.inbox,
+    since: task.since,
+    paused: task.paused ?? false,
+    layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
+    check: task.check && checkWith(task.check[0], task.check.slice(1)),
+    ...more,
+  });
+  return settingsIn(task.folder, [mailbox], {
+    limits: {
+      requests: 16,
+      transfers: 1,
+      filesPerTransfer: 1,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 100,
+    },
+    queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
+    handoff: { ...makeHandoff(task.handoff ?? {}, task.fileMode, "READY"), group: task.group },
+  });
+}
+
+export function settingsOfChild(task: ChildTask): Settings {
+  const channels = channelsOf(task);
+  const mailbox = mailboxSettings(task, mailboxKeys(task));
+  const { timeoutMs = mailbox.service.timeoutMs } = task;
+  return settingsIn(task.folder, [{ ...mailbox, service: { ...mailbox.service, timeoutMs } }], {
+    ...(task.handoff === undefined ? {} : { handoff: makeHandoff(task.handoff) }),
+    ...(task.http === true ? { http: pageSettings() } : {}),
+    ...(channels.length === 0 ? {} : { notify: channels.map(withShortTimes) }),
+    ...(task.redis === undefined ? {} : { queue: queueOf(task, task.redis) }),
+  });
+}
+
+function mailboxKeys({ mailbox, check, password }: ChildTask): Partial<MailboxSettings> {
+  const checks = check === undefined ? {} : { check: checkWith(check) };
+  if (password === undefined) return { ...mailbox, ...checks };
+  const source =
+    "file" in password
+      ? openSecret(inFile(password.file))
+      : openPasswordCommand(password.command, process.env);
+  return { ...mailbox, ...checks, passwords: [{ sender: "*", trackingId: undefined, password: source }] };
+}
+
+function queueOf({ lockMs, queue, sentinelPassword }: ChildTask, url: string): RedisQueueSettings {
+  const secret = sentinelPassword === undefined ? {} : { sentinelPassword: plainSecret(sentinelPassword) };
+  return { ...redisQueue(url, lockMs), ...queue, ...secret };
+}
+
+function channelsOf({ notify, mail }: ChildTask): ChannelSettings["channel"][] {
+  const timeoutMs = 5_000;
+  const channels: ChannelSettings["channel"][] = [];
+  if (notify !== undefined) {
+    channels.push({ kind: "webhook", ...receiverAt(notify, "key", { timeoutMs }) });
+  }
+  if (mail !== undefined) {
+    const { user, password } = mail;
+    const login = { user: plainSecret(user), password: plainSecret(password) };
+    const server = { host: "127.0.0.1", from: "inlet@example.com", tls: "required" } as const;
+    channels.push({ kind: "mail", ...mail, ...server, ...login, timeoutMs });
+  }
+  return channels;
+}
+
+function withShortTimes(channel: ChannelSettings["channel"]): ChannelSettings {
+  const times = { mailboxes: undefined, quiet: undefined, gatherMs: 50, everyMs: 50 };
+  return { on: NOTICE_KINDS, urgent: ["disk"], ...times, channel };
+}

@@ -1,0 +1,62 @@
+/** An installation with a daemon, and an operator who runs commands. */
+import type { ChildProcess } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { Scenario } from "../../simulator/scenario.ts";
+import { install, mailboxKeys } from "./installation.ts";
+import { type Finished, type RunOptions, runProgram, startProgram } from "./program.ts";
+import { MAILBOX } from "./settings.ts";
+
+/** `keys`: as for `install`; by default the mailbox allows four password attempts. */
+export async function openSite(scenario: Scenario = {}, keys: object = {}) {
+  const mailboxes = [{ ...mailboxKeys(MAILBOX), passwordAttempts: 4 }];
+  const installation = await install(scenario, { mailboxes, ...keys });
+  const { config, inbox } = installation;
+  /** `line`: a command as people type it. */
+  const inlet = (line: string, options: RunOptions = {}) =>
+    runProgram([...line.split(" "), "--config", config], options);
+  const journal = async () => {
+    const folder = join(inbox, ".inlet/journal");
+    const names = await readdir(folder).catch(() => []);
+    return (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("");
+  };
+  const deliveriesOf = async (mailbox: string) =>
+    (await readdir(join(inbox, mailbox, "anna@supplier.example")).catch(() => [])).toSorted();
+  return {
+    ...installation,
+    mailboxes,
+    inlet,
+    journal,
+    /** Runs a command, and expects its exit code and messages. */
+    async expectInlet(
+      line: string,
+      exitCode: number,
+      said: string | RegExp,
+      options?: RunOptions,
+    ): Promise<Finished> {
+      const finished = await inlet(line, options);
+      const messages = typeof said === "string" ? expect.stringContaining(said) : expect.stringMatching(said);
+      expect([finished.exitCode, finished.stderr]).toEqual([exitCode, messages]);
+      return finished;
+    },
+    /** Starts a daemon, and returns when it is ready. */
+    async run(options?: RunOptions): Promise<ChildProcess> {
+      const daemon = startProgram(["run", "--config", config], options);
+      let output = "";
+      daemon.stdout?.on("data", (chunk) => {
+        output += chunk;
+      });
+      await expect.poll(() => output).toContain('"ready"');
+      return daemon;
+    },
+    /** Of each transfer, from its newest line of the journal. */
+    async states(): Promise<Record<string, string>> {
+      const lines = (await journal()).split("\n").filter(Boolean);
+      const entries = lines.map((line) => JSON.parse(line)).filter(({ state }) => state !== undefined);
+      return Object.fromEntries(entries.map(({ trackingId, state }) => [trackingId, state]));
+    },
+    deliveries: () => deliveriesOf(MAILBOX),
+    deliveriesOf,
+  };
+}

@@ -1,0 +1,194 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { safeNames, safeSegment } from "../../../src/model/names.ts";
+
+const OURS = ["transfer.json", "SHA256SUMS", "message.eml", ".done"];
+
+async function named(...names: readonly string[]): Promise<string[]> {
+  const files = names.map((name, at) => ({ id: `file-${at}`, name }));
+  const safe = await safeNames(files, OURS);
+  return files.map(({ id }) => safe.get(id) ?? "nothing");
+}
+
+/** The short mark of an original, worked out by other means than those under test. */
+function mark(original: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([original]))
+    .digest("hex")
+    .slice(0, 8);
+}
+
+describe("a name that every file system can hold stays as it is", () => {
+  test.each([
+    "report.pdf",
+    "no extension",
+    "Prüfbericht – final (2).docx",
+    "日本語のファイル.txt",
+    "100%~1.tar.gz",
+    "console.log",
+    "com10.txt",
+    "LPT.txt",
+    "nulls",
+    "a.con",
+    "a-b",
+    "$HOME",
+    "#1 'quoted' & [boxed]; really!.txt",
+    "👍.txt",
+    "x".repeat(240),
+    "é".repeat(120),
+  ])("%.40s", async (name) => expect(await named(name)).toEqual([name]));
+
+  test("in NFC", async () => expect(await named("Pru\u0308fbericht.pdf")).toEqual(["Prüfbericht.pdf"]));
+});
+
+describe("a name that some file system cannot hold becomes a recognisable one", () => {
+  test.each<[string, string, string?]>([
+    ["../../etc/passwd", "__.._etc_passwd"],
+    ["..\\..\\boot.ini", "__.._boot", ".ini"],
+    ["/etc/passwd", "_etc_passwd"],
+    ["C:\\Users\\me\\report.pdf", "C__Users_me_report", ".pdf"],
+    ["D:notes.txt", "D_notes", ".txt"],
+    ["\\\\server\\share\\file", "__server_share_file"],
+    ["report.pdf:hidden.exe", "report.pdf_hidden", ".exe"],
+    ["nul\0byte.txt", "nul_byte", ".txt"],
+    ["two\nlines\t\u001b[31m.txt", "two_lines__[31m", ".txt"],
+    ["c1\u0085\u009b\u007f.txt", "c1___", ".txt"],
+    ["CON", "_CON"],
+    ["con.txt", "_con", ".txt"],
+    ["Con.tar.gz", "_Con", ".tar.gz"],
+    ["aux.anything.txt", "_aux.anything", ".txt"],
+    ["NUL  .txt", "_NUL  ", ".txt"],
+    ["prn.", "_prn"],
+    ["COM0", "_COM0"],
+    ["com9.log", "_com9", ".log"],
+    ["COM¹.log", "_COM¹", ".log"],
+    ["LPT³", "_LPT³"],
+    ["conin$", "_conin$"],
+    ["CONOUT$.txt", "_CONOUT$", ".txt"],
+    ["trailing dot.", "trailing dot"],
+    ["trailing space.txt ", "trailing space", ".txt"],
+    ["dots and spaces. . .", "dots and spaces"],
+    ["  leading.txt", "leading", ".txt"],
+    ["gnp.exe\u202etxt.png", "gnp.exetxt", ".png"],
+    ["zero\u200bwidth\ufeff.txt", "zerowidth", ".txt"],
+    ["I ❤\ufe0f you.txt", "I ❤ you", ".txt"],
+    ["lone \ud800 surrogate.txt", "lone _ surrogate", ".txt"],
+    ['<>:"|?*.txt', "_______", ".txt"],
+    ["smb \uf03a stand-in", "smb _ stand-in"],
+    ["", "_"],
+    [".", "_"],
+    ["..", "_"],
+    ["...", "_"],
+    [" ", "_"],
+    ["\u200d", "_"],
+    ["transfer.json", "transfer", ".json"],
+    ["TRANSFER.JSON", "TRANSFER", ".JSON"],
+    ["sha256sums", "sha256sums"],
+    ["mes\u00adsage.eml", "message", ".eml"],
+    ["Message.eml", "Message", ".eml"],
+    [".done", "_done"],
+    [".hidden", "_hidden"],
+    [".env.local", "_env", ".local"],
+    ["../../etc/cron.d/job", "__.._etc_cron.d_job"],
+    ["..hidden.txt", "_hidden", ".txt"],
+    ["-rf", "_rf"],
+    ["--checkpoint-action=exec=sh run.sh", "_checkpoint-action=exec=sh run", ".sh"],
+    [" \u200b-rf", "_rf"],
+    ["-.-hidden", "_hidden"],
+    ["-", "_"],
+  ])("%j", async (name, stem, extension = "") => {
+    expect(await named(name)).toEqual([`${stem}~${mark(name)}${extension}`]);
+  });
+
+  test("when it is too long, keeping a short extension and whole characters", async () => {
+    expect(await named(`${"a".repeat(300)}.pdf`)).toEqual([
+      `${"a".repeat(227)}~${mark(`${"a".repeat(300)}.pdf`)}.pdf`,
+    ]);
+    expect(await named("日".repeat(100))).toEqual([`${"日".repeat(77)}~${mark("日".repeat(100))}`]);
+    const long = `a.${"b".repeat(300)}`;
+    expect(await named(long)).toEqual([`a.${"b".repeat(229)}~${mark(long)}`]);
+  });
+
+  test("of a million characters without taking long", async () => {
+    for (const part of [".", " ", "/", ". ", "a.", "CON", "\u200b", "e\u0301", "\ud800"]) {
+      const [name = ""] = await named(`x${part.repeat(1_000_000 / part.length)}x`);
+      expect(Buffer.byteLength(name)).toBeLessThanOrEqual(240);
+    }
+  });
+});
+
+describe("two names never become one", () => {
+  test("when they differ only in case", async () => {
+    expect(await named("Report.pdf", "report.PDF", "other")).toEqual([
+      `Report~${mark("Report.pdf")}.pdf`,
+      `report~${mark("report.PDF")}.PDF`,
+      "other",
+    ]);
+    for (const [one = "", other = ""] of [
+      ["straße", "STRASSE"],
+      ["ẞ", "ss"],
+      ["σας", "ΣΑΣ"],
+      ["ı", "I"],
+      ["\u212a", "k"],
+      ["ﬁn", "FIN"],
+    ]) {
+      const names = await named(one, other);
+      expect(names.every((name) => name.includes("~"))).toBe(true);
+      expect(new Set(names).size).toBe(2);
+    }
+  });
+
+  test("when they differ only in Unicode form or in what cannot be seen", async () => {
+    expect(await named("é.txt", "e\u0301.txt")).toEqual([
+      `é~${mark("é.txt")}.txt`,
+      `é~${mark("e\u0301.txt")}.txt`,
+    ]);
+    expect(await named("ab.txt", "a\u200bb.txt")).toEqual(["ab.txt", `ab~${mark("a\u200bb.txt")}.txt`]);
+  });
+
+  test("when they are the same", async () => {
+    const names = await named("a.txt", "a.txt", "a.txt");
+    expect(new Set(names).size).toBe(3);
+    for (const name of names) expect(name).toMatch(/^a~[0-9a-f]{16}\.txt$/);
+  });
+
+  test("when lone surrogates are all that tells them apart", async () => {
+    expect(await named("\ud800", "\ud801", "\udfff")).toEqual(
+      ["\ud800", "\ud801", "\udfff"].map((name) => `_~${mark(name)}`),
+    );
+  });
+
+  test("when the sender foresees the names that the others get", async () => {
+    let names = ["CON", "con", "CON"];
+    for (let round = 0; round < 12; round += 1) {
+      const safe = await named(...names);
+      expect(new Set(safe.map((name) => name.toLowerCase())).size).toBe(names.length);
+      names = [...names, ...safe.slice(0, 3)];
+    }
+    // With every mark foreseen, all that is left for the first three is a number.
+    const last = await named(...names);
+    for (const name of last.slice(0, 3)) expect(name).toMatch(/^_con~[0-9a-f]{8}-[0-9]+$/i);
+  });
+});
+
+test("a name is never ours, also where ours is spelled strangely", async () => {
+  const files = [{ id: "1", name: "done" }];
+  for (const marker of ["done", "DONE", "do\u200bne"]) {
+    expect((await safeNames(files, [marker])).get("1")).toBe(`done~${mark("done")}`);
+  }
+});
+
+describe("a segment of a path", () => {
+  test.each([
+    ["orders@example.com", "orders@example.com"],
+    ["", "_"],
+    ["..", `_~${mark("..")}`],
+    [".inlet", `_inlet~${mark(".inlet")}`],
+    ["..hidden.txt", `_hidden~${mark("..hidden.txt")}.txt`],
+    ["\u200b.hidden", `_hidden~${mark("\u200b.hidden")}`],
+    ["a/b", `a_b~${mark("a/b")}`],
+    ["Re: offer", `Re_ offer~${mark("Re: offer")}`],
+    ["aux", `_aux~${mark("aux")}`],
+    ["-rf@example.com", `_rf@example~${mark("-rf@example.com")}.com`],
+  ])("%j is %j", (text, segment) => expect(safeSegment(text)).toBe(segment));
+});
