@@ -14,7 +14,7 @@ const OTHERS = "(others)";
 /** States of transfers that are not delivered. */
 const UNDELIVERED = STATES.filter((state) => !isDelivered({ state }));
 const ENDS: readonly State[] = ["delivered", "quarantined", "gone"];
-const TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"] as const;
+const TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"];
 const POLL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 /** Up to a week. */
 const DELIVERY_SECONDS = [1, 5, 15, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
@@ -65,16 +65,16 @@ interface Surroundings {
   readonly queueDepth: number | undefined;
 }
 
+type Show = (name: Name, value: number | undefined, label?: Readonly<Record<string, string>>) => void;
+
 export class Metrics {
   readonly #registry = new Registry();
   readonly #clock: Clock;
+  readonly #version: string;
+  readonly #startedSeconds: number;
   readonly #readStatus: () => Status;
-  /** The status at the last scrape, so that all figures are of one moment. */
-  #status: Status;
-  #surroundings: Surroundings = { freeBytes: undefined, queueDepth: undefined };
   #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
-  readonly #perMailbox: Gauge<"mailbox">[] = [];
-  #labels: ReadonlySet<string>;
+  #labels: ReadonlySet<string> = new Set();
   readonly #polls = this.#counter("inlet_polls_total", "mailbox", "result");
   readonly #discovered = this.#counter("inlet_discovered_total", "mailbox");
   readonly #ended = this.#counter("inlet_ended_total", "mailbox", "state");
@@ -88,20 +88,10 @@ export class Metrics {
 
   constructor(mailboxes: readonly ShownMailbox[], version: string, readStatus: () => Status, clock: Clock) {
     this.#clock = clock;
+    this.#version = version;
+    this.#startedSeconds = clock.now() / 1000 - process.uptime();
     this.#readStatus = readStatus;
-    this.#status = readStatus();
-    this.#labels = labelsOf(mailboxes);
-    this.#beginSeries();
-    this.#gaugeProcess();
-    this.#gaugeEach("inlet_build_info", "version", [version], () => 1);
-    this.#gaugeStatus();
-    this.#gaugeMailboxes();
-  }
-
-  text(surroundings: Surroundings): Promise<string> {
-    this.#surroundings = surroundings;
-    this.#status = this.#readStatus();
-    return this.#registry.metrics();
+    this.#setMailboxes(mailboxes);
   }
 
   readonly listener = listenTo({
@@ -123,10 +113,75 @@ export class Metrics {
     "pauses-changed": ({ mailboxes }) => this.#setMailboxes(mailboxes),
   });
 
+  /** What was counted since the start, and the figures of this moment. */
+  async text({ freeBytes, queueDepth }: Surroundings): Promise<string> {
+    const status = this.#readStatus();
+    const { counts, troubles, overdue, totals, waitingSince, mailboxes } = status;
+    const now = new Registry();
+    const show: Show = (name, value, label = {}) => {
+      // 0 would look measured.
+      if (value === undefined) return;
+      const known = now.getSingleMetric(name) as Gauge | undefined;
+      const help = HELP[name];
+      const gauge = known ?? new Gauge({ name, help, labelNames: Object.keys(label), registers: [now] });
+      gauge.set(label, value);
+    };
+    show("inlet_build_info", 1, { version: this.#version });
+    for (const state of UNDELIVERED) show("inlet_transfers", counts[state] ?? 0, { state });
+    for (const what of TROUBLES)
+      show("inlet_trouble", Number(troubles.some((it) => it.what === what)), { what });
+    // Also for what never happened.
+    for (const kind of PROMISE_KINDS) {
+      const late = overdue.filter((it) => it.kind === kind).map(({ since }) => this.#secondsSince(since));
+      show("inlet_overdue_seconds", Math.max(0, ...late), { kind });
+    }
+    show("inlet_attention", totals.attention);
+    show("inlet_oldest_waiting_seconds", this.#secondsSince(waitingSince));
+    show("inlet_not_picked_up", this.#summary.waiting);
+    show("inlet_oldest_not_picked_up_seconds", this.#secondsSince(this.#summary.oldestMs));
+    show("inlet_free_bytes", freeBytes);
+    show("inlet_queue_depth", queueDepth);
+    for (const mailbox of mailboxes) {
+      if (this.#labels.has(mailbox.name)) this.#showMailbox(mailbox, status, show);
+    }
+    this.#showProcess(show, now);
+    return `${await this.#registry.metrics()}${await now.metrics()}`;
+  }
+
+  #showMailbox(mailbox: MailboxStatus, { troubles }: Status, show: Show): void {
+    const { name, paused, trouble, lastPoll, lastSuccess, pollSeconds, tokenValidUntil } = mailbox;
+    const count = (wanted: string) =>
+      troubles.filter(({ what, code }) => what === `mailbox ${name}` && code === wanted).length;
+    const label = { mailbox: name };
+    show("inlet_expected_missing", count("ARRIVAL_MISSED"), label);
+    if (tokenValidUntil !== undefined) {
+      const validMs = Date.parse(tokenValidUntil) - this.#clock.now();
+      show("inlet_mailbox_token_valid_seconds", validMs / 1000, label);
+    }
+    if (paused) return;
+    if (lastPoll !== undefined) show("inlet_mailbox_up", Number(trouble === undefined), label);
+    if (lastSuccess !== undefined)
+      show("inlet_mailbox_last_success_seconds", this.#secondsSince(lastSuccess), label);
+    show("inlet_mailbox_poll_interval_seconds", pollSeconds, label);
+    show("inlet_mailbox_verification_ends", count("VERIFICATION_ENDS"), label);
+  }
+
+  /** Under their usual names. The library's own set would wake an idle process a hundred times a second. */
+  #showProcess(show: Show, now: Registry): void {
+    const { user, system } = process.cpuUsage();
+    show("process_start_time_seconds", this.#startedSeconds);
+    show("process_resident_memory_bytes", process.memoryUsage.rss());
+    const name = "process_cpu_seconds_total";
+    new Counter({ name, help: HELP[name], registers: [now] }).inc((user + system) / 1_000_000);
+  }
+
+  /** A series that begins with the first event hides that event, because Prometheus never saw it at 0. */
   #setMailboxes(mailboxes: readonly ShownMailbox[]): void {
-    this.#labels = labelsOf(mailboxes);
-    for (const gauge of this.#perMailbox) gauge.reset();
-    this.#beginSeries();
+    this.#labels = new Set(mailboxes.slice(0, MAX_MAILBOXES).map(({ name }) => name));
+    for (const mailbox of this.#labels) {
+      for (const state of ENDS) this.#ended.inc({ mailbox, state }, 0);
+      this.#refusals.inc({ mailbox }, 0);
+    }
   }
 
   #polled(mailbox: string, result: "ok" | "failed", tookMs: number): void {
@@ -140,77 +195,6 @@ export class Metrics {
     this.#ended.inc({ mailbox: this.#labelOf(mailbox), state });
     if (state !== "delivered" || at.discovered === undefined) return;
     this.#deliverySeconds.observe(this.#secondsSince(at.discovered));
-  }
-
-  /** A series that begins with the first event hides that event, because Prometheus never saw it at 0. */
-  #beginSeries(): void {
-    for (const mailbox of this.#labels) {
-      for (const state of ENDS) this.#ended.inc({ mailbox, state }, 0);
-      this.#refusals.inc({ mailbox }, 0);
-    }
-  }
-
-  #gaugeStatus(): void {
-    this.#gaugeEach("inlet_transfers", "state", UNDELIVERED, (state) => this.#status.counts[state] ?? 0);
-    this.#gaugeEach("inlet_trouble", "what", TROUBLES, (what) =>
-      this.#status.troubles.some((it) => it.what === what) ? 1 : 0,
-    );
-    // Also for what never happened.
-    this.#gaugeEach("inlet_overdue_seconds", "kind", PROMISE_KINDS, (kind) => {
-      const late = this.#status.overdue.filter((it) => it.kind === kind);
-      return Math.max(0, ...late.map(({ since }) => this.#secondsSince(since)));
-    });
-    this.#gauge("inlet_attention", () => this.#status.totals.attention);
-    this.#gauge("inlet_oldest_waiting_seconds", () => this.#secondsSince(this.#status.waitingSince));
-    this.#gauge("inlet_not_picked_up", () => this.#summary.waiting);
-    this.#gauge("inlet_oldest_not_picked_up_seconds", () => this.#secondsSince(this.#summary.oldestMs));
-    this.#gauge("inlet_free_bytes", () => this.#surroundings.freeBytes);
-    this.#gauge("inlet_queue_depth", () => this.#surroundings.queueDepth);
-  }
-
-  #gaugeMailboxes(): void {
-    /** `undefined`: a mailbox has no such figure yet. */
-    const each = (name: Name, read: (mailbox: MailboxStatus) => number | undefined, isForPaused = false) => {
-      const gauge = this.#newGauge(name, ["mailbox"], () => {
-        for (const mailbox of this.#status.mailboxes) {
-          const isShown = this.#labels.has(mailbox.name) && (isForPaused || !mailbox.paused);
-          const value = isShown ? read(mailbox) : undefined;
-          if (value !== undefined) gauge.set({ mailbox: mailbox.name }, value);
-        }
-      });
-      this.#perMailbox.push(gauge);
-    };
-    const troublesOf = (name: string, wanted: string) =>
-      this.#status.troubles.filter(({ what, code }) => what === `mailbox ${name}` && code === wanted).length;
-    each("inlet_mailbox_up", ({ trouble, lastPoll }) =>
-      lastPoll === undefined ? undefined : Number(trouble === undefined),
-    );
-    each("inlet_mailbox_last_success_seconds", ({ lastSuccess }) =>
-      lastSuccess === undefined ? undefined : this.#secondsSince(lastSuccess),
-    );
-    each("inlet_mailbox_poll_interval_seconds", ({ pollSeconds }) => pollSeconds);
-    each("inlet_expected_missing", ({ name }) => troublesOf(name, "ARRIVAL_MISSED"), true);
-    each("inlet_mailbox_verification_ends", ({ name }) => troublesOf(name, "VERIFICATION_ENDS"));
-    const tokenSeconds = ({ tokenValidUntil }: MailboxStatus) =>
-      tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - this.#clock.now()) / 1000;
-    each("inlet_mailbox_token_valid_seconds", tokenSeconds, true);
-  }
-
-  /** Under their usual names. The library's own set would wake an idle process a hundred times a second. */
-  #gaugeProcess(): void {
-    const startedSeconds = this.#clock.now() / 1000 - process.uptime();
-    this.#gauge("process_start_time_seconds", () => startedSeconds);
-    this.#gauge("process_resident_memory_bytes", () => process.memoryUsage.rss());
-    new Counter({
-      name: "process_cpu_seconds_total",
-      help: HELP.process_cpu_seconds_total,
-      registers: [this.#registry],
-      collect() {
-        const { user, system } = process.cpuUsage();
-        this.reset();
-        this.inc((user + system) / 1_000_000);
-      },
-    });
   }
 
   #labelOf(mailbox: string): string {
@@ -230,32 +214,4 @@ export class Metrics {
   #histogram(name: Name, buckets: number[]): Histogram {
     return new Histogram({ name, help: HELP[name], buckets, registers: [this.#registry] });
   }
-
-  #gauge(name: Name, read: () => number | undefined): void {
-    const gauge = this.#newGauge(name, [], () => {
-      const value = read();
-      // A reset would show 0, which looks like a measured value.
-      if (value === undefined) gauge.remove();
-      else gauge.set(value);
-    });
-  }
-
-  #gaugeEach<Value extends string>(
-    name: Name,
-    label: string,
-    values: readonly Value[],
-    read: (value: Value) => number,
-  ): void {
-    const gauge = this.#newGauge(name, [label], () => {
-      for (const value of values) gauge.set({ [label]: value }, read(value));
-    });
-  }
-
-  #newGauge<Label extends string>(name: Name, labelNames: Label[], collect: () => void) {
-    return new Gauge<Label>({ name, help: HELP[name], labelNames, registers: [this.#registry], collect });
-  }
-}
-
-function labelsOf(mailboxes: readonly ShownMailbox[]): ReadonlySet<string> {
-  return new Set(mailboxes.slice(0, MAX_MAILBOXES).map(({ name }) => name));
 }
