@@ -47,10 +47,6 @@ export function refuse(
   } else send(response, status, "text/plain; charset=utf-8", `${detail}\n`);
 }
 
-export function sendPage(response: ServerResponse, status: number, page: string): void {
-  send(response, status, "text/html; charset=utf-8", page);
-}
-
 export function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
   response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
   response.end(response.req.method === "HEAD" ? undefined : body);

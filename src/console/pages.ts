@@ -1,6 +1,6 @@
 /** Answers requests for pages. */
 import type { ServerResponse } from "node:http";
-import { sendPage } from "./answers.ts";
+import { send } from "./answers.ts";
 import { showHistory } from "./history.ts";
 import { html } from "./html.ts";
 import { type Notice, type PageName, renderDocument, renderSignInPage } from "./layout.ts";
@@ -9,6 +9,8 @@ import { showOverview } from "./overview.ts";
 import type { ConsoleTools, ShowPage } from "./port.ts";
 import { showStory } from "./story.ts";
 import { showTransfers } from "./transfers.ts";
+
+const HTML = "text/html; charset=utf-8";
 
 export function showPage(tools: ConsoleTools, response: ServerResponse, url: URL): Promise<void> {
   const { pathname, search, searchParams } = url;
@@ -29,7 +31,7 @@ export async function showNotice(
   const { req: request } = response;
   if ((access?.read ?? "open") !== "open" && access?.isSignedIn(request) === false) {
     const address = request.method === "GET" ? (request.url ?? "").slice(1) : "./";
-    sendPage(response, code, renderSignInPage(address, notice));
+    send(response, code, HTML, renderSignInPage(address, notice));
   } else await show(tools, response, "Overview", "./", () => ({ code, notice, body }));
 }
 
@@ -48,11 +50,8 @@ async function show(
   const time = { nowMs: clock.now(), zone: status.daemon.timezone };
   const page = await makePage({ tools, response, parameters, status, time, visitor, address });
   const notice = page.notice ?? access?.takeNotice(response.req);
-  sendPage(
-    response,
-    page.code ?? 200,
-    renderDocument(status, { ...page, notice, name, address }, visitor, time),
-  );
+  const text = renderDocument(status, { ...page, notice, name, address }, visitor, time);
+  send(response, page.code ?? 200, HTML, text);
 }
 
 type NamedPage = readonly [PageName, ShowPage];

@@ -2,11 +2,16 @@
  * The daemon as a systemd service: it reports that it is ready after the first poll, sends a status line, and feeds the
  * watchdog while its work makes progress.
  */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { stat } from "node:fs/promises";
+import { Mutex } from "../base/concurrency.ts";
+import { messageOf } from "../base/faults.ts";
+import { formatBytes, formatCount } from "../base/phrases.ts";
+import { describeStartFailure } from "../base/system-program.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { Emit } from "../model/events.ts";
 import type { Status } from "../model/status.ts";
-import { describeInOneLine } from "./status-line.ts";
-import { createNotifier, type Notifier } from "./systemd-notify.ts";
 
 export interface Vitals {
   status(): Status;
@@ -25,14 +30,6 @@ export interface Host {
   reloading(work: () => Promise<void>): Promise<void>;
 }
 
-/** The variables that systemd sets. */
-export interface HostEnvironment {
-  readonly NOTIFY_SOCKET?: string | undefined;
-  readonly WATCHDOG_USEC?: string | undefined;
-  readonly WATCHDOG_PID?: string | undefined;
-  readonly PATH?: string | undefined;
-}
-
 const STATUS_EVERY_MS = 5_000;
 const READY_CHECK_MS = 100;
 /** How often to ask systemd for more time to start: the start may have to wait for a queue or a disk. */
@@ -40,9 +37,13 @@ const EXTEND_EVERY_MS = 20_000;
 const EXTEND_BY_US = 60_000_000;
 /** Notifications per watchdog interval. */
 const FEEDS = 3;
+const PROGRAM = "systemd-notify";
+/** The program takes a few milliseconds, unless systemd itself hangs. */
+const TIMEOUT_MS = 3_000;
+const MAX_CHARACTERS = 300;
 
 /** `undefined` without systemd. */
-export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
+export function openHost(env: NodeJS.ProcessEnv, emit: Emit): Host | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = env;
   if (socket === undefined || socket === "") return undefined;
   const notifier = createNotifier(socket, path, (reason) => emit({ type: "supervisor-unreachable", reason }));
@@ -122,8 +123,84 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): 
 }
 
 /** `undefined` if systemd watches another process, or none. */
-function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: HostEnvironment): number | undefined {
+function watchdogMs({
+  WATCHDOG_USEC: microseconds,
+  WATCHDOG_PID: pid,
+}: NodeJS.ProcessEnv): number | undefined {
   if (pid !== undefined && pid !== String(process.pid)) return undefined;
   const wanted = Number(microseconds);
   return Number.isFinite(wanted) && wanted > 0 ? wanted / 1000 : undefined;
+}
+
+/**
+ * The socket of systemd takes datagrams, which Node cannot send, so the program `systemd-notify` sends them, and waits until
+ * systemd has processed them. The unit allows that with `NotifyAccess=all`. `onFailure` is called once, for the first failure.
+ */
+function createNotifier(socket: string, path: string | undefined, onFailure: (reason: string) => void) {
+  const env = { NOTIFY_SOCKET: socket, ...(path === undefined ? {} : { PATH: path }) };
+  const mutex = new Mutex();
+  let hasFailed = false;
+  let isClosed = false;
+  const notify = async (assignments: readonly string[]) => {
+    if (isClosed) return;
+    try {
+      await run(assignments, env);
+    } catch (error) {
+      if (!hasFailed) onFailure(messageOf(error));
+      hasFailed = true;
+    }
+  };
+  return {
+    /** Sends assignments such as `READY=1`, in the order of the calls. Resolves when systemd has processed them. */
+    send: (...assignments: readonly string[]): Promise<void> => mutex.run(() => notify(assignments)),
+    /** Waits for pending notifications, but only for a moment: systemd may hang. */
+    async close(): Promise<void> {
+      const timeout = new AbortController();
+      await Promise.race([mutex.idle(), pauseOrAbort(TIMEOUT_MS, timeout.signal)]);
+      isClosed = true;
+      timeout.abort();
+    },
+  };
+}
+
+type Notifier = ReturnType<typeof createNotifier>;
+
+async function run(assignments: readonly string[], env: Readonly<Record<string, string>>): Promise<void> {
+  const child = spawn(PROGRAM, [...assignments], { env, stdio: "ignore", timeout: TIMEOUT_MS });
+  const [code, signal] = await once(child, "exit").catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`${PROGRAM} ${describeStartFailure(error)}`);
+  });
+  if (code !== 0) throw new Error(`${PROGRAM} ended with ${code ?? signal}`);
+}
+
+/** The status in one line, for `systemctl status`. */
+export function describeInOneLine(status: Status): string {
+  const { troubles, totals, mailboxes, recent } = status;
+  const [trouble] = troubles;
+  const active = mailboxes.filter(({ paused }) => !paused).length;
+  const parts = [
+    trouble === undefined ? undefined : `${trouble.what}: ${trouble.message}`,
+    troubles.length > 1 ? formatCount(troubles.length - 1, "more problem", "more problems") : undefined,
+    totals.attention > 0
+      ? `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`
+      : undefined,
+    describeWork(status),
+    `${formatCount(active, "mailbox is", "mailboxes are")} polled`,
+    recent[0] === undefined ? undefined : `last delivery ${recent[0].at}`,
+  ];
+  const line = parts
+    .filter((part) => part !== undefined)
+    .join("; ")
+    .replaceAll(/\p{Cc}+/gu, " ");
+  return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS - 1)}…` : line;
+}
+
+function describeWork({ downloading, totals }: Status): string | undefined {
+  if (totals.downloading === 0) {
+    return totals.queued > 0 ? `${formatCount(totals.queued, "transfer", "transfers")} queued` : undefined;
+  }
+  const done = downloading.reduce((sum, { progress }) => sum + (progress?.doneBytes ?? 0), 0);
+  const total = downloading.reduce((sum, { progress }) => sum + (progress?.totalBytes ?? 0), 0);
+  const share = total === 0 ? "" : `, ${formatBytes(done)} of ${formatBytes(total)}`;
+  return `${formatCount(totals.downloading, "transfer", "transfers")} downloading${share}`;
 }

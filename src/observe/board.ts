@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { FAULT_CODES } from "../base/fault-codes.ts";
 import { describeFault, type Fault, isOfDisk } from "../base/faults.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
-import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
+import { type Emit, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
 import { asStuck, type TransferRecord } from "../model/record.ts";
 import {
@@ -41,7 +41,6 @@ export class Board {
   #broken: readonly Broken[] = [];
   readonly #handoffs = new HandoffBoard();
   readonly #subscribers = new Set<() => void>();
-  readonly #apply = listenTo(this.#listeners());
 
   /** `keptIn`: finds the folder of a transfer in quarantine. */
   constructor(
@@ -59,7 +58,7 @@ export class Board {
   }
 
   readonly listener: Emit = (event) => {
-    this.#apply(event);
+    this.#listen(event);
     this.#changed();
   };
 
@@ -159,58 +158,56 @@ export class Board {
     };
   }
 
-  #listeners(): Listeners {
-    return {
-      "transfer-discovered": ({ record }) => this.#transfers.keep(record),
-      "transfer-changed": ({ record }) => {
-        if (record.state === "delivered") this.#delivered(record);
-        this.#transfers.keep(record);
-      },
-      "transfer-stuck": ({ record, fault }) =>
-        this.#transfers.keep(asStuck(record, describeFault(fault), fault.code), false),
-      "transfer-progressed": ({ record, doneBytes, totalBytes }) =>
-        this.#transfers.progressed(record, doneBytes, totalBytes),
-      "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),
-      "transfer-lost": ({ record }) => this.#transfers.forget(record),
-      "poll-succeeded": (event) => this.#mailboxes.polled(event),
-      "poll-failed": (event) => this.#mailboxes.failed(event),
-      "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
-        if (first !== undefined) this.#mailboxes.rejected(mailbox, entries, first);
-      },
-      "overdue-listed": ({ overdue }) => {
-        this.#overdue = overdue;
-      },
-      "handoff-succeeded": ({ delivered, step }) => this.#handoffs.tried(delivered, step),
-      "handoff-failed": ({ delivered, step, fault: { message }, willRetry }) =>
-        this.#handoffs.tried(delivered, step, { message, willRetry }),
-      "pick-up-overdue": ({ delivered }) => this.#handoffs.setOverdue(delivered, true),
-      "folder-picked-up": ({ delivered }) => this.#handoffs.setOverdue(delivered, false),
-      "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
-      "disk-failed": ({ fault }) => this.#troubleBegan("disk", fault),
-      "disk-recovered": () => this.#troubles.delete("disk"),
-      "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
-      "queue-back": () => this.#troubles.delete("queue"),
-      "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
-      "handoffs-resumed": () => this.#troubles.delete("handoffs"),
-      "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
-      "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
-      "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
-      "promises-changed": ({ broken }) => {
-        this.#broken = broken;
-        this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
-      },
-      "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
-      "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
-      "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
-      "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {
-        this.#mailboxes.set(mailboxes);
-        this.#facts = { ...this.#facts, timezone };
-        this.#needsRestart = needsRestart;
-        this.#troubles.delete("configuration");
-        this.#troubles.delete("notify");
-      },
-    };
-  }
+  readonly #listen = listenTo({
+    "transfer-discovered": ({ record }) => this.#transfers.keep(record),
+    "transfer-changed": ({ record }) => {
+      if (record.state === "delivered") this.#delivered(record);
+      this.#transfers.keep(record);
+    },
+    "transfer-stuck": ({ record, fault }) =>
+      this.#transfers.keep(asStuck(record, describeFault(fault), fault.code), false),
+    "transfer-progressed": ({ record, doneBytes, totalBytes }) =>
+      this.#transfers.progressed(record, doneBytes, totalBytes),
+    "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),
+    "transfer-lost": ({ record }) => this.#transfers.forget(record),
+    "poll-succeeded": (event) => this.#mailboxes.polled(event),
+    "poll-failed": (event) => this.#mailboxes.failed(event),
+    "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
+      if (first !== undefined) this.#mailboxes.rejected(mailbox, entries, first);
+    },
+    "overdue-listed": ({ overdue }) => {
+      this.#overdue = overdue;
+    },
+    "handoff-succeeded": ({ delivered, step }) => this.#handoffs.tried(delivered, step),
+    "handoff-failed": ({ delivered, step, fault: { message }, willRetry }) =>
+      this.#handoffs.tried(delivered, step, { message, willRetry }),
+    "pick-up-overdue": ({ delivered }) => this.#handoffs.setOverdue(delivered, true),
+    "folder-picked-up": ({ delivered }) => this.#handoffs.setOverdue(delivered, false),
+    "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
+    "disk-failed": ({ fault }) => this.#troubleBegan("disk", fault),
+    "disk-recovered": () => this.#troubles.delete("disk"),
+    "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
+    "queue-back": () => this.#troubles.delete("queue"),
+    "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
+    "handoffs-resumed": () => this.#troubles.delete("handoffs"),
+    "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
+    "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
+    "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
+    "promises-changed": ({ broken }) => {
+      this.#broken = broken;
+      this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
+    },
+    "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
+    "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
+    "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
+    "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {
+      this.#mailboxes.set(mailboxes);
+      this.#facts = { ...this.#facts, timezone };
+      this.#needsRestart = needsRestart;
+      this.#troubles.delete("configuration");
+      this.#troubles.delete("notify");
+    },
+  });
 
   #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {
     const since = this.#troubles.get(what)?.since ?? new Date(this.#clock.now()).toISOString();

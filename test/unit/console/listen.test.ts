@@ -6,8 +6,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { limitConnections } from "../../../src/console/connections.ts";
-import { startListening } from "../../../src/console/listen.ts";
+import { limitConnections, startListening } from "../../../src/console/listen.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import { makeFolder } from "../../support/program.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
-import { describeInOneLine } from "../../../src/host/status-line.ts";
+import { describeInOneLine } from "../../../src/host/systemd.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
