@@ -11,14 +11,13 @@ export class LiveSettings {
   #now: Settings;
   #configured: Settings;
   #pauses: Pauses = new Map();
-  #services: ReadonlyMap<string, string>;
-  #polledServices: ReadonlyMap<string, string>;
+  #services: ReadonlyMap<string, string> = new Map();
+  #polledServices: ReadonlyMap<string, string> = new Map();
 
   constructor(settings: Settings) {
     this.#now = settings;
     this.#configured = settings;
-    this.#services = servicesOf(settings.mailboxes);
-    this.#polledServices = servicesOf(settings.mailboxes.filter(({ paused }) => !paused));
+    this.#setServices();
   }
 
   get now(): Settings {
@@ -52,11 +51,17 @@ export class LiveSettings {
   ): { readonly changed: string[]; readonly needsRestart: string[] } {
     const [before, last] = [this.#now, this.#configured];
     this.#now = withFixedParts(before, { ...next, mailboxes: withPauses(next.mailboxes, pauses) });
-    this.#services = servicesOf(this.#now.mailboxes);
-    this.#polledServices = servicesOf(this.#now.mailboxes.filter(({ paused }) => !paused));
+    this.#setServices();
     this.#configured = next;
     this.#pauses = pauses;
-    return { changed: changedKeys(GROUPS, last, next), needsRestart: changedKeys(FIXED, before, next) };
+    const changed = changedKeys(valuesOf(last), valuesOf(next));
+    return { changed, needsRestart: changedKeys(fixedValuesOf(before), fixedValuesOf(next)) };
+  }
+
+  #setServices(): void {
+    const { mailboxes } = this.#now;
+    this.#services = servicesOf(mailboxes);
+    this.#polledServices = servicesOf(mailboxes.filter(({ paused }) => !paused));
   }
 }
 
@@ -72,45 +77,28 @@ function withFixedParts(before: Settings, next: Settings): Settings {
   return { ...next, ...fixed, http: http && { ...http, tokens: next.http?.tokens ?? http.tokens } };
 }
 
-type ReadGroup = (settings: Settings) => unknown;
-
-/** The values of each top-level key of the configuration. */
-const GROUPS: Readonly<Record<string, ReadGroup>> = {
-  service: ({ mailboxes }) => mailboxes.map(({ service }) => service),
-  inbox: ({ inbox }) => inbox,
-  work: ({ work }) => work,
-  state: ({ state }) => state,
-  timezone: ({ timezone }) => timezone,
-  queue: ({ queue }) => queue,
-  check: ({ mailboxes }) => mailboxes.map(({ check }) => check),
-  mailboxes: ({ mailboxes }) =>
-    mailboxes.map(({ service: _service, check: _check, handoff: _handoff, ...mailbox }) => mailbox),
-  limits: ({ limits }) => limits,
-  handoff: ({ handoff, mailboxes }) => [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)],
-  notify: ({ notify }) => notify,
-  keep: ({ keep }) => keep,
-  http: ({ http }) => http,
-  log: ({ logLevel }) => logLevel,
-};
-
-const { inbox, work, state, queue, keep } = GROUPS;
-
-/** The values of keys that change only with a restart. */
-const FIXED = { inbox, work, state, queue, keep, http: withoutTokens };
-
-/** The keys whose values differ. */
-function changedKeys(
-  groups: Readonly<Record<string, ReadGroup | undefined>>,
-  before: Settings,
-  next: Settings,
-): string[] {
-  const isChanged = (read: ReadGroup) => !isDeepStrictEqual(plain(read(before)), plain(read(next)));
-  return Object.entries(groups).flatMap(([key, read]) => (read && isChanged(read) ? [key] : []));
+/** The value of each top-level key of the configuration. */
+function valuesOf({ mailboxes, handoff, logLevel, ...settings }: Settings) {
+  const { inbox, work, state, timezone, queue, limits, notify, keep, http } = settings;
+  return {
+    service: mailboxes.map(({ service }) => service),
+    ...{ inbox, work, state, timezone, queue },
+    check: mailboxes.map(({ check }) => check),
+    mailboxes: mailboxes.map(({ service: _, check: _check, handoff: _handoff, ...mailbox }) => mailbox),
+    limits,
+    handoff: [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)],
+    ...{ notify, keep, http, log: logLevel },
+  };
 }
 
-/** Changed tokens apply at their next use. Adding the first or removing the last one needs a restart. */
-function withoutTokens({ http }: Settings): unknown {
-  return http && { ...http, tokens: http.tokens.size > 0 };
+/** Keys that change only with a restart. Changed tokens apply at their next use, except the first and the last one. */
+function fixedValuesOf({ inbox, work, state, queue, keep, http }: Settings) {
+  return { inbox, work, state, queue, keep, http: http && { ...http, tokens: http.tokens.size > 0 } };
+}
+
+/** The keys whose values differ. */
+function changedKeys(before: Readonly<Record<string, unknown>>, next: Readonly<Record<string, unknown>>) {
+  return Object.keys(next).filter((key) => !isDeepStrictEqual(plain(before[key]), plain(next[key])));
 }
 
 /** As JSON: a secret is represented by its source. */
