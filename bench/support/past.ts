@@ -1,9 +1,9 @@
 /** Writes records of transfers that were delivered long ago, in the program's format. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { outboxIn } from "../../src/handoff/peek.ts";
 import { formatRecord } from "../../src/ledger/format.ts";
 import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
+import { outboxIn } from "../../src/model/outbox.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
 
 interface Delivered {

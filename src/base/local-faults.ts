@@ -17,7 +17,7 @@ export const LOCAL_FAULTS = {
     ],
     INBOX_HELD: [
       "Another Inlet holds the lock on this inbox",
-      "If it is the daemon of this inbox, poll with inlet poll. Otherwise stop it, or configure another inbox.",
+      "If it is the daemon of this inbox, poll with inlet poll. Otherwise stop it, or configure another inbox. If no other Inlet runs and the inbox is on an SMB share, mount it with the option nobrl: without it, the server refuses the lock.",
     ],
     WORK_NOT_OURS: [
       "The work folder is not safe to use",

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
 import type { Delivered } from "../model/handoff.ts";
 import { deliveryId, MANIFEST, readDeliveryId } from "../model/manifest.ts";
+import { type Entry, parseRoundKey, type Stored } from "../model/outbox.ts";
 import { contentOf, type Placement } from "../model/placement.ts";
 import { isDelivered, type TransferRecord, type Verified } from "../model/record.ts";
-import type { Entry, Following } from "./entry.ts";
+import type { Following } from "./entry.ts";
 import type { Failures } from "./failures.ts";
-import type { Outbox, Stored } from "./outbox.ts";
-import { parseKey } from "./peek.ts";
+import type { Outbox } from "./outbox.ts";
 import type { HandoffTools } from "./port.ts";
 
 /** The end record of a delivery, and what follows from it. */
@@ -33,7 +33,7 @@ export type OutboxTools = HandoffTools & { readonly outbox: Outbox; readonly fai
 export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
 
 export function deliveryOf(key: string, end: TransferRecord, entry?: Pick<Entry, "folder">): Delivery {
-  const { name, round } = parseKey(key);
+  const { name, round } = parseRoundKey(key);
   const { verified = "none", at } = end;
   const folder = entry?.folder ?? end.folder ?? "";
   return { ...end, id: deliveryId(name, round), round, folder, verified, deliveredAt: at.delivered ?? "" };
@@ -59,7 +59,7 @@ export async function readOutboxDelivery(
   key: string,
   stored: Stored,
 ): Promise<OutboxDelivery | undefined> {
-  const { name, round } = parseKey(key);
+  const { name, round } = parseRoundKey(key);
   const end = await ledger.readEnd(name, round);
   return end && { ...stored, key, delivery: deliveryOf(key, end, stored.entry) };
 }

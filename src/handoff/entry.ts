@@ -1,64 +1,8 @@
-/** The outbox entry of one delivery: the state of its steps and of its folder. */
-import * as v from "valibot";
+/** What the outbox entry of a delivery says about the steps that follow it. */
 import type { FailedStep, HandoffStep } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
+import { EMPTY_ENTRY, type Entry, type Kind, type StepState } from "../model/outbox.ts";
 import { LONGEST_WAIT_MS, type TransferRecord } from "../model/record.ts";
-
-const ENTRY_VERSION = 1;
-
-const Text = v.optional(v.string());
-const Flag = v.optional(v.boolean(), false);
-
-const Step = v.object({
-  /** `failed`: given up. */
-  state: v.picklist(["pending", "done", "failed"]),
-  attempts: v.number(),
-  /** Time of the first failed attempt. */
-  since: Text,
-  /** The next attempt is due then. */
-  nextAt: Text,
-  /** Why the last attempt failed. */
-  error: Text,
-  /** The last output of the command in that attempt. */
-  output: Text,
-});
-
-const Shape = v.object({
-  version: v.literal(ENTRY_VERSION),
-  /** Where the delivery is, if its end record names another folder. */
-  folder: Text,
-  command: v.optional(Step),
-  webhook: v.optional(Step),
-  /** The folder was reported as overdue. */
-  reported: Flag,
-  pickedUpAt: Text,
-  how: v.optional(v.picklist(["taken", "acknowledged"])),
-  /** The folder is not ours to remove: it was changed, or we removed it before. */
-  isForeign: Flag,
-  /** When the folder was first found to be kept long enough. */
-  foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
-  /** We are removing a folder that was not picked up. If it is missing later, we removed it: no consumer took it. */
-  isRemoving: Flag,
-  removedAt: Text,
-});
-
-export type Entry = Readonly<v.InferOutput<typeof Shape>>;
-export type StepState = Readonly<v.InferOutput<typeof Step>>;
-
-/** Without steps, before any event. An empty file means this. */
-export const EMPTY_ENTRY: Entry = {
-  version: ENTRY_VERSION,
-  reported: false,
-  isForeign: false,
-  isRemoving: false,
-};
-
-/**
- * How an entry's file name ends, so that entries can be counted by name. `json`: it has an open step, or is
- * overdue. `wait`: it only waits to be picked up. `kept`: it was picked up, and its folder is to be removed later.
- */
-export const KINDS = ["kept", "wait", "json"] as const;
-export type Kind = (typeof KINDS)[number];
 
 /** What follows a delivery: the steps that its end record names, and their settings now. */
 export interface Following {
@@ -97,20 +41,6 @@ export function kindOf(entry: Entry, following: Following): Kind {
   if (openSteps(entry, following).length > 0) return "json";
   if (entry.pickedUpAt !== undefined) return "kept";
   return entry.reported ? "json" : "wait";
-}
-
-export function formatEntry(entry: Entry): string {
-  return `${JSON.stringify(entry)}\n`;
-}
-
-/** `undefined` if the text is damaged or of another version. */
-export function parseEntry(text: string): Entry | undefined {
-  try {
-    const result = v.safeParse(Shape, JSON.parse(text));
-    return result.success ? result.output : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Steps that are pending or given up, and still configured. Those of a rule that is gone are open until a person acts. */

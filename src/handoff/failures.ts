@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { asFault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
 import type { Emit } from "../model/events.ts";
-import { outboxIn } from "./peek.ts";
+import { outboxIn } from "../model/outbox.ts";
 
 /** How many damaged files are reported. */
 const MAX_DAMAGED = 10_000;

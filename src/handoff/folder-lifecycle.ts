@@ -1,6 +1,7 @@
 /** The life cycle of a delivered folder: waiting, perhaps overdue, picked up, and removed when it was kept long enough. */
 import type { DaemonEvent } from "../model/events.ts";
 import type { Delivered } from "../model/handoff.ts";
+import type { Entry, Stored } from "../model/outbox.ts";
 import { isDelivered } from "../model/record.ts";
 import {
   eventFactsOf,
@@ -12,8 +13,7 @@ import {
   type OutboxTools,
   openOutboxDelivery,
 } from "./delivery.ts";
-import { type Entry, type Following, kindOf, openSteps, stepOf } from "./entry.ts";
-import type { Stored } from "./outbox.ts";
+import { type Following, kindOf, openSteps, stepOf } from "./entry.ts";
 import type { HandoffTools } from "./port.ts";
 
 /** The clock has jumped if it and the machine's uptime have moved apart by more than this. */

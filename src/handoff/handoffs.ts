@@ -1,18 +1,10 @@
 /** The hand-offs: the outbox, the steps that follow each delivery, and the scanner that finds due steps. */
+import { type Entry, roundKey } from "../model/outbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { followingOf, type OutboxTools } from "./delivery.ts";
-import {
-  type Entry,
-  type Following,
-  kindOf,
-  needsDurability,
-  newEntry,
-  openSteps,
-  untried,
-} from "./entry.ts";
+import { type Following, kindOf, needsDurability, newEntry, openSteps, untried } from "./entry.ts";
 import { Failures } from "./failures.ts";
 import { Outbox } from "./outbox.ts";
-import { keyOf } from "./peek.ts";
 import type { Handoffs, HandoffTools } from "./port.ts";
 import { Scanner } from "./scanner.ts";
 import { Steps } from "./steps.ts";
@@ -38,7 +30,7 @@ export class OpenHandoffs implements Handoffs {
 
   async prepare(record: TransferRecord): Promise<void> {
     const { handoffOf, ledger, outbox } = this.#tools;
-    const key = keyOf(ledger.nameOf(record), record.round);
+    const key = roundKey({ name: ledger.nameOf(record), round: record.round });
     await outbox.create(key, newEntry(record.steps ?? []), needsDurability(handoffOf(record), record));
   }
 
@@ -46,7 +38,7 @@ export class OpenHandoffs implements Handoffs {
     const { ledger, failures } = this.#tools;
     const { folder, round } = record;
     const name = ledger.nameOf(record);
-    const key = keyOf(name, round);
+    const key = roundKey({ name, round });
     const following = followingOf(this.#tools, record);
     try {
       const end = await ledger.readEnd(name, round);
@@ -63,7 +55,7 @@ export class OpenHandoffs implements Handoffs {
     const name = ledger.nameOf(transfer);
     let isDone = true;
     for (let each = 1; each <= round; each++) {
-      const key = keyOf(name, each);
+      const key = roundKey({ name, round: each });
       if ((await outbox.find(key)) === undefined) continue;
       const following = followingOf(this.#tools, (await ledger.readEnd(name, each)) ?? transfer);
       const isChanged = await this.#change(key, following, (entry) => {

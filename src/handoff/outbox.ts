@@ -8,19 +8,27 @@
 
 import { join } from "node:path";
 import { KeyedMutex } from "../base/concurrency.ts";
-import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
+import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
-import { rm } from "../base/files.ts";
+import { opendir, rm } from "../base/files.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
-import { EMPTY_ENTRY, type Entry, formatEntry, KINDS, type Kind } from "./entry.ts";
-import { type FoundEntry, listEntries, outboxIn, parseKey, readEntry } from "./peek.ts";
+import {
+  EMPTY_ENTRY,
+  type Entry,
+  entryPath,
+  formatEntry,
+  KINDS,
+  type Kind,
+  outboxIn,
+  parseEntry,
+  parseEntryFile,
+  parseRoundKey,
+  type Stored,
+} from "../model/outbox.ts";
 
-/** An entry as its file holds it. */
-export interface Stored {
-  readonly entry: Entry;
-  readonly kind: Kind;
-}
+/** File names read at once. */
+const BATCH = 512;
 
 export interface OutboxOptions {
   readonly work: string;
@@ -89,16 +97,13 @@ export class Outbox {
     return this.hold(key, () => this.#mutex.run(key, work));
   }
 
-  list(): AsyncGenerator<FoundEntry, void, undefined> {
-    return listEntries(this.#options.work);
-  }
-
   /** One file as it is now. `undefined` if it is missing, or damaged, which is reported. */
   async peek({ key, kind }: FoundEntry): Promise<Stored | undefined> {
     const path = this.#pathOf(key, kind);
-    const entry = await readEntry(this.#disk, path);
-    if (entry === "damaged") this.#options.onDamaged(path);
-    return entry === undefined || entry === "damaged" ? undefined : { entry, kind };
+    const text = await tryRead(this.#disk, path);
+    const entry = text === undefined ? undefined : parseEntry(text, kind);
+    if (text !== undefined && entry === undefined) this.#options.onDamaged(path);
+    return entry && { entry, kind };
   }
 
   /** The entry under whichever name it has. */
@@ -197,12 +202,25 @@ export class Outbox {
   }
 
   #pathOf(key: string, kind: Kind): string {
-    return join(this.#folder, `${key}.${kind}`);
+    return entryPath(this.#options.work, key, kind);
   }
 
   #finishedPath(key: string): string {
-    const { name, round } = parseKey(key);
+    const { name, round } = parseRoundKey(key);
     return this.#options.finishedPath(name, round);
+  }
+}
+
+export interface FoundEntry {
+  readonly key: string;
+  readonly kind: Kind;
+}
+
+/** Every entry by its name; none is read. */
+export async function* listEntries(work: string): AsyncGenerator<FoundEntry, void, undefined> {
+  for await (const { name } of await opendir(outboxIn(work), { bufferSize: BATCH })) {
+    const found = parseEntryFile(name);
+    if (found !== undefined) yield found;
   }
 }
 

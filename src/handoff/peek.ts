@@ -1,75 +1,109 @@
-/** Reads the outbox without changing it. Works without a daemon. */
+/** Reads the outbox without changing it: what scans count, and what commands need without a daemon. */
 
-import { join } from "node:path";
-import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
+import { systemDisk, tryRead } from "../base/disk.ts";
 import { exists } from "../base/durable.ts";
-import { opendir } from "../base/files.ts";
-import { type HandoffStep, STEPS } from "../model/handoff.ts";
-import { EMPTY_ENTRY, type Entry, type Kind, parseEntry, type StepState } from "./entry.ts";
+import { type HandoffStep, type HandoffSummary, type HandoffTrouble, STEPS } from "../model/handoff.ts";
+import {
+  type Entry,
+  entryPath,
+  outboxIn,
+  parseEntry,
+  parseRoundKey,
+  roundKey,
+  type StepState,
+} from "../model/outbox.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type Delivery, deliveryOf, eventFactsOf, followingOf } from "./delivery.ts";
+import { failedSteps } from "./entry.ts";
+import { listEntries } from "./outbox.ts";
+import type { HandoffTools } from "./port.ts";
 
-/** File names read at once. */
-const BATCH = 512;
-const FILE = /^(.+~\d+)\.(json|wait|kept)$/;
+/** How many failed deliveries are listed, and how many overdue ones. */
+const MAX_TROUBLES = 500;
 
-export interface FoundEntry {
-  readonly key: string;
-  readonly kind: Kind;
+/** Counts the deliveries that are not handed over completely, entry by entry; its size is bounded. */
+export class Summary implements HandoffSummary {
+  readonly #tools: Pick<HandoffTools, "handoffOf">;
+  readonly #failed: HandoffTrouble[] = [];
+  readonly #overdue: HandoffTrouble[] = [];
+  oldestMs: number | undefined;
+  troubled = 0;
+  waiting = 0;
+  /** How many deliveries have a failed step. */
+  failing = 0;
+
+  constructor(tools: Pick<HandoffTools, "handoffOf">) {
+    this.#tools = tools;
+  }
+
+  get troubles(): readonly HandoffTrouble[] {
+    return [...this.#failed, ...this.#overdue];
+  }
+
+  add(entry: Entry, delivery: Delivery): void {
+    const isWaiting = entry.pickedUpAt === undefined;
+    if (isWaiting) {
+      this.waiting++;
+      this.oldestMs = Math.min(this.oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(delivery.deliveredAt));
+    }
+    const failed = failedSteps(entry, followingOf(this.#tools, delivery));
+    const isOverdue = entry.reported && isWaiting;
+    if (failed.length === 0 && !isOverdue) return;
+    this.troubled++;
+    if (failed.length > 0) this.failing++;
+    const list = failed.length > 0 ? this.#failed : this.#overdue;
+    if (list.length < MAX_TROUBLES) list.push({ ...eventFactsOf(delivery), failed, isOverdue });
+  }
+}
+
+/**
+ * For use without a daemon. Reads only the entries that may need attention, and counts the others by name. `readEnd`:
+ * as in `HandoffTools`.
+ */
+export async function peekHandoffs(
+  work: string,
+  handoffOf: HandoffTools["handoffOf"],
+  readEnd: (name: string, round: number) => Promise<TransferRecord | undefined>,
+): Promise<HandoffSummary> {
+  const summary = new Summary({ handoffOf });
+  if (!(await exists(outboxIn(work)))) return summary;
+  let unread = 0;
+  for await (const { key, kind } of listEntries(work)) {
+    if (kind === "wait") unread++;
+    if (kind !== "json") continue;
+    const { name, round } = parseRoundKey(key);
+    const entry = await peekEntry(work, key);
+    // `inlet doctor` reports damaged records.
+    const end = entry && (await readEnd(name, round).catch(() => undefined));
+    if (entry !== undefined && end !== undefined) summary.add(entry, deliveryOf(key, end, entry));
+  }
+  summary.waiting += unread;
+  if (unread > 0) summary.oldestMs = undefined;
+  return summary;
 }
 
 export type PeekedStep = StepState & { readonly step: HandoffStep };
 
-export function outboxIn(work: string): string {
-  return join(work, "outbox");
-}
-
-/** The key of an entry: `NAME~R`. */
-export function keyOf(name: string, round: number): string {
-  return `${name}~${round}`;
-}
-
-export function parseKey(key: string): { readonly name: string; readonly round: number } {
-  const at = key.lastIndexOf("~");
-  return { name: key.slice(0, at), round: Number(key.slice(at + 1)) };
-}
-
-/** Every entry by its name; none is read. */
-export async function* listEntries(work: string): AsyncGenerator<FoundEntry, void, undefined> {
-  for await (const { name: file } of await opendir(outboxIn(work), { bufferSize: BATCH })) {
-    const [, key, kind] = FILE.exec(file) ?? [];
-    if (key !== undefined) yield { key, kind: kind as Kind };
-  }
-}
-
-/** `undefined` if the file is missing. */
-export async function readEntry(disk: Disk, path: string): Promise<Entry | "damaged" | undefined> {
-  const text = await tryRead(disk, path);
-  if (text === undefined) return undefined;
-  return text === "" && path.endsWith(".wait") ? EMPTY_ENTRY : (parseEntry(text) ?? "damaged");
-}
-
-/** The entry, if it may have an open step; `undefined` otherwise. */
-export async function peekEntry(work: string, key: string): Promise<Entry | undefined> {
-  const entry = await readEntry(systemDisk, join(outboxIn(work), `${key}.json`));
-  return entry === "damaged" ? undefined : entry;
-}
-
-/** The steps of a transfer's deliveries, from `fromRound` on. Reads only entries that may have an open step. */
-export async function peekSteps(work: string, name: string, fromRound = 1): Promise<PeekedStep[]> {
-  if (!(await exists(outboxIn(work)))) return [];
-  const found = await Array.fromAsync(listEntries(work));
-  const own = found.filter(({ key, kind }) => {
-    const entry = parseKey(key);
-    return kind === "json" && entry.name === name && entry.round >= fromRound;
-  });
-  const entries = await Promise.all(own.map(({ key }) => peekEntry(work, key)));
-  return entries.flatMap((entry) =>
-    STEPS.flatMap((step) => {
+/** The steps of a transfer's deliveries in these rounds. Reads only entries that may have an open step. */
+export async function peekSteps(
+  work: string,
+  name: string,
+  first: number,
+  last: number,
+): Promise<PeekedStep[]> {
+  const found: PeekedStep[] = [];
+  for (let round = first; round <= last; round++) {
+    const entry = await peekEntry(work, roundKey({ name, round }));
+    for (const step of STEPS) {
       const state = entry?.[step];
-      return state === undefined ? [] : [{ step, ...state }];
-    }),
-  );
+      if (state !== undefined) found.push({ step, ...state });
+    }
+  }
+  return found;
 }
 
-export async function hasOpenSteps(work: string, name: string): Promise<boolean> {
-  return (await peekSteps(work, name)).some(({ state }) => state !== "done");
+/** The entry, if it may have an open step; `undefined` otherwise, and if it is damaged. */
+async function peekEntry(work: string, key: string): Promise<Entry | undefined> {
+  const text = await tryRead(systemDisk, entryPath(work, key, "json"));
+  return text === undefined ? undefined : parseEntry(text, "json");
 }

@@ -5,9 +5,9 @@ import { followingOf, type OutboxDelivery, type OutboxTools, readOutboxDelivery 
 import { dueSteps } from "./entry.ts";
 import { SCAN } from "./failures.ts";
 import { advanceFolder, isUpToDate } from "./folder-lifecycle.ts";
-import type { FoundEntry } from "./peek.ts";
+import { type FoundEntry, listEntries } from "./outbox.ts";
+import { Summary } from "./peek.ts";
 import type { Steps } from "./steps.ts";
-import { Summary } from "./summary.ts";
 
 /** Scans take at most this share of the time, so the pause after a long scan is long. */
 const MAX_SHARE = 0.02;
@@ -48,7 +48,7 @@ export class Scanner {
   async scan(byMs?: number): Promise<number> {
     const { signal } = this.#stop;
     if (signal.aborted) return 0;
-    const { outbox, failures, emit } = this.#tools;
+    const { work, failures, emit } = this.#tools;
     const summary = new Summary(this.#tools);
     let [due, isGood, isListed] = [0, true, true];
     const fail = (key: string, error: unknown) => {
@@ -65,11 +65,12 @@ export class Scanner {
         if (visited !== undefined) summary.add(visited.item.entry, visited.item.delivery);
       } catch (error) {
         fail(found.key, error);
-        summary.addUnreadable();
+        // It may be older than the oldest one that can be read.
+        summary.waiting++;
       }
     };
     try {
-      await forEachLimit(outbox.list(), AT_ONCE, visit);
+      await forEachLimit(listEntries(work), AT_ONCE, visit);
     } catch (error) {
       if (signal.aborted) return due;
       fail("", error);

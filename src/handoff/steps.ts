@@ -8,6 +8,7 @@ import { asFault, type Fault } from "../base/faults.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
+import type { Entry, StepState } from "../model/outbox.ts";
 import { runCommand } from "./command.ts";
 import {
   type Announced,
@@ -18,7 +19,7 @@ import {
   type OutboxTools,
   openOutboxDelivery,
 } from "./delivery.ts";
-import { dueSteps, type Entry, kindOf, type StepState, stepOf } from "./entry.ts";
+import { dueSteps, kindOf, stepOf } from "./entry.ts";
 import { Orphans } from "./orphans.ts";
 import type { HandoffPatience } from "./port.ts";
 import { callWebhook } from "./webhook.ts";

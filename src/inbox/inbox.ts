@@ -3,9 +3,8 @@
 import { makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { stat, statfs } from "../base/files.ts";
-import type { Inbox, Room } from "./port.ts";
-import { demandGroup, prepareInbox } from "./reach.ts";
-import { clearAsides, removeDelivered } from "./removal.ts";
+import { demandGroup, type NewInbox, prepareInbox } from "./reach.ts";
+import { clearAsides, type Delivery, removeDelivered } from "./removal.ts";
 
 /** Inboxes whose identity is remembered. Beyond that, all but the common one are forgotten. */
 const MAX_SEEN = 1_000;
@@ -14,18 +13,17 @@ const ADDED_FILES = 8;
 /** The most that a file takes on the disk beside its bytes. */
 const BYTES_PER_FILE = 4096;
 
-interface Identity {
-  readonly dev: bigint;
-  readonly ino: bigint;
-}
-
 /** `root`: the common inbox, which must exist. `staging`: for staged folders, on the same file system; is created. */
-export async function openInbox(root: string, staging: string, minFreeBytes: () => number): Promise<Inbox> {
+export async function openInbox(root: string, staging: string, minFreeBytes: () => number) {
   await makeFolderDurably(staging, 0o700);
   const opened = await stat(root, { bigint: true });
   const { dev } = await stat(staging, { bigint: true });
-  const seen = new Map<string, Identity>();
-  const isHere = async (inbox = root) => {
+  const seen = new Map<string, { readonly dev: bigint; readonly ino: bigint }>();
+  /**
+   * Whether an inbox, by default the common one, is still the folder that was opened or first seen: an unmounted disk
+   * leaves an empty one.
+   */
+  const isHere = async (inbox = root): Promise<boolean> => {
     // A disk that does not answer is not here.
     const now = await stat(inbox, { bigint: true }).catch(() => undefined);
     if (now === undefined) return false;
@@ -40,19 +38,27 @@ export async function openInbox(root: string, staging: string, minFreeBytes: () 
   return {
     // All inboxes are on the disk of the staged folders.
     ...openRoom(staging, minFreeBytes),
+    /** The common inbox: an absolute path. */
     root,
-    async prepare(inboxes) {
+    /**
+     * Creates each folder that is missing, and proves that the work folder's content can be renamed into it. Called
+     * before a delivery to it begins. Throws `INBOX_APART`, and the faults of the disk.
+     */
+    async prepare(inboxes: readonly NewInbox[]): Promise<void> {
       for (const inbox of inboxes) {
         await prepareInbox(inbox, staging);
         await isHere(inbox.path);
       }
     },
-    async demandGroups(gids) {
+    /** Proves that Inlet may give files to these groups. Throws `GROUP_REFUSED`. */
+    async demandGroups(gids: readonly number[]): Promise<void> {
       for (const gid of gids) await demandGroup(gid, staging);
     },
     isHere,
-    removeDelivered: (delivery) => removeDelivered(delivery.inbox ?? root, staging, delivery),
-    clearAsides: (onFailed) => clearAsides(staging, onFailed),
+    /** As `removeDelivered` of `removal.ts`. */
+    removeDelivered: (delivery: Delivery) => removeDelivered(delivery.inbox ?? root, staging, delivery),
+    /** Finishes removals that a crash cut short. `onFailed` gets the error of each folder that cannot be removed. */
+    clearAsides: (onFailed: (error: unknown) => void) => clearAsides(staging, onFailed),
   };
 }
 
@@ -61,8 +67,8 @@ interface Need {
   readonly files: number;
 }
 
-/** `path`: any folder on the disk. `minFreeBytes`: as configured now. */
-export function openRoom(path: string, minFreeBytes: () => number): Room {
+/** The room on a disk. `path`: any folder on it. `minFreeBytes`: as configured now. */
+export function openRoom(path: string, minFreeBytes: () => number) {
   let reservedBytes = 0;
   /** Needs that did not fit, by the transfer's key. */
   const lacking = new Map<string, Need>();
@@ -79,7 +85,8 @@ export function openRoom(path: string, minFreeBytes: () => number): Room {
     return undefined;
   };
   return {
-    async reserve(key, contentBytes, contentFiles) {
+    /** Reserves room for a transfer beside the room that is reserved for others. Throws `DISK_FULL`. */
+    async reserve(key: string, contentBytes: number, contentFiles: number) {
       const files = contentFiles + ADDED_FILES;
       const bytes = contentBytes + files * BYTES_PER_FILE;
       const lack = await describeLack({ bytes, files });
@@ -90,24 +97,29 @@ export function openRoom(path: string, minFreeBytes: () => number): Room {
       lacking.delete(key);
       reservedBytes += bytes;
       let left = bytes;
-      const use = (count: number) => {
+      /** This many more bytes of the transfer are on the disk. */
+      const use = (count: number): void => {
         reservedBytes -= Math.min(count, left);
         left -= Math.min(count, left);
       };
       return {
         use,
         release: () => use(left),
+        /** The disk was full despite the reservation: `hasRoom` is false until the rest of it fits. */
         ranShort: () => void lacking.set(key, { bytes: left, files }),
       };
     },
-    async hasRoom(key) {
+    /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */
+    async hasRoom(key: string): Promise<boolean> {
       const need = lacking.get(key);
       return need === undefined || (await describeLack(need)) === undefined;
     },
-    async freeBytes() {
+    /** Now. */
+    async freeBytes(): Promise<number> {
       const { bavail, bsize } = await statfs(path);
       return bavail * bsize;
     },
-    forget: (key) => void lacking.delete(key),
+    /** This transfer needs no room from now on. */
+    forget: (key: string) => void lacking.delete(key),
   };
 }

@@ -14,14 +14,10 @@ import { Fault, tolerate } from "../base/faults.ts";
 import { readdir, readFile, rm, writeFile } from "../base/files.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { randomHex } from "../base/random.ts";
-import { findMountOf, hasLocksOfServer } from "./mounts.ts";
 
 /** Describes the process that locked the inbox last. */
 const HOLDER = "holder.json";
 const MEMBERS = "members";
-/** The system reports both causes with the same error. */
-const MOUNT_ADVICE =
-  "The inbox is on an SMB share that is mounted without the option nobrl, so its server may refuse the lock even if no other Inlet runs. Mount it with nobrl. If another Inlet runs, stop it, or configure another inbox for this process.";
 const MEMBER = /^[0-9a-f]{16}$/;
 
 /** Throws `INBOX_HELD`, naming the holder. The work folder must exist. `state`: the state folder of this process. */
@@ -30,10 +26,9 @@ export async function lockInbox(
   kind: "alone" | "shared",
   nowMs: number,
   state: string,
-  findMount: typeof findMountOf = findMountOf,
 ): Promise<KernelLock> {
   const lock = await tryLock(join(work, "lock"), kind);
-  if (lock === undefined) throw await heldFault(work, findMount);
+  if (lock === undefined) throw new Fault("INBOX_HELD", { detail: await describeHolder(work) });
   const path = join(work, HOLDER);
   const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString(), kind, state };
   try {
@@ -43,13 +38,6 @@ export async function lockInbox(
     throw error;
   }
   return lock;
-}
-
-async function heldFault(work: string, findMount: typeof findMountOf): Promise<Fault> {
-  // Only for the advice.
-  const mount = await findMount(work).catch(() => undefined);
-  const advice = mount !== undefined && hasLocksOfServer(mount) ? MOUNT_ADVICE : undefined;
-  return new Fault("INBOX_HELD", { detail: await describeHolder(work), advice });
 }
 
 /** The process that locked the inbox last, whether or not it still holds the lock. */

@@ -38,17 +38,27 @@ export function parseMounts(list: string): (Mount & { readonly point: string })[
 
 /** Why a file system may break what deliveries rest on; `undefined` if no weakness is known. */
 export function describeWeakness({ kind, options }: Mount): string | undefined {
-  const flagged = FLAGS.find(({ flag, kinds }) => kinds.test(kind) && options.some((it) => flag.test(it)));
-  return flagged?.why ?? KINDS.find(({ kinds }) => kinds.test(kind))?.why;
+  const isFlagged = (flag: RegExp | undefined) => flag === undefined || options.some((it) => flag.test(it));
+  return WEAKNESSES.find(({ kinds, flag }) => kinds.test(kind) && isFlagged(flag))?.why;
 }
 
-/** Whether the kernel passes locks to an SMB server, which then refuses a process access to its own lock file. */
-export function hasLocksOfServer({ kind, options }: Pick<Mount, "kind" | "options">): boolean {
-  return /^(cifs|smb3)$/.test(kind) && !options.includes("nobrl");
-}
-
-/** Weak however they are mounted. */
-const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
+/** `flag`: an option that makes a sound file system weak. Missing: it is weak however it is mounted. */
+const WEAKNESSES: readonly { readonly kinds: RegExp; readonly flag?: RegExp; readonly why: string }[] = [
+  {
+    kinds: /^(nfs4?|cifs|smb3)$/,
+    flag: /^(nolock|nobrl|local_lock=(all|posix))$/,
+    why: "it is mounted without locks between machines: two daemons on two machines could hold one inbox",
+  },
+  {
+    kinds: /^nfs4?$/,
+    flag: /^soft$/,
+    why: "it is mounted soft: a slow server loses writes; mount it hard",
+  },
+  {
+    kinds: /^ext[34]$/,
+    flag: /^(nobarrier|barrier=0)$/,
+    why: "it is mounted without barriers: a power cut can damage what was delivered",
+  },
   {
     kinds: /^(tmpfs|ramfs)$/,
     why: "it is kept in memory: a restart loses the records, and every transfer that the service still lists is delivered again",
@@ -77,25 +87,6 @@ const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
   {
     kinds: /^fuse(\.|$)/,
     why: "a program handles renames, fsync and locks: make sure that it passes each of them on",
-  },
-];
-
-/** Options that make a sound file system weak. */
-const FLAGS: readonly { readonly kinds: RegExp; readonly flag: RegExp; readonly why: string }[] = [
-  {
-    kinds: /^(nfs4?|cifs|smb3)$/,
-    flag: /^(nolock|nobrl|local_lock=(all|posix))$/,
-    why: "it is mounted without locks between machines: two daemons on two machines could hold one inbox",
-  },
-  {
-    kinds: /^nfs4?$/,
-    flag: /^soft$/,
-    why: "it is mounted soft: a slow server loses writes; mount it hard",
-  },
-  {
-    kinds: /^ext[34]$/,
-    flag: /^(nobarrier|barrier=0)$/,
-    why: "it is mounted without barriers: a power cut can damage what was delivered",
   },
 ];
 

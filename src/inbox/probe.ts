@@ -11,32 +11,30 @@ import { systemDisk } from "../base/disk.ts";
 import { exists, syncFile } from "../base/durable.ts";
 import { Fault, faultOfDisk, systemCode } from "../base/faults.ts";
 import { tryLock } from "../base/kernel-lock.ts";
+import { MAX_NAME_BYTES } from "../model/names.ts";
 import { canReach, clearAbandoned, probeName } from "./reach.ts";
 
 /** `undefined` if the operation works, else why it does not: the system's code, or a few words. */
 export type Trial = string | undefined;
 
 export interface ProbeFacts {
-  readonly fileSync: Trial;
-  readonly folderSync: Trial;
+  /** Files and folders can be synced. */
+  readonly sync: Trial;
   /** A folder can be moved from here into the inbox. */
   readonly reachesInbox: boolean;
-  /** A folder moves to a free name, and readers see all of it or nothing. */
+  /** A folder moves to a free name, and readers see all of it or nothing. A folder with content is not replaced. */
   readonly rename: Trial;
-  /** A folder with content is not replaced when another folder is moved onto its name. */
-  readonly keepsFull: Trial;
   /** Of two processes that create a file of the same name, one fails. */
   readonly exclusiveCreate: Trial;
   readonly hardLink: Trial;
   /** The kernel's lock on a file keeps another process out. */
   readonly lock: Trial;
-  /** In bytes; up to 255 are tried. */
-  readonly longestName: number;
+  /** A file can have the longest name that Inlet gives. */
+  readonly longName: Trial;
 }
 
 const RENAME_TRIALS = 6;
 const FILES_PER_TRIAL = 12;
-const LONGEST_TRIED = 255;
 const LOCK_TIMEOUT_MS = 10_000;
 /** A program of its own: `.ts` in a checkout, `.js` if installed. */
 const LOCK_TRIAL = join(import.meta.dirname, `lock-trial${extname(import.meta.filename)}`);
@@ -90,21 +88,20 @@ async function probe(folder: string, inbox: string, signal: AbortSignal): Promis
   };
   const at = (name: string) => join(folder, name);
   return {
-    fileSync: await attempt(() => trySync(at("file"))),
-    folderSync: await attempt(() => systemDisk.syncFolder(folder).then(() => undefined)),
+    sync: await attempt(() => trySync(at("file"), folder)),
     reachesInbox: await canReach(folder, inbox, Date.now()),
-    rename: await attempt(() => tryRename(at)),
-    keepsFull: await attempt(() => tryFull(at)),
+    rename: (await attempt(() => tryRename(at))) ?? (await attempt(() => tryFull(at))),
     exclusiveCreate: await attempt(() => tryExclusive(at("exclusive"))),
     hardLink: await attempt(() => tryLink(at("file"), at("linked"))),
     lock: await attempt(() => tryOtherProcess(at("lock"), signal)),
-    longestName: await findLongestName(at),
+    longName: await attempt(() => writeFile(at("n".repeat(MAX_NAME_BYTES)), "").then(() => undefined)),
   };
 }
 
-async function trySync(path: string): Promise<Trial> {
+async function trySync(path: string, folder: string): Promise<Trial> {
   await writeFile(path, "probe");
   await syncFile(path, 0o600);
+  await systemDisk.syncFolder(folder);
   return undefined;
 }
 
@@ -180,28 +177,6 @@ async function tryLink(path: string, linked: string): Promise<Trial> {
   await link(path, linked);
   const code = await link(path, linked).then(() => undefined, systemCode);
   return code === undefined ? "a new link replaces an existing file" : undefined;
-}
-
-async function findLongestName(at: (name: string) => string): Promise<number> {
-  let [fits, fails] = [0, LONGEST_TRIED + 1];
-  while (fails - fits > 1) {
-    // The longest first: most file systems have it.
-    const length = fails > LONGEST_TRIED ? LONGEST_TRIED : Math.floor((fits + fails) / 2);
-    if (await canHold(at("n".repeat(length)))) fits = length;
-    else fails = length;
-  }
-  return fits;
-}
-
-async function canHold(path: string): Promise<boolean> {
-  try {
-    await writeFile(path, "", { flag: "wx" });
-    await rm(path);
-    return true;
-  } catch (error) {
-    if (systemCode(error) !== "ENAMETOOLONG" && systemCode(error) !== "EINVAL") throw error;
-    return false;
-  }
 }
 
 /** Rethrows a full disk: it says nothing about the file system's abilities. */

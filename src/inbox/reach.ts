@@ -9,7 +9,13 @@ import { Fault, systemCode } from "../base/faults.ts";
 import { lchown, lookAtLink, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
 import { InboxDoor } from "../base/inbox-door.ts";
 import { randomHex } from "../base/random.ts";
-import type { NewInbox } from "./port.ts";
+
+/** An inbox that deliveries may go to. */
+export interface NewInbox {
+  readonly path: string;
+  /** Of the folder, if it has to be created. */
+  readonly mode: number;
+}
 
 /** No delivery has a name that begins with a dot, and consumers skip such names. */
 const PROBE = /^\.inlet-probe-[0-9a-f]{12}$/;
@@ -74,9 +80,7 @@ export async function demandGroup(gid: number, folder: string): Promise<void> {
 
 function refusedGroup(gid: number, why: string, cause?: unknown): Fault {
   const isMember = [process.getegid?.(), ...(process.getgroups?.() ?? [])].includes(gid);
-  const who = isMember
-    ? `user ${process.geteuid?.()} is a member`
-    : `user ${process.geteuid?.()} is no member`;
+  const who = `user ${process.geteuid?.()} is ${isMember ? "a" : "no"} member`;
   return new Fault("GROUP_REFUSED", { detail: `${gid} (${why}; ${who})`, cause });
 }
 

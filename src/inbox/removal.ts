@@ -15,10 +15,21 @@ import { Fault, tolerate } from "../base/faults.ts";
 import { chmod, lstat, readdir, rename, rmdir, unlink } from "../base/files.ts";
 import { InboxDoor, type InboxFolder, splitPath } from "../base/inbox-door.ts";
 import { readDeliveryId } from "../model/manifest.ts";
-import { contentOf, identityOf, type Part, partsOf } from "../model/placement.ts";
-import type { Inbox } from "./port.ts";
+import { contentOf, identityOf, type Part, type Placement, partsOf } from "../model/placement.ts";
 
-type Delivery = Parameters<Inbox["removeDelivered"]>[0];
+/** A delivery that is to be removed. */
+export interface Delivery {
+  /** The id in its manifest. */
+  readonly id: string;
+  readonly folder: string;
+  /** Missing: the common inbox. */
+  readonly inbox?: string | undefined;
+  /** Identifies its parts, if it has one: its manifest may be elsewhere. */
+  readonly placement?: Placement | undefined;
+}
+
+/** `foreign`: the content is other content now, or holds a folder that Inlet did not make; it is left alone. */
+type Result = "removed" | "foreign";
 
 const ASIDE = ".removed";
 const MODE_BITS = 0o7777;
@@ -28,14 +39,10 @@ const unlessGone = tolerate("ENOENT");
 const door = new InboxDoor(systemDisk);
 
 /**
- * A crash leaves at most a folder in `staging` that `clearAsides` removes. A delivery whose parent is missing counts as
- * removed.
+ * Missing content counts as removed. May be called twice: a crash leaves at most a folder in `staging` that `clearAsides`
+ * removes. Throws `DISK_REFUSED`.
  */
-export async function removeDelivered(
-  root: string,
-  staging: string,
-  delivery: Delivery,
-): Promise<"removed" | "foreign"> {
+export async function removeDelivered(root: string, staging: string, delivery: Delivery): Promise<Result> {
   const { folder, placement, id } = delivery;
   const parent = placement?.parent ?? splitPath(folder).parent;
   const aside = join(staging, `${id}${ASIDE}`);
@@ -65,14 +72,10 @@ interface Removal {
   readonly uid: bigint;
 }
 
-async function removeParts(
-  open: InboxFolder,
-  delivery: Delivery,
-  removal: Removal,
-): Promise<"removed" | "foreign"> {
+async function removeParts(open: InboxFolder, delivery: Delivery, removal: Removal): Promise<Result> {
   const { folder, placement } = delivery;
   if (placement === undefined) return moveAside(open.at(splitPath(folder).name), delivery, removal);
-  let result: "removed" | "foreign" = "removed";
+  let result: Result = "removed";
   // The signs that a delivery is complete go first.
   for (const part of partsOf(placement).toReversed()) {
     const path = open.at(part.as);
@@ -86,11 +89,7 @@ async function removeParts(
 }
 
 /** A missing file counts as removed. */
-async function removeFile(
-  path: string,
-  { identity }: Part,
-  { uid }: Removal,
-): Promise<"removed" | "foreign"> {
+async function removeFile(path: string, { identity }: Part, { uid }: Removal): Promise<Result> {
   const facts = await lstat(path, { bigint: true }).catch(unlessGone);
   if (facts === undefined) return "removed";
   if (identityOf(facts) !== identity || facts.uid !== uid) return "foreign";
@@ -99,11 +98,7 @@ async function removeFile(
   return "removed";
 }
 
-async function moveAside(
-  folder: string,
-  delivery: Delivery,
-  { aside, uid }: Removal,
-): Promise<"removed" | "foreign"> {
+async function moveAside(folder: string, delivery: Delivery, { aside, uid }: Removal): Promise<Result> {
   const facts = await lstat(folder, { bigint: true }).catch(unlessGone);
   if (facts === undefined) return "removed";
   const isOurs = facts.uid === uid && (await isDelivery(folder, facts, delivery));

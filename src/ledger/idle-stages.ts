@@ -5,6 +5,7 @@ import { tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
 import { stat, tryLstat } from "../base/files.ts";
+import { parseEntryFile, parseRoundKey } from "../model/outbox.ts";
 import { parseStaged, type StageId } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
@@ -12,8 +13,6 @@ import type { Rounds } from "./rounds.ts";
 const IDLE_MS = 10 * 60_000;
 /** After this time, a stage of a transfer without a note is left over. */
 const ORPHANED_MS = 60 * 60_000;
-
-const OUTBOX_ENTRY = /^(.+)~(\d+)\.(?:wait|json)$/;
 
 /** Removes the stages of other attempts at the round of this one that seem to be over. */
 export async function reclaimIdle(rounds: Rounds, stage: StageId): Promise<void> {
@@ -38,9 +37,10 @@ export async function removeOrphans(
   }
   await revokeOld(rounds, orphans, ORPHANED_MS);
   for (const file of (await disk.list(paths.outbox).catch(tolerate("ENOENT"))) ?? []) {
-    const [, name, digits] = OUTBOX_ENTRY.exec(file) ?? [];
-    const round = Number(digits);
-    if (name === undefined || !(await isOpenWithoutNote(name, round))) continue;
+    const { key, kind } = parseEntryFile(file) ?? {};
+    if (key === undefined || kind === "kept") continue;
+    const { name, round } = parseRoundKey(key);
+    if (!(await isOpenWithoutNote(name, round))) continue;
     const changedMs = (await tryLstat(join(paths.outbox, file)))?.mtimeMs;
     if (changedMs === undefined || (await readDiskClock(rounds)) - changedMs <= ORPHANED_MS) continue;
     if ((await rounds.otherStages({ name, round, token: "" })).length > 0) continue;

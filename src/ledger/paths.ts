@@ -1,6 +1,7 @@
 /** The paths of everything that the ledger stores below the work folder. */
 import { hash } from "node:crypto";
 import { join } from "node:path";
+import { entryPath, type Kind, outboxIn, roundKey } from "../model/outbox.ts";
 import type { TransferKey } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
@@ -36,11 +37,6 @@ export interface RecordFile {
 /** The file in the folder of a placement that holds it. A copy of the manifest is beside it. */
 export const PLACEMENT = "placement.json";
 
-/** How an outbox entry's name ends. A late worker may leave an empty `wait` beside the true entry: it comes last. */
-export const OUTBOX_KINDS = ["kept", "json", "wait"] as const;
-
-type OutboxKind = (typeof OUTBOX_KINDS)[number];
-
 const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip|\.beside)?$/;
 const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const NOTE = /^(.+)\.json$/;
@@ -71,7 +67,7 @@ export class LedgerPaths {
     this.notes = join(work, "notes");
     this.journal = join(work, "journal");
     this.starts = join(work, "starts");
-    this.outbox = join(work, "outbox");
+    this.outbox = outboxIn(work);
     this.temporary = join(work, "new");
     this.placements = join(work, "placements");
     this.names = join(work, "names");
@@ -138,14 +134,9 @@ export class LedgerPaths {
     return `${this.placements}/${stagedEntry(id)}`;
   }
 
-  outboxEntry(name: string, round: number, kind: OutboxKind): string {
-    return `${this.outbox}/${outboxFile(name, round, kind)}`;
+  outboxEntry(name: string, round: number, kind: Kind): string {
+    return entryPath(this.work, roundKey({ name, round }), kind);
   }
-}
-
-/** Names a round in its files. */
-export function roundKey({ name, round }: Omit<StageId, "token">): string {
-  return `${name}~${round}`;
 }
 
 export function recordFile({ name, kind, round }: RecordFile): string {
@@ -154,10 +145,6 @@ export function recordFile({ name, kind, round }: RecordFile): string {
 
 export function stagedEntry(id: StageId): string {
   return `${roundKey(id)}~${id.token}`;
-}
-
-export function outboxFile(name: string, round: number, kind: OutboxKind): string {
-  return `${name}~${round}.${kind}`;
 }
 
 /** The folders over which the records of all transfers are spread. */

@@ -6,24 +6,30 @@
  */
 
 import { join } from "node:path";
-import * as v from "valibot";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode, unreadable } from "../base/faults.ts";
 import { nextTurn } from "../base/timers.ts";
 import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { STEPS } from "../model/handoff.ts";
+import {
+  EMPTY_ENTRY,
+  type Entry,
+  entryFile,
+  KINDS,
+  type Kind,
+  parseEntry,
+  roundKey,
+} from "../model/outbox.ts";
 import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type ListedFiles, listFiles } from "./contents.ts";
-import { type EndRecord, parseJson, parseRecord } from "./format.ts";
+import { type EndRecord, parseRecord } from "./format.ts";
 import type { OnDamaged } from "./ledger.ts";
 import {
   attemptsKey,
   LedgerPaths,
   nameOf,
-  OUTBOX_KINDS,
-  outboxFile,
   parseNotes,
   parseRecordFile,
   recordFile,
@@ -251,20 +257,26 @@ export class LedgerPeek {
 
   /** The record of a finished hand-off takes precedence over entries that a late worker left in the outbox. */
   async #readHandoff(name: string, round: number, listing?: Listing): Promise<HandoffView | undefined> {
+    const key = roundKey({ name, round });
     const isListed =
       listing === undefined ||
       listing.records.has(recordFile({ name, kind: "handoff", round })) ||
-      OUTBOX_KINDS.some((kind) => listing.outbox.has(outboxFile(name, round, kind)));
+      KINDS.some((kind) => listing.outbox.has(entryFile(key, kind)));
     if (!isListed) return undefined;
-    const entries = OUTBOX_KINDS.map((kind) => ({ kind, path: this.#paths.outboxEntry(name, round, kind) }));
     const record = this.#paths.handoff(name, round);
     // A second try finds an entry that was renamed during the first one.
     for (let tries = 0; tries < 2; tries++) {
       const text = await tryRead(this.#disk, record);
-      if (text !== undefined) return { ...parseHandoff(text, record), progress: "finished" };
-      for (const { kind, path } of entries) {
-        const found = await tryRead(this.#disk, path);
-        if (found !== undefined) return parseEntry(found, kind);
+      if (text !== undefined) return finishedView(text, record);
+      const found: { readonly text: string; readonly kind: Kind }[] = [];
+      for (const kind of KINDS) {
+        const entry = await tryRead(this.#disk, this.#paths.outboxEntry(name, round, kind));
+        if (entry !== undefined) found.push({ text: entry, kind });
+      }
+      // A late worker may leave an empty file beside the true entry.
+      const { text: entry, kind } = found.find((it) => it.text !== "") ?? found[0] ?? {};
+      if (entry !== undefined && kind !== undefined) {
+        return viewOf(parseEntry(entry, kind) ?? EMPTY_ENTRY, kind);
       }
     }
     return undefined;
@@ -344,30 +356,24 @@ async function skipDamaged<Result>(
   }
 }
 
-const Text = v.optional(v.string());
-const Step = v.optional(v.object({ state: v.string(), nextAt: Text, error: Text, output: Text }));
-const HandoffShape = v.object({ pickedUpAt: Text, folder: Text, command: Step, webhook: Step });
-
-/** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
-function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): HandoffView {
-  const result = v.safeParse(HandoffShape, parseJson(text));
-  const { pickedUpAt, folder, ...steps } = result.success ? result.output : {};
-  const facts = { pickedUpAt, folder };
-  if (kind === "kept") return { progress: "kept", ...facts };
-  const open = STEPS.filter((step) => (steps[step]?.state ?? "done") !== "done");
-  const failed = open.flatMap((step) => {
-    const { error: message, output, nextAt } = steps[step] ?? {};
-    return message === undefined ? [] : [{ step, message, output, nextAt }];
-  });
-  const progress = open.length > 0 ? "open" : "waiting";
-  return failed.length === 0 ? { progress, ...facts } : { progress, ...facts, failed };
+/** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
+function finishedView(text: string, path: string): HandoffView {
+  const entry = text === "" ? EMPTY_ENTRY : parseEntry(text, "kept");
+  if (entry === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
+  return { progress: "finished", pickedUpAt: entry.pickedUpAt, folder: entry.folder };
 }
 
-/** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
-function parseHandoff(text: string, path: string): Omit<HandoffView, "progress"> {
-  if (text === "") return {};
-  const result = v.safeParse(HandoffShape, parseJson(text));
-  if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
-  const { pickedUpAt, folder } = result.output;
-  return { pickedUpAt, folder };
+/** A damaged entry counts as empty: the daemon reports it. */
+function viewOf(entry: Entry, kind: Kind): HandoffView {
+  const { pickedUpAt, folder } = entry;
+  if (kind === "kept") return { progress: "kept", pickedUpAt, folder };
+  const open = STEPS.flatMap((step) => {
+    const state = entry[step];
+    return state === undefined || state.state === "done" ? [] : [{ step, ...state }];
+  });
+  const failed = open.flatMap(({ step, error: message, output, nextAt }) =>
+    message === undefined ? [] : [{ step, message, output, nextAt }],
+  );
+  const progress = open.length > 0 ? "open" : "waiting";
+  return { progress, pickedUpAt, folder, ...(failed.length > 0 ? { failed } : {}) };
 }

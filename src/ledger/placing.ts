@@ -14,11 +14,12 @@ import { foldName } from "../base/fold-name.ts";
 import { type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { blocksOf, formatJson, type LongText } from "../base/long-text.ts";
 import { MANIFEST } from "../model/manifest.ts";
+import { roundKey } from "../model/outbox.ts";
 import { type Part, type Placement, parsePlacement, partsOf, pathOf } from "../model/placement.ts";
 import type { Routed } from "../model/record.ts";
 import { Claims } from "./claims.ts";
 import { type EndRecord, stageOf } from "./format.ts";
-import { type LedgerPaths, PLACEMENT, roundKey, type StageId } from "./paths.ts";
+import { type LedgerPaths, PLACEMENT, type StageId } from "./paths.ts";
 import type { Targets, TargetsOptions } from "./targets.ts";
 
 export class Placing {

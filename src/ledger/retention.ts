@@ -8,17 +8,11 @@ import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { random } from "../base/random.ts";
 import type { AttemptKey } from "../model/attempts.ts";
+import { KINDS } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseSlot } from "./attempts.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import {
-  attemptsKey,
-  digitsOf,
-  type LedgerPaths,
-  OUTBOX_KINDS,
-  parseRecordFile,
-  parseStaged,
-} from "./paths.ts";
+import { attemptsKey, digitsOf, type LedgerPaths, parseRecordFile, parseStaged } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
 
@@ -108,7 +102,7 @@ export class Retention {
   /** Whether the hand-off of one of its deliveries is open. */
   async #isInOutbox(name: string, files: readonly string[]): Promise<boolean> {
     for (const round of new Set(files.map(roundOf))) {
-      for (const kind of OUTBOX_KINDS) {
+      for (const kind of KINDS) {
         const entry = this.#paths.outboxEntry(name, round, kind);
         if ((await this.#disk.kindOf(entry)) !== undefined) return true;
       }

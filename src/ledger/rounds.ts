@@ -20,9 +20,10 @@ import { type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "..
 import { systemCode } from "../base/faults.ts";
 import { OnceFiles } from "../base/once-files.ts";
 import { randomHex } from "../base/random.ts";
+import { parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, Inboxes, parseRecord, stageOf } from "./format.ts";
-import { nameOf, parseStaged, roundKey, type Stage, type StageId, stagedEntry } from "./paths.ts";
+import { nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
 import { Placing } from "./placing.ts";
 import { Quarantine, type QuarantineReason } from "./quarantine.ts";
 import { PARENT, Targets, type TargetsOptions } from "./targets.ts";
@@ -349,9 +350,9 @@ export class Rounds {
 
   /** Whether a round, named by `NAME~R`, has ended and its content is placed. */
   async #isOver(owner: string): Promise<boolean> {
-    const at = owner.lastIndexOf("~");
+    const { name, round } = parseRoundKey(owner);
     // A damaged record is reported elsewhere.
-    const end = await this.readEnd(owner.slice(0, at), Number(owner.slice(at + 1))).catch(() => undefined);
+    const end = await this.readEnd(name, round).catch(() => undefined);
     return end !== undefined && (await this.isPlaced(end));
   }
 

@@ -2,7 +2,7 @@
 import { exists } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { hasOpenSteps } from "../handoff/peek.ts";
+import { peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
@@ -76,7 +76,8 @@ export async function objectionToAct(
   }
   // The hand-off matters only for the retry of a delivered transfer.
   const retriesHandoff = act === "retry" && isDelivered(record);
-  const isHandedOver = !retriesHandoff || !(await hasOpenSteps(tools.work, nameOf(record)));
+  const steps = retriesHandoff ? await peekSteps(tools.work, nameOf(record), 1, record.round) : [];
+  const isHandedOver = steps.every(({ state }) => state === "done");
   const detail = objectionTo(act, record, isHandedOver);
   return detail === undefined ? undefined : impossible(detail);
 }

@@ -62,7 +62,8 @@ export async function awaitAct(tools: ActTools, submitted: SubmittedAct, wait: W
     find: () => peek.find(before),
     isCarriedOut: async () => (password !== undefined && isPaused) || isCarriedOut(),
     isPaused,
-    steps: (record) => peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1),
+    steps: (record) =>
+      peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1, record.round),
   });
   const verdict = password && (await verdictOn(tools, submitted, outcome));
   return verdict === undefined ? outcome : { ...outcome, text: `${verdict} ${outcome.text}` };

@@ -4,7 +4,7 @@ import { systemClock } from "../base/clock.ts";
 import { asFault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
-import { peekHandoffs } from "../handoff/summary.ts";
+import { peekHandoffs } from "../handoff/peek.ts";
 import { isPermissionFault } from "../host/permission.ts";
 import { listOrders } from "../ledger/orders.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";

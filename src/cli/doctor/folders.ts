@@ -241,8 +241,8 @@ function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
     if (trial === undefined) findings.ok(check, fine);
     else findings.fail(check, "usage", `unsafe for deliveries: ${trial}`, ANOTHER);
   };
-  report("rename", facts.rename ?? facts.keepsFull, renamed);
-  report("fsync", facts.fileSync ?? facts.folderSync, "files and folders can be synced to disk");
+  report("rename", facts.rename, renamed);
+  report("fsync", facts.sync, "files and folders can be synced to disk");
   report("new names", facts.exclusiveCreate, "a name can be created only once");
   if (facts.hardLink !== undefined) {
     findings.warn(
@@ -252,12 +252,8 @@ function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
     );
   }
   report("locks", facts.lock, "kernel locks exclude a second process");
-  const names = `up to ${facts.longestName} bytes`;
-  if (facts.longestName >= MAX_NAME_BYTES) findings.ok("names", names);
-  else
-    findings.warn(
-      "names",
-      `${names}: Inlet uses up to ${MAX_NAME_BYTES}, and cannot deliver a transfer with a longer name`,
-      ANOTHER,
-    );
+  const names = `up to ${MAX_NAME_BYTES} bytes`;
+  const tooLong = `names of ${names} do not fit (${facts.longName}): a transfer with such a name cannot be delivered`;
+  if (facts.longName === undefined) findings.ok("names", names);
+  else findings.warn("names", tooLong, ANOTHER);
 }

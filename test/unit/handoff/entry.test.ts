@@ -1,16 +1,7 @@
 import { describe, expect, test } from "vitest";
-import {
-  dueSteps,
-  EMPTY_ENTRY,
-  type Entry,
-  failedSteps,
-  formatEntry,
-  kindOf,
-  needsDurability,
-  newEntry,
-  parseEntry,
-} from "../../../src/handoff/entry.ts";
+import { dueSteps, failedSteps, kindOf, needsDurability, newEntry } from "../../../src/handoff/entry.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
+import { EMPTY_ENTRY, type Entry, formatEntry, parseEntry } from "../../../src/model/outbox.ts";
 import { followingWith, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 import { recordOf } from "./bench.ts";
 
@@ -23,13 +14,13 @@ const entry = newEntry(FOLLOWING.steps);
 describe("an outbox entry", () => {
   test("is the same after it was written and read", () => {
     const full: Entry = { ...entry, ...PICKED_UP, how: "taken", folder: "m/t1-2", reported: true };
-    expect(parseEntry(formatEntry(full))).toEqual(full);
+    expect(parseEntry(formatEntry(full), "json")).toEqual(full);
   });
 
   test.each(["", "{", "[]", '{"version":2}', formatEntry(entry).slice(0, 50)])(
     "is not guessed from %j",
     (text) => {
-      expect(parseEntry(text)).toBeUndefined();
+      expect(parseEntry(text, "json")).toBeUndefined();
     },
   );
 

@@ -1,7 +1,7 @@
 /** The next action for a delivered folder, by its entry and its status. */
 import { expect, test } from "vitest";
-import { EMPTY_ENTRY, type Entry } from "../../../src/handoff/entry.ts";
 import { nextAction } from "../../../src/handoff/folder-lifecycle.ts";
+import { EMPTY_ENTRY, type Entry } from "../../../src/model/outbox.ts";
 import { followingWith, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 
 const DAY_MS = 24 * 3_600_000;

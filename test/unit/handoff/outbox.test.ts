@@ -3,9 +3,10 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { EMPTY_ENTRY, type Entry, formatEntry, newEntry } from "../../../src/handoff/entry.ts";
-import { Outbox } from "../../../src/handoff/outbox.ts";
-import { hasOpenSteps, outboxIn, peekSteps } from "../../../src/handoff/peek.ts";
+import { newEntry } from "../../../src/handoff/entry.ts";
+import { listEntries, Outbox } from "../../../src/handoff/outbox.ts";
+import { peekSteps } from "../../../src/handoff/peek.ts";
+import { EMPTY_ENTRY, type Entry, formatEntry, outboxIn } from "../../../src/model/outbox.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const KEY = "t1.ab~1";
@@ -142,22 +143,22 @@ test("a damaged file is reported and left in place; other files are ignored", as
   expect(await outbox.change("bad.ab~1", () => outbox.take("bad.ab~1"))).toBeUndefined();
   expect(await outbox.find("empty.ab~1")).toBeUndefined();
   expect(damaged).toEqual(["bad.ab~1.json", "empty.ab~1.json"].map((name) => join(outboxIn(work), name)));
-  const found = await Array.fromAsync(outbox.list());
+  const found = await Array.fromAsync(listEntries(work));
   expect(found.map(({ key }) => key).toSorted()).toEqual(["bad.ab~1", "empty.ab~1"]);
   expect(await files()).toEqual(["bad.ab~1.json", "empty.ab~1.json"]);
 });
 
-test("open steps of all rounds of a transfer are found without a daemon", async () => {
+test("steps of all rounds of a transfer are found without a daemon", async () => {
   const { work, outbox } = await prepare();
-  expect(await hasOpenSteps(join(work, "nowhere"), "t1.ab")).toBe(false);
+  expect(await peekSteps(join(work, "nowhere"), "t1.ab", 1, 2)).toEqual([]);
   await outbox.create("t1.ab~1", NEW, true);
   await outbox.create("t1.ab~2", DONE, true);
   await outbox.create("t2.ab~1", EMPTY_ENTRY, false);
-  expect((await peekSteps(work, "t1.ab")).map(({ step, state }) => `${step} ${state}`).toSorted()).toEqual([
-    "command done",
-    "command pending",
-  ]);
-  expect([await hasOpenSteps(work, "t1.ab"), await hasOpenSteps(work, "t2.ab")]).toEqual([true, false]);
+  const stepsOf = async (name: string, first: number) =>
+    (await peekSteps(work, name, first, 2)).map(({ step, state }) => `${step} ${state}`);
+  expect(await stepsOf("t1.ab", 1)).toEqual(["command pending", "command done"]);
+  expect(await stepsOf("t1.ab", 2)).toEqual(["command done"]);
+  expect(await stepsOf("t2.ab", 1)).toEqual([]);
 });
 
 /** An outbox on a real disk, with the steps that change something. */

@@ -13,15 +13,13 @@ describe("the probe of a file system", () => {
     const folder = await makeFolder();
     await writeFile(join(folder, "mine"), "mine");
     expect(await probeFolder(folder, folder, NOW_MS, SIGNAL)).toEqual({
-      fileSync: undefined,
-      folderSync: undefined,
+      sync: undefined,
       reachesInbox: true,
       rename: undefined,
-      keepsFull: undefined,
       exclusiveCreate: undefined,
       hardLink: undefined,
       lock: undefined,
-      longestName: 255,
+      longName: undefined,
     });
     expect(await readdir(folder)).toEqual(["mine"]);
   });

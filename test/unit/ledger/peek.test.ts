@@ -5,6 +5,7 @@ import { type Begun, type EndRecord, formatRecord } from "../../../src/ledger/fo
 import { attemptsKey, LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../../../src/ledger/peek.ts";
 import { Quarantine } from "../../../src/ledger/quarantine.ts";
+import { EMPTY_ENTRY, type Entry, formatEntry } from "../../../src/model/outbox.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -97,8 +98,12 @@ describe("a look at the ledger", () => {
   test("shows a delivery as picked up once its hand-off says so, and in the folder that it got", async () => {
     const { work, peek, end, paths } = await setUp();
     await end(DELIVERED);
-    const outbox = join(work, "outbox");
-    const entry = join(outbox, `${nameOf(KEY)}~1`);
+    const entry = join(work, "outbox", `${nameOf(KEY)}~1`);
+    const text = (facts: Partial<Entry>) => formatEntry({ ...EMPTY_ENTRY, ...facts });
+    const [done, failed] = [
+      { state: "done", attempts: 1 },
+      { state: "failed", attempts: 1 },
+    ] as const;
     const see = async () => {
       const [listed] = await Array.fromAsync(peek.all());
       expect(listed).toEqual(await peek.find(KEY));
@@ -106,21 +111,21 @@ describe("a look at the ledger", () => {
       return { state: listed?.state, folder: listed?.folder, progress: handoff?.progress };
     };
     expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: undefined });
-    await put(`${entry}.json`, JSON.stringify({ command: { state: "done" }, webhook: { state: "failed" } }));
+    await put(`${entry}.json`, text({ command: done, webhook: failed }));
     expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "open" });
-    await put(`${entry}.json`, JSON.stringify({ command: { state: "done" }, reported: true }));
+    await put(`${entry}.json`, text({ command: done, reported: true }));
     expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "waiting" });
     await rm(`${entry}.json`);
     await put(`${entry}.wait`, "");
     expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "waiting" });
-    await put(`${entry}.kept`, JSON.stringify({ folder: "m/t1-2", pickedUpAt: LATER }));
+    await put(`${entry}.kept`, text({ folder: "m/t1-2", pickedUpAt: LATER }));
     expect(await see()).toEqual({ state: "picked-up", folder: "m/t1-2", progress: "kept" });
     await rm(`${entry}.kept`);
     // A late worker left the empty entry, though the hand-off is finished.
-    await put(paths.handoff(nameOf(KEY), 1), JSON.stringify({ folder: "m/t1-2" }));
+    await put(paths.handoff(nameOf(KEY), 1), text({ folder: "m/t1-2" }));
     expect(await see()).toEqual({ state: "delivered", folder: "m/t1-2", progress: "finished" });
     await rm(`${entry}.wait`);
-    await put(paths.handoff(nameOf(KEY), 1), JSON.stringify({ folder: "m/t1-2", pickedUpAt: LATER }));
+    await put(paths.handoff(nameOf(KEY), 1), text({ folder: "m/t1-2", pickedUpAt: LATER }));
     expect(await see()).toEqual({ state: "picked-up", folder: "m/t1-2", progress: "finished" });
     expect((await peek.find(KEY))?.at).toEqual({ delivered: AT, "picked-up": LATER });
   });
