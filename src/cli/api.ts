@@ -94,8 +94,8 @@ async function getLanguageFile(
 ): Promise<Outcome> {
   const { context, options, service, stop } = call;
   const target = options.output ?? ownName(basename(file));
-  const download = await service.openLanguageFile(id, file, stop);
-  return print(call, ["path", "bytes"], await saveDownload(context, download, target));
+  const open = () => service.openLanguageFile(id, file, stop);
+  return print(call, ["path", "bytes"], await saveDownload(context, target, open));
 }
 
 function addVerification(verification: Operations): void {

@@ -83,7 +83,7 @@ export async function checkFolder(
   }
 }
 
-export async function checkFile(
+async function checkFile(
   folder: string,
   expected: Expected,
   count: (bytes: number) => void,

@@ -4,7 +4,7 @@ import { formatCount } from "../base/phrases.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
 import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { transferColumns } from "./list.ts";
-import { openJournal } from "./open-access.ts";
+import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, parseUntil, wholeNumber } from "./options.ts";
 import { type Column, printJson, printTable, say, timeColumn } from "./printing.ts";
 
@@ -53,7 +53,8 @@ function demandCompatible({ actions, changes, json, state }: HistoryOptions): vo
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
   const { actions, changes, json, limit = json ? MAX_ENTRIES : DEFAULT_LIMIT } = options;
   demandCompatible(options);
-  const { operate: journal, timezone } = await openJournal(context, options.config);
+  const { access: journal, settings } = await openConfigured(context, options);
+  const { timezone } = settings;
   // One more than asked for shows whether there are more.
   const query = { ...filterOf(options), untilMs: options.until, limit: limit + 1 };
   const none = { entries: [], damaged: [] };

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { exists } from "../base/durable.ts";
 import { describeFault, Fault, withAdvice } from "../base/faults.ts";
-import { Secret } from "../base/secret.ts";
+import type { Secret } from "../base/secret.ts";
 import { showValue } from "../config/draft.ts";
 import { loadService } from "../config/load.ts";
 import { SCHEMA } from "../config/schema.ts";
@@ -49,7 +49,6 @@ export interface InitOptions extends CommonOptions {
   readonly state?: string;
   readonly ca?: string;
   readonly passwordFile?: readonly string[];
-  readonly plainSecrets?: boolean;
   /** Commander's name for `--no-test`. */
   readonly test?: boolean;
   readonly yes?: boolean;
@@ -66,13 +65,10 @@ interface Interview {
 /** `keptId`: the file in which an earlier call may have left a client id. Throws `CONFIG_INVALID` for a wrong option. */
 export async function findAnswers(
   context: Context,
-  given: InitOptions,
+  options: InitOptions,
   isAsking: boolean,
   keptId: string,
 ): Promise<Answers> {
-  const { INLET_SERVICE__BASEURL, INLET_INBOX } = context.env;
-  const { baseUrl: url = INLET_SERVICE__BASEURL, inbox: folder = INLET_INBOX } = given;
-  const options = { ...given, baseUrl: url || undefined, inbox: folder || undefined };
   demandSound(options, isAsking);
   const ownId = await readClientId(context, options, keptId);
   const ownPasswords = (options.passwordFile ?? []).map((rule) => readPassword(context, rule));
@@ -122,12 +118,12 @@ async function readClientId(
   { clientIdFile }: InitOptions,
   kept: string,
 ): Promise<GivenSecret | undefined> {
-  const variable = context.env["INLET_SERVICE__CLIENTID"];
-  const isFile = clientIdFile !== undefined && clientIdFile !== "-";
-  const given = (await readSecret(context, clientIdFile)) ?? (variable ? new Secret(variable) : undefined);
-  const wrong = given && describeWrongClientId(given);
-  if (wrong !== undefined) throw invalid(`${clientIdFile ?? "INLET_SERVICE__CLIENTID"} ${wrong}`);
-  if (given !== undefined) return isFile ? { secret: given, file: resolve(clientIdFile) } : { secret: given };
+  const given = await readSecret(context, clientIdFile);
+  if (given !== undefined) {
+    const wrong = describeWrongClientId(given);
+    if (wrong !== undefined) throw invalid(`${clientIdFile} ${wrong}`);
+    return keptIn(given, clientIdFile);
+  }
   // It may be registered by now.
   const found = (await exists(kept)) ? await readSecret(context, kept) : undefined;
   if (found === undefined || describeWrongClientId(found) !== undefined) return undefined;
@@ -143,7 +139,12 @@ async function readPassword(context: Context, rule: string): Promise<GivenPasswo
   }
   const secret = await readSecret(context, file);
   if (secret === undefined || secret.reveal() === "") throw invalid(`${file} is empty`);
-  return { sender, password: file === "-" ? { secret } : { secret, file: resolve(file) } };
+  return { sender, password: keptIn(secret, file) };
+}
+
+/** Standard input keeps no secret. */
+function keptIn(secret: Secret, path = "-"): GivenSecret {
+  return path === "-" ? { secret } : { secret, file: resolve(path) };
 }
 
 /** The settings of the service, as the daemon would load them. */

@@ -8,7 +8,7 @@ import { stringify } from "yaml";
 import { createTextDurably, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { detailOf, Fault, faultOfDisk } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
-import { Secret } from "../base/secret.ts";
+import type { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { EXAMPLE } from "../config/source.ts";
@@ -27,15 +27,14 @@ import { printJson, say } from "./printing.ts";
 
 const HELP = `
 On a terminal, it asks for everything that the options leave open, and tries each answer on the service. It never
-overwrites a file: --force keeps the old one beside the new one. Secrets go into separate files that only you can read,
-unless you set --plain-secrets. Where Inlet is installed as a service, root stores them in /etc/inlet/secrets.
+overwrites a file: --force keeps the old one beside the new one. Secrets go into separate files that only you can read;
+where Inlet is installed as a service, root stores them in /etc/inlet/secrets.
 
 Without a terminal, or with --yes, the options must be complete:
   inlet init --yes --base-url https://transfer.example.com --mailbox orders@example.com --inbox /srv/inbox \\
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
-INLET_SERVICE__BASEURL, INLET_SERVICE__CLIENTID and INLET_INBOX replace missing options. Without a client id, it creates
-one.`;
+Without a client id, it creates one.`;
 
 export function define(command: Command, run: Runner): void {
   command
@@ -57,7 +56,6 @@ export function define(command: Command, run: Runner): void {
       "the password of this sender's transfers; may be repeated",
       gather,
     )
-    .option("--plain-secrets", "write secrets into the configuration file itself")
     .option("--no-test", "do not try the answers on the service")
     .option("--force", "replace an existing file, and keep the old one beside it")
     .option("--yes", "ask no questions")
@@ -77,9 +75,9 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   const isAsking = canAsk(context) && !options.yes;
   const storage = await chooseStorage(target);
   const answers = await findAnswers(context, options, isAsking, join(storage.folder, CLIENT_ID));
-  const draft = await draftConfiguration(answers, storage, options.plainSecrets === true);
+  const draft = await draftConfiguration(answers, storage);
   say(context, "");
-  for (const line of draft.shown.trimEnd().split("\n")) say(context, `  ${line}`);
+  for (const line of draft.text.trimEnd().split("\n")) say(context, `  ${line}`);
   say(context, "");
   if (isAsking && !(await askYesNo(context, `Write this to ${target}?`, true))) {
     say(context, "Nothing was written.");
@@ -156,9 +154,11 @@ function sayNext(
   }
   for (const warning of settings.warnings) say(context, `Warning: ${warning}`);
   if (unregistered.length > 0) {
-    const where = clientIdFile === undefined ? "" : ` in ${clientIdFile}`;
     const addresses = unregistered.join(", ");
-    say(context, `Ask the service's administrator to register the client id${where} for ${addresses}.`);
+    say(
+      context,
+      `Ask the service's administrator to register the client id in ${clientIdFile} for ${addresses}.`,
+    );
     say(context, "Or verify each address with a mailed code:");
     for (const email of unregistered) say(context, `  inlet verify-address ${email}${option}`);
   }
@@ -171,65 +171,42 @@ function sayNext(
 /** A configuration before it is written. */
 interface Draft {
   readonly text: string;
-  /** The text without secrets. */
-  readonly shown: string;
-  /** Secrets in separate files, by path. */
+  /** The secrets to store, by path. */
   readonly secrets: ReadonlyMap<string, Secret>;
-  /** The client id's file; `undefined` if the configuration itself holds the client id. */
-  readonly clientIdFile: string | undefined;
+  readonly clientIdFile: string;
 }
 
 /** The name of the client id's file. */
 const CLIENT_ID = "client-id";
 
-/** A secret in the configuration: itself, or where it is. */
-type Entry = Secret | { readonly file: string } | { readonly credential: string };
-
 const HEADER = `# Written by \`inlet init\`. All other keys are explained in ${EXAMPLE}.\n`;
 
 /** Chooses free names for the secrets' files; writes nothing. */
-async function draftConfiguration(
-  answers: Answers,
-  { folder, unitGroup }: Storage,
-  isPlain: boolean,
-): Promise<Draft> {
+async function draftConfiguration(answers: Answers, { folder, unitGroup }: Storage): Promise<Draft> {
   const secrets = new Map<string, Secret>();
-  const refer = (file: string): Entry =>
-    unitGroup !== undefined && dirname(file) === folder
-      ? { credential: `secret_${basename(file)}` }
-      : { file };
-  const place = async ({ secret, file }: GivenSecret, name: string): Promise<Entry> => {
+  const place = async ({ secret, file }: GivenSecret, name: string): Promise<string> => {
     // The daemon of a unit may not read a file elsewhere.
-    const isReachable = unitGroup === undefined || file === undefined || dirname(file) === folder;
-    if (file !== undefined && isReachable) return refer(file);
-    if (isPlain && isReachable) return secret;
+    if (file !== undefined && (unitGroup === undefined || dirname(file) === folder)) return file;
     const path = await freeName(join(folder, name), secrets);
     secrets.set(path, secret);
-    return refer(path);
+    return path;
   };
-  const clientId = await place(answers.clientId, CLIENT_ID);
-  const [clientIdFile] = secrets.keys();
-  const passwords: { sender: string; password: Entry }[] = [];
+  const refer = (file: string) =>
+    unitGroup === undefined ? { file } : { credential: `secret_${basename(file)}` };
+  const clientIdFile = await place(answers.clientId, CLIENT_ID);
+  const passwords: object[] = [];
   for (const { sender, password } of answers.passwords) {
-    passwords.push({ sender, password: await place(password, `password-${slugOf(sender)}`) });
+    passwords.push({ sender, password: refer(await place(password, `password-${slugOf(sender)}`)) });
   }
   const { baseUrl, ca, inbox, state } = answers;
   const document = {
-    service: { baseUrl, clientId, ca },
+    service: { baseUrl, clientId: refer(clientIdFile), ca },
     inbox,
     state,
     mailboxes: answers.mailboxes.map((email) => (passwords.length === 0 ? { email } : { email, passwords })),
   };
-  const format = (show: (secret: Secret) => string): string => {
-    const replace = (_key: unknown, value: unknown) => (value instanceof Secret ? show(value) : value);
-    return HEADER + stringify(document, replace, { lineWidth: 0, aliasDuplicateObjects: false });
-  };
-  return {
-    text: format((secret) => secret.reveal()),
-    shown: format(String),
-    secrets,
-    clientIdFile: clientId instanceof Secret ? undefined : (clientIdFile ?? answers.clientId.file),
-  };
+  const text = HEADER + stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+  return { text, secrets, clientIdFile };
 }
 
 type Written = Awaited<ReturnType<typeof writeConfiguration>>;

@@ -3,21 +3,19 @@ import { Mutex } from "../base/concurrency.ts";
 import { blockingDisk } from "../base/disk.ts";
 import { asFault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
-import { loadFolders, loadHttp, loadSettings } from "../config/load.ts";
+import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { isPermissionFault, mayRead, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
+import { isPermissionFault, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
 import { countMembers } from "../inbox/members.ts";
-import { LedgerPaths } from "../ledger/paths.ts";
-import type { CommandOptions } from "../model/order.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import type { LocalSettings, Operate } from "../operate/local.ts";
+import type { Operate } from "../operate/local.ts";
 import type { Context } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
 
 /** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openAccess(context: Context, settings: Settings): Promise<Operate> {
   const { work } = settings;
-  if (await mayUse(work)) return openFolders(context, settings, describeDaemon(settings));
+  if (await mayUse(work)) return openFolders(context, settings);
   return (await openSocket(context, settings)) ?? Promise.reject(await permissionFault(work, USE));
 }
 
@@ -30,27 +28,7 @@ export async function openConfigured(
   return { settings, access: await openAccess(context, settings) };
 }
 
-/** For what only reads the journal. The configuration may be invalid elsewhere. */
-export async function openJournal(
-  context: Context,
-  path: string | undefined,
-): Promise<{ readonly operate: Operate; readonly timezone: string | undefined }> {
-  const { env } = context;
-  const { timezone, ...folders } = await loadFolders({ env, path });
-  const { journal } = new LedgerPaths(folders.work);
-  const none = { mailboxes: [], queue: "embedded" } as const;
-  if (await mayRead(journal))
-    return { operate: await openFolders(context, { ...folders, ...none }), timezone };
-  const operate = await openSocket(context, { http: await loadHttp({ env, path }), mailboxes: [] });
-  if (operate === undefined) throw await permissionFault(journal);
-  return { operate, timezone };
-}
-
-async function openFolders(
-  { stop }: Context,
-  settings: LocalSettings & Pick<Settings, "queue">,
-  { config }: CommandOptions = {},
-): Promise<Operate> {
+async function openFolders({ stop }: Context, settings: Settings): Promise<Operate> {
   const { Local } = await import("../operate/local.ts");
   const { work, queue } = settings;
   // The rights of the process change while it writes.
@@ -62,15 +40,12 @@ async function openFolders(
     asOwner: (folder, write) => writes.run(() => asOwnerOf(folder, write)),
     // Other processes may run on other machines, where their locks cannot be seen.
     isRunning: async () => (await countMembers(work)) > 0 || queue !== "embedded",
-    options: { config },
+    options: describeDaemon(settings),
   });
 }
 
 /** `undefined` if the configuration names no socket, or no daemon answers there. Throws if this user may not use it. */
-async function openSocket(
-  { stop }: Context,
-  settings: Pick<Settings, "http" | "mailboxes">,
-): Promise<Operate | undefined> {
+async function openSocket({ stop }: Context, settings: Settings): Promise<Operate | undefined> {
   const { http } = settings;
   if (http === undefined || !("path" in http.listen)) return undefined;
   const { DaemonClient } = await import("../operate/client.ts");

@@ -85,15 +85,6 @@ export const duration = parser((text) => {
   return ms > 0 && ms <= WEEK_MS ? ms : undefined;
 }, "a time such as 30s, 5m or 1h, up to a week");
 
-/** One byte. */
-const MIN_MEGABYTES = 0.000_001;
-const MAX_MEGABYTES = 1_000_000;
-
-export const megabytes = parser((text) => {
-  const number = /^\d{1,15}(?:\.\d{1,15})?$/.test(text) ? Number(text) : Number.NaN;
-  return number >= MIN_MEGABYTES && number <= MAX_MEGABYTES ? number : undefined;
-}, `a number of megabytes above 0 and up to ${MAX_MEGABYTES}, such as 5 or 0.5`);
-
 const MOMENTS = "an age (30m, 12h, 7d, 4w) or a date (2026-03-01)";
 
 /** `7d` (seven days ago), `2026-03-01` (the start of that day, local time), `2026-03-01T14:30`. */

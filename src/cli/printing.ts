@@ -1,6 +1,6 @@
 /** Output: data as a table, tab-separated lines or JSON; messages on standard error; a progress line. */
 import { once } from "node:events";
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
 import { describeFault, Fault } from "../base/faults.ts";
 import {
   escapeJson,
@@ -45,16 +45,11 @@ export function printTable<Row>(
   }
   const titles = columns.map((column) => column.title);
   const widths = titles.map((title, at) =>
-    cells.reduce((widest, line) => Math.max(widest, widthOf(line[at] ?? "")), widthOf(title)),
+    cells.reduce((widest, line) => Math.max(widest, line[at]?.length ?? 0), title.length),
   );
-  const align = (line: readonly string[]) =>
-    line
-      .map((cell, at) => {
-        const gap = " ".repeat((widths[at] ?? 0) - widthOf(cell));
-        return columns[at]?.right ? gap + cell : cell + gap;
-      })
-      .join("  ")
-      .trimEnd();
+  const pad = (cell: string, at: number) =>
+    columns[at]?.right ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
+  const align = (line: readonly string[]) => line.map(pad).join("  ").trimEnd();
   stdout.write(`${styleText("bold", align(titles), { stream: stdout })}\n`);
   for (const line of cells) stdout.write(`${align(line)}\n`);
 }
@@ -113,18 +108,6 @@ export function formatFailure(fault: Fault, asJson: boolean): string {
     code === "UNEXPECTED" && cause instanceof Error ? `${printableLines(cause.stack ?? "")}\n` : "";
   return `${sentence}\n${stack}`;
 }
-
-/** Columns on a terminal: combining marks take none, wide characters two. */
-function widthOf(text: string): number {
-  let columns = 0;
-  for (const character of stripVTControlCharacters(text)) {
-    if (!/\p{M}/u.test(character)) columns += WIDE.test(character) ? 2 : 1;
-  }
-  return columns;
-}
-
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 
 /** A terminal shows times in the configured zone, a pipe in UTC. */
 export function formatTime({ stdout }: Context, iso: string, zone: string | undefined): string {

@@ -16,8 +16,6 @@ interface SimulateOptions {
   readonly port: number;
   readonly host: string;
   readonly scenario?: string;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
   readonly quiet?: boolean;
 }
 
@@ -35,8 +33,6 @@ export function define(simulate: Command, run: Runner): void {
     .option("--port <number>", "the port to listen on (0: any free port)", wholeNumber(0, 65_535), 0)
     .option("--host <address>", "the address to listen on", "127.0.0.1")
     .option("--scenario <file>", "its transfers and faults (default: a few samples)")
-    .option("--tls-cert <file>", "serve https with this certificate (PEM)")
-    .option("--tls-key <file>", "the certificate's private key (PEM)")
     .option("--quiet", "do not log each request")
     .addHelpText("after", HELP)
     .action(run(runSimulator));
@@ -58,18 +54,12 @@ async function runSimulator(context: Context, options: SimulateOptions): Promise
 }
 
 async function open(context: Context, options: SimulateOptions): Promise<Simulator> {
-  if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
-    throw invalid("--tls-cert and --tls-key need each other");
-  }
   const scenario = options.scenario === undefined ? sampleScenario : await readScenario(options.scenario);
-  const cert = await readText(options.tlsCert);
-  const key = await readText(options.tlsKey);
   try {
     return await openSimulator(scenario, {
       host: options.host,
       port: options.port,
       ...(options.quiet ? {} : { log: (line: string) => say(context, line) }),
-      ...(cert === undefined || key === undefined ? {} : { tls: { cert, key } }),
     });
   } catch (cause) {
     if (!(cause instanceof Error && "code" in cause)) throw cause;
@@ -78,20 +68,15 @@ async function open(context: Context, options: SimulateOptions): Promise<Simulat
 }
 
 async function readScenario(path: string): Promise<Scenario> {
-  const text = (await readText(path)) ?? "";
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw invalid(`${path} cannot be read`, cause);
+  });
   try {
     return parseScenario(JSON.parse(text));
   } catch (cause) {
     if (!(cause instanceof ScenarioError || cause instanceof SyntaxError)) throw cause;
     throw invalid(`${path}: ${cause.message.replaceAll("\n", "; ")}`, cause);
   }
-}
-
-async function readText(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  return readFile(path, "utf8").catch((cause: unknown) => {
-    throw invalid(`${path} cannot be read`, cause);
-  });
 }
 
 function describe(simulator: Simulator) {

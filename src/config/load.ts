@@ -1,6 +1,5 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
 import { readFile } from "../base/files.ts";
-import { isTimeZone } from "../base/timetable.ts";
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath, type Spot, variableFor } from "./draft.ts";
 import { checkInboxes, type Folders, readFolders } from "./folders.ts";
@@ -75,14 +74,13 @@ function ownersIn(at: Spot): Spot[] {
     .flatMap((mailbox) => [mailbox, ...mailbox.at("routes").entries()]);
 }
 
-/** The folders and the time zone only, for commands that read the folders. Needs no secret. Throws `CONFIG_INVALID`. */
-export async function loadFolders(options: LoadOptions): Promise<Folders & Pick<Settings, "timezone">> {
+/** The folders only. Needs no secret. Throws `CONFIG_INVALID`. */
+export async function loadFolders(options: LoadOptions): Promise<Folders> {
   const { uid = process.getuid?.() } = options;
   const { at } = await readSource(options, ["inbox"]);
   const folders = await readFolders(at, uid);
   at.draft.problems.throwIfAny();
-  const { timezone } = await readKeys({ timezone: SCHEMA.properties.timezone }, at);
-  return { ...folders, timezone: timezone !== undefined && isTimeZone(timezone) ? timezone : undefined };
+  return folders;
 }
 
 /**

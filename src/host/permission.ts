@@ -24,16 +24,7 @@ const MAY_BE_REFUSED: ReadonlySet<FaultCode> = new Set<FaultCode>([
 
 /** Whether this user may read and write a folder. A missing one counts as usable. */
 export function mayUse(folder: string): Promise<boolean> {
-  return isAllowed(folder, USE);
-}
-
-/** Whether this user may read a folder. A missing one counts as readable. */
-export function mayRead(folder: string): Promise<boolean> {
-  return isAllowed(folder, R_OK | X_OK);
-}
-
-async function isAllowed(folder: string, mode: number): Promise<boolean> {
-  return access(folder, mode).then(
+  return access(folder, USE).then(
     () => true,
     (error: unknown) => !isRefused(error),
   );

@@ -93,7 +93,7 @@ export function createDownloads(
       const isSelective = options.only !== undefined || options.except !== undefined;
       const call = {
         what: "the ZIP",
-        query: zipQuery(options, options.idListForm ?? idListForm),
+        query: zipQuery(options, idListForm),
         ...(isSelective ? { minorVersion: ZIP_SELECTION_MINOR_VERSION } : {}),
       };
       return openWhole(access, "zip", call, options, signal);

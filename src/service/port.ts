@@ -68,8 +68,6 @@ export interface ZipOptions extends DownloadOptions {
   /** Only these files, or all but these. */
   readonly only?: readonly string[];
   readonly except?: readonly string[];
-  /** Overrides the configured form. */
-  readonly idListForm?: IdListForm;
 }
 
 interface EmlOptions extends DownloadOptions {

@@ -7,11 +7,10 @@ import { describeFault, Fault, tolerate } from "../../base/faults.ts";
 import { lookAt, type OpenFile } from "../../base/files.ts";
 import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
-import type { Download, IdListForm, TransferAccess, ZipOptions } from "../../service/port.ts";
+import type { Download, TransferAccess, ZipOptions } from "../../service/port.ts";
 import { verifyZip } from "../../transfer/unpack.ts";
 import { type Context, invalid, type Outcome } from "../command.ts";
-import { checkFile } from "../delivered-folder.ts";
-import { megabytes } from "../options.ts";
+import { wholeNumber } from "../options.ts";
 import { say, startProgress } from "../printing.ts";
 import { type Call, type Operations, print } from "./operation.ts";
 
@@ -36,25 +35,19 @@ export function addDownloads(api: Operations): void {
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.zip)")
     .option("--include-checksum-file", "let the service add a list of checksums to the ZIP")
     .addOption(new Option("--only <ids...>", "only the files with these ids").conflicts("except"))
-    .option("--except <ids...>", "all files except those with these ids")
-    .addOption(
-      new Option("--id-list <form>", "how to send several ids (default: service.fileIdList)").choices([
-        "repeat",
-        "comma",
-      ] satisfies IdListForm[]),
-    );
+    .option("--except <ids...>", "all files except those with these ids");
   api
     .addForTransfer("eml", "download the confidential message with its attachments", getEml)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.eml)")
     .option(
       "--threshold <megabytes>",
       "the largest size of the EML; larger attachments are left out",
-      megabytes,
+      wholeNumber(1, 1_000_000),
     );
 }
 
 async function getFiles(call: Call<Output>, access: TransferAccess, wanted?: string): Promise<Outcome> {
-  const { context, options } = call;
+  const { context, options, service, stop } = call;
   const files = choose(await openTransfer(call, access), wanted);
   const targetOf = await chooseTargets(options.output, files.length);
   const saved: Saved[] = [];
@@ -62,7 +55,8 @@ async function getFiles(call: Call<Output>, access: TransferAccess, wanted?: str
   try {
     for (const file of files) {
       try {
-        saved.push(await getFile(call, access, file, targetOf(file)));
+        const open = () => service.openFile(access, file, { maxBytes: file.bytes }, stop);
+        saved.push(await saveDownload(context, targetOf(file), open, file));
       } catch (error) {
         // A fault of one file does not stop the others.
         if (!(error instanceof Fault && files.length > 1 && concernsFile(error))) throw error;
@@ -75,23 +69,6 @@ async function getFiles(call: Call<Output>, access: TransferAccess, wanted?: str
   }
   if (files.length === 0) say(context, "The transfer has no files.");
   return failures === 0 ? "fine" : "attention";
-}
-
-async function getFile(
-  { context, service, stop }: Call,
-  access: TransferAccess,
-  file: OpenedFile,
-  target: string,
-): Promise<Saved> {
-  const { bytes, checksums } = file;
-  if (!(await exists(target))) {
-    const download = await service.openFile(access, file, { maxBytes: bytes }, stop);
-    return saveDownload(context, download, target, file);
-  }
-  // An earlier call may have saved it.
-  const found = await checkFile("", { name: target, size: bytes, checksums }, () => {}, stop);
-  if (checksums.length === 0 || found.status !== "ok") throw new Fault("TARGET_EXISTS", { detail: target });
-  return { path: target, bytes, verifiedBy: algorithmsOf(checksums), already: true };
 }
 
 function choose(files: readonly OpenedFile[], wanted: string | undefined): readonly OpenedFile[] {
@@ -118,22 +95,18 @@ function concernsFile(fault: Fault): boolean {
   return fault.verdict === "quarantine" || fault.code === "TARGET_EXISTS" || fault.code === "NAME_UNUSABLE";
 }
 
-async function getZip(
-  call: Call<Output & ZipOptions & { readonly idList?: IdListForm }>,
-  access: TransferAccess,
-): Promise<Outcome> {
+async function getZip(call: Call<Output & ZipOptions>, access: TransferAccess): Promise<Outcome> {
   const { context, options, service, stop } = call;
-  const { only, except = [], idList, includeChecksumFile: allowExtra = false } = options;
+  const { only, except = [], includeChecksumFile: allowExtra = false } = options;
   const target = options.output ?? ownName(`${access.transferId}.zip`);
   const all = await openTransfer(call, access);
   const files = all.filter(({ id }) => (only?.includes(id) ?? true) && !except.includes(id));
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const maxBytes = bytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
-  const form = idList === undefined ? {} : { idListForm: idList };
-  const download = await service.openZip(access, { ...options, ...form, maxBytes }, stop);
+  const open = () => service.openZip(access, { ...options, maxBytes }, stop);
   const wanted = files.map((file) => ({ ...file, originalName: file.name }));
   // Every file once, with its size and checksums. The service's list of checksums may be there too.
-  const saved = await saveDownload(context, download, target, undefined, (temporary) =>
+  const saved = await saveDownload(context, target, open, undefined, (temporary) =>
     verifyZip(temporary, wanted, { allowExtra }, stop),
   );
   const isProven = files.every(({ checksums }) => checksums.length > 0);
@@ -148,8 +121,8 @@ async function getEml(
   const { context, options, service, stop } = call;
   const target = options.output ?? ownName(`${access.transferId}.eml`);
   const query = options.threshold === undefined ? {} : { thresholdMegabytes: options.threshold };
-  const download = await service.openEml(access, query, stop);
-  return printSaved(call, [await saveDownload(context, download, target)]);
+  const open = () => service.openEml(access, query, stop);
+  return printSaved(call, [await saveDownload(context, target, open)]);
 }
 
 /** Sends one request at a time, so that a wrong password is sent once. */
@@ -173,25 +146,24 @@ interface Saved {
   readonly bytes: number;
   /** The algorithms of its checksums, as the service spells them; empty without a checksum. */
   readonly verifiedBy: readonly string[];
-  /** An earlier call saved the same content. */
-  readonly already?: boolean;
 }
 
 /**
  * Saves a download under a temporary name, and renames it when its size and all checksums match. `inspect` reads the whole
- * file before that, and may throw.
+ * file before that, and may throw. Nothing is requested if the target exists.
  */
 export async function saveDownload(
   context: Context,
-  download: Download,
   target: string,
+  open: () => Promise<Download>,
   { bytes: expectedBytes, checksums = [] }: Partial<Pick<OpenedFile, "bytes" | "checksums">> = {},
   inspect: (temporary: OpenFile) => Promise<void> = async () => {},
 ): Promise<Saved> {
+  if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
+  const download = await open();
   const progress = startProgress(context, target, expectedBytes ?? download.totalBytes);
   let bytes = 0;
   try {
-    if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
     const verification = startVerification(checksums);
     await createDurably(target, async (file) => {
       for await (const chunk of download.body) {
@@ -230,10 +202,9 @@ function algorithmsOf(checksums: readonly Checksum[]): string[] {
 }
 
 function printSaved(call: Call, saved: readonly Saved[]): "fine" {
-  const rows = saved.map(({ path, bytes, verifiedBy, already }) => ({
-    path,
-    bytes,
-    verifiedBy: `${verifiedBy.join(", ") || "nothing: there is no checksum"}${already ? ", already here" : ""}`,
+  const rows = saved.map((it) => ({
+    ...it,
+    verifiedBy: it.verifiedBy.join(", ") || "nothing: there is no checksum",
   }));
   return print(call, ["path", "bytes", "verifiedBy"], rows, saved);
 }

@@ -14,21 +14,18 @@ import type {
   VerifiedAddress,
 } from "../../service/port.ts";
 import type { LegacyTransfer } from "../../service/wire.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { Outcome } from "../command.ts";
 import { wholeNumber } from "../options.ts";
-import { printable, say, writeOut } from "../printing.ts";
+import { say } from "../printing.ts";
 import { type Call, type Operations, print } from "./operation.ts";
 
 interface ListOptions extends PageQuery {
   readonly active?: boolean;
   readonly inactive?: boolean;
-  readonly fields?: FieldTree | typeof SERVICE_DEFAULT;
+  readonly fields?: FieldTree;
 }
 
 const MAX_REASONS = 10;
-
-/** The service chooses the fields. */
-const SERVICE_DEFAULT = "default";
 
 const LAST_PAGE = 1_000_000;
 
@@ -47,8 +44,8 @@ export function addListing(api: Operations): void {
       .option("--inactive", "only transfers that can no longer be downloaded")
       .option(
         "--fields <expression>",
-        "the fields to request, such as 'status(state),transfer(files)'; 'default' lets the service choose; with --json, 'raw' has what the service sent, without links and secrets",
-        (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
+        "the fields to request, such as 'status(state),transfer(files)'; with --json, 'raw' has what the service sent, without links and secrets",
+        parseFields,
       );
   }
   const legacy = "list sent transfers with the deprecated operation of versions 1.x";
@@ -65,9 +62,7 @@ export function addListing(api: Operations): void {
     print(call, ["id", "bytes", "checksum", "name"], await call.service.files(access, call.stop)),
   );
   const checksums = "show the checksums file of a transfer, matched with its file list";
-  api
-    .addForTransfer("checksums", checksums, showChecksums)
-    .option("--raw", "print the file itself, byte for byte");
+  api.addForTransfer("checksums", checksums, showChecksums);
 }
 
 function addPaging(command: Command): Command {
@@ -89,8 +84,7 @@ function listTransfers(
 ): Promise<Outcome> {
   const { fields, json: keepRaw = false, active, inactive } = call.options;
   const query: PollQuery = {
-    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { keepRaw }),
-    ...(fields === undefined || fields === SERVICE_DEFAULT ? {} : { fields }),
+    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { fields, keepRaw }),
     ...(active || inactive ? { active: active === true } : {}),
   };
   const [who, poll] =
@@ -134,15 +128,8 @@ async function list<Entry extends LegacyTransfer | ListedTransfer>(
   return unusable.length === 0 ? "fine" : "failed";
 }
 
-async function showChecksums(
-  call: Call<{ readonly raw?: boolean }>,
-  access: TransferAccess,
-): Promise<Outcome> {
+async function showChecksums(call: Call, access: TransferAccess): Promise<Outcome> {
   const { context, options, service, stop } = call;
-  if (options.raw) {
-    await printRaw(context, (await service.openChecksums(access, stop)).body);
-    return "fine";
-  }
   const files = await service.files(access, stop);
   const report = await service.checksums(access, files, stop);
   const { subject, byFileId } = report;
@@ -160,13 +147,4 @@ async function showChecksums(
     for (const { name } of missing) say(context, `Not in the checksums file: ${name}`);
   }
   return unlisted.length + missing.length === 0 ? "fine" : "attention";
-}
-
-/** A pipe gets the bytes; a terminal gets text with control characters spelled out. */
-async function printRaw(context: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
-  const decoder = new TextDecoder();
-  for await (const chunk of body) {
-    const lines = () => decoder.decode(chunk, { stream: true }).split(/\r\n|[\r\n]/);
-    await writeOut(context, context.stdout.isTTY ? lines().map(printable).join("\n") : chunk);
-  }
 }
