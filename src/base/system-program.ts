@@ -15,6 +15,8 @@ export interface ProgramStart {
   readonly timeoutMs: number;
   /** No process of its group outlives the program. */
   readonly endsGroup?: boolean;
+  /** How many bytes of the start of its standard output are wanted. */
+  readonly startBytes?: number;
 }
 
 export interface ProgramEnd {
@@ -24,20 +26,22 @@ export interface ProgramEnd {
   readonly why: string | undefined;
   /** The last lines of its output. */
   readonly output: string;
+  /** The start of its standard output. */
+  readonly stdout: Buffer;
   /** The first line that it wrote to each stream; empty for none. */
   readonly firstLine: Readonly<Record<"stdout" | "stderr", string>>;
 }
 
 /** On the signal or after its timeout, the process group gets SIGTERM, and SIGKILL `killMs` later. */
 export async function runChild(
-  { argv: [program, ...args], env, timeoutMs, endsGroup = false }: ProgramStart,
+  { argv: [program, ...args], env, timeoutMs, endsGroup = false, startBytes }: ProgramStart,
   killMs: number,
   signal: AbortSignal,
 ): Promise<ProgramEnd> {
-  const [all, stdout, stderr] = [new Output(), new Output(), new Output()];
+  const [all, stdout, stderr] = [new Output(), new Output(startBytes), new Output()];
   const endWith = (why: string | undefined, exitCode?: number): ProgramEnd => {
     const firstLine = { stdout: stdout.firstLine(), stderr: stderr.firstLine() };
-    return { exitCode, why, output: all.end(), firstLine };
+    return { exitCode, why, output: all.end(), stdout: stdout.start, firstLine };
   };
   let child: ChildProcess;
   try {
@@ -120,13 +124,22 @@ export function describeStartFailure(error: NodeJS.ErrnoException): string {
 
 /** Keeps the start and the end of an output of any length. */
 class Output {
+  readonly #startBytes: number;
   #start = Buffer.alloc(0);
   #end = Buffer.alloc(0);
   #bytes = 0;
 
+  constructor(startBytes: number = OUTPUT_BYTES) {
+    this.#startBytes = startBytes;
+  }
+
+  get start(): Buffer {
+    return this.#start;
+  }
+
   add(chunk: Buffer): void {
     this.#bytes += chunk.byteLength;
-    const missing = OUTPUT_BYTES - this.#start.byteLength;
+    const missing = this.#startBytes - this.#start.byteLength;
     if (missing > 0) this.#start = Buffer.concat([this.#start, chunk.subarray(0, missing)]);
     this.#end = Buffer.concat([this.#end, chunk.subarray(-OUTPUT_BYTES)]).subarray(-OUTPUT_BYTES);
   }

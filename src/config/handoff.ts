@@ -1,11 +1,10 @@
 /** The `handoff` group: permissions, acknowledgement and retention of delivered folders, and how deliveries are announced. */
 import { type Handoff, PLACEHOLDERS } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
-import { resolveProgram } from "./credentials.ts";
+import { environmentFor, resolveProgram } from "./credentials.ts";
 import { formatPath, type Spot, showValue } from "./draft.ts";
 import { describeWrongPlaceholders, hasId } from "./layout.ts";
 import { group, key, list, READ, type Read, type SchemaNode, TEXT } from "./schema-nodes.ts";
-import { environmentFor } from "./secrets.ts";
 import { DURATION, LONG_DURATION, LONG_DURATION_PATTERN, MODE, modeWith } from "./units.ts";
 import { WEBHOOK } from "./webhook.ts";
 

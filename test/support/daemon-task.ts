@@ -1,5 +1,5 @@
 /** What a daemon of a test has to do, as JSON for another process. This file needs no test runner. */
-import { inFile, openPasswordCommand, openSecret } from "../../src/config/secrets.ts";
+import { inFile, openPasswordCommand, openSecret } from "../../src/config/credentials.ts";
 import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Emit } from "../../src/model/events.ts";

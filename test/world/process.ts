@@ -137,11 +137,11 @@ export class Process implements Owner, Machine {
   }
 
   async runProgram(program: ProgramStart, _killMs: number, signal: AbortSignal): Promise<ProgramEnd> {
-    const firstLine = { stdout: "", stderr: "" };
+    const nothing = { output: "", stdout: Buffer.alloc(0), firstLine: { stdout: "", stderr: "" } };
     const begun = this.#ground.runProgram(this, program);
     await this.#wait(this.#random.int(2_000));
-    if (signal.aborted) return { exitCode: undefined, why: "it was stopped", output: "", firstLine };
-    return { exitCode: 0, why: undefined, output: "", firstLine, ...(await begun) };
+    if (signal.aborted) return { exitCode: undefined, why: "it was stopped", ...nothing };
+    return { exitCode: 0, why: undefined, ...nothing, ...(await begun) };
   }
 
   async post({ url, body }: { url: URL; body: string }, signal: AbortSignal) {

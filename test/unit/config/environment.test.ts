@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { openPasswordCommand } from "../../../src/config/credentials.ts";
 import { variableFor } from "../../../src/config/draft.ts";
 import { applyOverrides, readOverrides } from "../../../src/config/environment.ts";
 import { SCHEMA } from "../../../src/config/schema.ts";
 import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
-import { openPasswordCommand } from "../../../src/config/secrets.ts";
 import { factsOf } from "../../../src/handoff/command.ts";
 
 /** The version is that of a file. */

@@ -3,16 +3,16 @@ import { chmod, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { describeReaders } from "../../../src/config/credentials.ts";
-import { loadSettings } from "../../../src/config/load.ts";
 import {
+  describeReaders,
   fromCommand,
   inCredential,
   inFile,
   inVariable,
   openSecret,
   type SecretPlace,
-} from "../../../src/config/secrets.ts";
+} from "../../../src/config/credentials.ts";
+import { loadSettings } from "../../../src/config/load.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
 import { readRulePassword } from "../../support/rule-passwords.ts";
@@ -109,7 +109,7 @@ describe("a command", () => {
 
   test.each([
     [["sh", "-c", "echo hunter2; echo hunter2 >&2; exit 3"], "command sh ended with exit code 3"],
-    [["sh", "-c", "echo hunter2; kill -9 $$"], "command sh was killed by SIGKILL"],
+    [["sh", "-c", "echo hunter2; kill -9 $$"], "command sh was ended by SIGKILL"],
     [["/no/such/program", "hunter2"], "command program was not found"],
     [["true", "hunter2"], "command true printed nothing"],
     [["printf", "\\377", "hunter2"], "command printf did not print UTF-8 text"],
