@@ -8,7 +8,7 @@ import {
   nextChange,
   type Timetable,
 } from "../../../src/base/timetable.ts";
-import { parseWindow } from "../../../src/config/weekly.ts";
+import { parseWindow } from "../../../src/config/times.ts";
 import { instants } from "../../support/zones.ts";
 
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseDays, parseTimeOfDay, parseWindow } from "../../../src/config/weekly.ts";
+import { parseDays, parseTimeOfDay, parseWindow } from "../../../src/config/times.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { makeTimetable } from "../../../src/base/timetable.ts";
-import { parseWindow } from "../../../src/config/weekly.ts";
+import { parseWindow } from "../../../src/config/times.ts";
 import type { BandwidthRule } from "../../../src/model/mailbox.ts";
 import { Bandwidth, rateAt } from "../../../src/service/bandwidth.ts";
 

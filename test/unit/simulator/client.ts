@@ -113,20 +113,27 @@ export function plan(more: Partial<TransferPlan> = {}): TransferPlan {
   };
 }
 
-/** A simulator with one transfer, and the path of that transfer for its recipient. */
-export async function simulateOne(
-  more: Partial<TransferPlan> = {},
-  scenario: Scenario = {},
-): Promise<{ simulator: Simulator; transfer: SimulatedTransfer; path: string; file: string }> {
+/** A simulator with one transfer. `get` asks its recipient's path with the right password; `file` is its first file. */
+export async function simulateOne(more: Partial<TransferPlan> = {}, scenario: Scenario = {}) {
   const simulator = await simulate(scenario);
+  const { password = "" } = plan(more);
   const transfer = simulator.addTransfer(plan(more));
   const path = pathOf(transfer);
-  return { simulator, transfer, path, file: `${path}/files/${transfer.files[0]?.id}` };
+  const get = (extra = "", asking: Asking = {}) => ask(simulator, path + extra, { password, ...asking });
+  return { simulator, transfer, path, file: `/files/${transfer.files[0]?.id}`, get };
 }
 
 export function pathOf(transfer: SimulatedTransfer, recipient = 0): string {
   return `/api/transfers/${transfer.recipients[recipient]?.transferId}`;
 }
+
+/** For `headers`: without the standard ones. */
+export const NO_HEADERS = {
+  "X-CS-MajorApiVersion": undefined,
+  "X-CS-MinimumMinorApiVersion": undefined,
+  "X-CS-ProductKey": undefined,
+  "X-CS-ClientId": undefined,
+};
 
 function headersOf(simulator: Simulator, asking: Asking): Record<string, string> {
   const headers = {

@@ -28,10 +28,8 @@ describe("the control interface", () => {
   test("adds transfers, and ends them", async () => {
     const simulator = await simulate();
     const added = await control(simulator, "POST /control/transfers", plan({ trackingId: "a b" }));
-    expect(added).toMatchObject({
-      status: 201,
-      json: { trackingId: "a b", state: "Active", password: "right" },
-    });
+    const json = { trackingId: "a b", state: "Active", password: "right" };
+    expect(added).toMatchObject({ status: 201, json });
     await control(simulator, "POST /control/transfers", plan({ trackingId: "c" }));
     const revoked = await control(simulator, "POST /control/transfers/a%20b/revoke");
     expect(revoked.json.state).toBe("Deleted_by_revocation");
@@ -46,10 +44,8 @@ describe("the control interface", () => {
   test("adds faults, counts their strikes, and removes them", async () => {
     const simulator = await simulate();
     const body = { on: "password-rules", does: { kind: "error", status: 503 } };
-    expect(await control(simulator, "POST /control/faults", body)).toMatchObject({
-      status: 201,
-      json: { id: "fault-1" },
-    });
+    const added = await control(simulator, "POST /control/faults", body);
+    expect(added).toMatchObject({ status: 201, json: { id: "fault-1" } });
     await ask(simulator, "/api/password/requirements");
     expect((await control(simulator, "GET /control/faults")).json).toEqual([
       { id: "fault-1", plan: body, matched: 1, struck: 1 },
@@ -66,19 +62,16 @@ describe("the control interface", () => {
   });
 
   test("advances the clock", async () => {
-    const simulator = await simulate(
-      { transfers: [plan({ expiresInSeconds: 60 })] },
-      { clock: { now: () => 0 } },
-    );
+    const transfers = [plan({ expiresInSeconds: 60 })];
+    const simulator = await simulate({ transfers }, { clock: { now: () => 0 } });
     const advanced = await control(simulator, "POST /control/advance", { seconds: 90 });
     expect(advanced.json).toEqual({ now: "1970-01-01T00:01:30+00:00" });
     expect(simulator.transfers()[0]?.state).toBe("Deleted_by_expiration");
   });
 
   test("shows requests and mails, but no refused password", async () => {
-    const simulator = await simulate({ transfers: [plan()] }, { clock: { now: () => 0 } });
-    const [transfer] = simulator.transfers();
-    if (transfer !== undefined) await ask(simulator, pathOf(transfer), { password: "secret-guess" });
+    const simulator = await simulate({}, { clock: { now: () => 0 } });
+    await ask(simulator, pathOf(simulator.addTransfer(plan())), { password: "secret-guess" });
     await ask(simulator, "/api/users/a@example.com/verification/code/email", { method: "POST" });
     const requests = await control(simulator, "GET /control/requests");
     expect(requests.json.totals).toMatchObject({ info: 1, "verification-code": 1 });
@@ -86,12 +79,9 @@ describe("the control interface", () => {
     const transfers = await control(simulator, "GET /control/transfers");
     expect(transfers.json[0].refusedPasswords).toBe(1);
     expect(JSON.stringify([requests.json, transfers.json])).not.toContain("secret-guess");
+    const [code] = simulator.mailedCodes("a@example.com");
     expect((await control(simulator, "GET /control/mails")).json).toEqual([
-      {
-        address: "a@example.com",
-        code: simulator.mailedCodes("a@example.com")[0],
-        sent: "1970-01-01T00:00:00+00:00",
-      },
+      { address: "a@example.com", code, sent: "1970-01-01T00:00:00+00:00" },
     ]);
   });
 

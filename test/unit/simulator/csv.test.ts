@@ -2,9 +2,8 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { CsvStyle, FilePlan } from "../../../simulator/scenario.ts";
-import { ask, simulateOne } from "./client.ts";
+import { simulateOne } from "./client.ts";
 
-const password = "right";
 const sha1 = createHash("sha1").update("x").digest("hex");
 const files: FilePlan[] = [
   { name: "plain", text: "x" },
@@ -12,8 +11,8 @@ const files: FilePlan[] = [
 ];
 
 async function csvOf(csv: CsvStyle, language?: string) {
-  const { simulator, path } = await simulateOne({ files, subject: "Papers", algorithm: "SHA-1" }, { csv });
-  return ask(simulator, `${path}/checksums`, { password, headers: { "Accept-Language": language } });
+  const { get } = await simulateOne({ files, subject: "Papers", algorithm: "SHA-1" }, { csv });
+  return get("/checksums", { headers: { "Accept-Language": language } });
 }
 
 describe("the checksums file", () => {
@@ -76,12 +75,12 @@ describe("the checksums file", () => {
       { name: "wrong", text: "x", csvChecksum: "wrong" },
       { name: "missing", text: "x", csvChecksum: "missing" },
     ];
-    const { simulator, path } = await simulateOne({ files: odd, algorithm: "SHA-1" });
-    const { text } = await ask(simulator, `${path}/checksums`, { password });
+    const { get } = await simulateOne({ files: odd, algorithm: "SHA-1" });
+    const { text } = await get("/checksums");
     expect(text).toMatch(/wrong,[0-9a-f]{40} \(SHA-1\)\r\n$/);
     expect(text).not.toContain(sha1);
     expect(text).not.toContain("missing");
     const none = await simulateOne({ files, algorithm: "none" });
-    expect((await ask(none.simulator, `${none.path}/checksums`, { password })).text).toContain("plain,\r\n");
+    expect((await none.get("/checksums")).text).toContain("plain,\r\n");
   });
 });

@@ -1,9 +1,7 @@
 /** The mail of a transfer with a confidential message. */
 import { describe, expect, test } from "vitest";
 import type { FilePlan } from "../../../simulator/scenario.ts";
-import { ask, errorOf, simulateOne } from "./client.ts";
-
-const password = "right";
+import { errorOf, simulateOne } from "./client.ts";
 
 const files: FilePlan[] = [
   { name: "large.bin", generate: { bytes: 900_000 } },
@@ -30,12 +28,11 @@ function readMail(text: string): { headers: string; parts: MailPart[] } {
 
 describe("the EML", () => {
   test("exists only with a confidential message", async () => {
-    const { simulator, path } = await simulateOne();
-    expect(errorOf(await ask(simulator, `${path}/eml`, { password }))).toBe("404/2003");
+    expect(errorOf(await (await simulateOne()).get("/eml"))).toBe("404/2003");
   });
 
   test("is a mail with the message and every file, without overlong lines", async () => {
-    const { simulator, transfer, path } = await simulateOne({
+    const { transfer, get } = await simulateOne({
       files,
       fromName: "Jörg, Büro",
       cc: ["b@example.com"],
@@ -43,7 +40,7 @@ describe("the EML", () => {
       subject: "Größen und Maße, die niemand in eine Zeile bekommt\r\nBcc: everybody@example.com",
       message: "Guten Tag,\nviele Grüße\n",
     });
-    const answer = await ask(simulator, `${path}/eml`, { password });
+    const answer = await get("/eml");
     expect(answer.headers["content-type"]).toBe("message/rfc822");
     expect(answer.headers["content-length"]).toBe(String(answer.bytes.length));
     expect(Math.max(...answer.text.split("\r\n").map((line) => line.length))).toBeLessThanOrEqual(100);
@@ -61,14 +58,14 @@ describe("the EML", () => {
     expect(small?.headers).toContain("filename*=UTF-8''Gr%C3%B6%C3%9Fe.txt");
     expect(long?.headers).toContain("filename*0*=UTF-8''%C3%BC");
     expect(long?.headers).toContain("filename*1*=%C3%BC");
-    const single = await ask(simulator, `${path}/files/${transfer.files[0]?.id}`, { password });
+    const single = await get(`/files/${transfer.files[0]?.id}`);
     expect(large?.bytes.equals(single.bytes)).toBe(true);
   });
 
   test("leaves out the largest files above a threshold, and says so", async () => {
-    const { simulator, path } = await simulateOne({ files, message: "Hi" });
+    const { get } = await simulateOne({ files, message: "Hi" });
     const attachedWithin = async (threshold: string) => {
-      const { text, bytes } = await ask(simulator, `${path}/eml`, { password, query: { threshold } });
+      const { text, bytes } = await get("/eml", { query: { threshold } });
       const [message, ...attachments] = readMail(text).parts;
       return { bytes: bytes.length, count: attachments.length, message: message?.bytes.toString() };
     };
@@ -76,31 +73,28 @@ describe("the EML", () => {
     const within = await attachedWithin("0.5");
     expect(within).toMatchObject({ count: 2, message: expect.stringMatching(/^Hi\r\n\r\n1 of the files/) });
     expect(within.bytes).toBeLessThanOrEqual(500_000);
-    expect(await attachedWithin("0")).toMatchObject({
-      count: 0,
-      message: expect.stringContaining("3 of the files"),
-    });
+    const none = { count: 0, message: expect.stringContaining("3 of the files") };
+    expect(await attachedWithin("0")).toMatchObject(none);
   });
 
   test("fills a threshold to the last byte", async () => {
-    const { simulator, path } = await simulateOne({ files: files.slice(1), message: "Hi" });
-    const whole = await ask(simulator, `${path}/eml`, { password });
+    const { get } = await simulateOne({ files: files.slice(1), message: "Hi" });
+    const whole = await get("/eml");
     const within = async (bytes: number) =>
-      (await ask(simulator, `${path}/eml`, { password, query: { threshold: (bytes / 1e6).toFixed(6) } }))
-        .bytes.length;
+      (await get("/eml", { query: { threshold: (bytes / 1e6).toFixed(6) } })).bytes.length;
     expect(await within(whole.bytes.length)).toBe(whole.bytes.length);
     expect(await within(whole.bytes.length - 1)).toBeLessThan(whole.bytes.length);
   });
 
   test.each(["", "-1", "much", "1e3", "0x10"])("refuses the threshold %j", async (threshold) => {
-    const { simulator, path } = await simulateOne({ message: "Hi" });
-    expect(errorOf(await ask(simulator, `${path}/eml`, { password, query: { threshold } }))).toBe("400/1004");
+    const { get } = await simulateOne({ message: "Hi" });
+    expect(errorOf(await get("/eml", { query: { threshold } }))).toBe("400/1004");
   });
 
   test("can be resumed", async () => {
-    const { simulator, path } = await simulateOne({ files, message: "Hi" });
-    const { bytes } = await ask(simulator, `${path}/eml`, { password });
-    const rest = await ask(simulator, `${path}/eml`, { password, headers: { Range: "bytes=400000-" } });
+    const { get } = await simulateOne({ files, message: "Hi" });
+    const { bytes } = await get("/eml");
+    const rest = await get("/eml", { headers: { Range: "bytes=400000-" } });
     expect(rest.status).toBe(206);
     expect(rest.bytes.equals(bytes.subarray(400_000))).toBe(true);
   });

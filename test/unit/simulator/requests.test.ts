@@ -1,7 +1,7 @@
 /** The standard parameters of requests, and the errors without them. */
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
-import { ask, errorOf, jsonOf, plan, simulate, simulateOne } from "./client.ts";
+import { ask, errorOf, jsonOf, NO_HEADERS, pathOf, plan, simulate, simulateOne } from "./client.ts";
 
 describe("a request", () => {
   test.each([
@@ -11,21 +11,14 @@ describe("a request", () => {
     ["X-CS-ClientId", "400/1002", "too-short", "400/1004"],
   ])("is refused if %s is missing (%s) or malformed", async (header, missing, value, malformed) => {
     const simulator = await simulate();
-    expect(errorOf(await ask(simulator, "/api/password", { headers: { [header]: undefined } }))).toBe(
-      missing,
-    );
-    expect(errorOf(await ask(simulator, "/api/password", { headers: { [header]: value } }))).toBe(malformed);
+    const askWith = (given?: string) => ask(simulator, "/api/password", { headers: { [header]: given } });
+    expect([errorOf(await askWith()), errorOf(await askWith(value))]).toEqual([missing, malformed]);
   });
 
   test("may carry header parameters in its query", async () => {
     const { simulator, transfer, path } = await simulateOne({ password: "a+b %/ü" });
     const answer = await ask(simulator, path, {
-      headers: {
-        "X-CS-MajorApiVersion": undefined,
-        "X-CS-MinimumMinorApiVersion": undefined,
-        "X-CS-ProductKey": undefined,
-        "X-CS-ClientId": undefined,
-      },
+      headers: NO_HEADERS,
       query: {
         "major-api-version": "1",
         "minimum-minor-api-version": "9",
@@ -68,11 +61,10 @@ describe("a request", () => {
   });
 
   test("with broken escapes is refused, in its path and in its query", async () => {
-    const { simulator, path } = await simulateOne();
+    const { simulator, path, get } = await simulateOne();
     expect(errorOf(await ask(simulator, "/api/transfers/%zz"))).toBe("400/1005");
     expect(errorOf(await ask(simulator, `${path}?password=%zz`))).toBe("400/1004");
-    const answer = await ask(simulator, path, { headers: { "X-CS-Password": "%zz" } });
-    expect(errorOf(answer)).toBe("400/1004");
+    expect(errorOf(await get("", { headers: { "X-CS-Password": "%zz" } }))).toBe("400/1004");
   });
 
   test("with a huge body is refused, and the simulator keeps running", async () => {
@@ -95,43 +87,34 @@ describe("a request", () => {
 
 describe("the version of the service", () => {
   test("is shown without any headers, from 1.13 on", async () => {
-    const headers = {
-      "X-CS-MajorApiVersion": undefined,
-      "X-CS-MinimumMinorApiVersion": undefined,
-      "X-CS-ProductKey": undefined,
-      "X-CS-ClientId": undefined,
-    };
-    const now = await ask(await simulate(), "/api/status", { headers });
+    const now = await ask(await simulate(), "/api/status", { headers: NO_HEADERS });
     expect(jsonOf(now)).toEqual({ apiVersions: { uiApiVersions: [{ major: 1, minor: 15 }] } });
-    const old = await ask(await simulate({ apiVersion: "1.12" }), "/api/status", { headers });
+    const old = await ask(await simulate({ apiVersion: "1.12" }), "/api/status", { headers: NO_HEADERS });
     expect(errorOf(old)).toBe("404/1006");
   });
 
-  test("decides which lists exist", async () => {
-    const list = async (apiVersion: string, path: string) => {
-      const simulator = await simulate({ apiVersion });
-      const [major = ""] = apiVersion.split(".");
-      const headers = { "X-CS-MajorApiVersion": major, "X-CS-MinimumMinorApiVersion": "0" };
-      return errorOf(await ask(simulator, `/api/users/a@b.example/transfers${path}`, { headers }));
-    };
-    expect(await list("1.11", "/received-transfers")).toBe("404/1006");
-    expect(await list("1.11", "/sent-transfers")).toBe("404/1006");
-    expect(await list("1.11", "")).toBe("401/3002");
-    expect(await list("1.12", "/received-transfers")).toBe("401/3002");
-    expect(await list("2.0", "")).toBe("404/1006");
-    expect(await list("2.0", "/received-transfers")).toBe("401/3002");
+  test.each([
+    ["1.11", "/received-transfers", "404/1006"],
+    ["1.11", "/sent-transfers", "404/1006"],
+    ["1.11", "", "401/3002"],
+    ["1.12", "/received-transfers", "401/3002"],
+    ["2.0", "", "404/1006"],
+    ["2.0", "/received-transfers", "401/3002"],
+  ])("decides which lists exist: %s, %s", async (apiVersion, path, error) => {
+    const simulator = await simulate({ apiVersion });
+    const [major = ""] = apiVersion.split(".");
+    const headers = { "X-CS-MajorApiVersion": major, "X-CS-MinimumMinorApiVersion": "0" };
+    const answer = await ask(simulator, `/api/users/a@b.example/transfers${path}`, { headers });
+    expect(errorOf(answer)).toBe(error);
   });
 
   test("decides whether files of a ZIP can be selected", async () => {
-    const files = [
-      { name: "a", text: "a" },
-      { name: "b", text: "b" },
-    ];
+    const files = ["a", "b"].map((name) => ({ name, text: name }));
     const sizes = await Promise.all(
       ["1.10", "1.11"].map(async (apiVersion) => {
-        const { simulator, transfer, path } = await simulateOne({ files }, { apiVersion });
+        const { transfer, get } = await simulateOne({ files }, { apiVersion });
         const query = { "customized-files-ids": transfer.files[0]?.id ?? "" };
-        return (await ask(simulator, `${path}/zip`, { password: "right", query })).bytes.length;
+        return (await get("/zip", { query })).bytes.length;
       }),
     );
     expect(sizes[0]).toBeGreaterThan(sizes[1] ?? 0);
@@ -140,29 +123,25 @@ describe("the version of the service", () => {
 
 describe("the old paths of ZIP, EML and checksums", () => {
   test("are the only ones if the scenario says so", async () => {
-    const { simulator, path } = await simulateOne({ message: "Hi" }, { oldPaths: true });
+    const { get } = await simulateOne({ message: "Hi" }, { oldPaths: true });
     for (const extra of ["zip", "eml", "checksums"]) {
-      expect((await ask(simulator, `${path}/files/${extra}`, { password: "right" })).status).toBe(200);
-      expect(errorOf(await ask(simulator, `${path}/${extra}`, { password: "right" }))).toBe("404/1006");
+      expect((await get(`/files/${extra}`)).status).toBe(200);
+      expect(errorOf(await get(`/${extra}`))).toBe("404/1006");
     }
-    expect((await ask(simulator, `${path}/files`, { password: "right" })).status).toBe(200);
+    expect((await get("/files")).status).toBe(200);
   });
 
   test("are not files of a transfer otherwise", async () => {
-    const { simulator, path } = await simulateOne();
-    expect(errorOf(await ask(simulator, `${path}/files/zip`, { password: "right" }))).toBe("404/2003");
+    expect(errorOf(await (await simulateOne()).get("/files/zip"))).toBe("404/2003");
   });
 });
 
 describe("the simulator", () => {
   test("compresses JSON for clients that accept it", async () => {
     const simulator = await simulate();
-    const zipped = await ask(simulator, "/api/password/requirements", {
-      headers: { "Accept-Encoding": "br, gzip;q=0.5" },
-    });
-    const plain = await ask(simulator, "/api/password/requirements", {
-      headers: { "Accept-Encoding": "gzip;q=0" },
-    });
+    const askFor = (encoding: string) =>
+      ask(simulator, "/api/password/requirements", { headers: { "Accept-Encoding": encoding } });
+    const [zipped, plain] = [await askFor("br, gzip;q=0.5"), await askFor("gzip;q=0")];
     expect(zipped.headers["content-encoding"]).toBe("gzip");
     expect(plain.headers["content-encoding"]).toBeUndefined();
     expect(jsonOf(zipped)).toEqual(jsonOf(plain));
@@ -170,9 +149,8 @@ describe("the simulator", () => {
 
   test("logs every request in one line without secrets", async () => {
     const lines: string[] = [];
-    const simulator = await simulate({ transfers: [plan()] }, { log: (line) => lines.push(line) });
-    const [transfer] = simulator.transfers();
-    const path = `/api/transfers/${transfer?.recipients[0]?.transferId}`;
+    const simulator = await simulate({}, { log: (line) => lines.push(line) });
+    const path = pathOf(simulator.addTransfer(plan()));
     await ask(simulator, path, { query: { password: "secret-1" } });
     await ask(simulator, path, { password: "secret-2" });
     await simulator.close();
@@ -183,9 +161,8 @@ describe("the simulator", () => {
   });
 
   test("counts requests by operation, and records each without secrets", async () => {
-    const { simulator, transfer, path } = await simulateOne();
-    await ask(simulator, `${path}/zip`, {
-      password: "right",
+    const { simulator, transfer, path, get } = await simulateOne();
+    await get("/zip", {
       query: { "include-checksum-file": "true" },
       headers: { Range: "bytes=0-9" },
     });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
-import { parseWindow } from "../../../src/config/weekly.ts";
+import { parseWindow } from "../../../src/config/times.ts";
 import type { Next } from "../../../src/model/job.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { downloadTransfer } from "../../../src/transfer/download.ts";
