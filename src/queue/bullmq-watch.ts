@@ -33,7 +33,7 @@ const NO_SCRIPT = "0".repeat(40);
 
 /** Every command that Inlet and BullMQ use, with arguments after the key. They leave nothing behind. */
 const LINES = `
-del; set 1 PX 1000; get; incr; pexpire 1000; pttl; exists; type; del
+del; set 1 PX 1000; get; mget; incr; pexpire 1000; pttl; exists; type; del
 hset f 1; hmset f 1; hget f; hmget f; hgetall; hexists f; hincrby f 1; hdel f
 lpush a; rpush a; llen; lrange 0 0; lrem 1 b; del
 sadd a; scard; smembers; smismember a; srem a

@@ -1,6 +1,6 @@
 /**
- * The engine for many machines: BullMQ on Redis. Retries, delays, priorities, schedules and the recovery of jobs whose
- * worker died are BullMQ's. Jobs carry ids only, and are removed when they are done. Each service has a queue of its own,
+ * The engine for many machines: BullMQ on Redis. Retries, delays, priorities and the recovery of jobs whose worker died
+ * are BullMQ's. Jobs carry ids only, and are removed when they are done. Each service has a queue of its own,
  * so that no job waits behind those of another service.
  *
  * BullMQ runs a job at least once: when a worker is suspended for longer than its lock lasts, another worker takes the job.
@@ -20,18 +20,12 @@ import {
 import * as v from "valibot";
 import { WaitGroup } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
+import { random } from "../base/random.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import {
-  DONE,
-  type Next,
-  NO_WAIT,
-  POLLS_AT_ONCE,
-  type PollSchedule,
-  type TransferJob,
-} from "../model/job.ts";
+import { DONE, type Next, NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
 import { connect, inspectRedis, type RedisClient } from "./bullmq-connection.ts";
+import { sharedTurns } from "./bullmq-polls.ts";
 import { Runs } from "./bullmq-runs.ts";
-import { Schedules } from "./bullmq-schedules.ts";
 import {
   addJob,
   countWaiting,
@@ -42,7 +36,7 @@ import {
   PausingWorker,
 } from "./bullmq-services.ts";
 import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
-import { PollQueue } from "./poll-queue.ts";
+import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 
 export interface BullOptions extends EngineOptions, WatchOptions {
@@ -68,7 +62,6 @@ const REMOVE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const
 
 /** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
 const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
-const PollShape = v.object({ mailbox: v.string() });
 type JobData = Readonly<v.InferOutput<typeof JobShape>>;
 
 /**
@@ -87,9 +80,7 @@ class BullEngine implements JobQueue {
   readonly #queueOptions: QueueOptions;
   /** Download jobs, by service. The queue of a service that is no longer configured stays open, and runs empty. */
   readonly #downloads = new Map<string, Queue<JobData>>();
-  readonly #polls: Queue<{ readonly mailbox: string }>;
-  readonly #schedules: Schedules;
-  readonly #pollQueue: PollQueue;
+  readonly #polls: Polls;
   readonly #runs: Runs;
   /** Running handlers. Calls that only wait for Redis are left out: nothing is lost with them. */
   readonly #work = new WaitGroup();
@@ -109,9 +100,9 @@ class BullEngine implements JobQueue {
     this.#watch = new RedisWatch(client, options);
     const streams = { events: { maxLen: EVENTS_KEPT } };
     this.#queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
-    this.#polls = this.#openQueue("poll");
-    this.#schedules = new Schedules(this.#polls, client, this.#watch.report);
-    this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#poll(mailbox));
+    const turns = sharedTurns(client, options.redis.prefix, this.#watch);
+    const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
+    this.#polls = new Polls((mailbox) => this.#work.add(poll(mailbox)), options.services, turns, random);
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -123,21 +114,14 @@ class BullEngine implements JobQueue {
   }
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
-    const { role, services } = this.#options;
-    const isFirst = !this.#hasSchedules;
     this.#hasSchedules = true;
     this.#untried.clear();
     this.#openServices();
-    if (role === "worker") return;
-    for (const mailbox of this.#schedules.want(polls)) this.#pollQueue.drop(mailbox);
-    if (isFirst) this.#startPolls();
-    await this.#watch.reach(() => this.#schedules.write([...new Set(services().values())]));
+    if (this.#options.role !== "worker") await this.#polls.schedule(polls);
   }
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
-    return this.#work.add(
-      Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox, true))).then(() => {}),
-    );
+    return this.#work.add(this.#polls.pollNow(mailboxes));
   }
 
   async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
@@ -199,8 +183,7 @@ class BullEngine implements JobQueue {
     this.#closed = true;
     this.#watch.close();
     if (this.#handlers === undefined) return this.#client.disconnect();
-    this.#schedules.close();
-    this.#pollQueue.close();
+    this.#polls.close();
     let isClosed = false;
     void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
       isClosed = true;
@@ -216,7 +199,7 @@ class BullEngine implements JobQueue {
     this.#stopping.abort();
     const rest = [
       ...this.#workers.map((worker) => worker.close(true)),
-      ...[this.#polls, ...this.#downloads.values()].map((queue) => queue.close()),
+      ...[...this.#downloads.values()].map((queue) => queue.close()),
     ];
     const closed = new AbortController();
     const timeout = pauseOrAbort(CLOSE_TIMEOUT_MS, closed.signal);
@@ -281,13 +264,6 @@ class BullEngine implements JobQueue {
     const queue = new Queue<Data>(name, this.#queueOptions);
     queue.on("error", this.#watch.report);
     return queue;
-  }
-
-  #startPolls(): void {
-    this.#addWorker(this.#polls, { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
-      const parsed = v.safeParse(PollShape, job.data);
-      if (parsed.success) await this.#queuePoll(parsed.output.mailbox);
-    });
   }
 
   #shared() {
@@ -358,25 +334,6 @@ class BullEngine implements JobQueue {
   async #requeue(job: Job, token: string): Promise<never> {
     await job.moveToWait(token);
     throw new WaitingError();
-  }
-
-  /** Skips a mailbox that is deferred, or whose last poll is not over yet. */
-  async #queuePoll(mailbox: string): Promise<void> {
-    if (!this.#schedules.has(mailbox)) return this.#schedules.remove(mailbox);
-    if (this.#pollQueue.has(mailbox)) return;
-    if (await this.#schedules.isDeferred(mailbox, this.#serviceOf(mailbox))) return;
-    // Another job for the mailbox may have arrived meanwhile.
-    if (this.#pollQueue.has(mailbox)) return;
-    // Not awaited: a poll that is lost with this process is due again after its interval.
-    void this.#work.add(this.#pollQueue.add(mailbox));
-  }
-
-  async #poll(mailbox: string): Promise<void> {
-    const wait = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? NO_WAIT;
-    const service = this.#serviceOf(mailbox);
-    if (wait.limitMs !== undefined) this.#pollQueue.dropService(service);
-    // If this fails, the mailbox is polled at its interval.
-    await this.#watch.reach(() => this.#schedules.defer(mailbox, service, wait)).catch(() => {});
   }
 
   #serviceOf(mailbox: string): string {

@@ -7,8 +7,8 @@
 
 import { WaitGroup } from "../base/concurrency.ts";
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import { NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
-import { PollQueue } from "./poll-queue.ts";
+import { NO_WAIT, type PollSchedule, type PollWait, type TransferJob } from "../model/job.ts";
+import { Polls, type PollTurns } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
 
@@ -17,22 +17,11 @@ export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services
   readonly random: () => number;
 }
 
-/** A poll is up to this share of its interval early or late. */
-const JITTER = 0.1;
-
 export function createEmbeddedQueue(options: EmbeddedOptions): JobQueue {
   return new EmbeddedQueue(options);
 }
 
-interface ScheduledPoll {
-  readonly everyMs: number;
-  /** The last poll failed, and the next one is later than the interval says. */
-  isDeferred: boolean;
-  timer: Timer | undefined;
-}
-
 class EmbeddedQueue implements JobQueue {
-  readonly #options: EmbeddedOptions;
   readonly #stopping = new AbortController();
   /** By mailbox, each sorted by expiry, latest first: the next job is taken from the end. */
   readonly #queues = new Map<string, TransferJob[]>();
@@ -41,26 +30,21 @@ class EmbeddedQueue implements JobQueue {
   readonly #delayed = new Map<string, { job: TransferJob; timer: Timer }>();
   readonly #running = new Set<string>();
   readonly #slots: JobSlots;
-  readonly #pollQueue: PollQueue;
+  readonly #polls: Polls;
   /** Running jobs that have to run once more. */
   readonly #again = new Set<string>();
   /** Services that asked for fewer requests, and until when. */
   readonly #limited = new Map<string, { untilMs: number; timer: Timer }>();
-  readonly #polls = new Map<string, ScheduledPoll>();
-  /** The wait that the last poll of a mailbox returned. */
-  readonly #waitMs = new Map<string, number>();
-  /** By service that asked for a pause between polls: when it ends. */
-  readonly #pollsLimitedUntilMs = new Map<string, number>();
   readonly #work = new WaitGroup();
   /** Resolve the pending calls of `idle`. */
   #idleCalls: (() => void)[] = [];
   #handlers: Handlers | undefined;
   #closed = false;
 
-  constructor(options: EmbeddedOptions) {
-    this.#options = options;
-    this.#slots = new JobSlots(options.slots, options.services);
-    this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#pollOnce(mailbox));
+  constructor({ slots, services, random }: EmbeddedOptions) {
+    this.#slots = new JobSlots(slots, services);
+    const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
+    this.#polls = new Polls((mailbox) => this.#track(poll(mailbox)), services, new LocalTurns(), random);
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -69,32 +53,13 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
-    const wanted = new Map(polls.map((poll) => [poll.mailbox, poll.everyMs]));
-    this.#pollsLimitedUntilMs.clear();
-    for (const [mailbox, { everyMs, isDeferred, timer }] of this.#polls) {
-      if (wanted.get(mailbox) === everyMs && !isDeferred) continue;
-      clearTimeout(timer);
-      this.#polls.delete(mailbox);
-      this.#waitMs.delete(mailbox);
-      this.#pollQueue.drop(mailbox);
-    }
-    for (const { mailbox, everyMs } of polls) {
-      if (!this.#polls.has(mailbox)) this.#track(() => this.#poll(mailbox, everyMs, true));
-    }
+    await this.#polls.schedule(polls);
     // There may be more slots now.
     this.#fill();
   }
 
-  async pollNow(mailboxes: readonly string[]): Promise<void> {
-    const poll = (mailbox: string) => {
-      const { everyMs, timer } = this.#polls.get(mailbox) ?? {};
-      clearTimeout(timer);
-      const polled = this.#pollQueue.add(mailbox, true);
-      return everyMs === undefined ? polled : this.#poll(mailbox, everyMs, false, polled);
-    };
-    const polled = Promise.all(mailboxes.map(poll)).then(() => {});
-    this.#track(() => polled);
-    await polled;
+  pollNow(mailboxes: readonly string[]): Promise<void> {
+    return this.#track(this.#polls.pollNow(mailboxes));
   }
 
   async add(job: TransferJob): Promise<void> {
@@ -134,52 +99,16 @@ class EmbeddedQueue implements JobQueue {
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
-    for (const timers of [this.#polls, this.#delayed, this.#limited]) {
+    this.#polls.close();
+    for (const timers of [this.#delayed, this.#limited]) {
       for (const { timer } of timers.values()) clearTimeout(timer);
     }
-    this.#polls.clear();
     this.#delayed.clear();
     this.#queued.clear();
     this.#queues.clear();
-    this.#pollQueue.close();
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
     await this.#work.wait();
     clearTimeout(grace);
-  }
-
-  /**
-   * Waits for a poll, and sets the timer for the next one. After its first poll each mailbox gets a random offset within
-   * the interval, so that polls are spread out.
-   */
-  async #poll(mailbox: string, everyMs: number, isFirst: boolean, polled?: Promise<void>): Promise<void> {
-    const poll: ScheduledPoll = { everyMs, isDeferred: false, timer: undefined };
-    this.#polls.set(mailbox, poll);
-    await (polled ?? (this.#pollLimitMs(mailbox) > 0 ? undefined : this.#pollQueue.add(mailbox)));
-    if (this.#polls.get(mailbox) !== poll) return;
-    const { random } = this.#options;
-    const share = isFirst ? JITTER + (1 - JITTER) * random() : 1 + (random() * 2 - 1) * JITTER;
-    const waitMs = this.#waitMs.get(mailbox) ?? 0;
-    poll.isDeferred = waitMs > everyMs;
-    poll.timer = setTimeout(
-      () => this.#track(() => this.#poll(mailbox, everyMs, false)),
-      Math.max(everyMs * share, Math.max(waitMs, this.#pollLimitMs(mailbox)) * (1 + JITTER * random())),
-    );
-  }
-
-  /** How long the service of the mailbox must not be polled. */
-  #pollLimitMs(mailbox: string): number {
-    const untilMs = this.#pollsLimitedUntilMs.get(this.#slots.serviceOf(mailbox)) ?? 0;
-    return Math.max(0, untilMs - monotonicMs());
-  }
-
-  async #pollOnce(mailbox: string): Promise<void> {
-    const { waitMs, limitMs = 0 } = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? NO_WAIT;
-    if (waitMs > 0) this.#waitMs.set(mailbox, waitMs);
-    else this.#waitMs.delete(mailbox);
-    if (limitMs <= this.#pollLimitMs(mailbox)) return;
-    const service = this.#slots.serviceOf(mailbox);
-    this.#pollsLimitedUntilMs.set(service, monotonicMs() + limitMs);
-    this.#pollQueue.dropService(service);
   }
 
   /** Starts the next jobs while slots are free. */
@@ -190,7 +119,7 @@ class EmbeddedQueue implements JobQueue {
       const { job, holder } = next;
       this.#running.add(job.key);
       this.#slots.take(holder);
-      this.#track(() => this.#download(job, holder));
+      void this.#track(this.#download(job, holder));
     }
   }
 
@@ -254,12 +183,44 @@ class EmbeddedQueue implements JobQueue {
     this.#limited.set(service, { untilMs, timer: setTimeout(end, limitMs) });
   }
 
-  #track(work: () => Promise<void>): void {
-    void this.#work.add(work()).finally(() => {
+  #track<Result>(work: Promise<Result>): Promise<Result> {
+    return this.#work.add(work).finally(() => {
       if (!this.#isIdle()) return;
       for (const resolve of this.#idleCalls) resolve();
       this.#idleCalls = [];
     });
+  }
+}
+
+/** Waits in the memory of this process. */
+class LocalTurns implements PollTurns {
+  /** By mailbox and by service: when the wait or the limit ends. */
+  readonly #waitUntilMs = new Map<string, number>();
+  readonly #limitUntilMs = new Map<string, number>();
+
+  async take(mailbox: string, service: string): Promise<number> {
+    const untilMs = Math.max(this.#waitUntilMs.get(mailbox) ?? 0, this.#limitUntilMs.get(service) ?? 0);
+    return Math.max(0, untilMs - monotonicMs());
+  }
+
+  async end(
+    mailbox: string,
+    service: string,
+    nextMs: number,
+    { waitMs, limitMs = 0 }: PollWait,
+  ): Promise<void> {
+    const nowMs = monotonicMs();
+    if (waitMs > 0) this.#waitUntilMs.set(mailbox, nowMs + nextMs);
+    else this.#waitUntilMs.delete(mailbox);
+    const limitUntilMs = this.#limitUntilMs.get(service) ?? 0;
+    this.#limitUntilMs.set(service, Math.max(limitUntilMs, nowMs + limitMs));
+  }
+
+  async reset(mailboxes: readonly string[]): Promise<readonly string[]> {
+    const waiting = mailboxes.filter((mailbox) => this.#waitUntilMs.has(mailbox));
+    this.#waitUntilMs.clear();
+    this.#limitUntilMs.clear();
+    return waiting;
   }
 }
 

@@ -1,12 +1,12 @@
 /** The contract of all engines. */
 import { setTimeout } from "node:timers/promises";
-import { Queue } from "bullmq";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   DONE,
   type Next,
   NO_WAIT,
   POLLS_AT_ONCE,
+  type PollWait,
   type Services,
   type TransferJob,
 } from "../../src/model/job.ts";
@@ -398,16 +398,6 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
 );
 
 describe("a process that runs once, with others on its Redis", { tags: ["system"] }, () => {
-  test("does not wait for a poll that a killed daemon left", async () => {
-    const redis = await startRedis();
-    const polls = new Queue("poll", { connection: { url: redis.url }, prefix: "inlet" });
-    onTestFinished(() => polls.close());
-    await polls.add("poll", { mailbox: "m" });
-    const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
-    await queue.pollNow(["m"]);
-    expect(await idleWithin(queue, 5_000)).toBe(true);
-  });
-
   test("does not wait for jobs of other processes", async () => {
     const redis = await startRedis();
     const daemon = await start(() => openTestQueue(redis, { slots: () => 1 }), 1);
@@ -469,23 +459,79 @@ test("a process that knows fewer services leaves the jobs of the others alone", 
 
 test("a start resumes a queue that was left paused", { tags: ["system"] }, async () => {
   const redis = await startRedis();
-  const names = [downloadQueueOf("service"), "poll"];
-  for (const name of names) await redis.client.hset(`inlet:${name}:meta`, "paused", 1);
-  const polls: string[] = [];
+  await redis.client.hset(`inlet:${downloadQueueOf("service")}:meta`, "paused", 1);
   const ran: string[] = [];
   const queue = await begin(openTestQueue(redis), {
-    async poll(mailbox) {
-      polls.push(mailbox);
-      return NO_WAIT;
-    },
     async download({ trackingId }) {
       ran.push(trackingId);
       return DONE;
     },
   });
-  await queue.schedule([{ mailbox: "m", everyMs: HOUR_MS }]);
   await queue.add(job("a"));
-  await expect.poll(() => [polls, ran], { timeout: 10_000 }).toEqual([["m"], ["a"]]);
+  await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["a"]);
+});
+
+describe("polls of several processes on one Redis", { tags: ["system"] }, () => {
+  test("each mailbox has one poll per interval, and no further one when a process joins or restarts", async () => {
+    const redis = await startRedis();
+    const one = await startPolling(redis, ["a", "b"]);
+    await expect.poll(() => one.polls.toSorted()).toEqual(["a", "b"]);
+    const other = await startPolling(redis, ["b", "c"]);
+    await expect.poll(() => other.polls).toEqual(["c"]);
+    await one.queue.close(0);
+    const again = await startPolling(redis, ["a", "b", "d"]);
+    await expect.poll(() => again.polls).toEqual(["d"]);
+    expect([...one.polls, ...other.polls].toSorted()).toEqual(["a", "b", "c"]);
+  });
+
+  test("the wait of a mailbox after a failed poll applies to all, until a process starts or reloads", async () => {
+    const redis = await startRedis();
+    const failing = () => ({ waitMs: HOUR_MS });
+    const one = await startPolling(redis, ["a"], { everyMs: 20, next: failing });
+    await expect.poll(() => one.polls).toEqual(["a"]);
+    const other = await startPolling(redis, ["a", "b"], {
+      everyMs: 20,
+      next: (it) => (it === "a" ? failing() : NO_WAIT),
+    });
+    await expect.poll(() => other.polls.filter((it) => it === "b").length).toBeGreaterThan(10);
+    expect(one.polls).toEqual(["a"]);
+    expect(other.polls.filter((it) => it === "a")).toEqual(["a"]);
+  });
+
+  test("a limit that a service asked for applies to its mailboxes in all, and not to another service", async () => {
+    const redis = await startRedis();
+    const other = await startPolling(redis, ["n", "other"], { everyMs: 20 });
+    const count = (name: string) => other.polls.filter((it) => it === name).length;
+    await expect.poll(() => count("n")).toBeGreaterThan(3);
+    const one = await startPolling(redis, ["m"], { next: () => ({ waitMs: 0, limitMs: HOUR_MS }) });
+    await expect.poll(() => one.polls).toEqual(["m"]);
+    const before = [count("n"), count("other")] as const;
+    await expect.poll(() => count("other") - before[1]).toBeGreaterThan(10);
+    expect(count("n") - before[0]).toBeLessThanOrEqual(1);
+  });
+
+  test.each([
+    ["lost", (redis: TestRedis) => redis.client.flushall()],
+    [
+      "without an end",
+      async ({ client }: TestRedis) => {
+        for (const key of await client.keys("inlet:poll:*")) await client.set(key, "x");
+      },
+    ],
+    [
+      "of another type",
+      async ({ client }: TestRedis) => {
+        for (const key of await client.keys("inlet:poll:*"))
+          await client.multi().del(key).lpush(key, "x").exec();
+      },
+    ],
+  ])("a mailbox is polled although its key is %s", async (_name, spoil) => {
+    const redis = await startRedis();
+    const { polls } = await startPolling(redis, ["a"], { everyMs: 500 });
+    await expect.poll(() => polls).toHaveLength(1);
+    await spoil(redis);
+    await expect.poll(() => polls.length, { timeout: 5_000 }).toBeGreaterThan(3);
+  });
 });
 
 test("a limit of a service applies to every process on its Redis", { tags: ["system"] }, async () => {
@@ -533,6 +579,26 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
       return NO_WAIT;
     },
   });
+  return { queue, polls };
+}
+
+/** An engine of a fleet that polls these mailboxes, every hour unless told otherwise. */
+async function startPolling(
+  redis: TestRedis,
+  mailboxes: readonly string[],
+  {
+    everyMs = HOUR_MS,
+    next = () => NO_WAIT,
+  }: { everyMs?: number; next?: (mailbox: string) => PollWait } = {},
+) {
+  const polls: string[] = [];
+  const queue = await begin(joinFleet(redis), {
+    async poll(mailbox) {
+      polls.push(mailbox);
+      return next(mailbox);
+    },
+  });
+  await queue.schedule(mailboxes.map((mailbox) => ({ mailbox, everyMs })));
   return { queue, polls };
 }
 

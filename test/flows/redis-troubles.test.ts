@@ -3,7 +3,6 @@
  * I7 nothing silent: of a Redis that answers, but does not work, the status says why, and the work continues without a
  * restart.
  */
-import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
@@ -164,25 +163,6 @@ test.each([
   else await redis.client.hset(key, { data: '{"mailbox":"m","trackingId":"a"}', timestamp: 1 });
   await queue.add({ key: "a", mailbox: "m", trackingId: "a", expiresMs: 0 });
   await expect.poll(() => ran).toEqual(["a"]);
-});
-
-test("polls continue after Redis has refused to schedule the next one", async () => {
-  const redis = await startRedis();
-  const polls = new Queue("poll", { connection: { url: redis.url }, prefix: "inlet" });
-  onTestFinished(() => polls.close());
-  const simulator = await openTestSimulator({});
-  const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-  startDaemon(settings);
-  await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-  // As a script that was refused half-way: the job is in no list.
-  await expect
-    .poll(async () => {
-      const [id = ""] = await redis.client.zrange("inlet:poll:delayed", "0", "0");
-      return redis.client.zrem("inlet:poll:delayed", id);
-    })
-    .toBe(1);
-  const before = simulator.totals().received;
-  await expect.poll(() => simulator.totals().received).toBeGreaterThan(before + 5);
 });
 
 async function setUp(redis: TestRedis, trackingId: string) {

@@ -1,0 +1,177 @@
+/**
+ * Polls mailboxes at their intervals, a limited number at once. Of the mailboxes that are due, one of the service with the
+ * fewest running polls is next. Used by both engines.
+ */
+import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";
+import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Services } from "../model/job.ts";
+import { type Holder, Slots } from "./slots.ts";
+
+/** Decides when a mailbox may be polled: in this process, or in all that share a Redis. */
+export interface PollTurns {
+  /** Returns how long the mailbox has to wait. 0: it may be polled now, and no other process polls it for `everyMs`. */
+  take(mailbox: string, service: string, everyMs: number): Promise<number>;
+  /** After a poll: the mailbox waits for `nextMs`, and its service for `wait.limitMs`. Must not throw. */
+  end(mailbox: string, service: string, nextMs: number, wait: PollWait): Promise<void>;
+  /** Ends all waits after failed polls, and all limits. Returns the mailboxes that waited. */
+  reset(mailboxes: readonly string[], services: ReadonlySet<string>): Promise<readonly string[]>;
+}
+
+/** A poll is up to this share of its interval early or late. */
+const JITTER = 0.1;
+
+interface ScheduledPoll {
+  readonly everyMs: number;
+  /** The time from the end of the present poll to the next one. */
+  waitMs: number;
+  timer?: Timer;
+}
+
+/** A poll that waits for a slot. */
+interface DuePoll extends Holder {
+  /** A limit of the service does not drop it. */
+  isUrgent: boolean;
+  readonly over: PromiseWithResolvers<void>;
+}
+
+export class Polls {
+  readonly #random: () => number;
+  readonly #turns: PollTurns;
+  readonly #work: (mailbox: string) => Promise<PollWait>;
+  readonly #services: Services;
+  readonly #slots: Slots;
+  /** The last schedule. */
+  #wanted: readonly PollSchedule[] = [];
+  readonly #scheduled = new Map<string, ScheduledPoll>();
+  /** By mailbox, oldest first. */
+  readonly #due = new Map<string, DuePoll>();
+  readonly #running = new Map<string, Promise<void>>();
+  #isClosed = false;
+
+  /** `work` polls a mailbox, and must not throw. `random`: between 0 and 1. */
+  constructor(
+    work: (mailbox: string) => Promise<PollWait>,
+    services: Services,
+    turns: PollTurns,
+    random: () => number,
+  ) {
+    this.#work = work;
+    this.#services = services;
+    this.#slots = new Slots(() => POLLS_AT_ONCE, services);
+    this.#turns = turns;
+    this.#random = random;
+  }
+
+  /** Polls these mailboxes and no others. New ones, and those that wait after a failed poll, are polled at once. */
+  async schedule(polls: readonly PollSchedule[]): Promise<void> {
+    this.#wanted = polls;
+    const intervals = new Map(polls.map(({ mailbox, everyMs }) => [mailbox, everyMs]));
+    for (const [mailbox, { everyMs }] of this.#scheduled) {
+      if (intervals.get(mailbox) !== everyMs) this.#stop(mailbox);
+    }
+    const services = new Set(this.#services().values());
+    for (const mailbox of await this.#turns.reset([...intervals.keys()], services)) this.#stop(mailbox);
+    // A later schedule may have come meanwhile.
+    for (const { mailbox, everyMs } of this.#wanted) {
+      if (this.#isClosed || this.#scheduled.has(mailbox)) continue;
+      // A random share, so that the polls of many mailboxes are spread out.
+      const scheduled = { everyMs, waitMs: everyMs * (JITTER + (1 - JITTER) * this.#random()) };
+      this.#scheduled.set(mailbox, scheduled);
+      void this.#pollAndPlan(mailbox, scheduled, false);
+    }
+  }
+
+  /** Polls these mailboxes, scheduled or not, whatever their turns. Resolves when the polls are over. */
+  async pollNow(mailboxes: readonly string[]): Promise<void> {
+    const poll = (mailbox: string) => {
+      const scheduled = this.#scheduled.get(mailbox);
+      return scheduled === undefined ? this.#add(mailbox, true) : this.#pollAndPlan(mailbox, scheduled, true);
+    };
+    await Promise.all(mailboxes.map(poll));
+  }
+
+  /** Starts no further polls. */
+  close(): void {
+    this.#isClosed = true;
+    for (const mailbox of [...this.#scheduled.keys(), ...this.#due.keys()]) this.#stop(mailbox);
+  }
+
+  /** A running poll goes on. */
+  #stop(mailbox: string): void {
+    clearTimeout(this.#scheduled.get(mailbox)?.timer);
+    this.#scheduled.delete(mailbox);
+    this.#drop(mailbox);
+  }
+
+  #drop(mailbox: string): void {
+    this.#due.get(mailbox)?.over.resolve();
+    this.#due.delete(mailbox);
+  }
+
+  async #pollAndPlan(mailbox: string, scheduled: ScheduledPoll, isUrgent: boolean): Promise<void> {
+    clearTimeout(scheduled.timer);
+    await this.#add(mailbox, isUrgent);
+    if (this.#scheduled.get(mailbox) !== scheduled) return;
+    clearTimeout(scheduled.timer);
+    const { everyMs, waitMs } = scheduled;
+    scheduled.timer = setTimeout(() => void this.#pollAndPlan(mailbox, scheduled, false), waitMs);
+    scheduled.waitMs = everyMs * (1 + JITTER * (this.#random() * 2 - 1));
+  }
+
+  /** Resolves when a poll that started after this call is over or dropped. A mailbox never has two polls at once. */
+  async #add(mailbox: string, isUrgent: boolean): Promise<void> {
+    const running = this.#running.get(mailbox);
+    if (running !== undefined) return running.then(() => this.#add(mailbox, isUrgent));
+    if (this.#isClosed) return;
+    const due = this.#due.get(mailbox);
+    if (due !== undefined) {
+      due.isUrgent ||= isUrgent;
+      return due.over.promise;
+    }
+    const over = Promise.withResolvers<void>();
+    this.#due.set(mailbox, { mailbox, service: this.#slots.serviceOf(mailbox), isUrgent, over });
+    this.#fill();
+    await over.promise;
+  }
+
+  #fill(): void {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const poll = next;
+      this.#due.delete(poll.mailbox);
+      this.#slots.take(poll);
+      const running = this.#poll(poll).finally(() => {
+        this.#slots.giveBack(poll);
+        this.#running.delete(poll.mailbox);
+        poll.over.resolve();
+        this.#fill();
+      });
+      this.#running.set(poll.mailbox, running);
+    }
+  }
+
+  #next(): DuePoll | undefined {
+    let best: DuePoll | undefined;
+    const held = ({ service }: Holder) => this.#slots.heldByService(service);
+    for (const due of this.#due.values()) {
+      if (this.#slots.isFreeFor(due) && (best === undefined || held(due) < held(best))) best = due;
+    }
+    return best;
+  }
+
+  /** Skips a mailbox whose turn has not come. */
+  async #poll({ mailbox, service, isUrgent }: DuePoll): Promise<void> {
+    const scheduled = this.#scheduled.get(mailbox) ?? { everyMs: 0, waitMs: 0 };
+    const heldMs = isUrgent ? 0 : await this.#turns.take(mailbox, service, scheduled.everyMs);
+    if (heldMs > 0) {
+      scheduled.waitMs = heldMs * (1 + JITTER * this.#random());
+      return;
+    }
+    if (this.#isClosed) return;
+    const wait = await this.#work(mailbox);
+    if ((wait.limitMs ?? 0) > 0) {
+      for (const due of this.#due.values())
+        if (due.service === service && !due.isUrgent) this.#drop(due.mailbox);
+    }
+    scheduled.waitMs = Math.max(scheduled.waitMs, wait.waitMs * (1 + JITTER * this.#random()));
+    await this.#turns.end(mailbox, service, scheduled.waitMs, wait);
+  }
+}
