@@ -2,18 +2,17 @@
  * The checksums CSV, parsed and matched to the file list.
  *
  * The CSV has an optional subject line, a row of two labels in some language, then one row per file: `name` and
- * `checksum (ALGORITHM)`. Delimiter, quoting, encoding and line ends are unknown, so every plausible reading is tried, and
- * the file list decides.
+ * `checksum (ALGORITHM)`. Delimiter, quoting, encoding and line ends are unknown.
  *
  * The subject is untrusted, and may imitate labels and rows. Rows are therefore read from the end of the file back to the
- * first one that cannot be a file's: the row of labels. Nothing before it is read as a file.
+ * first one that cannot be a file's: the row of labels. Nothing before it is read as a file. Each character is read once or
+ * twice, so that no text is expensive.
  */
 import { Fault } from "../base/faults.ts";
 import { composed } from "../base/fold-name.ts";
 import { inTurns } from "../base/timers.ts";
 import type { Checksum } from "../model/checksum.ts";
 import type { TransferFile } from "../model/transfer.ts";
-import { type CsvReading, decodeText, readCsv } from "./csv.ts";
 
 export interface ChecksumRow {
   readonly name: string;
@@ -37,17 +36,11 @@ const LONGEST_CELL = 512;
 const CHECKSUM_CELL =
   /^((?:[0-9a-f]{2}:){7,}[0-9a-f]{2}|[0-9a-f]{8,}|[a-z0-9+/]+=+|[a-z0-9+/]{64,})\s*\(([^()]+)\)$/i;
 
-/** An honest subject has fewer lines. */
-const MAX_SUBJECT_LINES = 1_000;
+const DELIMITERS = [",", ";", "\t"];
+
 const MAX_SUBJECT_CHARACTERS = 1_000;
 
-/** The budget for parsing is this many times the length of the text, and at least `MIN_CHARACTERS`. */
-const READINGS = 4;
-const MIN_CHARACTERS = 1024 * 1024;
-/** The cost of matching one file, in characters of the budget. */
-const CHARACTERS_PER_FILE = 20;
-
-/** Throws `CHECKSUMS_UNREADABLE` if no reading has the expected structure. */
+/** Throws `CHECKSUMS_UNREADABLE` if the structure is another one in every charset that the bytes may have. */
 export async function parseChecksums(
   bytes: Uint8Array,
   contentType: string | undefined,
@@ -55,19 +48,12 @@ export async function parseChecksums(
 ): Promise<ChecksumReport> {
   let best: ChecksumReport | undefined;
   const names = new Set(files.map((file) => file.name));
-  const budget = {
-    characters: Math.max(READINGS * bytes.length, MIN_CHARACTERS),
-    maxRecords: files.length + MAX_SUBJECT_LINES,
-  };
   for (const text of decodeText(bytes, contentType)) {
-    for await (const reading of readCsv(text, budget)) {
-      const table = await findTable(reading, names, files.length);
-      if (table === undefined) continue;
-      const report = await matchRows(table, files);
-      budget.characters -= files.length * CHARACTERS_PER_FILE;
-      if (leftovers(report) === 0) return report;
-      if (best === undefined || isBetter(report, best)) best = report;
-    }
+    const table = await findTable(text, names, files.length);
+    if (table === undefined) continue;
+    const report = await matchRows(table, files);
+    if (leftovers(report) === 0) return report;
+    if (best === undefined || isBetter(report, best)) best = report;
   }
   if (best === undefined) {
     throw new Fault("CHECKSUMS_UNREADABLE", { detail: `${bytes.length} bytes without a row of labels` });
@@ -75,46 +61,55 @@ export async function parseChecksums(
   return best;
 }
 
+/** The texts that the bytes may mean, the likeliest first. Lazy, so that a large text is in memory once. */
+function* decodeText(bytes: Uint8Array, contentType = ""): Generator<string> {
+  const declared = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1]?.toLowerCase();
+  for (const charset of new Set([charsetByZeros(bytes), declared, "utf-8", "windows-1252"])) {
+    try {
+      if (charset !== undefined) yield new TextDecoder(charset, { fatal: true }).decode(bytes);
+    } catch {
+      // The charset is unknown, or the bytes are not valid in it.
+    }
+  }
+}
+
+/** UTF-16 is recognised by its zero bytes: names and checksums are mostly ASCII. */
+function charsetByZeros(bytes: Uint8Array): string | undefined {
+  const sample = bytes.subarray(0, 4096);
+  const zerosAt = (parity: number) => sample.filter((byte, at) => byte === 0 && at % 2 === parity).length;
+  const [even, odd] = [zerosAt(0), zerosAt(1)];
+  if (Math.max(even, odd) < sample.length / 8) return undefined;
+  return even > odd ? "utf-16be" : "utf-16le";
+}
+
 interface Table {
   readonly subject: string | undefined;
   readonly rows: readonly ChecksumRow[];
 }
 
-/** Reads from the end. A row has a checksum or an empty cell; until every file has a row, a listed name suffices. */
+/** A row has a checksum or an empty cell. Until every file has a row, a listed name suffices. */
 async function findTable(
-  { records, delimiter }: CsvReading,
+  text: string,
   names: ReadonlySet<string>,
   fileCount: number,
 ): Promise<Table | undefined> {
   const rows: ChecksumRow[] = [];
-  let at = records.length;
-  for await (const record of inTurns(records.toReversed())) {
-    at--;
-    const row =
-      parseRow(record, delimiter) ??
-      (rows.length < fileCount ? parseRowByName(record, delimiter, names) : undefined);
-    if (row === undefined) {
-      if (!isLabels(record)) return undefined;
-      return { subject: readSubject(records.slice(0, at), delimiter), rows: rows.reverse() };
-    }
-    rows.push(row);
+  for await (const record of inTurns(recordsFromEnd(text, names))) {
+    const { name, cell, delimiter, start } = record;
+    const isOfFile = rows.length < fileCount && names.has(name);
+    const checksum = parseChecksum(cell);
+    if (checksum !== undefined || cell === "" || isOfFile) rows.push({ name, checksum });
+    else if (name.trim() === "" || name.includes(delimiter)) return undefined;
+    else return { subject: readSubject(text.slice(0, start), delimiter), rows: rows.reverse() };
   }
   return undefined;
 }
 
-/** A checksum holds no delimiter, so everything before the last one is the name, quoted or not. */
-function parseRow(record: readonly string[], delimiter: string): ChecksumRow | undefined {
-  if (record.length < 2) return undefined;
-  const name = record.slice(0, -1).join(delimiter);
-  const cell = (record.at(-1) ?? "").trim();
-  if (cell === "") return { name, checksum: undefined };
+function parseChecksum(cell: string): Checksum | undefined {
   if (cell.length > LONGEST_CELL) return undefined;
   const [, value = "", algorithm = ""] = CHECKSUM_CELL.exec(cell) ?? [];
   if (algorithm.trim() === "") return undefined;
-  return {
-    name,
-    checksum: { value: copyOf(value.replaceAll(":", "")), algorithm: copyOf(algorithm.trim()) },
-  };
+  return { value: copyOf(value.replaceAll(":", "")), algorithm: copyOf(algorithm.trim()) };
 }
 
 /** V8 keeps the whole text in memory for a substring of it: copy parts that outlive the text. */
@@ -122,29 +117,114 @@ function copyOf(text: string): string {
   return Buffer.from(text, "utf16le").toString("utf16le");
 }
 
-/** A row of a listed file with a checksum of unknown form, which cannot be verified. */
-function parseRowByName(
-  record: readonly string[],
-  delimiter: string,
-  names: ReadonlySet<string>,
-): ChecksumRow | undefined {
-  const name = record.slice(0, -1).join(delimiter);
-  return record.length >= 2 && names.has(name) ? { name, checksum: undefined } : undefined;
+/** Two cells. The last one holds no delimiter and no line break, so everything before it is the name. */
+interface CsvRecord {
+  readonly name: string;
+  readonly cell: string;
+  readonly delimiter: string;
+  /** The position in the text. */
+  readonly start: number;
 }
 
-function isLabels(record: readonly string[]): boolean {
-  return record.length === 2 && record.every((label) => label.trim() !== "");
+/** The last record first. Ends at a line without a delimiter. */
+function* recordsFromEnd(text: string, names: ReadonlySet<string>): Generator<CsvRecord> {
+  let isTrailing: boolean | undefined;
+  for (let end = text.length; end > 0; ) {
+    const line = text.slice(lineStart(text, end), end);
+    if (isBlank(line)) {
+      end -= line.length + 1;
+      continue;
+    }
+    isTrailing ??= hasTrailingDelimiter(line);
+    const isCut = isTrailing && isDelimiter(line.slice(-1));
+    const record = readRecord(text, isCut ? end - 1 : end, names);
+    if (record === undefined) return;
+    yield record;
+    end = record.start - 1;
+  }
 }
 
-/** The text after the label. The label ends at a delimiter, or at the colon of `Label: value` in one cell. */
-function readSubject(records: CsvReading["records"], delimiter: string): string | undefined {
-  const [label = ""] = records[0] ?? [];
-  const text = records.map((record) => record.join(delimiter)).join("\n");
-  const value = /^[^:]*:\s*\S/.test(label)
-    ? text.slice(label.indexOf(":") + 1)
-    : text.slice(label.length + 1);
+function lineStart(text: string, end: number): number {
+  let start = end;
+  while (start > 0 && !isLineEnd(text[start - 1])) start--;
+  return start;
+}
+
+function isLineEnd(character: string | undefined): boolean {
+  return character === "\n" || character === "\r";
+}
+
+function isDelimiter(character: string): boolean {
+  return DELIMITERS.includes(character);
+}
+
+function isBlank(line: string): boolean {
+  return /^[\s,;]*$/.test(line);
+}
+
+/** Some services end each line with a delimiter. */
+function hasTrailingDelimiter(line: string): boolean {
+  if (!isDelimiter(line.slice(-1))) return false;
+  const cell = lastCell(line.slice(0, -1));
+  return cell !== undefined && (cell.text === "" || parseChecksum(cell.text) !== undefined);
+}
+
+/** `at`: of the delimiter before it. */
+function lastCell(line: string): { readonly at: number; readonly text: string } | undefined {
+  const at = Math.max(...DELIMITERS.map((delimiter) => line.lastIndexOf(delimiter)));
+  if (at < 0) return undefined;
+  return {
+    at,
+    text: line
+      .slice(at + 1)
+      .trim()
+      .replace(/^"(.*)"$/, "$1"),
+  };
+}
+
+function readRecord(text: string, end: number, names: ReadonlySet<string>): CsvRecord | undefined {
+  const start = lineStart(text, end);
+  const line = text.slice(start, end);
+  const last = lastCell(line);
+  if (last === undefined) return undefined;
+  const rest = { cell: last.text, delimiter: line.charAt(last.at) };
+  const name = line.slice(0, last.at);
+  if (!name.endsWith('"')) return { ...rest, name, start };
+  const closing = start + last.at - 1;
+  const opening = openingQuote(text, closing);
+  const quoted = opening === undefined ? undefined : unquote(text.slice(opening, closing + 1));
+  const isQuoted = quoted !== undefined && (names.has(quoted) || !names.has(name));
+  if (isQuoted) return { ...rest, name: quoted, start: opening ?? start };
+  // Quotes that are part of the name, or that were not doubled.
+  const isOfName = names.has(name) || !name.startsWith('"');
+  return { ...rest, name: isOfName ? name : unquote(name), start };
+}
+
+/** Where the cell that ends with this quote begins: at the start of a line, if all quotes in it are doubled. */
+function openingQuote(text: string, closing: number): number | undefined {
+  for (let at = closing; at > 0; ) {
+    const last = text.lastIndexOf('"', at - 1);
+    if (last < 0) return undefined;
+    let first = last;
+    while (text[first - 1] === '"') first--;
+    const isOdd = (last - first) % 2 === 0;
+    if (isOdd) return first === 0 || isLineEnd(text[first - 1]) ? first : undefined;
+    at = first;
+  }
+  return undefined;
+}
+
+function unquote(cell: string): string {
+  return cell.slice(1, -1).replaceAll('""', '"');
+}
+
+/** The text after the label, which ends at a delimiter or a colon. */
+function readSubject(text: string, delimiter: string): string | undefined {
+  const label = new RegExp(`^"?[^:"${delimiter}]*"?(?::?${delimiter}|:)`).exec(text);
+  const value = text.slice(label?.[0].length).trim();
+  const plain = /^".*"$/s.test(value) ? unquote(value) : value;
   // The cut may split a character.
-  const subject = value.trim().slice(0, MAX_SUBJECT_CHARACTERS).toWellFormed().trim();
+  const subject = plain.slice(0, MAX_SUBJECT_CHARACTERS).toWellFormed().trim();
   return subject === "" ? undefined : copyOf(subject);
 }
 
