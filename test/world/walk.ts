@@ -32,15 +32,19 @@ function withCommand(handoff: RawHandoff): RawHandoff {
 /** The number of steps differs a little from world to world. */
 const SPARE_STEPS = 10;
 
-/** The violations of all worlds, each with its step. `disturb`: what happens from that step on. */
+/**
+ * The violations of all worlds, each with its step. `disturb`: what happens from that step on. `skip`: the steps that are
+ * left out first, so that walks with the same interval look at different ones.
+ */
 export async function walk(
   site: Partial<Site>,
   disturb: (afterSteps: number) => readonly Happening[],
-  every = 1,
+  every: number,
+  skip = 0,
 ): Promise<string[]> {
   const found: string[] = [];
   const [first, last] = await stepsOf({ ...PLAIN, ...site });
-  for (let step = first - SPARE_STEPS; step <= last + SPARE_STEPS; step += every) {
+  for (let step = first - SPARE_STEPS + skip; step <= last + SPARE_STEPS; step += every) {
     const { violations } = await runPlan(planOf({ ...PLAIN, ...site }, disturb(step), step));
     found.push(...violations.map((text) => `step ${step}: ${text}`));
   }

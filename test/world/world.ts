@@ -155,7 +155,7 @@ export class World implements Ground {
   async restart(): Promise<void> {
     await this.#stopAll();
     this.#start();
-    await this.schedule.run(this.schedule.nowMs + 10 * MINUTE_MS);
+    await this.schedule.run(this.schedule.nowMs + 3 * MINUTE_MS);
   }
 
   /** `inlet once`, until it ends. */

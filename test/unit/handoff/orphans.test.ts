@@ -13,6 +13,8 @@ import { openBench } from "./bench.ts";
 
 const PATIENCE = { scanMs: 20, killMs: 300 };
 const LONG_MS = 60_000;
+/** Other tests at the same time have commands too, which must not have the same ids. */
+const TRANSFER = `orphan-${newId()}`;
 
 test("no process of a delivery means that its command may run", async () => {
   await using _other = start(newId());
@@ -66,7 +68,7 @@ test("a command waits for the orphan of an earlier process, and runs then", asyn
   const folder = await makeFolder();
   const note = join(folder, "note");
   const bench = await openBench({ command: ["sh", "-c", 'echo "$INLET_ID" >> "$0"', note] });
-  const { record } = await bench.deliver("t1");
+  const { record } = await bench.deliver(TRANSFER);
   const id = deliveryId(bench.ledger.nameOf(record), record.round);
   await using _orphan = start(id, `cd ${folder}; while ! [ -e go ]; do sleep 0.1; done; echo orphan >> note`);
   const handoffs = await bench.open();
@@ -74,29 +76,28 @@ test("a command waits for the orphan of an earlier process, and runs then", asyn
   for (let scans = 0; scans < 5; scans++) await new Orphans(PATIENCE).clear(newId(), LONG_MS, SIGNAL);
   await writeFile(join(folder, "go"), "");
   await finished;
-  expect(bench.told).toEqual(["t1: command done"]);
+  expect(bench.told).toEqual([`${TRANSFER}: command done`]);
   expect(await readFile(note, "utf8")).toBe(`orphan\n${id}\n`);
 });
 
-test("a command that this process delivered itself does not wait for its own children", async () => {
+test("what a failed attempt leaves running is ended before the next attempt, after the time limit of the command", async () => {
+  const note = join(await makeFolder(), "note");
   const bench = await openBench({
-    command: ["sh", "-c", 'sleep 60 > /dev/null 2>&1 & [ -e "$0" ]', "/nowhere"],
+    command: ["sh", "-c", 'sleep 60 > /dev/null 2>&1 & echo $! >> "$0"; exit 1', note],
+    commandTimeoutMs: 1_000,
   });
-  const { record } = await bench.deliver("t1");
+  const { record } = await bench.deliver(TRANSFER);
+  const id = deliveryId(bench.ledger.nameOf(record), record.round);
   const handoffs = await bench.open();
   await handoffs.prepare(record);
-  onTestFinished(async () => {
-    await new Orphans({ scanMs: 20, killMs: 50 }).clear(
-      deliveryId(bench.ledger.nameOf(record), record.round),
-      0,
-      SIGNAL,
-    );
-  });
+  onTestFinished(async () => void (await new Orphans(PATIENCE).clear(id, 0, SIGNAL)));
   await handoffs.placed(record);
   await expect.poll(() => bench.told.length).toBe(1);
+  const [first = ""] = (await readFile(note, "utf8")).split("\n");
   bench.machine.passMs(LONG_MS);
   await handoffs.finish();
-  expect(bench.told).toEqual(["t1: command failed", "t1: command failed"]);
+  expect(bench.told).toEqual([`${TRANSFER}: command failed`, `${TRANSFER}: command failed`]);
+  expect(isAlive(first)).toBe(false);
 });
 
 /** A process that has ended may not be reaped yet. */
