@@ -18,31 +18,25 @@ function config(inboxes: readonly (string | undefined)[], folders: Record<string
 describe("the inbox of a mailbox", () => {
   test("is an absolute path, and a relative one begins beside the file", async () => {
     const { mailboxes } = await load(config(["/srv/sales", undefined, "hr"]));
-    expect(mailboxes.map(({ inbox }) => inbox)).toEqual([
-      "/srv/sales",
-      undefined,
-      expect.stringMatching(/^\/.+\/hr$/),
-    ]);
+    const paths = ["/srv/sales", undefined, expect.stringMatching(/^\/.+\/hr$/)];
+    expect(mailboxes.map(({ inbox }) => inbox)).toEqual(paths);
   });
 
-  test("may be that of another mailbox, or the common one", async () => {
-    const settings = await load(config(["/srv/sales", "/srv/sales", "/srv/inbox"]));
-    expect(inboxesOf(settings)).toEqual([
-      { path: "/srv/inbox", mode: 0o750 },
-      { path: "/srv/sales", mode: 0o750 },
-    ]);
-  });
-
-  test("gets the mode of its mailbox's folders if it has to be created", async () => {
-    const handoff = { folderMode: "0770" };
-    const text = config(["/srv/sales", undefined]).replace(
-      '"inbox":"/srv/sales"',
-      `"inbox":"/srv/sales","handoff":${JSON.stringify(handoff)}`,
-    );
-    expect(inboxesOf(await load(text))).toEqual([
-      { path: "/srv/inbox", mode: 0o750 },
-      { path: "/srv/sales", mode: 0o770 },
-    ]);
+  test("may be that of another mailbox, and gets the mode of its mailbox's folders if it has to be created", async () => {
+    const inboxes = async (folderMode: string) => {
+      const text = config(["/srv/sales", "/srv/sales", "/srv/inbox"]);
+      const handoff = `"handoff":{"folderMode":"${folderMode}"}`;
+      return inboxesOf(await load(text.replace(/"inbox":"\/srv\/sales"/, `$&,${handoff}`)));
+    };
+    for (const [written, mode] of [
+      ["0750", 0o750],
+      ["0770", 0o770],
+    ] as const) {
+      expect(await inboxes(written)).toEqual([
+        { path: "/srv/inbox", mode: 0o750 },
+        { path: "/srv/sales", mode },
+      ]);
+    }
   });
 
   test.each([

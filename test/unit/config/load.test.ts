@@ -19,21 +19,14 @@ describe("the smallest configuration", () => {
   test("gets sensible defaults", async () => {
     const path = await writeConfig(SMALLEST);
     const settings = await loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/private/inlet" } });
+    const sizes = { minFreeBytes: 2 ** 30, maxTransferBytes: 2 ** 40 };
     expect(settings).toMatchObject({
       source: path,
       inbox: "/srv/inbox",
       work: "/srv/inbox/.inlet",
       state: "/var/lib/private/inlet",
       queue: "embedded",
-      limits: {
-        transfers: 16,
-        requests: 16,
-        filesPerTransfer: 16,
-        minFreeBytes: 2 ** 30,
-        maxTransferBytes: 2 ** 40,
-        maxFiles: 100_000,
-        bandwidth: [{ at: undefined, bytesPerSecond: undefined }],
-      },
+      limits: { transfers: 16, requests: 16, filesPerTransfer: 16, ...sizes, maxFiles: 100_000 },
       handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
       warnings: [],
     });
@@ -82,18 +75,12 @@ limits: { transfers: 1, filesPerTransfer: 2, minFreeSpace: 0, maxTransferSize: 1
 handoff: { fileMode: 0600, folderMode: 0o700, marker: .done }
 `);
     const folder = dirname(settings.source);
+    const sizes = { minFreeBytes: 0, maxTransferBytes: 10_485_760 };
     expect(settings).toMatchObject({
       inbox: join(folder, "in/box"),
       work: join(folder, "work"),
       state: join(dirname(folder), "state"),
-      limits: {
-        transfers: 1,
-        requests: 16,
-        filesPerTransfer: 2,
-        minFreeBytes: 0,
-        maxTransferBytes: 10_485_760,
-        maxFiles: 3,
-      },
+      limits: { transfers: 1, requests: 16, filesPerTransfer: 2, maxFiles: 3, ...sizes },
       handoff: { fileMode: 0o600, folderMode: 0o700, marker: ".done" },
     });
     const [a, b] = settings.mailboxes;
@@ -147,12 +134,8 @@ check: { command: [scan, "{folder}"], memory: 1GiB }
     const env = { PATH: "/bin" };
     const common = { argv: ["scan", "{folder}"], env, timeoutMs: 600_000, memoryBytes: 2 ** 30 };
     const own = { argv: [join(dirname(source), "own")], env, timeoutMs: 600_000, memoryBytes: undefined };
-    expect(mailboxes.map(({ check }) => check)).toEqual([
-      common,
-      { ...common, timeoutMs: 60_000 },
-      own,
-      undefined,
-    ]);
+    const checks = [common, { ...common, timeoutMs: 60_000 }, own, undefined];
+    expect(mailboxes.map(({ check }) => check)).toEqual(checks);
     const [plain] = (await load(SMALLEST)).mailboxes;
     expect(plain?.check).toBeUndefined();
   });

@@ -35,26 +35,11 @@ function expectEqual(values: unknown): void {
   expect(outermost(ours)).toEqual(outermost(all));
 }
 
-const WRONG: readonly unknown[] = [
-  null,
-  "",
-  "x",
-  "1",
-  0,
-  -1,
-  1.5,
-  true,
-  [],
-  {},
-  ["x"],
-  { x: 1 },
-  "7d",
-  "0640",
-];
+const SIMPLE: readonly unknown[] = [null, "", "x", "1", 0, -1, 1.5, true, "7d", "0640"];
 
 /** Values that mostly fit a part of the schema. */
 function valuesOf(node: SchemaNode): fc.Arbitrary<unknown> {
-  const wrong = fc.constantFrom(...WRONG);
+  const wrong = fc.constantFrom(...SIMPLE, [], {}, ["x"], { x: 1 });
   const right: fc.Arbitrary<unknown>[] = [];
   if (node.enum !== undefined) right.push(fc.constantFrom(...node.enum));
   if (node.default !== undefined) right.push(fc.constant(node.default));

@@ -64,36 +64,31 @@ describe("a file", () => {
     await writeFile(path("large"), "x".repeat(65_537));
     await writeFile(path("full"), "x".repeat(65_536));
     await writeFile(path("bytes"), Buffer.from([0xff, 0xfe]));
-    execFileSync("sh", ["-c", `mkfifo ${path("pipe")}`]);
-    expect(await refusal(inFile(path("none")))).toBe(`file ${path("none")} does not exist`);
-    expect(await refusal(inFile(path("empty")))).toContain("is empty");
-    expect(await refusal(inFile(path("large")))).toContain("is larger than 64 KiB");
-    expect(await refusal(inFile(path("bytes")))).toContain("is not UTF-8 text");
-    expect(await refusal(inFile(path("pipe")))).toContain("is not a regular file");
-    expect(await refusal(inFile(folder))).toContain("is not a regular file");
+    execFileSync("mkfifo", [path("pipe")]);
+    for (const [name, why] of [
+      ["none", "does not exist"],
+      ["empty", "is empty"],
+      ["large", "is larger than 64 KiB"],
+      ["bytes", "is not UTF-8 text"],
+      ["pipe", "is not a regular file"],
+      [".", "is not a regular file"],
+    ] as const)
+      expect(await refusal(inFile(path(name)))).toBe(`file ${path(name)} ${why}`);
     expect(await read(inFile(path("full")))).toHaveLength(65_536);
   });
 });
 
-describe("a variable, a credential", () => {
-  test("are read", async () => {
-    const folder = await makeFolder();
-    await writeFile(join(folder, "supplier"), "hunter2\n");
-    expect(await read(inVariable("X", { X: "hunter2" }))).toBe("hunter2");
-    expect(await read(inCredential("supplier", { CREDENTIALS_DIRECTORY: folder }))).toBe("hunter2");
-  });
-
-  test("are reported if they are missing", async () => {
-    const folder = await makeFolder();
-    expect(await refusal(inVariable("X", {}))).toBe("variable X is not set");
-    expect(await refusal(inVariable("X", { X: "" }))).toBe("variable X is empty");
-    expect(await refusal(inCredential("x", {}))).toContain(
-      "credential x cannot be found, because CREDENTIALS_DIRECTORY is not set",
-    );
-    expect(await refusal(inCredential("x", { CREDENTIALS_DIRECTORY: folder }))).toBe(
-      `credential x (${join(folder, "x")}) does not exist`,
-    );
-  });
+test("a variable and a credential are read, and reported if they are missing", async () => {
+  const folder = await makeFolder();
+  const env = { CREDENTIALS_DIRECTORY: folder, X: "hunter2", EMPTY: "" };
+  await writeFile(join(folder, "supplier"), "hunter2\n");
+  expect(await read(inVariable("X", env))).toBe("hunter2");
+  expect(await read(inCredential("supplier", env))).toBe("hunter2");
+  expect(await refusal(inVariable("NONE", env))).toBe("variable NONE is not set");
+  expect(await refusal(inVariable("EMPTY", env))).toBe("variable EMPTY is empty");
+  expect(await refusal(inCredential("x", env))).toBe(`credential x (${join(folder, "x")}) does not exist`);
+  const withoutFolder = "credential x cannot be found, because CREDENTIALS_DIRECTORY is not set";
+  expect(await refusal(inCredential("x", {}))).toContain(withoutFolder);
 });
 
 describe("a command", () => {
@@ -111,6 +106,8 @@ describe("a command", () => {
     [["sh", "-c", "echo hunter2; echo hunter2 >&2; exit 3"], "command sh ended with exit code 3"],
     [["sh", "-c", "echo hunter2; kill -9 $$"], "command sh was ended by SIGKILL"],
     [["/no/such/program", "hunter2"], "command program was not found"],
+    [["no-such-program", "hunter2"], "command no-such-program was not found"],
+    [["/etc/passwd", "hunter2"], "command passwd may not be run by this user"],
     [["true", "hunter2"], "command true printed nothing"],
     [["printf", "\\377", "hunter2"], "command printf did not print UTF-8 text"],
     [["sh", "-c", "head -c 70000 /dev/zero"], "command sh printed more than 64 KiB"],
@@ -123,10 +120,7 @@ describe("a command", () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `sleep 600 & echo $! > ${pidFile}; wait`] as const;
     const source = openSecret(fromCommand(argv, process.env, 300));
-    await expect(source.read(SIGNAL)).rejects.toMatchObject({
-      code: "SECRET_UNREADABLE",
-      message: expect.stringContaining("command sh took longer than 0.3 s"),
-    });
+    await expect(source.read(SIGNAL)).rejects.toThrow("command sh took longer than 0.3 s");
     await expectGone(pidFile);
   });
 
@@ -148,16 +142,13 @@ describe("at the start", () => {
     const folder = await makeFolder();
     const trace = join(folder, "ran");
     await writeFile(join(folder, "password"), "hunter2\n", { mode: 0o600 });
+    const clientId = JSON.stringify({ command: ["touch", trace] });
     const settings = await loadWith(
       `- { sender: a, password: { command: [touch, ${trace}] } }
       - { sender: b, password: { file: ${folder}/password } }
       - { sender: c, password: { credential: password } }
       - { sender: d, password: { env: PASSWORD } }`,
-      {
-        CREDENTIALS_DIRECTORY: folder,
-        PASSWORD: "x",
-        INLET_SERVICE__CLIENTID: JSON.stringify({ command: ["touch", trace] }),
-      },
+      { CREDENTIALS_DIRECTORY: folder, PASSWORD: "x", INLET_SERVICE__CLIENTID: clientId },
     );
     expect(settings.mailboxes[0]?.passwords.map(({ password }) => password.described)).toEqual([
       "command touch",
@@ -193,15 +184,10 @@ esac
     const clientId = settings.mailboxes[0]?.service.clientId;
     expect((await clientId?.read(SIGNAL))?.reveal()).toBe(CLIENT_ID);
     await writeFile(file, "hunter2");
-    await expect(clientId?.read(SIGNAL)).rejects.toMatchObject({
-      code: "SECRET_UNREADABLE",
-      message: expect.stringContaining(
-        `file ${file} is not a client id, which has 50 to 4000 letters and digits`,
-      ),
-    });
-    await expect(loadWith("[]", service)).rejects.toMatchObject({
-      message: expect.stringContaining("INLET_SERVICE__CLIENTID__FILE: service.clientId.file: file"),
-    });
+    const why = `file ${file} is not a client id, which has 50 to 4000 letters and digits`;
+    await expect(clientId?.read(SIGNAL)).rejects.toThrow(why);
+    const place = "INLET_SERVICE__CLIENTID__FILE: service.clientId.file: ";
+    await expect(loadWith("[]", service)).rejects.toThrow(place + why);
   });
 });
 
