@@ -7,7 +7,6 @@ import { whenAborted } from "./base/deadline.ts";
 import { asFault, Fault } from "./base/faults.ts";
 import { closeDisks } from "./base/machine.ts";
 import { Outage } from "./base/outage.ts";
-import { Scope } from "./base/scope.ts";
 import { pause } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
 import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
@@ -122,13 +121,13 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
     began: (fault) => events.emit({ type: "disk-failed", fault }),
     ended: (lastedMs) => events.emit({ type: "disk-recovered", pausedForMs: lastedMs }),
   });
-  await using scope = new Scope();
-  scope.use(undefined, () => closeDisks(undefined));
-  scope.use(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
+  await using scope = new AsyncDisposableStack();
+  scope.adopt(undefined, () => closeDisks(undefined));
+  scope.adopt(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
   const live = new LiveSettings(settings);
   const process = memberId();
   const notifier = openNotifier(live, { clock, events, stop, process, patience: options.patience?.notify });
-  scope.use(notifier, (it) => it.close());
+  scope.adopt(notifier, (it) => it.close());
   const opened: Opened = {};
   const tools = { live, monitor, clock, emit: events.emit, stop, parts: () => opened.parts };
   let shown: Promise<void> | undefined;
@@ -172,7 +171,7 @@ async function attempt(options: StartOptions): Promise<DaemonOutcome | Fault> {
 /** Throws the fault of a folder that was lost. */
 async function openAndRun(options: StartOptions): Promise<DaemonOutcome> {
   const { mode, live, clock, events, process, diskTrouble, patience, opened } = options;
-  await using scope = new Scope();
+  await using scope = new AsyncDisposableStack();
   const known = opened.folders;
   if (known === undefined) live.replace(await withGroups(live.now, options.stop));
   const workspace = await openWorkspace(live, scope, { emit: events.emit, clock, process, known });
@@ -197,9 +196,9 @@ async function work(
 ): Promise<DaemonOutcome> {
   const { mode, stop, live, clock, patience, events, monitor, notifier, diskTrouble } = options;
   const settings = live.now;
-  await using scope = new Scope();
-  scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
-  scope.use(journalNotices(notifier, ledger), (detach) => detach());
+  await using scope = new AsyncDisposableStack();
+  scope.adopt(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
+  scope.adopt(journalNotices(notifier, ledger), (detach) => detach());
   await notifier.start();
   if (live.pauses.size > 0) await notifier.apply(settings);
   const serviceTools = { clock, emit, stop, openService: options.openService ?? openService };
@@ -219,12 +218,12 @@ async function work(
     { folder: join(settings.work, "expected"), ledger, clock, emit },
     settings.mailboxes,
   );
-  scope.use(expected, (it) => it.close());
-  scope.use(events.subscribe(expected.listener), (unsubscribe) => unsubscribe());
+  scope.adopt(expected, (it) => it.close());
+  scope.adopt(events.subscribe(expected.listener), (unsubscribe) => unsubscribe());
   const handoffTools = { ledger, inbox, clock, emit, stop, isClockRight };
   const handoffs = await openDaemonHandoffs(live, handoffTools, patience.handoff);
-  scope.use(handoffs, (it) => it.close());
-  const queue = scope.use(await openEngine(live, options, scope), (it) =>
+  scope.adopt(handoffs, (it) => it.close());
+  const queue = scope.adopt(await openEngine(live, options, scope), (it) =>
     it.close(watch.signal.aborted ? 0 : options.graceMs),
   );
   const isShared = settings.queue !== "embedded";
@@ -275,7 +274,7 @@ async function work(
   // The trouble of an earlier attempt ends if there is room enough.
   await demandFolders();
   await queue.start(handlers);
-  scope.use(await watchPasswords(parts), (it) => it.close());
+  scope.adopt(await watchPasswords(parts), (it) => it.close());
   await orders.run();
   isResumed = await resumeComplete(parts);
   if (mode === "once") {
@@ -310,7 +309,7 @@ async function work(
       (next) => apply(() => withGroups(next, stop)),
       (fault) => emit({ type: "settings-refused", fault }),
     );
-    scope.use(follower, (it) => it?.close());
+    scope.adopt(follower, (it) => it?.close());
     await whenAborted(stop);
     watch.signal.throwIfAborted();
   }

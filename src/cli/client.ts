@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
 import { lookAt } from "../base/files.ts";
-import type { Scope } from "../base/scope.ts";
 import type { Secret } from "../base/secret.ts";
 import type { MailboxSettings, ServiceSettings } from "../config/settings.ts";
 import { loadTokenStores } from "../host/memory.ts";
@@ -52,13 +51,13 @@ export function formatVersions(versions: readonly ApiVersion[]): string {
 }
 
 /** The daemon's folder of tokens; a temporary folder before its first start. */
-export async function openTokensFolder(scope: Scope, state: string): Promise<string> {
+export async function openTokensFolder(scope: AsyncDisposableStack, state: string): Promise<string> {
   if ((await lookAt(state))?.isDirectory()) {
     const folder = join(state, "tokens");
     await makeFolderDurably(folder, 0o700);
     return folder;
   }
-  return scope.use(await mkdtemp(join(tmpdir(), "inlet-tokens-")), (folder) =>
+  return scope.adopt(await mkdtemp(join(tmpdir(), "inlet-tokens-")), (folder) =>
     rm(folder, { recursive: true, force: true }),
   );
 }

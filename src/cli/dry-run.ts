@@ -2,7 +2,6 @@
 import { systemClock } from "../base/clock.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
-import { Scope } from "../base/scope.ts";
 import { loadSettings } from "../config/load.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { findClientId } from "../host/memory.ts";
@@ -75,13 +74,13 @@ async function readList(
   mailbox: MailboxSettings,
   signal: AbortSignal,
 ): Promise<ListedTransfer[]> {
-  await using scope = new Scope();
+  await using scope = new AsyncDisposableStack();
   const clientId = (await mailbox.service.clientId?.read(signal)) ?? (await findClientId(state));
   if (clientId === undefined) {
     const detail = "no client id is configured, and none was created yet: start the daemon once";
     throw new Fault("CONFIG_INVALID", { detail });
   }
-  const service = scope.use(openClient(mailbox.service, clientId), (it) => it.close());
+  const service = scope.adopt(openClient(mailbox.service, clientId), (it) => it.close());
   const tokens = await openTokens(mailbox, service, await openTokensFolder(scope, state));
   const fields = new ListFields();
   return await tokens.use(

@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
-import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { HttpSettings } from "../config/settings.ts";
 import type { ConsolePort } from "../console/port.ts";
@@ -36,7 +35,7 @@ export interface DaemonParts extends Pick<Parts, "inbox" | "queue" | "orders"> {
 }
 
 /** Serves the console, if one is configured, until the scope ends. */
-export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<void> {
+export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableStack): Promise<void> {
   const { live, monitor, clock, emit, stop, parts } = tools;
   const { board, pulse, metrics } = monitor;
   const { http } = live.now;
@@ -71,7 +70,7 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
   };
-  scope.use(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
+  scope.adopt(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
 }
 
 /** Who may read and act; `undefined`: everyone may read, and actions are switched off. */
@@ -118,7 +117,7 @@ async function readTokens(
 export async function keepBoardFresh(
   { board, clock, live, expected }: Parts,
   readWaiting: () => Promise<Waiting>,
-  scope: Scope,
+  scope: AsyncDisposableStack,
 ): Promise<void> {
   const folders = live.now;
   // Other processes change transfers, and their events are not known here.
@@ -149,7 +148,7 @@ export async function keepBoardFresh(
   const refreshes = new Coalesced(refresh);
   // What fails is repeated.
   const look = () => void (refreshes.isIdle && refreshes.run().catch(() => {}));
-  scope.use(setInterval(look, REFRESH_EVERY_MS), clearInterval);
+  scope.adopt(setInterval(look, REFRESH_EVERY_MS), clearInterval);
   // Not awaited: a day of the journal may be long.
   look();
 }

@@ -3,7 +3,6 @@
  * Clocks may differ, so a report says how long ago something was, and a reader notes when it saw the report change.
  */
 import type { Clock } from "../base/clock.ts";
-import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { Settings } from "../config/settings.ts";
 import { type MemberReport, type Membership, readReports } from "../inbox/members.ts";
@@ -32,7 +31,7 @@ export function joinFleet(
   membership: Membership,
   events: Events,
   clock: Clock,
-  scope: Scope,
+  scope: AsyncDisposableStack,
 ): Fleet | undefined {
   if (queue === "embedded") return undefined;
   /** When this process polled each mailbox successfully. */
@@ -65,11 +64,11 @@ export function joinFleet(
   const listener = listenTo({
     "poll-succeeded": ({ mailbox }) => void own.set(mailboxIdOf(mailbox), clock.now()),
   });
-  scope.use(events.subscribe(listener), (unsubscribe) => unsubscribe());
+  scope.adopt(events.subscribe(listener), (unsubscribe) => unsubscribe());
   // A failure is repeated, and after a minute the promise is broken.
   const tryExchange = () => void exchange().catch(() => {});
   tryExchange();
-  scope.use(setInterval(tryExchange, REPORT_EVERY_MS), clearInterval);
+  scope.adopt(setInterval(tryExchange, REPORT_EVERY_MS), clearInterval);
   return {
     polledMs: (mailbox) => polled.get(mailbox),
     promised: () =>

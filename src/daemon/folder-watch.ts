@@ -7,7 +7,6 @@ import { whenAborted } from "../base/deadline.ts";
 import { asFault, type Fault, isOfDisk, systemCode } from "../base/faults.ts";
 import { closeDisks } from "../base/machine.ts";
 import type { Outage } from "../base/outage.ts";
-import type { Scope } from "../base/scope.ts";
 import { clearInterval, monotonicMs, pause, setInterval, timeLimit } from "../base/timers.ts";
 import { inboxesOf } from "../config/settings.ts";
 import { demandInbox, demandSame, demandWritable, type KnownFolders } from "../inbox/work-folder.ts";
@@ -43,9 +42,9 @@ export class FolderWatch {
   }
 
   /** Looks until the scope ends. */
-  start(scope: Scope, everyMs = LOOK_EVERY_MS): void {
+  start(scope: AsyncDisposableStack, everyMs = LOOK_EVERY_MS): void {
     const timer = setInterval(() => void (this.#looks.isIdle && this.#looks.run()), everyMs);
-    scope.use(timer, clearInterval);
+    scope.adopt(timer, clearInterval);
   }
 
   /** Looks now, unless it has just looked. Throws the fault if a folder is lost that everything needs. */

@@ -2,7 +2,6 @@
 
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
-import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { listOrders } from "../ledger/orders.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -16,7 +15,7 @@ import type { Parts } from "./parts.ts";
 const SWEEP_EVERY_MS = 5 * 60_000;
 
 /** Runs until the scope ends. */
-export function startHousekeeping(tools: Parts, scope: Scope): void {
+export function startHousekeeping(tools: Parts, scope: AsyncDisposableStack): void {
   const runs = new Coalesced(async () => {
     await tools.demandFolders();
     // Each is a trouble of its own.
@@ -27,7 +26,7 @@ export function startHousekeeping(tools: Parts, scope: Scope): void {
   });
   // It fails only if a folder is lost, which is a trouble of its own.
   const timer = setInterval(() => void (runs.isIdle && runs.run().catch(() => {})), SWEEP_EVERY_MS);
-  scope.use(timer, async () => {
+  scope.adopt(timer, async () => {
     clearInterval(timer);
     await runs.idle();
   });

@@ -3,7 +3,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { keepClientId, loadTokenStores } from "../host/memory.ts";
@@ -40,7 +39,7 @@ interface MailboxesTools {
 
 export async function openMailboxes(
   live: LiveSettings,
-  scope: Scope,
+  scope: AsyncDisposableStack,
   { clock, emit, stop, openService }: MailboxesTools,
 ): Promise<Mailboxes> {
   const settings = live.now;
@@ -66,7 +65,7 @@ export async function openMailboxes(
     const opened = openService({ ...wanted, clientId, maxRequests, bandwidth });
     services.set(
       key,
-      scope.use(opened, (it) => it.close()),
+      scope.adopt(opened, (it) => it.close()),
     );
     return opened;
   };

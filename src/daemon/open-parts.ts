@@ -5,7 +5,6 @@ import type { DeadlineLimits } from "../base/deadline.ts";
 import { machine } from "../base/machine.ts";
 import { Outage } from "../base/outage.ts";
 import { random } from "../base/random.ts";
-import type { Scope } from "../base/scope.ts";
 import { findEnd, readTail } from "../base/tail.ts";
 import { linkableAddress } from "../config/http.ts";
 import { handoffOf } from "../config/settings.ts";
@@ -41,7 +40,11 @@ interface EngineOptions {
   readonly openQueue?: typeof openQueue;
 }
 
-export function openEngine(live: LiveSettings, options: EngineOptions, scope: Scope): Promise<JobQueue> {
+export function openEngine(
+  live: LiveSettings,
+  options: EngineOptions,
+  scope: AsyncDisposableStack,
+): Promise<JobQueue> {
   const { mode, stop, clock, events } = options;
   const { queue } = live.now;
   const outage = new Outage(clock, {
@@ -49,7 +52,7 @@ export function openEngine(live: LiveSettings, options: EngineOptions, scope: Sc
     changed: (fault) => events.emit({ type: "queue-lost", fault }),
     ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
   });
-  scope.use(outage, (it) => it.end());
+  scope.adopt(outage, (it) => it.end());
   return (options.openQueue ?? openQueue)(queue, {
     slots: () => live.now.limits.transfers,
     mode,

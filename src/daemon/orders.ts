@@ -5,7 +5,6 @@
 
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
@@ -29,17 +28,17 @@ type Mailboxes = ReadonlyMap<MailboxId, MailboxState>;
 export async function startOrderRunner(
   tools: OrderRunnerTools,
   mailboxes: Mailboxes,
-  scope: Scope,
+  scope: AsyncDisposableStack,
 ): Promise<OrderRunner> {
   const runner = new OrderRunner(tools, mailboxes);
-  scope.use(runner, (it) => it.idle());
+  scope.adopt(runner, (it) => it.idle());
   const watcher = await watchOrders(
     tools.work,
     () => void runner.run(),
     (fault) => tools.emit({ type: "folder-unwatchable", fault }),
   );
-  scope.use(watcher, (it) => it.close());
-  scope.use(
+  scope.adopt(watcher, (it) => it.close());
+  scope.adopt(
     setInterval(() => void runner.run(), LOOK_EVERY_MS),
     clearInterval,
   );

@@ -1,5 +1,4 @@
 /** What this daemon has promised, from each of its parts; a watcher compares it with what has happened. */
-import type { Scope } from "../base/scope.ts";
 import type { Emit } from "../model/events.ts";
 import { type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
 import type { GeneralTrouble } from "../observe/board.ts";
@@ -8,7 +7,12 @@ import type { Fleet } from "./fleet.ts";
 import type { Parts } from "./parts.ts";
 
 /** Watches until the scope ends. `fleet`: missing with the embedded engine. */
-export function watchPromises(parts: Parts, fleet: Fleet | undefined, emit: Emit, scope: Scope): void {
+export function watchPromises(
+  parts: Parts,
+  fleet: Fleet | undefined,
+  emit: Emit,
+  scope: AsyncDisposableStack,
+): void {
   const { board, queue, handoffs, orders, notifier, clock } = parts;
   const startedMs = clock.now();
   const stalledMs = new Map<string, number>();
@@ -30,7 +34,7 @@ export function watchPromises(parts: Parts, fleet: Fleet | undefined, emit: Emit
     ...(fleet === undefined ? [] : [source("fleet", ["disk"], () => fleet.promised())]),
   ]);
   watcher.start();
-  scope.use(watcher, (it) => it.close());
+  scope.adopt(watcher, (it) => it.close());
 }
 
 /** No job that is due waits for longer than a minute while places are free. `sinceMs`: remembered from call to call. */

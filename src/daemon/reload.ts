@@ -5,7 +5,6 @@ import { Coalesced } from "../base/concurrency.ts";
 import type { Fault } from "../base/faults.ts";
 import { stat } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
-import type { Scope } from "../base/scope.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
@@ -58,7 +57,7 @@ export async function followPauses(
   live: LiveSettings,
   apply: (pauses: Pauses) => Promise<void>,
   emit: Emit,
-  scope: Scope,
+  scope: AsyncDisposableStack,
 ): Promise<() => Promise<void>> {
   const { work } = live.now;
   const looks = new Coalesced(async () => {
@@ -70,10 +69,10 @@ export async function followPauses(
   });
   // Repeated, and a failing disk is a trouble of its own.
   const look = () => looks.run().catch(() => {});
-  scope.use(looks, (it) => it.idle());
+  scope.adopt(looks, (it) => it.idle());
   const unwatchable = (fault: Fault) => emit({ type: "folder-unwatchable", fault });
-  scope.use(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
-  scope.use(
+  scope.adopt(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
+  scope.adopt(
     setInterval(() => void look(), LOOK_EVERY_MS),
     clearInterval,
   );

@@ -13,7 +13,6 @@ import { readFile } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
-import type { Scope } from "../base/scope.ts";
 import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
 import { openInbox } from "../inbox/inbox.ts";
@@ -59,7 +58,7 @@ interface WorkspaceTools {
  */
 export async function openWorkspace(
   live: LiveSettings,
-  scope: Scope,
+  scope: AsyncDisposableStack,
   { emit, clock, process, known }: WorkspaceTools,
 ) {
   const settings = live.now;
@@ -79,8 +78,8 @@ export async function openWorkspace(
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
   for (const folder of await findExposed(work)) emit({ type: "folder-exposed", of: "work", folder });
   for (const folder of await findExposedState(state)) emit({ type: "folder-exposed", of: "state", folder });
-  scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
-  const membership = scope.use(await joinMembers(work, state, process), (joined) => joined.leave());
+  scope.adopt(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
+  const membership = scope.adopt(await joinMembers(work, state, process), (joined) => joined.leave());
   const { temporary, staging } = new LedgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const id = await rememberWork(settings, temporary);
@@ -93,7 +92,7 @@ export async function openWorkspace(
     folderGroup: (record) => handoffOf(live.now, record).gid,
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
-  scope.use(ledger, (it) => it.close());
+  scope.adopt(ledger, (it) => it.close());
   const inbox = await openInbox(root, staging, () => live.now.limits.minFreeBytes);
   // An inbox that was used before is not created again: its disk may not be mounted.
   if (known === undefined) await inbox.prepare(inboxesOf(settings));

@@ -3,7 +3,6 @@ import { mapLimit } from "../../base/concurrency.ts";
 import { asFault, Fault } from "../../base/faults.ts";
 import { formatCount, formatSeconds } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
-import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { MailboxSettings, RedisQueueSettings, ServiceSettings } from "../../config/settings.ts";
@@ -83,10 +82,10 @@ async function checkService(
   mailboxes: readonly MailboxSettings[],
 ): Promise<void> {
   const { findings, settings, signal } = examination;
-  await using scope = new Scope();
+  await using scope = new AsyncDisposableStack();
   const clientId = await readClientId(examination, serviceSettings);
   const client = openClient(serviceSettings, clientId ?? makeClientId(), TIMEOUT_MS);
-  const service = scope.use(client, (it) => it.close());
+  const service = scope.adopt(client, (it) => it.close());
   const isReached = await checkReach(examination, service, serviceSettings);
   const why = isReached ? "there is no client id" : "the service cannot be reached";
   if (!isReached || clientId === undefined) {

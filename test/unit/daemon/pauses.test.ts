@@ -1,7 +1,6 @@
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Scope } from "../../../src/base/scope.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
 import { followPauses, putPausesInForce } from "../../../src/daemon/reload.ts";
 import { createPause, type Pauses, removePause } from "../../../src/ledger/pauses.ts";
@@ -14,7 +13,7 @@ test("a pause does not end while the disk of the work folder is gone", async () 
   const live = new LiveSettings(settingsIn(work, [], { work }));
   await putPausesInForce(live, () => {});
   const applied: Pauses[] = [];
-  await using scope = new Scope();
+  await using scope = new AsyncDisposableStack();
   const look = await followPauses(
     live,
     async (pauses) => void applied.push(pauses),

@@ -1,6 +1,5 @@
 /** Metrics for alerts: none is missing, and none is wrong. */
 import { expect, test } from "vitest";
-import { Scope } from "../../../src/base/scope.ts";
 import { type DaemonParts, openConsole } from "../../../src/daemon/console.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
 import { createMonitor } from "../../../src/daemon/monitor.ts";
@@ -75,7 +74,7 @@ test("an unreadable disk does not hide other metrics", async () => {
   const live = new LiveSettings(settingsIn(folder, [mailbox], { http: pageSettings() }));
   const clock = { now: () => START_MS };
   const monitor = await createMonitor(live.now, true, clock, new Events());
-  await using scope = new Scope();
+  await using scope = new AsyncDisposableStack();
   const address = Promise.withResolvers<string>();
   const emit = listenTo({ "console-opened": (event) => address.resolve(event.address) });
   const refuse = () => Promise.reject(new Error("ENOENT"));
