@@ -54,10 +54,8 @@ describe("forEachLimit", () => {
   });
 
   test("throws the first of several failures", async () => {
-    const work = async (afterMs: number) => {
-      await pause(afterMs);
-      throw new Error(`after ${afterMs}`);
-    };
+    const work = (afterMs: number) =>
+      pause(afterMs).then(() => Promise.reject(new Error(`after ${afterMs}`)));
     await expect(forEachLimit([20, 1], 2, work)).rejects.toThrow("after 1");
   });
 
@@ -91,10 +89,7 @@ describe("forEachLimit", () => {
 });
 
 test("mapLimit returns results in the order of the items", async () => {
-  const work = async (afterMs: number) => {
-    await pause(afterMs);
-    return afterMs * 2;
-  };
+  const work = (afterMs: number) => pause(afterMs, afterMs * 2);
   expect(await mapLimit([9, 1, 5], 3, work)).toEqual([18, 2, 10]);
   expect(await mapLimit([], 3, work)).toEqual([]);
 });
@@ -192,25 +187,18 @@ describe("Coalesced", () => {
     await work.idle();
   });
 
-  test("runs scheduled work once, a little later", async () => {
+  test("runs scheduled work once, a little later, unless it was run at once meanwhile", async () => {
     let runs = 0;
-    const work = new Coalesced(async () => void runs++, 1);
+    const work = new Coalesced(async () => void runs++, 5);
     work.schedule();
     work.schedule();
     expect(runs).toBe(0);
     await expect.poll(() => runs).toBe(1);
     work.schedule();
-    await expect.poll(() => runs).toBe(2);
-  });
-
-  test("does not run scheduled work again that was run at once", async () => {
-    let runs = 0;
-    const work = new Coalesced(async () => void runs++, 5);
-    work.schedule();
     await work.run();
-    await pause(50);
+    await pause(20);
     await work.idle();
-    expect(runs).toBe(1);
+    expect(runs).toBe(2);
   });
 });
 
@@ -221,15 +209,10 @@ test("WaitGroup waits for work under way, failed or not", async () => {
   const failed = group.add(Promise.reject(new Error("failed")));
   await expect(failed).rejects.toThrow("failed");
   expect(group.size).toBe(1);
-  let isOver = false;
-  const waiting = group.wait().then(() => {
-    isOver = true;
-  });
-  await pause(1);
-  expect(isOver).toBe(false);
+  const waiting = group.wait().then(() => "over");
+  expect(await Promise.race([waiting, pause(1, "waits")])).toBe("waits");
   gate.resolve("done");
-  await waiting;
-  expect([await slow, group.size]).toEqual(["done", 0]);
+  expect([await waiting, await slow, group.size]).toEqual(["over", "done", 0]);
 });
 
 describe("KeyedPool", () => {
@@ -267,35 +250,27 @@ describe("KeyedPool", () => {
     };
     const pool = new KeyedPool({ running: 1, waiting: 1 }, work, FOREVER);
     pool.add("a");
-    pool.addLater("a", 0);
-    await pause(10);
-    pool.addLater("b", 0);
-    await pause(10);
-    pool.addLater("c", 0);
-    await pause(10);
+    for (const key of ["a", "b", "c"]) {
+      pool.addLater(key, 0);
+      await pause(10);
+    }
     gate.resolve();
     await pool.idle();
     pool.addLater("d", 0);
     await expect.poll(() => runs).toEqual(["a", "b", "d"]);
   });
 
-  test("waits for running work when it is closed, and starts nothing more", async () => {
-    const { pool, runs, running } = poolOf({ running: 1, waiting: 10 });
+  test.each([
+    ["waits for running work when it is closed, and starts nothing more", FOREVER, ["a"]],
+    ["starts nothing after the stop", AbortSignal.abort(), []],
+  ])("%s", async (_, stop, expected) => {
+    const { pool, runs, running } = poolOf({ running: 1, waiting: 10 }, stop);
     pool.add("a");
     pool.add("b");
     pool.addLater("c", 1);
     await pool.close();
     await pause(10);
-    expect([runs, running()]).toEqual([["a"], []]);
-  });
-
-  test("starts nothing after the stop", async () => {
-    const { pool, runs } = poolOf({ running: 1, waiting: 10 }, AbortSignal.abort());
-    pool.add("a");
-    pool.addLater("b", 0);
-    await pool.idle();
-    await pause(5);
-    expect(runs).toEqual([]);
+    expect([runs, running()]).toEqual([expected, []]);
   });
 });
 

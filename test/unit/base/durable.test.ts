@@ -46,9 +46,10 @@ describe("a file that is created durably", () => {
 
   test("says which folder cannot be written", async () => {
     const target = join(folder, "no", "such", "folder");
+    const message = `The file could not be written: ${target} (ENOENT)`;
     await expect(createDurably(target, async () => {})).rejects.toMatchObject({
       code: "DISK_REFUSED",
-      message: `The file could not be written: ${target} (ENOENT)`,
+      message,
     });
   });
 });

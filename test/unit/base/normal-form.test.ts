@@ -55,36 +55,26 @@ describe("the normal form", () => {
   });
 
   test.each([
-    ["  Two \u00a0\n words\u3000", "two words"],
-    ["\ufeffZero\u200bwidth\u00ad, \u202egpj\u202c \u0000\u009b\ufe0f", "zerowidth, gpj"],
-    ["ＷＩＤＥ ﬁ ｶﾞ", "wide fi ガ"],
-    ["ΟΔΟΣ ΣΑΣ", "οδοσ σασ"],
-    ["STRAẞE straße", "strasse strasse"],
-    ["Gro\u0308sse", "grösse"],
-    ["unknown \u0378 \ue000", "unknown \u0378 \ue000"],
-    [" . ", "."],
-  ])("of the text %j is %j", (given, form) => {
-    expect(textForm(given)).toBe(form);
-  });
-
-  test.each([
-    ["Evil.EXE. . .", "evil.exe"],
-    ["evil . exe", "evil.exe"],
-    ["evil․exe…", "evil.exe"],
-    [" .exe", ".exe"],
-    ["two words.txt", "two words.txt"],
-    ["...", ""],
-  ])("of the file name %j is %j", (given, form) => {
-    expect(fileNameForm(given)).toBe(form);
-  });
-
-  test.each([
-    [" Anna @ supplier.example. ", "anna@supplier.example"],
-    ["ａnna＠supplier．example", "anna@supplier.example"],
-    ["anna@supplier。example｡", "anna@supplier.example"],
-    ["*@*.Example", "*@*.example"],
-  ])("of the address %j is %j", (given, form) => {
-    expect(addressForm(given)).toBe(form);
+    [textForm, "  Two \u00a0\n words\u3000", "two words"],
+    [textForm, "\ufeffZero\u200bwidth\u00ad, \u202egpj\u202c \u0000\u009b\ufe0f", "zerowidth, gpj"],
+    [textForm, "ＷＩＤＥ ﬁ ｶﾞ", "wide fi ガ"],
+    [textForm, "ΟΔΟΣ ΣΑΣ", "οδοσ σασ"],
+    [textForm, "STRAẞE straße", "strasse strasse"],
+    [textForm, "Gro\u0308sse", "grösse"],
+    [textForm, "unknown \u0378 \ue000", "unknown \u0378 \ue000"],
+    [textForm, " . ", "."],
+    [fileNameForm, "Evil.EXE. . .", "evil.exe"],
+    [fileNameForm, "evil . exe", "evil.exe"],
+    [fileNameForm, "evil․exe…", "evil.exe"],
+    [fileNameForm, " .exe", ".exe"],
+    [fileNameForm, "two words.txt", "two words.txt"],
+    [fileNameForm, "...", ""],
+    [addressForm, " Anna @ supplier.example. ", "anna@supplier.example"],
+    [addressForm, "ａnna＠supplier．example", "anna@supplier.example"],
+    [addressForm, "anna@supplier。example｡", "anna@supplier.example"],
+    [addressForm, "*@*.Example", "*@*.example"],
+  ])("%o of %j is %j", (form, given, expected) => {
+    expect(form(given)).toBe(expected);
   });
 
   test.each(FORMS)("is missing for half a character (%s)", (_, form) => {
@@ -104,12 +94,8 @@ describe("the normal form", () => {
 describe("a matcher", () => {
   test("compares forms: `*` and `?` stay special, also in full width", () => {
     const matches = makeMatcher("Ｐart-？.＊", fileNameForm);
-    expect(["part-1.pdf", "PART-\u200b1.pdf.", "part-.pdf", "part-12.pdf"].map(matches)).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
+    expect(["part-1.pdf", "PART-\u200b1.pdf."].filter(matches)).toHaveLength(2);
+    expect(["part-.pdf", "part-12.pdf"].filter(matches)).toEqual([]);
   });
 
   test("matches every text without a pattern, and no text or pattern without a form", () => {

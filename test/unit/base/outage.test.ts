@@ -43,14 +43,9 @@ function setUp() {
   const report = (what: string) => (fault: Fault) =>
     void reported.push(`${what}: ${fault.code} ${fault.message.split(": ").at(-1)}`);
   let nowMs = 0;
-  const outage = new Outage(
-    { now: () => nowMs },
-    {
-      began: report("began"),
-      changed: report("changed"),
-      ended: (lastedMs) => void reported.push(`ended: ${lastedMs} ms`),
-    },
-  );
+  const ended = (lastedMs: number) => void reported.push(`ended: ${lastedMs} ms`);
+  const events = { began: report("began"), changed: report("changed"), ended };
+  const outage = new Outage({ now: () => nowMs }, events);
   const passMs = (ms: number) => {
     nowMs += ms;
   };

@@ -2,14 +2,18 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   coversWeek,
+  firstInstantOf,
+  isTimeZone,
   isWithin,
   lastTimeOf,
+  localTimeAt,
   makeTimetable,
   nextChange,
+  nextShift,
   type Timetable,
 } from "../../../src/base/timetable.ts";
 import { parseWindow } from "../../../src/config/times.ts";
-import { instants } from "../../support/zones.ts";
+import { instants, ZONES } from "../../support/zones.ts";
 
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
@@ -46,11 +50,7 @@ describe("a timetable", () => {
 
   test("of the whole week, or of nothing, never changes", () => {
     const [always, never] = [timetable(BERLIN, "daily"), timetable(BERLIN)];
-    expect([coversWeek(always), coversWeek(never), coversWeek(timetable(BERLIN, "mon-sat"))]).toEqual([
-      true,
-      false,
-      false,
-    ]);
+    expect([always, never, timetable(BERLIN, "mon-sat")].map(coversWeek)).toEqual([true, false, false]);
     expect([isWithin(always, 0), isWithin(never, 0)]).toEqual([true, false]);
     expect([nextChange(always, 0), nextChange(never, 0)]).toEqual([undefined, undefined]);
     expect(coversWeek(timetable(BERLIN, "00:00-12:00", "12:00-24:00"))).toBe(true);
@@ -71,11 +71,10 @@ describe("a timetable", () => {
     const day = timetable(BERLIN, "08:00-18:00");
     expect(nextChange(day, Date.parse("2026-10-24T20:00Z"))).toBe(Date.parse("2026-10-25T07:00Z"));
     const twice = timetable(BERLIN, "sun 02:15-02:45");
-    const changes = ["2026-10-25T00:15Z", "2026-10-25T00:45Z", "2026-10-25T01:15Z", "2026-10-25T01:45Z"];
     let at = Date.parse("2026-10-24T20:00Z");
-    for (const change of changes) {
+    for (const change of ["00:15Z", "00:45Z", "01:15Z", "01:45Z"]) {
       at = nextChange(twice, at) ?? 0;
-      expect(at).toBe(Date.parse(change));
+      expect(at).toBe(Date.parse(`2026-10-25T${change}`));
     }
   });
 });
@@ -107,13 +106,8 @@ function written({ days, times }: Window): string {
 
 /** The same asked of Intl and of the numbers, without any of our own arithmetic. */
 function isShown(zone: string, ms: number, all: readonly Window[]): boolean {
-  const format = new Intl.DateTimeFormat("en-GB", {
-    timeZone: zone,
-    weekday: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  });
+  const style = { weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+  const format = new Intl.DateTimeFormat("en-GB", { timeZone: zone, ...style });
   const parts = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, value]));
   const day = DAYS.indexOf(String(parts["weekday"]).toLowerCase());
   const minute = Number(parts["hour"]) * 60 + Number(parts["minute"]);
@@ -185,4 +179,68 @@ describe("a time of the week", () => {
       { numRuns: 300 },
     );
   });
+});
+
+describe("clocks", () => {
+  test.each([
+    ["UTC", "2026-07-01T12:00Z", "2026-07-01T12:00Z"],
+    ["Europe/Berlin", "2026-01-01T12:00Z", "2026-01-01T13:00Z"],
+    ["Europe/Berlin", "2026-07-01T12:00Z", "2026-07-01T14:00Z"],
+    ["Asia/Kolkata", "2026-07-01T12:00Z", "2026-07-01T17:30Z"],
+    ["America/St_Johns", "2026-01-01T12:00Z", "2026-01-01T08:30Z"],
+    ["Pacific/Apia", "2011-12-31T00:00Z", "2011-12-31T14:00Z"],
+  ])("in %s at %s show %s", (zone, instant, shown) => {
+    expect(localTimeAt(zone, Date.parse(instant))).toBe(Date.parse(shown));
+  });
+
+  test("show what Intl says they show, in every zone", () => {
+    const every = Intl.supportedValuesOf("timeZone");
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...every),
+        fc.integer({ min: 0, max: Date.UTC(2040) / 1000 }),
+        (zone, s) => {
+          const style = { dateStyle: "short", timeStyle: "medium" } as const;
+          const format = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, ...style });
+          const shown = new Date(localTimeAt(zone, s * 1000)).toISOString().slice(0, 19).replace("T", " ");
+          expect(shown).toBe(format.format(s * 1000));
+        },
+      ),
+    );
+  });
+});
+
+describe("a time that clocks show", () => {
+  test.each([
+    ["is found", "Europe/Berlin", "2026-07-01T14:00Z", "2026-07-01T12:00Z"],
+    ["is found on the day of a change", "Europe/Berlin", "2026-03-29T06:00Z", "2026-03-29T04:00Z"],
+    ["comes with the change where it is skipped", "Europe/Berlin", "2026-03-29T02:30Z", "2026-03-29T01:00Z"],
+    ["comes first where it comes twice", "Europe/Berlin", "2026-10-25T02:30Z", "2026-10-25T00:30Z"],
+    ["comes with the change of a skipped day", "Pacific/Apia", "2011-12-30T12:00Z", "2011-12-30T10:00Z"],
+  ])("%s", (_, zone, shown, instant) => {
+    expect(firstInstantOf(zone, Date.parse(shown))).toBe(Date.parse(instant));
+  });
+
+  test("has not come before its first instant", () => {
+    fc.assert(
+      fc.property(instants(), ({ zone, ms }) => {
+        const shown = localTimeAt(zone, ms);
+        const first = firstInstantOf(zone, shown);
+        expect(first).toBeLessThanOrEqual(ms);
+        expect(localTimeAt(zone, first)).toBe(shown);
+        expect(localTimeAt(zone, first - 1)).toBeLessThan(shown);
+      }),
+    );
+  });
+});
+
+test("the instant at which clocks are changed is found to the millisecond", () => {
+  const [from, to] = [Date.parse("2026-10-24T12:00Z"), Date.parse("2026-10-25T12:00Z")];
+  expect(nextShift("Europe/Berlin", from, to)).toBe(Date.parse("2026-10-25T01:00Z"));
+  expect(nextShift("Asia/Tokyo", from, to)).toBeUndefined();
+});
+
+test("zones are known by their names", () => {
+  expect([...ZONES, "europe/berlin", "CET"].filter((zone) => !isTimeZone(zone))).toEqual([]);
+  expect(["", "Europe/Berln", "Mars/Olympus", "GMT+25"].filter(isTimeZone)).toEqual([]);
 });

@@ -64,7 +64,7 @@ describe("a file", () => {
     await writeFile(path("large"), "x".repeat(65_537));
     await writeFile(path("full"), "x".repeat(65_536));
     await writeFile(path("bytes"), Buffer.from([0xff, 0xfe]));
-    execFileSync("mkfifo", [path("pipe")]);
+    execFileSync("sh", ["-c", `mkfifo ${path("pipe")}`]);
     for (const [name, why] of [
       ["none", "does not exist"],
       ["empty", "is empty"],
@@ -114,6 +114,13 @@ describe("a command", () => {
     [["echo", "hunter2\0"], "command echo could not be started"],
   ] as const)("reports its failure without quoting its output: %j", async (argv, why) => {
     expect(await refusal(fromCommand(argv, ENV))).toBe(why);
+  });
+
+  test("is found in PATH only if it may be run", async () => {
+    const folder = await makeFolder();
+    await writeFile(join(folder, "plain"), "");
+    const why = "command plain was not found in PATH, or may not be run by this user";
+    expect(await refusal(fromCommand(["plain"], { PATH: folder }))).toBe(why);
   });
 
   test("is killed after its timeout, with its children", async () => {
