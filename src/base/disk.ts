@@ -11,7 +11,6 @@ import {
   lchown,
   link,
   makeFolder,
-  type OpenFile,
   openFile,
   readdir,
   readFile,
@@ -119,34 +118,6 @@ export const blockingDisk: Disk = {
   read: async (path) => readFileSync(path, "utf8"),
   list: async (folder) => readdirSync(folder),
 };
-
-/** Keeps folders open that are synced again and again. They must not be replaced meanwhile. */
-export class OpenFolders {
-  readonly #folders = new Map<string, Promise<OpenFile>>();
-
-  async sync(path: string): Promise<void> {
-    const open = this.#folders.get(path) ?? openFile(path, "r");
-    this.#folders.set(path, open);
-    try {
-      await (await open).sync();
-    } catch (error) {
-      await this.#close(path);
-      throw error;
-    }
-    durableStep("folder synced");
-  }
-
-  async close(): Promise<void> {
-    for (const path of this.#folders.keys()) await this.#close(path);
-  }
-
-  async #close(path: string): Promise<void> {
-    const open = this.#folders.get(path);
-    this.#folders.delete(path);
-    // Only a sync proves anything, and has thrown if it failed.
-    await open?.then((folder) => folder.close()).catch(() => {});
-  }
-}
 
 /**
  * Shares folder syncs between waiters: a caller that arrives while a sync runs waits for the next one, which serves all

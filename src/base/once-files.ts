@@ -1,4 +1,7 @@
-/** Creates files that must not exist yet. The safety of the ledger rests on this alone. */
+/**
+ * Creates files that must not exist yet, on which alone the safety of the ledger rests, and replaces files of which
+ * readers see the old text or the new.
+ */
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "./disk.ts";
 import { temporaryName } from "./durable.ts";
@@ -51,5 +54,33 @@ async function writeAndClose(file: DiskFile, text: string): Promise<void> {
     await file.sync();
   } finally {
     await file.close();
+  }
+}
+
+/**
+ * Writes a text to a new file in `folder`, on the same file system, and lets `place` give it its name. Without a sync, a
+ * power cut can leave it empty. A crash can leave the file in `folder`, where a start removes it.
+ */
+export async function writeUnnamed(
+  disk: Disk,
+  folder: string,
+  text: string,
+  isSynced: boolean,
+  place: (unnamed: string) => Promise<void>,
+): Promise<void> {
+  const unnamed = join(folder, temporaryName());
+  try {
+    const file = await disk.create(unnamed, 0o600);
+    try {
+      await file.write(text);
+      if (isSynced) await file.sync();
+    } finally {
+      await file.close();
+    }
+    await place(unnamed);
+  } catch (error) {
+    // A start removes it.
+    await tryUnlink(disk, unnamed).catch(() => {});
+    throw error;
   }
 }

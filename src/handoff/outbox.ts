@@ -9,10 +9,11 @@
 import { join } from "node:path";
 import { KeyedMutex } from "../base/concurrency.ts";
 import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, makeFolderDurably, temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/faults.ts";
+import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { tolerate } from "../base/faults.ts";
 import { opendir, rm } from "../base/files.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
+import { writeUnnamed } from "../base/once-files.ts";
 import {
   EMPTY_ENTRY,
   type Entry,
@@ -130,7 +131,7 @@ export class Outbox {
   async save(key: string, from: Stored, entry: Entry, kind: Kind): Promise<Stored> {
     const path = this.#pathOf(key, from.kind);
     if (entry !== from.entry) {
-      await this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path));
+      await this.#write(entry, (unnamed) => this.#disk.rename(unnamed, path));
       await this.#syncs.sync(this.#folder);
     }
     if (kind !== from.kind) await this.#disk.rename(path, this.#pathOf(key, kind));
@@ -140,7 +141,7 @@ export class Outbox {
   /** Moves the entry to the ledger. Its name is not synced: an entry that is back after a power cut is finished again. */
   async finish(key: string, from: Stored, entry: Entry): Promise<void> {
     const path = this.#finishedPath(key);
-    await this.#withTemporary(entry, (temporary) => this.#disk.rename(temporary, path));
+    await this.#write(entry, (unnamed) => this.#disk.rename(unnamed, path));
     await this.remove(key, from.kind);
   }
 
@@ -159,46 +160,26 @@ export class Outbox {
   }
 
   async #createEmpty(key: string, isSynced: boolean): Promise<void> {
-    try {
-      const file = await this.#disk.create(this.#pathOf(key, "wait"), 0o600);
-      if (isSynced) await file.sync().finally(() => file.close());
-      else await file.close();
-    } catch (error) {
-      if (systemCode(error) !== "EEXIST") throw error;
-    }
+    const file = await this.#disk.create(this.#pathOf(key, "wait"), 0o600).catch(tolerate("EEXIST"));
+    if (isSynced) await file?.sync().finally(() => file.close());
+    else await file?.close();
   }
 
   async #createFull(key: string, entry: Entry): Promise<void> {
     const path = this.#pathOf(key, "json");
-    await this.#withTemporary(entry, async (temporary) => {
+    await this.#write(entry, async (unnamed) => {
       try {
-        await this.#disk.link(temporary, path);
-        await this.#disk.unlink(temporary);
+        await this.#disk.link(unnamed, path).catch(tolerate("EEXIST"));
+        await this.#disk.unlink(unnamed);
       } catch (error) {
-        if (systemCode(error) === "EEXIST") await this.#disk.unlink(temporary);
-        else if (meansNoLinks(error)) await this.#disk.rename(temporary, path);
-        else throw error;
+        if (!meansNoLinks(error)) throw error;
+        await this.#disk.rename(unnamed, path);
       }
     });
   }
 
-  /** Writes the entry to a temporary file, which `place` links or renames to its path. */
-  async #withTemporary(entry: Entry, place: (temporary: string) => Promise<void>): Promise<void> {
-    const temporary = join(this.#newFolder, temporaryName());
-    const file = await this.#disk.create(temporary, 0o600);
-    try {
-      try {
-        await file.write(formatEntry(entry));
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await place(temporary);
-    } catch (error) {
-      // A start removes it.
-      await tryUnlink(this.#disk, temporary).catch(() => {});
-      throw error;
-    }
+  #write(entry: Entry, place: (unnamed: string) => Promise<void>): Promise<void> {
+    return writeUnnamed(this.#disk, this.#newFolder, formatEntry(entry), true, place);
   }
 
   #pathOf(key: string, kind: Kind): string {

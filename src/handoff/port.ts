@@ -75,21 +75,15 @@ export interface HandoffTools {
   handoffOf(delivery: Routed): Handoff;
   /** The address of the console to link to; `undefined` for none. */
   console(): string | undefined;
+  /** The ledger's methods of these names. */
   readonly ledger: {
     nameOf(key: TransferKey): string;
-    /** The end record of this very round; `undefined` while the round is open. */
     readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
-    /**
-     * Whether the staged folder that this end record names has left `staging/`. Until then it is not in the inbox.
-     */
+    /** Until the staged folder has left `staging/`, it is not in the inbox. */
     isPlaced(end: TransferRecord): Promise<boolean>;
-    /** Of deliveries that are more than one folder with its manifest inside. */
     readonly placements: {
-      /** `undefined` for a delivery without one, and after `forget`. Throws `RECORD_UNREADABLE`. */
       find(end: TransferRecord): Promise<Placement | undefined>;
-      /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
       folderOf(end: TransferRecord): string | undefined;
-      /** The entry is about to be finished: the placement is no longer needed. */
       forget(end: TransferRecord): Promise<void>;
     };
     /** `record`: the end record, with the folder that the delivery really got. */
@@ -97,20 +91,15 @@ export interface HandoffTools {
   };
   /** Where a finished entry goes. The folder of that path exists. */
   finishedPath(name: string, round: number): string;
+  /** The inbox's methods of these names. */
   readonly inbox: {
-    /** The common inbox. */
     readonly root: string;
-    /**
-     * Whether the inbox, by default the common one, is still the folder that was opened, and not the empty mount point of
-     * an unmounted disk.
-     */
     isHere(inbox?: string): Promise<boolean>;
-    /** `foreign`: the folder is another one now, or was changed; it is left alone. */
     removeDelivered(delivery: {
       readonly id: string;
       readonly folder: string;
       readonly inbox: string | undefined;
-      readonly placement?: Placement | undefined;
+      readonly placement: Placement | undefined;
     }): Promise<"removed" | "foreign">;
   };
   readonly clock: Clock;

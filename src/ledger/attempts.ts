@@ -10,8 +10,9 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { tolerate } from "../base/faults.ts";
+import { writeUnnamed } from "../base/once-files.ts";
 import type { AttemptKey, AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
-import { parseJson, replaceFile } from "./format.ts";
+import { parseJson } from "./format.ts";
 import { attemptsKey, type LedgerPaths } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
@@ -154,7 +155,9 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #replace(path: string, slot: Slot): Promise<void> {
-    await replaceFile(this.#disk, this.#paths, path, JSON.stringify(slot), true);
+    await writeUnnamed(this.#disk, this.#paths.temporary, JSON.stringify(slot), true, (unnamed) =>
+      this.#disk.rename(unnamed, path),
+    );
     await this.#rounds.syncs.sync(this.#paths.attempts);
   }
 

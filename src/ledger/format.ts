@@ -1,9 +1,7 @@
 /** Records and notes as text: one line of JSON with the version of the format. */
 
-import { join, relative, resolve, sep } from "node:path";
+import { relative, resolve, sep } from "node:path";
 import * as v from "valibot";
-import { type Disk, tryUnlink } from "../base/disk.ts";
-import { temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { RecordShape, type TransferRecord } from "../model/record.ts";
 import { type LedgerPaths, nameOf, type StageId } from "./paths.ts";
@@ -53,31 +51,6 @@ export function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined;
-  }
-}
-
-/** Replaces a file, or creates it. Without a sync, a power cut can leave it empty. */
-export async function replaceFile(
-  disk: Disk,
-  { temporary }: LedgerPaths,
-  path: string,
-  text: string,
-  isSynced: boolean,
-): Promise<void> {
-  const unnamed = join(temporary, temporaryName());
-  try {
-    const file = await disk.create(unnamed, 0o600);
-    try {
-      await file.write(text);
-      if (isSynced) await file.sync();
-    } finally {
-      await file.close();
-    }
-    await disk.rename(unnamed, path);
-  } catch (error) {
-    // A start removes it.
-    await tryUnlink(disk, unnamed).catch(() => {});
-    throw error;
   }
 }
 

@@ -5,38 +5,30 @@
  * created once and never changed. Everything else may be lost, at the cost of time.
  */
 
-import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { type Disk, OpenFolders, systemDisk } from "../base/disk.ts";
+import { type Disk, systemDisk } from "../base/disk.ts";
 import { messageOf, systemCode } from "../base/faults.ts";
 import { withFile } from "../base/files.ts";
 import type { AttemptSlots } from "../model/attempts.ts";
 import { roundKey } from "../model/outbox.ts";
-import { hasEnded, isUnwanted, type Routed, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { hasEnded, isUnwanted, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { RecordedAct } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { reclaimIdle, removeOrphans } from "./idle-stages.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, SPREAD, type Stage } from "./paths.ts";
-import type { Placing } from "./placing.ts";
+import { LedgerPaths, nameOf, type Stage } from "./paths.ts";
+import type { Placing, PlacingOptions } from "./placing.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined } from "./quarantine.ts";
 import { Retention, type RetentionRules } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
 import { Starts } from "./starts.ts";
-import type { Targets } from "./targets.ts";
 import { Watermark } from "./watermark.ts";
 
-export interface LedgerOptions {
+export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
   readonly work: string;
-  /** The common inbox. */
-  readonly root: string;
-  /** The mode of delivered folders and the folders above them, as configured now. */
-  folderMode(transfer: Routed): number;
-  /** The group of the folders above them, as configured now; missing: left as it is. */
-  folderGroup?(transfer: Routed): number | undefined;
   readonly clock: Clock;
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
@@ -53,8 +45,9 @@ export async function openLedger(options: LedgerOptions): Promise<FileLedger> {
   const paths = new LedgerPaths(options.work);
   const watermark = new Watermark(options.watermark.path, options.watermark.id);
   await prepareFolders(paths, options.writer === undefined, options.clock.now());
-  await watermark.demand(new Rounds({ ...options, disk: systemDisk, paths }));
-  return new FileLedger(paths, watermark, options);
+  const ledger = new FileLedger(paths, watermark, options);
+  await watermark.demand(ledger.stages);
+  return ledger;
 }
 
 export type OnDamaged = (path: string, reason: string) => void;
@@ -68,36 +61,20 @@ export class FileLedger {
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
   readonly starts: Starts;
-  /** The content of attempts, until their round has ended. */
-  readonly stages: Pick<
-    Rounds,
-    | "openStage"
-    | "closeStage"
-    | "dropStage"
-    | "endedBy"
-    | "otherContent"
-    | "seal"
-    | "sealForQuarantine"
-    | "endWith"
-  >;
-  readonly targets: Pick<Targets, "takeFolder" | "giveBack">;
-  /** The placements of deliveries that are not picked up yet. */
-  readonly placements: Pick<
-    Placing,
-    "claim" | "write" | "drop" | "placementOf" | "find" | "folderOf" | "forget"
-  >;
+  /** The rounds, and the content of their attempts. */
+  readonly stages: Rounds;
+  /** Names in the inboxes, and the placements of deliveries that are not picked up yet. */
+  readonly placements: Placing;
   /** Adds changes of notices to the journal, and reports its batches. */
   readonly notices: Pick<Journal, "addNotice" | "onBatch">;
   readonly #paths: LedgerPaths;
   readonly #disk: Disk;
   readonly #clock: Clock;
   readonly #isAlone: boolean;
-  readonly #rounds: Rounds;
   readonly #notes: Notes;
   readonly #journal: Journal;
   readonly #watermark: Watermark;
   readonly #retention: Retention;
-  readonly #folders = new OpenFolders();
   /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
   readonly #settling = new Map<string, Promise<void>>();
   /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
@@ -105,30 +82,20 @@ export class FileLedger {
   #isQuarantineCleared = false;
 
   constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
-    const { clock, writer, disk = this.#keepOpen(paths) } = options;
+    const { clock, writer, disk = systemDisk } = options;
     this.#paths = paths;
     this.#disk = disk;
     this.#clock = clock;
     this.#isAlone = writer === undefined;
-    this.#rounds = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
     this.#notes = new Notes(disk, paths, this.#isAlone);
     this.#journal = new Journal(paths.journal, writer, clock);
     this.#watermark = watermark;
-    this.#retention = new Retention(this.#rounds, watermark);
-    this.attempts = new FileAttempts(this.#rounds);
-    this.starts = new Starts(this.#rounds);
-    this.stages = this.#rounds;
-    this.targets = this.#rounds.targets;
-    this.placements = this.#rounds.placing;
+    this.stages = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
+    this.attempts = new FileAttempts(this.stages);
+    this.starts = new Starts(this.stages);
+    this.placements = this.stages.placing;
+    this.#retention = new Retention(this.stages, watermark);
     this.notices = this.#journal;
-  }
-
-  /** Keeps the folders open that are synced most. */
-  #keepOpen(paths: LedgerPaths): Disk {
-    const open = new Set([paths.attempts, paths.staging, ...SPREAD.map((name) => join(paths.ledger, name))]);
-    const syncFolder = (path: string) =>
-      open.has(path) ? this.#folders.sync(path) : systemDisk.syncFolder(path);
-    return { ...systemDisk, syncFolder };
   }
 
   /** The name of a transfer in all paths of the ledger: safe on every file system, and unique. */
@@ -145,7 +112,7 @@ export class FileLedger {
   }
 
   async #find(name: string): Promise<TransferRecord | undefined> {
-    const { round, begin, end } = await this.#rounds.current(name);
+    const { round, begin, end } = await this.stages.current(name);
     if (end !== undefined) return end;
     const note = await this.#notes.read(name);
     return note?.round === round && !hasEnded(note) ? note : begin;
@@ -164,7 +131,7 @@ export class FileLedger {
   async begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean> {
     const at = new Date(this.#clock.now()).toISOString();
     const begun: BeginRecord = { ...record, begun: { why, by, at } };
-    if (!(await this.#rounds.begin(begun))) return false;
+    if (!(await this.stages.begin(begun))) return false;
     this.noteChange(record);
     return true;
   }
@@ -188,7 +155,7 @@ export class FileLedger {
   /** Ends a round without content: `gone`. False if it has ended before. Durable. */
   async end(record: TransferRecord): Promise<boolean> {
     if (!isUnwanted(record)) await this.#syncNote(nameOf(record));
-    if (!(await this.#rounds.end(record))) return false;
+    if (!(await this.stages.end(record))) return false;
     this.#settle(record);
     return true;
   }
@@ -214,7 +181,7 @@ export class FileLedger {
     const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
     const settled = written
       .then(() => this.#notes.remove(name, record.round))
-      .then(() => (this.#isAlone ? this.#rounds.dropTicket(record) : undefined))
+      .then(() => (this.#isAlone ? this.stages.dropTicket(record) : undefined))
       .then(() => {
         this.#settled.add(key);
         const [oldest = ""] = this.#settled;
@@ -244,7 +211,7 @@ export class FileLedger {
    */
   async place(record: EndRecord, stage?: Stage): Promise<TransferRecord | undefined> {
     const end = stage === undefined ? record : { ...record, token: stage.token };
-    const folder = await this.#rounds.place(end, stage !== undefined);
+    const folder = await this.stages.place(end, stage !== undefined);
     if (folder === undefined && stage === undefined) return undefined;
     const placed = withFolder(end, folder);
     this.#settle(placed);
@@ -254,22 +221,22 @@ export class FileLedger {
 
   /** The earlier rounds' content in quarantine is delivered now, or replaced. */
   async #clearEarlier(end: EndRecord): Promise<void> {
-    if (end.round > 1) await this.#rounds.quarantine.clear(nameOf(end), end.round);
+    if (end.round > 1) await this.stages.quarantine.clear(nameOf(end), end.round);
   }
 
   /** Removes the stages of other attempts that seem to be over. Safe if they are not. */
   reclaim(stage: Stage): Promise<void> {
-    return reclaimIdle(this.#rounds, stage);
+    return reclaimIdle(this.stages, stage);
   }
 
   /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
   readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
-    return this.#rounds.readEnd(name, round);
+    return this.stages.readEnd(name, round);
   }
 
   /** Whether the content of an ended round has left staging. */
   isPlaced(end: EndRecord): Promise<boolean> {
-    return this.#rounds.isPlaced(end);
+    return this.stages.isPlaced(end);
   }
 
   /** Adds the pick-up of a delivery to the journal. */
@@ -285,7 +252,7 @@ export class FileLedger {
 
   /** The content of the round before, if it is in quarantine and complete. */
   findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined> {
-    return this.#rounds.quarantine.findComplete(nameOf(record), record.round - 1);
+    return this.stages.quarantine.findComplete(nameOf(record), record.round - 1);
   }
 
   /** Every open transfer, in no particular order. Removes the notes of rounds that have ended. */
@@ -295,7 +262,7 @@ export class FileLedger {
         const record = await this.#find(name);
         if (record !== undefined && !hasEnded(record)) yield record;
         // A worker of this process is about to move the content, and settles the round then.
-        else if (record !== undefined && !this.#rounds.isInUse(record)) this.#settle(record);
+        else if (record !== undefined && !this.stages.isInUse(record)) this.#settle(record);
         // Emptied by a power cut, unless another process is about to write it.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
@@ -306,7 +273,7 @@ export class FileLedger {
 
   /** Transfers whose last round ended in quarantine. */
   async *quarantined(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
-    for (const { name, round, folder } of await this.#rounds.quarantine.list()) {
+    for (const { name, round, folder } of await this.stages.quarantine.list()) {
       const record = await this.#find(name).catch((error: unknown) => {
         onDamaged(folder, messageOf(error));
         return undefined;
@@ -320,13 +287,11 @@ export class FileLedger {
    * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds, with their folders.
    */
   async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
-    const found = await this.#rounds.recover((entry, error, end) =>
+    const found = await this.stages.recover((entry, error, end) =>
       onFailed(this.#paths.inStaging(entry), error, end),
     );
     const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
-    await removeOrphans(this.#rounds, hasNote).catch((error: unknown) =>
-      onFailed(this.#paths.staging, error),
-    );
+    await removeOrphans(this.stages, hasNote).catch((error: unknown) => onFailed(this.#paths.staging, error));
     const recovered: TransferRecord[] = [];
     for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
       const placed = withFolder(end, folder);
@@ -340,7 +305,7 @@ export class FileLedger {
 
   /** A power cut may have brought back content that was delivered since. Once: later removals are not cut. */
   async #clearQuarantine(onFailed: OnUnrecovered): Promise<void> {
-    const { quarantine } = this.#rounds;
+    const { quarantine } = this.stages;
     try {
       for (const { name, round } of await quarantine.list()) {
         // Starts report damaged records.
@@ -359,8 +324,8 @@ export class FileLedger {
     for (const name of await this.#notes.names()) {
       // Starts report damaged records.
       const record = await this.#find(name).catch(() => undefined);
-      if (record === undefined || !hasEnded(record) || this.#rounds.isInUse(record)) continue;
-      if (this.#isSettled(record) || !(await this.#rounds.isPlaced(record))) continue;
+      if (record === undefined || !hasEnded(record) || this.stages.isInUse(record)) continue;
+      if (this.#isSettled(record) || !(await this.stages.isPlaced(record))) continue;
       this.#settle(record);
       // A delivery is announced by the process that places it.
       if (record.state === "gone") ended.push(record);
@@ -370,7 +335,7 @@ export class FileLedger {
 
   /** Removes everything that the quarantine holds of a transfer. */
   clearQuarantine(key: TransferKey): Promise<void> {
-    return this.#rounds.quarantine.clear(nameOf(key));
+    return this.stages.quarantine.clear(nameOf(key));
   }
 
   /** Removes records beyond their retention, from one part of the ledger per call. The clock must be right. */
@@ -386,12 +351,10 @@ export class FileLedger {
     if (!this.#journal.isStuck) await Promise.all(this.#settling.values());
   }
 
-  /** Flushes, and closes the open folders. */
   async close(): Promise<void> {
     this.#notes.close();
     await this.flush();
     await this.#journal.close();
-    await this.#folders.close();
   }
 }
 

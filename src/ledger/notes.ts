@@ -5,8 +5,9 @@
 import { Coalesced, Mutex } from "../base/concurrency.ts";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { tolerate } from "../base/faults.ts";
+import { writeUnnamed } from "../base/once-files.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { formatRecord, parseRecord, replaceFile } from "./format.ts";
+import { formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf, parseNotes } from "./paths.ts";
 
 const WRITE_AFTER_MS = 5_000;
@@ -99,7 +100,9 @@ export class Notes {
   }
 
   async #write(name: string, record: TransferRecord, isSynced: boolean): Promise<void> {
-    await replaceFile(this.#disk, this.#paths, this.#paths.note(name), formatRecord(record), isSynced);
+    await writeUnnamed(this.#disk, this.#paths.temporary, formatRecord(record), isSynced, (unnamed) =>
+      this.#disk.rename(unnamed, this.#paths.note(name)),
+    );
     if (this.#unwritten.get(name) === record) this.#unwritten.delete(name);
   }
 

@@ -1,18 +1,23 @@
 /**
- * Places a delivery of several parts, after its round has ended: moves each part to its name with one rename,
- * in the order of its placement.
+ * Places deliveries in the inboxes.
+ *
+ * A delivery of one folder gets a free name, and one rename. A delivery of several parts has a placement, which names
+ * each part before the round ends. After that, each part is moved to its name with one rename, in the order of the
+ * placement.
  *
  * A part that is no longer in the stage was placed, so any process may do this, at any time and any number of times, and no
  * part is placed twice. No part replaces one of another delivery, because its name is claimed. A foreign entry of that name
  * stops the placing until it is moved away, unless it appears right before the rename, which replaces it. When the staged
  * folder and the folder beside it are gone, everything is placed.
  */
-import { basename, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { type Disk, type FolderSyncs, tryRead } from "../base/disk.ts";
 import { Fault, systemCode, tolerate } from "../base/faults.ts";
+import { stat } from "../base/files.ts";
 import { foldName } from "../base/fold-name.ts";
-import { type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
+import { InboxDoor, type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { blocksOf, formatJson, type LongText } from "../base/long-text.ts";
+import { randomHex } from "../base/random.ts";
 import { MANIFEST } from "../model/manifest.ts";
 import { roundKey } from "../model/outbox.ts";
 import { type Part, type Placement, parsePlacement, partsOf, pathOf } from "../model/placement.ts";
@@ -20,24 +25,108 @@ import type { Routed } from "../model/record.ts";
 import { Claims } from "./claims.ts";
 import { type EndRecord, stageOf } from "./format.ts";
 import { type LedgerPaths, PLACEMENT, type StageId } from "./paths.ts";
-import type { Targets, TargetsOptions } from "./targets.ts";
+
+export interface PlacingOptions {
+  readonly disk: Disk;
+  readonly paths: LedgerPaths;
+  /** The common inbox. */
+  readonly root: string;
+  /** The mode of delivered folders, and of the folders above them that Inlet creates, as configured now. */
+  folderMode(transfer: Routed): number;
+  /** The group of the folders above them, as configured now; missing: left as it is. */
+  folderGroup?(transfer: Routed): number | undefined;
+}
+
+/** The suffix of folders in staging that are about to become parents of deliveries. */
+export const PARENT = ".parent";
+const SET_GROUP_ID = 0o2000;
 
 export class Placing {
   readonly claims: Claims;
+  readonly #options: PlacingOptions;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
-  /** The common inbox. */
-  readonly #root: string;
   readonly #syncs: FolderSyncs;
-  readonly #targets: Targets;
+  readonly #door: InboxDoor;
+  /** Paths of folders that are reserved for deliveries of this process. */
+  readonly #taken = new Set<string>();
 
-  constructor({ disk, paths, root }: TargetsOptions, syncs: FolderSyncs, targets: Targets) {
+  constructor(options: PlacingOptions, syncs: FolderSyncs) {
+    const { disk, paths } = options;
     this.claims = new Claims(disk, paths);
+    this.#options = options;
     this.#disk = disk;
     this.#paths = paths;
-    this.#root = root;
     this.#syncs = syncs;
-    this.#targets = targets;
+    this.#door = new InboxDoor(disk, syncs);
+  }
+
+  /**
+   * Reserves a folder in an inbox, by default the common one, in this process until `giveBack`: `folder` itself, or the
+   * first free one of `FOLDER-2`, `FOLDER-3` …. Creates the folders above it. Throws `TARGET_UNSAFE` if a folder on the
+   * way is a link, and `INBOX_MISSING`.
+   */
+  takeFolder(folder: string, transfer: Routed, root = this.#options.root): Promise<string> {
+    const { parent, name } = splitPath(folder);
+    return this.#inMadeFolder(root, parent, transfer, async (open) => {
+      for (let number = 1; ; number++) {
+        const path = join(root, numbered(folder, number));
+        if (this.#taken.has(path)) continue;
+        this.#taken.add(path);
+        let isFree = false;
+        try {
+          isFree = await this.#isFree(open.at(numbered(name, number)));
+        } finally {
+          if (!isFree) this.#taken.delete(path);
+        }
+        if (isFree) return numbered(folder, number);
+      }
+    });
+  }
+
+  giveBack(folder: string, root = this.#options.root): void {
+    this.#taken.delete(join(root, folder));
+  }
+
+  /**
+   * Moves a staged folder to the wanted folder, or the first free one. `undefined` if the staged folder is gone. Throws
+   * `TARGET_UNSAFE`, `INBOX_MISSING` and `INBOX_APART`.
+   */
+  move(staged: string, wanted: string, transfer: Routed, root: string): Promise<string | undefined> {
+    const { parent, name } = splitPath(wanted);
+    return this.#inMadeFolder(root, parent, transfer, async (open) => {
+      // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
+      for (let [number, isFree] = [1, this.#taken.has(join(root, wanted))]; ; isFree = false) {
+        const target = open.at(numbered(name, number));
+        if (!isFree && !(await this.#isFree(target))) {
+          number++;
+          continue;
+        }
+        const result = await this.#rename(staged, target, root);
+        if (result === "gone") return undefined;
+        if (result === "taken") continue;
+        await open.sync();
+        return numbered(wanted, number);
+      }
+    });
+  }
+
+  /** `taken`: another delivery has this name. `gone`: the staged folder was moved before. */
+  async #rename(staged: string, target: string, root: string): Promise<"moved" | "taken" | "gone"> {
+    try {
+      await this.#disk.rename(staged, target);
+      return "moved";
+    } catch (error) {
+      const code = systemCode(error);
+      if (TAKEN.includes(code)) return "taken";
+      if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
+      if (code === "ENOENT" && (await this.#isFree(staged))) return "gone";
+      throw error;
+    }
+  }
+
+  async #isFree(path: string): Promise<boolean> {
+    return (await this.#disk.kindOf(path)) === undefined;
   }
 
   /**
@@ -49,12 +138,11 @@ export class Placing {
     id: Pick<StageId, "name" | "round">,
     paths: readonly string[],
     transfer: Routed,
-    root = this.#root,
+    root = this.#options.root,
   ): Promise<boolean> {
     const { parent } = splitPath(paths[0] ?? "");
     const names = paths.map((path) => this.#claimed(root, path));
-    const { door, makeFor } = this.#targets;
-    return door.inMadeFolder(root, parent, makeFor(transfer), async (open) => {
+    return this.#inMadeFolder(root, parent, transfer, async (open) => {
       const made = await this.claims.take(roundKey(id), names);
       if (made === undefined) return false;
       const kinds = paths.map((path) => this.#disk.kindOf(open.at(splitPath(path).name)));
@@ -128,10 +216,9 @@ export class Placing {
         await open.sync();
       }
     };
-    const { door, makeFor } = this.#targets;
-    if (await this.#hasPart(id, placement)) await door.inMadeFolder(root, parent, makeFor(transfer), work);
+    if (await this.#hasPart(id, placement)) await this.#inMadeFolder(root, parent, transfer, work);
     // A consumer may have taken everything, and removed the folder.
-    else await door.inFolder(root, parent, work);
+    else await this.#door.inFolder(root, parent, work);
     await this.#removeStage(id);
     await this.claims.release(
       roundKey(id),
@@ -203,8 +290,43 @@ export class Placing {
       await file.close();
     }
   }
+
+  /**
+   * Works in a folder of an inbox, and creates it if it is missing. Each new folder comes from staging by a rename, so that
+   * none appears in the empty mount point of a disk. After a crash, recovery removes it in staging.
+   */
+  #inMadeFolder<Result>(
+    root: string,
+    folder: string,
+    transfer: Routed,
+    work: (open: InboxFolder) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#door.inMadeFolder(root, folder, (path) => this.#make(path, transfer), work);
+  }
+
+  async #make(path: string, transfer: Routed): Promise<void> {
+    const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
+    // A folder in one with the set-group-id bit gets its group from there.
+    const isInherited = gid === undefined && ((await stat(dirname(path))).mode & SET_GROUP_ID) !== 0;
+    if (isInherited) return this.#disk.makeFolder(path, mode);
+    const made = join(this.#paths.staging, `${randomHex(8)}${PARENT}`);
+    await this.#disk.makeFolder(made, mode);
+    try {
+      if (gid !== undefined) await this.#disk.setGroup(made, gid);
+      await this.#disk.rename(made, path);
+    } catch (error) {
+      // A start removes it.
+      await this.#disk.removeFolder(made).catch(() => {});
+      throw systemCode(error) === "EXDEV" ? new Fault("INBOX_APART", { detail: path, cause: error }) : error;
+    }
+  }
 }
 
 function placedStageOf(end: EndRecord): StageId | undefined {
   return end.placement === undefined ? undefined : stageOf(end);
+}
+
+/** `FOLDER`, then `FOLDER-2`, `FOLDER-3` … */
+function numbered(folder: string, number: number): string {
+  return number === 1 ? folder : `${folder}-${number}`;
 }

@@ -5,8 +5,7 @@ import { meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { mkdir } from "../base/files.ts";
-import { type LedgerPaths, parseNotes, SPREAD } from "./paths.ts";
-import { Rounds } from "./rounds.ts";
+import { type LedgerPaths, parseNotes, parseRecordFile, SPREAD } from "./paths.ts";
 
 /** Creates what is missing, and removes what a crash has left. Throws `LINKS_MISSING`. */
 export async function prepareFolders(paths: LedgerPaths, isAlone: boolean, nowMs: number): Promise<void> {
@@ -44,22 +43,17 @@ async function hasHardLinks({ temporary }: LedgerPaths): Promise<boolean> {
 }
 
 /** Without hard links, records are written in place: a record without its line end was never completed. */
-async function removeTorn(paths: LedgerPaths): Promise<void> {
-  const rounds = new Rounds({ disk: systemDisk, paths, root: "", folderMode: () => 0 });
-  for (const name of parseNotes(await systemDisk.list(paths.notes))) {
-    const isTorn = await rounds.current(name).then(
-      () => false,
-      () => true,
-    );
-    if (!isTorn) continue;
-    for (const record of await systemDisk.list(paths.ledgerFolder(name))) {
-      const path = join(paths.ledgerFolder(name), record);
-      if (!record.startsWith(`${name}.`) || (await systemDisk.read(path)).endsWith("\n")) continue;
-      await systemDisk.unlink(path);
+async function removeTorn({ notes, ledger, starts }: LedgerPaths): Promise<void> {
+  const noted = new Set(parseNotes(await systemDisk.list(notes)));
+  const paths = (await systemDisk.list(starts)).map((file) => join(starts, file));
+  for (const folder of SPREAD.map((name) => join(ledger, name))) {
+    for (const file of await systemDisk.list(folder)) {
+      const { name = "", kind } = parseRecordFile(file) ?? {};
+      // The record of a hand-off is not synced, and counts without its text.
+      if (noted.has(name) && kind !== "handoff") paths.push(join(folder, file));
     }
   }
-  for (const name of await systemDisk.list(paths.starts)) {
-    const path = join(paths.starts, name);
+  for (const path of paths) {
     if (!(await systemDisk.read(path)).endsWith("\n")) await systemDisk.unlink(path);
   }
 }

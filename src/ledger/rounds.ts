@@ -24,9 +24,8 @@ import { parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, Inboxes, parseRecord, stageOf } from "./format.ts";
 import { nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
-import { Placing } from "./placing.ts";
+import { PARENT, Placing, type PlacingOptions } from "./placing.ts";
 import { Quarantine, type QuarantineReason } from "./quarantine.ts";
-import { PARENT, Targets, type TargetsOptions } from "./targets.ts";
 
 /** The last round of a transfer, according to its records. */
 export interface Current {
@@ -53,7 +52,7 @@ interface OwnStage extends Stage {
   isInUse: boolean;
 }
 
-export interface RoundsOptions extends TargetsOptions {
+export interface RoundsOptions extends PlacingOptions {
   /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
@@ -62,7 +61,6 @@ export class Rounds {
   readonly disk: RoundsOptions["disk"];
   readonly paths: RoundsOptions["paths"];
   readonly syncs: FolderSyncs;
-  readonly targets: Targets;
   readonly quarantine: Quarantine;
   readonly once: OnceFiles;
   readonly placing: Placing;
@@ -79,11 +77,10 @@ export class Rounds {
     this.disk = disk;
     this.paths = paths;
     this.syncs = new FolderSyncs(disk);
-    this.targets = new Targets(options, this.syncs);
     this.quarantine = new Quarantine(paths.work, disk, this.syncs);
     this.once = new OnceFiles(disk, this.syncs, paths.temporary);
     this.#inboxes = new Inboxes(paths, root);
-    this.placing = new Placing(options, this.syncs, this.targets);
+    this.placing = new Placing(options, this.syncs);
   }
 
   /** Throws `RECORD_UNREADABLE`. */
@@ -293,7 +290,7 @@ export class Rounds {
       return this.quarantine.moveIn(staged, id.name, id.round);
     }
     const root = this.#inboxes.rootOf(end);
-    if (end.placement === undefined) return this.targets.move(staged, end.folder ?? "", end, root);
+    if (end.placement === undefined) return this.placing.move(staged, end.folder ?? "", end, root);
     await this.placing.place(id, end, root);
     return end.folder;
   }

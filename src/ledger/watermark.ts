@@ -25,8 +25,8 @@ export class Watermark {
   /** Throws `WORK_RESTORED`. A damaged watermark is ignored. */
   async demand(rounds: Rounds): Promise<void> {
     const [, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await this.#read()) ?? [];
-    if (id !== this.#id || name === undefined || (await rounds.readEnd(name, Number(round))) !== undefined)
-      return;
+    if (id !== this.#id || name === undefined) return;
+    if ((await rounds.readEnd(name, Number(round))) !== undefined) return;
     throw new Fault("WORK_RESTORED", { detail: `it lacks the end of ${name}, which ${this.#path} names` });
   }
 

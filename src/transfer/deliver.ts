@@ -100,7 +100,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const { ledger, handoffs } = run.tools;
   const { handoff } = run;
   const folder =
-    planned?.folder ?? (await ledger.targets.takeFolder(target.wanted, run.record, target.inbox));
+    planned?.folder ?? (await ledger.placements.takeFolder(target.wanted, run.record, target.inbox));
   try {
     const { acknowledgement } = handoff;
     const steps = STEPS.filter((step) => handoff[step] !== undefined);
@@ -118,7 +118,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
     await afterPlacing(run, placed);
     return { kind: "delivered" };
   } finally {
-    ledger.targets.giveBack(folder, target.inbox);
+    ledger.placements.giveBack(folder, target.inbox);
   }
 }
 

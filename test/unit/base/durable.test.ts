@@ -1,7 +1,6 @@
-import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { OpenFolders } from "../../../src/base/disk.ts";
 import { createDurably, makeFolderDurably, syncFile, writeFinished } from "../../../src/base/durable.ts";
 import { asFault } from "../../../src/base/faults.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -83,17 +82,4 @@ describe("a folder", () => {
       message: expect.stringContaining(`(${code})`),
     });
   });
-});
-
-test("a folder that could not be opened, or was closed, is opened anew for the next sync", async () => {
-  const folder = join(await makeFolder(), "later");
-  const folders = new OpenFolders();
-  const missing = { code: "ENOENT" };
-  await expect(folders.sync(folder)).rejects.toMatchObject(missing);
-  await mkdir(folder);
-  await folders.sync(folder);
-  await folders.sync(folder);
-  await folders.close();
-  await rm(folder, { recursive: true });
-  await expect(folders.sync(folder)).rejects.toMatchObject(missing);
 });

@@ -75,11 +75,11 @@ describe("a ledger with two inboxes", () => {
     const { folder, own, stage } = await setUp();
     const ledger = await ledgerIn(folder);
     const [one, two] = [makeRecord({ trackingId: "t1" }), makeRecord({ trackingId: "t2" })];
-    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
-    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
-    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F-2");
-    ledger.targets.giveBack("m/F", own);
-    expect(await ledger.targets.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
+    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
+    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
+    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F-2");
+    ledger.placements.giveBack("m/F", own);
+    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
     await stage(ledger, { ...one, inbox: undefined });
     await stage(ledger, { ...two, inbox: own });
     expect(await readdir(join(folder, "m"))).toEqual(["F"]);
@@ -94,7 +94,7 @@ describe("a ledger with two inboxes", () => {
     const record = makeRecord({ trackingId: "t1" });
     await rename(own, `${own}-away`);
     if (wanted !== "F") {
-      await expect(ledger.targets.takeFolder(wanted, { mailbox: "m" }, own)).rejects.toMatchObject({
+      await expect(ledger.placements.takeFolder(wanted, { mailbox: "m" }, own)).rejects.toMatchObject({
         code: "INBOX_MISSING",
       });
     }

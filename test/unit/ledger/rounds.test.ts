@@ -117,7 +117,7 @@ describe.each([
   test("nothing is delivered through a link", async () => {
     const bench = await open();
     await symlink("/", join(bench.root, "m"));
-    await expect(start(bench).targets.takeFolder("m/F", { mailbox: "m" })).rejects.toMatchObject({
+    await expect(start(bench).placing.takeFolder("m/F", { mailbox: "m" })).rejects.toMatchObject({
       code: "TARGET_UNSAFE",
     });
   });
