@@ -1,196 +1,178 @@
-/** I3 no burnt transfers: two mailboxes share the attempts at one transfer. */
-import { expect, test, vi } from "vitest";
+/** I3 no burnt transfers: two mailboxes share the attempts at one transfer, in random schedules with a kill or a power cut. */
+import { expect, test } from "vitest";
+import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { systemCode } from "../../../src/base/faults.ts";
-import { FileAttempts } from "../../../src/ledger/attempts.ts";
-import { nameOf } from "../../../src/ledger/paths.ts";
+import { FileAttempts, parseSlot } from "../../../src/ledger/attempts.ts";
+import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
-import type { ModelDisk } from "../../support/model-disk.ts";
-import { INBOX, M1, M2, makeWorkFolder, PATHS } from "../../support/model-ledger.ts";
-import {
-  explore,
-  formatViolation,
-  type Gate,
-  GatedDisk,
-  LIMITS,
-  type Scenario,
-} from "../../support/schedules.ts";
+import { makeRecord } from "../../support/record.ts";
+import { oneIn } from "../../support/thorough.ts";
+import { SimulatedDisk } from "../../world/disk.ts";
+import { type Ground, Process, START_MS } from "../../world/process.ts";
+import { Random } from "../../world/random.ts";
+import { Schedule } from "../../world/schedule.ts";
 
-vi.mock("node:crypto", async (original) => ({
-  ...(await original<typeof import("node:crypto")>()),
-  randomBytes: (await import("../../support/predictable-bytes.ts")).predictableBytes,
-}));
-
+const PATHS = new LedgerPaths("/work");
+const [FIRST, SECOND] = ["one@example.org", "two@example.org"].map((mailbox) => makeRecord({ mailbox })) as [
+  TransferRecord,
+  TransferRecord,
+];
+const OF = { serviceId: "https://service.example", trackingId: FIRST.trackingId };
 const BUDGET = 2;
-const OF = { serviceId: "https://service.example", trackingId: "t1" };
 const RIGHT = "right";
-const AT = "2026-03-01T08:00:00.000Z";
-const TIMEOUT_MS = 1_800_000;
+const ALL = ["p1", "p2", "p3", "p4", "p5"];
+const RUNS = 10_000 / oneIn(10);
+/** More than a process makes. */
+const MANY_STEPS = 80;
+const MINUTE_MS = 60_000;
 
 /** The service. Notes a problem where passwords reach it that should not. */
 class Service {
   /** Refused passwords, with the mailbox that sent them. */
-  readonly refused: (readonly [mailbox: string, password: string])[] = [];
+  readonly #refused: (readonly [mailbox: string, password: string])[] = [];
+  readonly #disk: SimulatedDisk;
   problem: string | undefined;
 
+  constructor(disk: SimulatedDisk) {
+    this.#disk = disk;
+  }
+
   /** `known`: refused passwords that were durable when the sender looked for them. */
-  send(disk: ModelDisk, record: TransferRecord, password: string, known: readonly string[]): boolean {
+  send(record: TransferRecord, password: string, known: readonly string[]): boolean {
     if (known.includes(password)) this.problem ??= `I3: ${password} is sent again`;
     if (password === RIGHT) return true;
-    this.refused.push([nameOf(record), password]);
-    // Attempts of a mailbox whose round was delivered do not count.
-    const counted = this.refused.filter(([name]) => disk.textOf(PATHS.end(name, 1)) === undefined);
-    if (counted.length > BUDGET) this.problem ??= `I3: ${counted.length} wrong passwords: ${counted}`;
+    this.#refused.push([nameOf(record), password]);
+    this.check();
     return false;
   }
 
-  copy(): Service {
-    const copy = new Service();
-    copy.refused.push(...this.refused);
-    return copy;
+  /** Attempts of a mailbox whose round was delivered do not count. */
+  check(): void {
+    const counted = this.#refused.filter(([name]) => this.#disk.text(PATHS.end(name, 1)) === undefined);
+    if (counted.length > BUDGET) this.problem ??= `I3: ${counted.length} wrong passwords: ${counted}`;
   }
 }
 
-/** A process that tries passwords for one mailbox. */
-class Prover {
-  /** Refused passwords that were durable when it looked last. */
-  known: readonly string[] = [];
-  readonly #model: ModelDisk;
-  readonly #gate: Gate;
-  readonly #service: Service;
-  readonly #rounds: Rounds;
-  readonly #attempts: FileAttempts;
+/** What a run shares. `disk`: through which the processes see the machine's. */
+interface Play {
+  readonly ground: Ground;
+  readonly service: Service;
+  readonly disk: Disk;
+}
 
-  constructor(model: ModelDisk, disk: GatedDisk, gate: Gate, service: Service) {
-    this.#model = model;
-    this.#gate = gate;
-    this.#service = service;
-    this.#rounds = new Rounds({ disk, paths: PATHS, root: INBOX, folderMode: () => 0o750 });
-    this.#attempts = new FileAttempts(this.#rounds);
-  }
-
-  /** Tries one after the other. After the right one, the transfer is delivered. */
-  async tryAll(record: TransferRecord, passwords: readonly string[]): Promise<void> {
-    for (const password of passwords) {
-      if (!(await this.#try(record, password))) continue;
-      await this.#rounds.end({ ...record, state: "delivered" });
-      return;
-    }
-  }
-
-  async #try(record: TransferRecord, password: string): Promise<boolean> {
-    const owner = { name: nameOf(record), round: 1, at: AT };
-    const slot = await this.#attempts.take(OF, owner, BUDGET);
-    if (slot === undefined) return false;
-    this.known = durableFingerprints(this.#model);
+/** Tries passwords for one mailbox, one after the other. After the right one, the transfer is delivered. */
+async function tryAll({ ground, service, disk }: Play, record: TransferRecord, passwords: readonly string[]) {
+  const rounds = new Rounds({ disk, paths: PATHS, root: "/inbox", folderMode: () => 0o750 });
+  const attempts = new FileAttempts(rounds);
+  const owner = { name: nameOf(record), round: 1, at: "2026-03-01T08:00:00.000Z" };
+  for (const password of passwords) {
+    const slot = await attempts.take(OF, owner, BUDGET);
+    if (slot === undefined) continue;
+    const known = durableFingerprints(ground.disk);
     const { spent, fingerprints } = await slot.others();
     if (spent >= BUDGET || fingerprints.includes(password)) {
       await slot.giveBack();
-      return false;
+      continue;
     }
-    const isAccepted = await this.#gate(`send ${password}`, async () =>
-      this.#service.send(this.#model, record, password, this.known),
-    );
-    if (isAccepted) await slot.giveBack();
-    else await slot.refused(password);
-    return isAccepted;
+    if (!service.send(record, password, known)) {
+      await slot.refused(password);
+      continue;
+    }
+    await slot.giveBack();
+    await rounds.end({ ...record, state: "delivered" });
+    return;
   }
 }
 
-function durableFingerprints(model: ModelDisk): string[] {
-  const slots = model.powerCut().textsIn(PATHS.attempts).values();
-  return slots.flatMap((text) => (text === "" ? [] : [JSON.parse(text).fingerprint])).toArray();
+function durableFingerprints(disk: SimulatedDisk): string[] {
+  const slots = [...disk.folder(PATHS.attempts).durableEntries.values()];
+  return slots.flatMap((slot) => {
+    const text = slot.kind === "file" ? slot.durableBytes.toString() : "";
+    return parseSlot(text).fingerprint ?? [];
+  });
 }
 
 type Passwords = readonly [ofFirst: readonly string[], ofSecond: readonly string[]];
 
-function makeScenario(name: string, passwords: Passwords, kind: typeof GatedDisk = GatedDisk): Scenario {
-  return {
-    name,
-    async start(gate) {
-      const disk = makeWorkFolder();
-      const service = new Service();
-      const provers = [M1, M2].map(() => new Prover(disk, new kind(disk, gate), gate, service));
-      const workers = provers.map((prover, process) => ({
-        name: ["first", "second"][process] ?? "",
-        process,
-        run: () => prover.tryAll(process === 0 ? M1 : M2, passwords[process] ?? []),
-      }));
-      return {
-        disk,
-        workers,
-        outside: () => JSON.stringify([service.refused, provers.map(({ known }) => known)]),
-        check: () => service.problem,
-        checkEnd: () => (disk.textsIn(PATHS.temporary).size > 0 ? "left over in new" : undefined),
-        restart: (left) => restart(left, service.copy()),
-      };
-    },
+/** One schedule. Afterwards, another process tries everything for both mailboxes. Returns the first problem. */
+async function play(seed: number, passwords: Passwords, system: Disk): Promise<string | undefined> {
+  const random = new Random(seed);
+  const schedule = new Schedule(START_MS);
+  const disk = new SimulatedDisk(() => schedule.nowMs);
+  const folders = [...PATHS.folders(), ...[FIRST, SECOND].map((key) => PATHS.ledgerFolder(nameOf(key)))];
+  for (const folder of folders) disk.prepare(folder, 0o700, 0);
+  const unused = () => Promise.reject(new Error("no program and no request runs here"));
+  const ground: Ground = {
+    ...{ schedule, disk, random, areLocksBroken: false, locks: new Map(), watches: new Set() },
+    ...{ disturb() {}, runProgram: unused, post: unused },
   };
-}
-
-/** Both mailboxes try everything that there is. */
-async function restart(left: ModelDisk, service: Service): Promise<string | undefined> {
-  const gate: Gate = (_, step) => step();
-  const prover = new Prover(left, new GatedDisk(left, gate), gate, service);
-  for (const record of [M1, M2, M1]) await prover.tryAll(record, ["p1", "p2", "p3", "p4", "p5"]);
+  const service = new Service(disk);
+  const start = (process: Process, work: () => Promise<void>) =>
+    void process.run(work).catch((error: unknown) => {
+      service.problem ??= `failed: ${error}`;
+    });
+  const processes = [FIRST, SECOND].map((record, at) => {
+    const process = new Process(record.mailbox, ground);
+    start(process, () => tryAll({ ground, service, disk: system }, record, passwords[at] ?? []));
+    return process;
+  });
+  const end = random.pick(["undisturbed", "killed", "power cut"]);
+  for (const process of end === "undisturbed" ? [] : processes) process.stepsToLive = random.int(MANY_STEPS);
+  await schedule.run(START_MS + MINUTE_MS);
+  if (end === "power cut") disk.powerCut(random);
+  service.check();
+  const isLeftOver = disk.names(PATHS.temporary).length > 0;
+  if (end === "undisturbed" && isLeftOver) service.problem ??= "left over in new";
+  start(new Process("last", ground), async () => {
+    for (const record of [FIRST, SECOND, FIRST]) {
+      await tryAll({ ground, service, disk: systemDisk }, record, ALL);
+    }
+  });
+  await schedule.run(START_MS + 2 * MINUTE_MS);
   return service.problem;
 }
 
+async function findProblem(passwords: Passwords, system: Disk = systemDisk): Promise<string | undefined> {
+  for (let seed = 1; seed <= RUNS; seed++) {
+    const problem = await play(seed, passwords, system);
+    if (problem !== undefined) return `${problem} (seed ${seed})`;
+  }
+  return undefined;
+}
+
+const WRONG: Passwords = [
+  ["p1", "p2"],
+  ["p1", "p3"],
+];
+
 test.each<[string, Passwords]>([
-  [
-    "two mailboxes with wrong passwords",
-    [
-      ["p1", "p2"],
-      ["p1", "p3"],
-    ],
-  ],
-  [
-    "two mailboxes, one of which finds the right password",
-    [
-      ["p1", RIGHT],
-      ["p2", "p3", "p4"],
-    ],
-  ],
-])("%s: no more than the budget is spent", { timeout: TIMEOUT_MS }, async (name, passwords) => {
-  const { violation } = await explore(makeScenario(name, passwords));
-  expect(formatViolation(violation)).toBeUndefined();
+  ["with wrong passwords", WRONG],
+  ["one of which finds the right password", [["p1", RIGHT], ALL.slice(1, 4)]],
+])("two mailboxes, %s: no more than the budget is spent", { timeout: 300_000 }, async (_, passwords) => {
+  expect(await findProblem(passwords)).toBeUndefined();
 });
 
 test("a slot that is not synced before the password is sent is found", async () => {
-  class Forgetful extends GatedDisk {
-    override syncFolder(path: string): Promise<void> {
-      return path === PATHS.attempts ? Promise.resolve() : super.syncFolder(path);
-    }
-  }
-  await expectFound(Forgetful, "hole: a slot that is not synced before the password is sent");
+  const forgetful: Disk = {
+    ...systemDisk,
+    syncFolder: async (path) => (path === PATHS.attempts ? undefined : systemDisk.syncFolder(path)),
+  };
+  expect(await findProblem(WRONG, forgetful)).toContain("I3: 3 wrong passwords");
 });
 
 test("a slot that is taken by looking first and writing then is found", async () => {
-  class Looking extends GatedDisk {
-    override async create(path: string, mode: number) {
-      if (!path.startsWith(PATHS.attempts)) return super.create(path, mode);
-      const isTaken = (await this.kindOf(path)) !== undefined;
+  const looking: Disk = {
+    ...systemDisk,
+    async create(path, mode) {
+      if (!path.startsWith(PATHS.attempts)) return systemDisk.create(path, mode);
+      const isTaken = (await systemDisk.kindOf(path)) !== undefined;
       if (isTaken) throw Object.assign(new Error("taken"), { code: "EEXIST" });
-      return super.create(path, mode).catch((error: unknown) => {
+      return systemDisk.create(path, mode).catch((error: unknown) => {
         if (systemCode(error) !== "EEXIST") throw error;
-        return this.truncate(path);
+        return systemDisk.truncate(path);
       });
-    }
-  }
-  await expectFound(Looking, "hole: a slot that is taken by looking first and writing then");
+    },
+  };
+  expect(await findProblem(WRONG, looking)).toContain("I3: 3 wrong passwords");
 });
-
-async function expectFound(kind: typeof GatedDisk, name: string): Promise<void> {
-  const { violation } = await explore(
-    makeScenario(
-      name,
-      [
-        ["p1", "p2"],
-        ["p3", "p4"],
-      ],
-      kind,
-    ),
-    LIMITS,
-  );
-  expect(formatViolation(violation)).toContain("I3: 3 wrong passwords");
-}
