@@ -7,7 +7,7 @@ import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
-import type { Route, RouteAction } from "../../src/model/mailbox.ts";
+import type { Route, RouteAction, Routing } from "../../src/model/mailbox.ts";
 import type { Action } from "../../src/model/order.ts";
 import { ruleOf } from "../../src/model/route.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
@@ -48,8 +48,12 @@ function requestsFor(simulator: Simulator, trackingId: string): number {
   return simulator.requests().filter(({ transfer }) => transfer === trackingId).length;
 }
 
+function withRule(route: Route): Route {
+  return { ...route, rule: ruleOf(route.name, route.when) };
+}
+
 async function setUp(named: readonly Route[], otherwise: RouteAction = "deliver", scenario = SCENARIO) {
-  const routes = named.map((route) => ({ ...route, rule: ruleOf(route.name, route.when) }));
+  const routes = named.map(withRule);
   const simulator = await openTestSimulator(scenario);
   const settings = await daemonSettings([
     mailboxSettings(simulator, { layout: "rest/{trackingId}", routing: { routes, otherwise } }),
@@ -82,37 +86,23 @@ describe("routes", () => {
     }
   });
 
-  test("of which the first wins", async () => {
-    const { settings, folders } = await setUp([LETTERS, INVOICES, NEWS]);
-    await runOnce(settings);
-    expect(await folders()).toEqual(["rest/t-bob", "rest/t-news", "rest/t-pdf", "rest/t-xml"]);
-  });
-
-  test("have a hand-off of their own: modes, markers and the command", async () => {
-    const note = join(await makeFolder(), "note");
+  test("have a hand-off and an inbox of their own: modes, markers and the command", async () => {
+    const [inbox, notes] = [await makeFolder(), join(await makeFolder(), "notes")];
     const command = {
-      argv: ["/bin/sh", "-c", 'echo "$INLET_TRACKING_ID" >> "$0"', note] as const,
+      argv: ["/bin/sh", "-c", 'echo "$INLET_TRACKING_ID" >> "$0"', notes] as const,
       env: {},
       timeoutMs: 60_000,
     };
     const handoff = { fileMode: 0o600, folderMode: 0o700, marker: "READY", command };
-    const { settings, find } = await setUp([{ ...INVOICES, handoff }]);
+    const { settings, find } = await setUp([{ ...INVOICES, inbox, handoff }]);
     await runOnce(settings);
-    const folder = join(settings.inbox, "invoices/t-xml");
+    const folder = join(inbox, "invoices/t-xml");
     expect(await readdir(folder)).toContain("READY");
     const modes = [folder, join(folder, "Invoice.XML"), join(settings.inbox, "rest/t-pdf")];
     const found = await Promise.all(modes.map(async (path) => ((await stat(path)).mode & 0o777).toString(8)));
     expect(found).toEqual(["700", "600", "750"]);
-    expect(await readFile(note, "utf8")).toBe("t-xml\n");
-    expect(await find("t-xml")).toMatchObject({ route: "invoices" });
-  });
-
-  test("have an inbox of their own", async () => {
-    const inbox = await makeFolder();
-    const { settings, find } = await setUp([{ ...INVOICES, inbox }]);
-    await runOnce(settings);
-    expect(await readdir(join(inbox, "invoices"))).toEqual(["t-xml"]);
-    expect(await find("t-xml")).toMatchObject({ inbox, folder: "invoices/t-xml" });
+    expect(await readFile(notes, "utf8")).toBe("t-xml\n");
+    expect(await find("t-xml")).toMatchObject({ route: "invoices", inbox, folder: "invoices/t-xml" });
     const other = await find("t-pdf");
     expect([other?.folder, other?.inbox]).toEqual(["rest/t-pdf", undefined]);
   });
@@ -163,28 +153,19 @@ describe("routes", () => {
     expect(record?.released).toBeUndefined();
   });
 
-  test("that are changed decide again about what they held", async () => {
-    const { settings, find } = await setUp([], "hold");
-    await runOnce(settings);
-    expect(await find("t-pdf")).toMatchObject({ state: "waiting", reason: "held" });
-    const changed = settings.mailboxes.map((mailbox) => ({
-      ...mailbox,
-      routing: { routes: [LETTERS, NEWS], otherwise: "hold" as const },
-    }));
-    const daemon = await runOnce({ ...settings, mailboxes: changed });
-    expect(daemon.stateOf("t-pdf")).toBe("delivered");
-    expect(await find("t-bob")).toMatchObject({ state: "waiting", reason: "held" });
-  });
-
-  test("that no longer match give a held transfer back to the layout of the mailbox", async () => {
+  test("that are changed decide again about what they held; without any, the mailbox's layout applies", async () => {
     const held: Route = { ...LETTERS, action: "hold", layout: "invoices/{trackingId}" };
-    const { settings, find, folders } = await setUp([held]);
+    const { settings, find, folders } = await setUp([held], "hold");
     await runOnce(settings);
-    expect(await find("t-pdf")).toMatchObject({ reason: "held", route: "letters" });
-    const changed = settings.mailboxes.map(({ routing: _routing, ...mailbox }) => mailbox);
-    await runOnce({ ...settings, mailboxes: changed });
+    expect(await find("t-pdf")).toMatchObject({ state: "waiting", reason: "held", route: "letters" });
+    const rerun = (routing: Routing) =>
+      runOnce({ ...settings, mailboxes: settings.mailboxes.map((it) => ({ ...it, routing })) });
+    await rerun({ routes: [withRule(INVOICES)], otherwise: "hold" });
+    expect(await find("t-bob")).toMatchObject({ state: "waiting", reason: "held" });
+    expect(await folders()).toEqual(["invoices/t-xml"]);
+    await rerun({ routes: [], otherwise: "deliver" });
     expect((await find("t-pdf"))?.route).toBeUndefined();
-    expect(await folders()).toContain("rest/t-pdf");
+    expect(await folders()).toEqual(["invoices/t-xml", "rest/t-bob", "rest/t-news", "rest/t-pdf"]);
   });
 
   test("hold only until the transfer is discarded, or the service takes it away", async () => {
@@ -280,44 +261,25 @@ describe("as an administrator", () => {
       { mailboxes: [{ email: MAILBOX, routes: ROUTES, passwords: [{ sender: ANNA, password: "x-1" }] }] },
     );
     const before = await readdir(folder, { recursive: true });
-    const { exitCode, stdout, stderr } = await runProgram([
-      "once",
-      "--dry-run",
-      "--json",
-      "--config",
-      config,
-    ]);
+    const dryRun = ["once", "--dry-run", "--config", config];
+    const { exitCode, stdout, stderr } = await runProgram([...dryRun, "--json"]);
     expect([exitCode, stderr]).toEqual([3, ""]);
-    const plans = JSON.parse(stdout).map(
-      ({ trackingId, plan, folder: to, password }: Record<string, unknown>) => [
-        trackingId,
-        plan,
-        to,
-        password,
-      ],
-    );
-    expect(plans.toSorted()).toEqual([
+    const planned = JSON.parse(stdout) as Record<string, string | undefined>[];
+    const rule = "rule 1: the plain text of mailboxes[0].passwords[0].password in inlet.yaml";
+    expect(
+      planned.map((it) => [it["trackingId"], it["plan"], it["folder"], it["password"]]).toSorted(),
+    ).toEqual([
       ["t-bob", "hold", undefined, undefined],
       ["t-key", "password", undefined, undefined],
       ["t-news", "ignore", undefined, undefined],
-      [
-        "t-pdf",
-        "open",
-        undefined,
-        "rule 1: the plain text of mailboxes[0].passwords[0].password in inlet.yaml",
-      ],
-      [
-        "t-xml",
-        "open",
-        undefined,
-        "rule 1: the plain text of mailboxes[0].passwords[0].password in inlet.yaml",
-      ],
+      ["t-pdf", "open", undefined, rule],
+      ["t-xml", "open", undefined, rule],
     ]);
     expect(await readdir(folder, { recursive: true })).toEqual(before);
     for (const { trackingId } of simulator.transfers()) {
       expect(requestsFor(simulator, trackingId)).toBe(0);
     }
-    const text = await runProgram(["once", "--dry-run", "--config", config]);
+    const text = await runProgram(dryRun);
     expect(text.stderr).toContain("2 would be opened, and then its files decide");
     expect(text.stderr).toContain(
       "1 would wait for a password; 1 would be held for an operator; 1 would be left out",
@@ -343,15 +305,8 @@ describe("as an administrator", () => {
     expect(delivered.stdout).toContain(
       "By today's routes: the route invoices decides: it is delivered to invoices/",
     );
-    const described = await route(
-      "--sender",
-      "x@supplier.example",
-      "--subject",
-      "s",
-      "--file",
-      "a.XML",
-      "--json",
-    );
+    const facts = "--sender x@supplier.example --subject s --file a.XML --json";
+    const described = await route(...facts.split(" "));
     expect(JSON.parse(described.stdout)).toMatchObject({
       decision: { route: "invoices", action: "deliver" },
       routes: [{ match: "no" }, { match: "yes" }, { match: "no" }],
