@@ -17,11 +17,10 @@ const BAD = { transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })] 
 
 describe("the exit code of a command that acts", () => {
   test("is 3 where a retried transfer waits for a password, and where a password opens one that is wrong", async () => {
-    const { inlet, expectInlet, states, run } = await openSite({
+    const { inlet, expectInlet, runUntil } = await openSite({
       transfers: [transferPlan({ trackingId: "t1", password: RIGHT, files: WRONG_SUM })],
     });
-    await run();
-    await expect.poll(states).toEqual({ t1: "waiting" });
+    await runUntil({ t1: "waiting" });
     await expectInlet("retry t1", 3, /^t1: needs a password\. /);
     const opened = await inlet("password t1 --json", { input: RIGHT });
     expect([opened.exitCode, JSON.parse(opened.stdout)]).toMatchObject([
@@ -101,9 +100,8 @@ describe("several transfers", () => {
   test("of one sender get one password, which is tried for one of them first", async () => {
     const ids = ["t1", "t2", "t3"];
     const transfers = ids.map((trackingId) => transferPlan({ trackingId, password: RIGHT }));
-    const { expectInlet, states, run, simulator } = await openSite({ transfers });
-    await run();
-    await expect.poll(states).toEqual({ t1: "waiting", t2: "waiting", t3: "waiting" });
+    const { expectInlet, simulator, runUntil } = await openSite({ transfers });
+    await runUntil({ t1: "waiting", t2: "waiting", t3: "waiting" });
     const line = "password --all --sender anna@* --yes";
     await expectInlet(line, 3, "2 transfers: The password was not tried", { input: "wrong-Pass:2" });
     const sent = ids.flatMap((id) => simulator.refusedPasswords(id)).filter((it) => it === "wrong-Pass:2");
@@ -234,11 +232,10 @@ test("I7 nothing silent: the journal says who did what, when and from where, and
 test("I7 nothing silent: the journal lists a password that was put into the drop folder by hand, once", {
   tags: ["system"],
 }, async () => {
-  const { inlet, states, folder, run } = await openSite({
+  const { inlet, states, folder, runUntil } = await openSite({
     transfers: [transferPlan({ trackingId: "t1", password: RIGHT })],
   });
-  await run();
-  await expect.poll(states).toEqual({ t1: "waiting" });
+  await runUntil({ t1: "waiting" });
   const acts = async () => JSON.parse((await inlet("history --actions --json")).stdout) as object[];
   const path = join(folder, "state/passwords/t1");
   const supply = async (password: string, user: number) => {

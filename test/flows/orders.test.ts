@@ -21,23 +21,14 @@ const RIGHT = { input: "the-Right:1\n" };
 
 describe("inlet password", () => {
   test("opens a waiting transfer at once through a running daemon, and reports a refusal", async () => {
-    const { run, expectInlet, deliveries, states, simulator } = await openSite(CLOSED);
-    await run();
-    await expect.poll(states).toEqual({ t1: "waiting" });
+    const { expectInlet, deliveries, simulator, runUntil } = await openSite(CLOSED);
+    await runUntil({ t1: "waiting" });
     const wrong = { input: "not-Right:1\n" };
     await expectInlet("password t1", 3, "The password was refused.", wrong);
     await expectInlet("password t1", 3, "refused before", wrong);
     expect(simulator.refusedPasswords("t1").filter((it) => it === "not-Right:1")).toHaveLength(1);
     await expectInlet("password t1", 0, "The password was accepted", RIGHT);
     await expect.poll(deliveries).toEqual(["t1"]);
-  });
-
-  test("refuses an empty password, and leaves nothing behind", async () => {
-    const { folder, inlet, expectInlet } = await openSite(CLOSED);
-    await inlet("once");
-    const why = "no password was given, because standard input is empty: write the password to it";
-    for (const input of ["", "\n"]) await expectInlet("password t1", 2, why, { input });
-    expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
   });
 
   test("reaches a daemon whose state folder only its service manager names, and doctor shows that folder", async () => {
@@ -55,9 +46,8 @@ describe("inlet password", () => {
   });
 
   test("is kept while a lock leaves its outcome open, and the command says so", async () => {
-    const { folder, run, expectInlet, states, simulator } = await openSite(CLOSED);
-    await run();
-    await expect.poll(states).toEqual({ t1: "waiting" });
+    const { folder, expectInlet, simulator, runUntil } = await openSite(CLOSED);
+    await runUntil({ t1: "waiting" });
     const locked = { kind: "error", status: 423, errorCode: 2005 } as const;
     simulator.addFault({ on: "info", times: "always", does: locked });
     await expectInlet("password t1", 3, "is kept until its outcome is known", RIGHT);
@@ -65,17 +55,19 @@ describe("inlet password", () => {
   });
 
   test("stays for a daemon that does not try it now, and the command says so", async () => {
-    const { folder, run, expectInlet, states } = await openSite(CLOSED);
-    const daemon = await run();
-    await expect.poll(states).toEqual({ t1: "waiting" });
+    const { folder, expectInlet, runUntil } = await openSite(CLOSED);
+    const daemon = await runUntil({ t1: "waiting" });
     daemon.kill("SIGSTOP");
     await expectInlet("password t1", 4, "t1 has not been tried yet", RIGHT);
     expect(await readdir(join(folder, "state/passwords"))).toEqual(["t1"]);
   });
 
-  test("asks on a terminal without showing it, and keeps it for the next start of the daemon", async () => {
-    const { config, inlet, deliveries } = await openSite(CLOSED);
+  test("asks on a terminal without showing it, keeps it for the next start, and refuses an empty one", async () => {
+    const { config, folder, inlet, expectInlet, deliveries } = await openSite(CLOSED);
     expect((await inlet("once")).exitCode).toBe(3);
+    const why = "no password was given, because standard input is empty: write the password to it";
+    for (const input of ["", "\n"]) await expectInlet("password t1", 2, why, { input });
+    expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
     const { stdout } = await runOnTerminal(["password", "t1", "--config", config], {
       prompt: "Password of t1",
       input: "the-Right:1\r",
@@ -87,42 +79,28 @@ describe("inlet password", () => {
   });
 });
 
-describe("a transfer in quarantine", () => {
-  test("is delivered when an operator releases it, and its manifest says that nothing is verified", async () => {
-    const { inbox, run, expectInlet, states } = await openSite(BAD);
-    await run();
-    await expect.poll(states).toEqual({ t1: "quarantined" });
-    await expectInlet("release t1", 2, "--yes");
-    const folder = `${MAILBOX}/anna@supplier.example/t1`;
-    const said = new RegExp(`^t1 was delivered on your responsibility to ${folder}\\.\n$`);
-    await expectInlet("release t1 --yes", 0, said);
-    const manifest = JSON.parse(await readFile(join(inbox, folder, "transfer.json"), "utf8"));
-    expect(manifest).toMatchObject({ verified: "none", files: [{ name: "a.txt", verified: false }] });
-    await expect.poll(() => readdir(join(inbox, ".inlet/quarantine"))).toEqual([]);
+test("a quarantined transfer is downloaded again on retry, delivered as unverified on release, and deleted when discarded", async () => {
+  const { inbox, runUntil, inlet, expectInlet, states, simulator } = await openSite({
+    transfers: ["t1", "t2"].map((trackingId) => transferPlan({ trackingId, files: WRONG })),
   });
-
-  test("is downloaded again from the start on retry, and stays in quarantine if nothing has changed", async () => {
-    const { run, expectInlet, states, simulator } = await openSite(BAD);
-    await run();
-    await expect.poll(states).toEqual({ t1: "quarantined" });
-    const before = simulator.totals().file;
-    await expectInlet("retry t1", 3, /^t1: in quarantine\. The bytes received/);
-    expect(simulator.totals().file).toBeGreaterThan(before);
-    await expect.poll(states).toEqual({ t1: "quarantined" });
-  });
-
-  test("is deleted when discarded, and ignored though the service still lists it", async () => {
-    const { inbox, run, inlet, states, simulator } = await openSite(BAD);
-    await run();
-    await expect.poll(states).toEqual({ t1: "quarantined" });
-    const { exitCode, stdout } = await inlet("discard t1 --yes --json");
-    expect(exitCode).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ state: "gone", reason: "discarded" });
-    expect(await readdir(join(inbox, ".inlet/quarantine"))).toEqual([]);
-    const polls = simulator.totals().received;
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
-    expect(await states()).toEqual({ t1: "gone" });
-  });
+  await runUntil({ t1: "quarantined", t2: "quarantined" });
+  const before = simulator.totals().file;
+  await expectInlet("retry t1", 3, /^t1: in quarantine\. The bytes received/);
+  expect(simulator.totals().file).toBeGreaterThan(before);
+  await expectInlet("release t1", 2, "--yes");
+  const folder = `${MAILBOX}/anna@supplier.example/t1`;
+  const said = new RegExp(`^t1 was delivered on your responsibility to ${folder}\\.\n$`);
+  await expectInlet("release t1 --yes", 0, said);
+  const manifest = JSON.parse(await readFile(join(inbox, folder, "transfer.json"), "utf8"));
+  expect(manifest).toMatchObject({ verified: "none", files: [{ name: "a.txt", verified: false }] });
+  const discarded = await inlet("discard t2 --yes --json");
+  expect(discarded.exitCode).toBe(0);
+  expect(JSON.parse(discarded.stdout)).toMatchObject({ state: "gone", reason: "discarded" });
+  await expect.poll(() => readdir(join(inbox, ".inlet/quarantine"))).toEqual([]);
+  // The service still lists it.
+  const polls = simulator.totals().received;
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
+  expect(await states()).toEqual({ t1: "delivered", t2: "gone" });
 });
 
 test("discard stops a running download at once, and leaves nothing behind", async () => {
@@ -146,12 +124,11 @@ test("discard stops a running download at once, and leaves nothing behind", asyn
 });
 
 test("a transfer that is gone is shown, even after a restart, until an operator discards it", async () => {
-  const { run, inlet, expectInlet, states, simulator } = await openSite(
+  const { run, inlet, expectInlet, states, simulator, runUntil } = await openSite(
     { transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })] },
     { http: { listen: `127.0.0.1:${await freePort()}` } },
   );
-  const first = await run();
-  await expect.poll(states).toEqual({ t1: "waiting" });
+  const first = await runUntil({ t1: "waiting" });
   simulator.revoke("t1");
   await expect.poll(states).toEqual({ t1: "gone" });
   first.kill();
@@ -223,15 +200,15 @@ test("a released transfer has left quarantine before its record says that it is 
 });
 
 test("redeliver delivers again, beside the first folder or in its place", async () => {
-  const { inbox, run, inlet, deliveries } = await openSite({
+  const { inbox, run, expectInlet, deliveries } = await openSite({
     transfers: [transferPlan({ trackingId: "t1" })],
   });
   await run();
   await expect.poll(deliveries).toEqual(["t1"]);
-  expect((await inlet("redeliver t1 --yes")).exitCode).toBe(0);
+  await expectInlet("redeliver t1 --yes", 0, "");
   await expect.poll(deliveries).toEqual(["t1", "t1-2"]);
   await rm(join(inbox, MAILBOX), { recursive: true });
-  expect((await inlet("redeliver t1 --yes")).exitCode).toBe(0);
+  await expectInlet("redeliver t1 --yes", 0, "");
   await expect.poll(deliveries).toEqual(["t1"]);
 });
 
@@ -246,29 +223,24 @@ test("redeliver of a transfer that the service no longer has leaves the first de
   expect(JSON.parse((await inlet("show t1 --json")).stdout)).toMatchObject({ state: "delivered" });
 });
 
-test("orders without a running daemon are kept, and once carries them out", async () => {
-  const { inlet, expectInlet, deliveries } = await openSite(BAD);
-  await inlet("once");
-  const stored = "No daemon is running: the next inlet run or inlet once carries it out";
-  await expectInlet("release t1 --yes", 0, stored);
-  expect((await inlet("once")).exitCode).toBe(0);
-  expect(await deliveries()).toEqual(["t1"]);
-});
-
-test("an impossible order is refused with the reason, and changes nothing", async () => {
+test("orders without a running daemon are kept for the next start, and impossible ones are refused with the reason", async () => {
   const { inlet, expectInlet, deliveries } = await openSite({
-    transfers: [transferPlan({ trackingId: "t1" })],
+    transfers: [...BAD.transfers, transferPlan({ trackingId: "t2" })],
   });
   await inlet("once");
   for (const [line, reason] of [
-    ["release t1", "it is delivered, and only a transfer that is in quarantine or held can be released"],
-    ["retry t1", "it is delivered, and nothing is left to retry"],
-    ["discard t1", "it is delivered, and nothing is left to discard"],
+    ["release t2", "it is delivered, and only a transfer that is in quarantine or held can be released"],
+    ["retry t2", "it is delivered, and nothing is left to retry"],
+    ["discard t2", "it is delivered, and nothing is left to discard"],
     ["retry nothing", 'No transfer with this tracking-id is known here: "nothing"'],
-    ["password t1", "it is delivered"],
+    ["password t2", "it is delivered"],
   ] as const)
     await expectInlet(line, 2, reason);
-  expect(await deliveries()).toEqual(["t1"]);
+  expect(await deliveries()).toEqual(["t2"]);
+  const stored = "No daemon is running: the next inlet run or inlet once carries it out";
+  await expectInlet("release t1 --yes", 0, stored);
+  expect((await inlet("once")).exitCode).toBe(0);
+  expect(await deliveries()).toEqual(["t1", "t2"]);
 });
 
 test("root, with a daemon of another user, acts as that user, and follows no link", {

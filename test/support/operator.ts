@@ -23,11 +23,35 @@ export async function openSite(scenario: Scenario = {}, keys: object = {}) {
   };
   const deliveriesOf = async (mailbox: string) =>
     (await readdir(join(inbox, mailbox, "anna@supplier.example")).catch(() => [])).toSorted();
+  /** Starts a daemon, and returns when it is ready. */
+  const run = async (options?: RunOptions): Promise<ChildProcess> => {
+    const daemon = startProgram(["run", "--config", config], options);
+    let output = "";
+    daemon.stdout?.on("data", (chunk) => {
+      output += chunk;
+    });
+    await expect.poll(() => output).toContain('"ready"');
+    return daemon;
+  };
+  /** Of each transfer, from its newest line of the journal. */
+  const states = async (): Promise<Record<string, string>> => {
+    const lines = (await journal()).split("\n").filter(Boolean);
+    const entries = lines.map((line) => JSON.parse(line)).filter(({ state }) => state !== undefined);
+    return Object.fromEntries(entries.map(({ trackingId, state }) => [trackingId, state]));
+  };
   return {
     ...installation,
     mailboxes,
     inlet,
     journal,
+    run,
+    states,
+    /** Starts a daemon, and returns when the transfers are in these states. */
+    async runUntil(wanted: Record<string, string>, options?: RunOptions): Promise<ChildProcess> {
+      const daemon = await run(options);
+      await expect.poll(states).toEqual(wanted);
+      return daemon;
+    },
     /** Runs a command, and expects its exit code and messages. */
     async expectInlet(
       line: string,
@@ -39,22 +63,6 @@ export async function openSite(scenario: Scenario = {}, keys: object = {}) {
       const messages = typeof said === "string" ? expect.stringContaining(said) : expect.stringMatching(said);
       expect([finished.exitCode, finished.stderr]).toEqual([exitCode, messages]);
       return finished;
-    },
-    /** Starts a daemon, and returns when it is ready. */
-    async run(options?: RunOptions): Promise<ChildProcess> {
-      const daemon = startProgram(["run", "--config", config], options);
-      let output = "";
-      daemon.stdout?.on("data", (chunk) => {
-        output += chunk;
-      });
-      await expect.poll(() => output).toContain('"ready"');
-      return daemon;
-    },
-    /** Of each transfer, from its newest line of the journal. */
-    async states(): Promise<Record<string, string>> {
-      const lines = (await journal()).split("\n").filter(Boolean);
-      const entries = lines.map((line) => JSON.parse(line)).filter(({ state }) => state !== undefined);
-      return Object.fromEntries(entries.map(({ trackingId, state }) => [trackingId, state]));
     },
     deliveries: () => deliveriesOf(MAILBOX),
     deliveriesOf,
