@@ -60,7 +60,8 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
   if (options.all && options.sender === undefined) throw impossible("--all needs --sender");
   const { access } = await openConfigured(context, options);
   const transfers = await chooseTransfers(access, "password", ids, options, true);
-  if (transfers.length > 0) await demandUse(access, transfers);
+  // With `--all`, only transfers for which it is possible are chosen.
+  if (!options.all) await demandUse(access, transfers);
   if (!(await isConfirmed(context, "Try one password for", transfers, options))) return "fine";
   const whose = ids.length === 1 ? ids[0] : formatCount(transfers.length, "transfer", "transfers");
   const isTyped = options.passwordFile === undefined && context.stdin.isTTY;
@@ -81,14 +82,14 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
 
 /** Called before the prompt. Throws `ORDER_IMPOSSIBLE` if the password would be tried for none of the transfers. */
 async function demandUse(access: Operate, transfers: readonly TransferView[]): Promise<void> {
-  const objections: { readonly detail: string; readonly isOpen: boolean }[] = [];
-  for (const transfer of transfers) {
-    const detail = await access.objectionTo("password", transfer);
-    if (detail === undefined) return;
-    objections.push({ detail, isOpen: !hasEnded(transfer) });
-  }
   // The objection of an open record says more than that of an ended one.
-  throw impossible((objections.find(({ isOpen }) => isOpen) ?? objections[0])?.detail ?? "");
+  const openLast = transfers.toSorted((a, b) => Number(hasEnded(b)) - Number(hasEnded(a)));
+  let detail: string | undefined;
+  for (const transfer of openLast) {
+    detail = await access.objectionTo("password", transfer);
+    if (detail === undefined) return;
+  }
+  throw impossible(detail ?? "");
 }
 
 async function allowOnceMore(
@@ -107,20 +108,15 @@ async function allowOnceMore(
   const chosen = await chooseTransfers(access, "grant", ids, options, true);
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
   const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
-  const possible: TransferView[] = [];
-  for (const transfer of onePerId) {
-    if ((await access.objectionTo("grant", transfer)) === undefined) possible.push(transfer);
-  }
-  if (possible.length === 0 && !options.all)
-    throw impossible("it has attempts left, or does not wait for a password");
-  const results = await perform(context, access, { act: "grant", transfers: possible }, options);
+  const results = await perform(context, access, { act: "grant", transfers: onePerId }, options);
   if (options.json) return report(context, results, options, ids.length === 1);
   const { granted = [], others = [] } = Object.groupBy(results, ({ result }) =>
     result === "fine" || result === "given" ? "granted" : "others",
   );
   const many = formatCount(granted.length, "transfer", "transfers");
   const isOrdered = granted.some(({ result }) => result === "given");
-  say(context, `One more password attempt is ${isOrdered ? "ordered" : "allowed"} for ${many}.`);
+  if (granted.length > 0 || options.all)
+    say(context, `One more password attempt is ${isOrdered ? "ordered" : "allowed"} for ${many}.`);
   if (isOrdered)
     say(context, "The daemon, or the next inlet run or inlet once, grants it. Supply the password then.");
   return report(context, others, options, false);

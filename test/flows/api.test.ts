@@ -110,7 +110,10 @@ describe("shows", () => {
     const check = ["password", "check", "--password-file", "-"];
     expect(await api(...check)).toMatchObject({ exitCode: 0 });
     const strict = await setUp({ passwordRules: { minimumLengthRequired: 100 } });
-    expect(await strict.api(...check)).toMatchObject({ exitCode: 3, stdout: expect.stringContaining("minimumLengthRequired\t") });
+    expect(await strict.api(...check)).toMatchObject({
+      exitCode: 3,
+      stdout: expect.stringContaining("minimumLengthRequired\t"),
+    });
   });
 
   test("language packs, and downloads a file of one", async () => {
@@ -176,7 +179,12 @@ describe("downloads", () => {
     expect(JSON.parse(zip.stdout)).toMatchObject([{ path: `${transferId}.zip`, verifiedBy: ["SHA-256"] }]);
     const part = await api("zip", transferId, "--only", fileIds[0] ?? "", "-o", "part.zip");
     expect(part).toMatchObject({ exitCode: 0 });
-    const unproven = { name: "unproven", text: "2", listChecksum: "missing", csvChecksum: "missing" } as const;
+    const unproven = {
+      name: "unproven",
+      text: "2",
+      listChecksum: "missing",
+      csvChecksum: "missing",
+    } as const;
     const mixed = await setUp({ transfers: [transferPlan({ files: [{ name: "x", text: "1" }, unproven] })] });
     const partly = await mixed.api("--json", "zip", mixed.transferId);
     expect(JSON.parse(partly.stdout)).toMatchObject([{ verifiedBy: [] }]);
@@ -368,63 +376,46 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
     expect(await readFile(config, "utf8")).toBe(text);
     expect((await readdir(folder)).toSorted()).toEqual(["client-id", "inlet.yaml"]);
   });
-});
 
-test("several file ids are sent as configured", async () => {
-  const { folder, options, simulator, transferId, fileIds } = await setUp();
-  const config = join(folder, "inlet.yaml");
-  await writeFile(config, `service: { baseUrl: "${simulator.url}", fileIdList: comma }\n`);
-  const env = { INLET_CONFIG: config, INLET_PASSWORD: PASSWORD };
-  const zip = await runProgram(["api", "zip", transferId, "--only", ...fileIds], { ...options, env });
-  expect([zip.exitCode, zip.stderr]).toEqual([0, ""]);
-  expect(simulator.requests().at(-1)?.query["customized-files-ids"]).toEqual([fileIds.join(",")]);
+  test("says how several file ids are sent", async () => {
+    const { folder, options, simulator, transferId, fileIds } = await setUp();
+    const config = join(folder, "inlet.yaml");
+    await writeFile(config, `service: { baseUrl: "${simulator.url}", fileIdList: comma }\n`);
+    const env = { INLET_CONFIG: config, INLET_PASSWORD: PASSWORD };
+    const zip = await runProgram(["api", "zip", transferId, "--only", ...fileIds], { ...options, env });
+    expect([zip.exitCode, zip.stderr]).toEqual([0, ""]);
+    expect(simulator.requests().at(-1)?.query["customized-files-ids"]).toEqual([fileIds.join(",")]);
+  });
 });
 
 describe("bad input", () => {
+  const TO_NOWHERE = "api --base-url http://[::1]:1 status";
+
   test.each([
-    [{}, ["api", "status"], "no service is configured: add --base-url, or set INLET_SERVICE__BASEURL"],
-    [{ INLET_SERVICE__BASEURL: "ftp://x" }, ["api", "status"], '"ftp://x" is not the address of a service'],
-    [{ INLET_SERVICE__BASEURL: "http://example.com" }, ["api", "status"], "would send secrets unencrypted"],
-    [
-      { INLET_SERVICE__BASEURL: "https://u:p4ss@example.com" },
-      ["api", "status"],
-      "must not contain a user or password",
-    ],
-    [
-      { INLET_SERVICE__CLIENTID: "short" },
-      ["api", "--base-url", "http://[::1]:1", "status"],
-      "must be 50 to 4000 letters",
-    ],
-    [
-      { INLET_SERVICE__TIMEOUT: "soon" },
-      ["api", "--base-url", "http://[::1]:1", "status"],
-      "is not a duration",
-    ],
-    [
-      { INLET_SERVICE__CA: "/no/such" },
-      ["api", "--base-url", "http://[::1]:1", "status"],
-      "/no/such cannot be read",
-    ],
-    [
-      {},
-      ["api", "--base-url", "http://localhost:1", "received", "a@b"],
-      "set service.clientId or INLET_SERVICE__CLIENTID",
-    ],
-    [{}, ["api", "received", "a@b", "--page", "1e3"], "whole number from 1 to 1000000"],
-    [{}, ["api", "sent", "a@b", "--page-size", "101"], "whole number from 1 to 100."],
-    [{}, ["api", "sent-legacy", "a@b", "--page-size", "0x10"], "whole number from 1 to 100."],
-    [{}, ["api", "languages", "list", "--major-version", "Infinity"], "whole number from 1"],
-    [{}, ["list", "--limit", "0x10"], "whole number from 1 to 100000"],
-    [{}, ["list", "--state", "lost"], "Allowed choices are discovered, downloading"],
-    [{}, ["history", "--since", "yesterday"], "an age (30m, 12h, 7d, 4w)"],
-    [{}, ["once", "--log-level", "silly"], "Allowed choices are debug, info, warn, error"],
-    [{}, ["simulate", "--port", "65536"], "whole number from 0 to 65535"],
-    [{}, ["api", "eml", "x", "--threshold", ""], "whole number from 1 to 1000000"],
-    [{}, ["api", "zip", "x", "--only", "a", "--except", "b"], "cannot be used with"],
-    [{}, ["api", "infos"], "Did you mean info"],
-    [{}, ["nonsense"], "unknown command 'nonsense'"],
-  ] as const)("gets a sentence that names it: %j %j", async (env, args, message) => {
-    const { exitCode, stdout, stderr } = await runProgram([...args], { env });
+    [{}, "api status", "no service is configured: add --base-url, or set INLET_SERVICE__BASEURL"],
+    [{ BASEURL: "ftp://x" }, "api status", '"ftp://x" is not the address of a service'],
+    [{ BASEURL: "http://example.com" }, "api status", "would send secrets unencrypted"],
+    [{ BASEURL: "https://u:p4ss@example.com" }, "api status", "must not contain a user or password"],
+    [{ CLIENTID: "short" }, TO_NOWHERE, "must be 50 to 4000 letters"],
+    [{ TIMEOUT: "soon" }, TO_NOWHERE, "is not a duration"],
+    [{ CA: "/no/such" }, TO_NOWHERE, "/no/such cannot be read"],
+    [{}, "api --base-url http://[::1]:1 received a@b", "set service.clientId or INLET_SERVICE__CLIENTID"],
+    [{}, "api received a@b --page 1e3", "whole number from 1 to 1000000"],
+    [{}, "api sent a@b --page-size 101", "whole number from 1 to 100."],
+    [{}, "api sent-legacy a@b --page-size 0x10", "whole number from 1 to 100."],
+    [{}, "api languages list --major-version Infinity", "whole number from 1"],
+    [{}, "list --limit 0x10", "whole number from 1 to 100000"],
+    [{}, "list --state lost", "Allowed choices are discovered, downloading"],
+    [{}, "history --since yesterday", "an age (30m, 12h, 7d, 4w)"],
+    [{}, "once --log-level silly", "Allowed choices are debug, info, warn, error"],
+    [{}, "simulate --port 65536", "whole number from 0 to 65535"],
+    [{}, "api eml x --threshold ", "whole number from 1 to 1000000"],
+    [{}, "api zip x --only a --except b", "cannot be used with"],
+    [{}, "api infos", "Did you mean info"],
+    [{}, "nonsense", "unknown command 'nonsense'"],
+  ] as const)("gets a sentence that names it: %j %s", async (service, line, message) => {
+    const env = Object.fromEntries(Object.entries(service).map(([k, v]) => [`INLET_SERVICE__${k}`, v]));
+    const { exitCode, stdout, stderr } = await runProgram(line.split(" "), { env });
     expect([exitCode, stdout]).toEqual([2, ""]);
     expect(stderr).toContain(message);
     expect(stderr).not.toContain("p4ss");
@@ -470,18 +461,12 @@ describe("bad input", () => {
     const refusal = { kind: "error", status: 403, errorCode: 3010, errorMessage: text } as const;
     simulator.addFault({ on: "status", times: "always", does: refusal });
     const env = { ...options.env, INLET_PASSWORD: PASSWORD };
-    for (const args of [
-      ["checksums", transferId],
-      ["password", "rules"],
-      ["languages", "list"],
-      ["sent-legacy", "anna@supplier.example"],
-      ["sent", "anna@supplier.example"],
-      ["received", MAILBOX],
-      ["verification", "status", MAILBOX],
-      ["status"],
+    for (const line of [
+      ...[`checksums ${transferId}`, "password rules", "languages list", `sent-legacy ${SENDER}`],
+      ...[`sent ${SENDER}`, `received ${MAILBOX}`, `verification status ${MAILBOX}`, "status"],
     ]) {
-      for (const more of [[], ["--json"]]) {
-        const { stdout, stderr } = await runProgram(["api", ...args, ...more], { ...options, env });
+      for (const args of [line, `${line} --json`]) {
+        const { stdout, stderr } = await runProgram(["api", ...args.split(" ")], { ...options, env });
         expect(stdout + stderr).not.toMatch(STEERING);
       }
     }

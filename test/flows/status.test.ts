@@ -2,11 +2,11 @@
 import { once } from "node:events";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openSite } from "../support/operator.ts";
 import { converse } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
+import { listen } from "../support/servers.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -167,27 +167,12 @@ describe("another program at http.listen", () => {
   test("cannot control the terminal", async () => {
     const { inbox, inlet } = await pretend((response) => {
       const at = new Date().toISOString();
-      const daemon = {
-        program: ESCAPES,
-        host: ESCAPES,
-        queue: "embedded",
-        role: "all",
-        inbox,
-        startedAt: at,
-      };
+      const engine = { queue: "embedded", role: "all" };
+      const daemon = { program: ESCAPES, host: ESCAPES, ...engine, inbox, startedAt: at };
       const transfer = { mailbox: ESCAPES, trackingId: ESCAPES, sender: ESCAPES, reason: ESCAPES };
-      const none = [
-        "troubles",
-        "overdue",
-        "needsRestart",
-        "mailboxes",
-        "attention",
-        "downloading",
-        "recent",
-        "causes",
-      ];
+      const none = "troubles overdue needsRestart mailboxes attention downloading recent causes";
       const status = {
-        ...Object.fromEntries(none.map((key) => [key, []])),
+        ...Object.fromEntries(none.split(" ").map((key) => [key, []])),
         version: 1,
         at,
         live: true,
@@ -204,15 +189,8 @@ describe("another program at http.listen", () => {
   });
 
   async function pretend(answer: (response: ServerResponse) => void) {
-    const server = createServer((_request, response) => answer(response));
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    });
-    const { port } = server.address() as AddressInfo;
-    return openSite({}, { http: { listen: `127.0.0.1:${port}` } });
+    const url = await listen(createServer((_request, response) => answer(response)));
+    return openSite({}, { http: { listen: new URL(url).host } });
   }
 });
 
