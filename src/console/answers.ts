@@ -20,6 +20,14 @@ export function statusOf({ code }: Fault): number {
   return STATUS_OF[code] ?? 503;
 }
 
+/** Aborts when the client has gone. */
+export function whenClosed(response: ServerResponse): AbortSignal {
+  if (response.destroyed) return AbortSignal.abort();
+  const closed = new AbortController();
+  response.once("close", () => closed.abort());
+  return closed.signal;
+}
+
 /** What a visitor is told. The details of an unexpected error are for the log alone. */
 export function explain(fault: Fault): string {
   return (fault.code === "UNEXPECTED" ? "" : detailOf(fault)) || fault.advice;

@@ -10,7 +10,7 @@ import { type Parsed, parseQuery } from "../model/queries.ts";
 import { headlineOf } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
 import { act, failedFor, problemOf, readBody } from "./actions.ts";
-import { refuse, sendJson } from "./answers.ts";
+import { refuse, sendJson, whenClosed } from "./answers.ts";
 import { titleOf } from "./layout.ts";
 import type { ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
@@ -115,13 +115,6 @@ async function actForProgram(
   const code = ({ 404: "NO_SUCH_TRANSFER", 409: "ORDER_IMPOSSIBLE" } as const)[first.status];
   refuse(response, first.status, first.text, { results, ...(code === undefined ? {} : { code }) });
   return undefined;
-}
-
-/** Aborts when the client has gone. */
-function whenClosed(response: ServerResponse): AbortSignal {
-  const closed = new AbortController();
-  response.once("close", () => closed.abort());
-  return closed.signal;
 }
 
 function found<Answer>(answer: Answer | undefined): Answer {

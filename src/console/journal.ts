@@ -4,6 +4,7 @@ import { Mutex } from "../base/concurrency.ts";
 import type { JournalKind } from "../model/queries.ts";
 import type { JournalQuery, Tally } from "../model/views.ts";
 import type { Local } from "../operate/local.ts";
+import { whenClosed } from "./answers.ts";
 import { RANGES, type Range, startOf } from "./chart.ts";
 
 const MAX_WAITING = 5;
@@ -56,23 +57,14 @@ export class JournalAccess {
     read: (signal: AbortSignal) => Promise<Answer>,
   ): Promise<Answer | undefined> {
     if (this.#waiting >= MAX_WAITING) return undefined;
-    const { socket } = response.req;
-    const clientGone = new AbortController();
-    const onClose = () => clientGone.abort();
-    // Of several requests on one connection, only the first has a response that emits `close`.
-    socket.once("close", onClose);
-    response.once("close", onClose);
+    const gone = whenClosed(response);
     this.#waiting++;
-    const release = await this.#mutex.lock(
-      AbortSignal.any([clientGone.signal, AbortSignal.timeout(WAIT_MS)]),
-    );
+    const release = await this.#mutex.lock(AbortSignal.any([gone, AbortSignal.timeout(WAIT_MS)]));
     this.#waiting--;
     try {
-      return release === undefined || socket.destroyed ? undefined : await read(clientGone.signal);
+      return release === undefined || gone.aborted ? undefined : await read(gone);
     } finally {
       release?.();
-      socket.off("close", onClose);
-      response.off("close", onClose);
     }
   }
 }

@@ -37,25 +37,27 @@ interface Session {
 
 /** Methods throw `UNAUTHORIZED`, `TOKENS_THROTTLED` after many wrong tokens from an address, and `SECRET_UNREADABLE`. */
 export class Sessions {
-  readonly read: ReadAccess;
-  readonly #readTokens: SessionOptions["readTokens"];
+  readonly #options: SessionOptions;
   #tokens: Tokens = new Map();
-  readonly #cookie: string;
-  readonly #clock: Clock;
   readonly #key = randomBytes(32);
   readonly #open = new Map<string, Session>();
   readonly #guesses: Guesses;
 
-  constructor({ read, readTokens, cookie, clock }: SessionOptions) {
-    this.read = read;
-    this.#readTokens = readTokens;
-    this.#cookie = `inlet-session-${cookie}`;
-    this.#clock = clock;
-    this.#guesses = new Guesses(clock);
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.#guesses = new Guesses(options.clock);
+  }
+
+  get read(): ReadAccess {
+    return this.#options.read;
   }
 
   get needsToken(): boolean {
-    return this.#readTokens !== undefined;
+    return this.#options.readTokens !== undefined;
+  }
+
+  get #cookie(): string {
+    return `inlet-session-${this.#options.cookie}`;
   }
 
   /** Who requests a page. Starts a session, with a cookie, if no token is needed. */
@@ -135,7 +137,7 @@ export class Sessions {
 
   /** Reads the tokens again. Ends the sessions of tokens that have changed or were removed. */
   async #renew(): Promise<void> {
-    const tokens = await this.#readTokens?.().catch((cause: unknown) => {
+    const tokens = await this.#options.readTokens?.().catch((cause: unknown) => {
       const detail = "A token cannot be read now: see http.tokens in the configuration.";
       throw new Fault("SECRET_UNREADABLE", { detail, cause });
     });
@@ -150,7 +152,7 @@ export class Sessions {
   }
 
   #start(who: string): string {
-    const nowMs = this.#clock.now();
+    const nowMs = this.#options.clock.now();
     for (const [id, { untilMs }] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MAX_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
@@ -190,7 +192,7 @@ export class Sessions {
     const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
     const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
     const session = this.#open.get(id);
-    return session === undefined || session.untilMs < this.#clock.now() ? undefined : { id, session };
+    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : { id, session };
   }
 
   /** The session of a form that it has sent itself. */
