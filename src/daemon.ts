@@ -126,7 +126,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   scope.adopt(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
   const live = new LiveSettings(settings);
   const process = memberId();
-  const notifier = openNotifier(live, { clock, events, stop, process, patience: options.patience?.notify });
+  const notifier = openNotifier(live, { clock, events, stop }, process, options.patience?.notify);
   scope.adopt(notifier, (it) => it.close());
   const opened: Opened = {};
   const tools = { live, monitor, clock, emit: events.emit, stop, parts: () => opened.parts };
@@ -214,10 +214,8 @@ async function work(
   noteUnfinished(await Array.fromAsync(ledger.open(onDamaged)), states);
   // The status recalls ends from the journal, also those that a crash kept out of it.
   await ledger.flush();
-  const expected = await openExpected(
-    { folder: join(settings.work, "expected"), ledger, clock, emit },
-    settings.mailboxes,
-  );
+  const folder = join(settings.work, "expected");
+  const expected = await openExpected({ folder, ledger, clock, emit }, settings.mailboxes);
   scope.adopt(expected, (it) => it.close());
   scope.adopt(events.subscribe(expected.listener), (unsubscribe) => unsubscribe());
   const handoffTools = { ledger, inbox, clock, emit, stop, isClockRight };
@@ -227,18 +225,8 @@ async function work(
     it.close(watch.signal.aborted ? 0 : options.graceMs),
   );
   const isShared = settings.queue !== "embedded";
-  const orderTools = {
-    work: settings.work,
-    isShared,
-    ledger,
-    inbox,
-    passwords,
-    queue,
-    handoffs,
-    clock,
-    diskTrouble,
-    emit,
-  };
+  const { work } = settings;
+  const orderTools = { work, isShared, ledger, inbox, passwords, queue, handoffs, clock, diskTrouble, emit };
   const orders = await startOrderRunner(orderTools, states, scope);
   const { board, pulse } = monitor;
   const demandFolders = async () => (mode === "run" ? watch.demand() : undefined);

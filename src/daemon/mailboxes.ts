@@ -15,17 +15,8 @@ import type { ServicePort } from "../service/port.ts";
 import type { openService } from "../service/service.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
-export interface Mailboxes {
-  /** A reload replaces entries; a running download keeps the entry it began with. */
-  readonly states: ReadonlyMap<MailboxId, MailboxState>;
-  /**
-   * Opens the services of new settings. The returned function replaces the mailboxes. Throws `SECRET_UNREADABLE`, and
-   * then nothing has changed.
-   */
-  prepare(mailboxes: readonly MailboxSettings[]): Promise<() => void>;
-  /** Whether our clock agrees with the clocks of the services. False until a service has sent its time. */
-  isClockRight(): boolean;
-}
+/** A reload replaces entries of `states`; a running download keeps the entry it began with. */
+export type Mailboxes = Awaited<ReturnType<typeof openMailboxes>>;
 
 /** Retention deletes nothing while the clock is wrong by more than this. */
 const MAX_CLOCK_ERROR_MS = 60 * 60_000;
@@ -41,7 +32,7 @@ export async function openMailboxes(
   live: LiveSettings,
   scope: AsyncDisposableStack,
   { clock, emit, stop, openService }: MailboxesTools,
-): Promise<Mailboxes> {
+) {
   const settings = live.now;
   const openTokens = await loadTokenStores();
   const tokenStore = openTokens(join(settings.state, "tokens"));
@@ -63,14 +54,16 @@ export async function openMailboxes(
     if (known !== undefined) return known;
     const maxRequests = () => live.now.limits.requests;
     const opened = openService({ ...wanted, clientId, maxRequests, bandwidth });
-    services.set(
-      key,
-      scope.adopt(opened, (it) => it.close()),
-    );
+    scope.adopt(opened, (it) => it.close());
+    services.set(key, opened);
     return opened;
   };
 
-  const prepare: Mailboxes["prepare"] = async (mailboxes) => {
+  /**
+   * Opens the services of new settings. The returned function replaces the mailboxes. Throws `SECRET_UNREADABLE`, and
+   * then nothing has changed.
+   */
+  const prepare = async (mailboxes: readonly MailboxSettings[]) => {
     for (const { service } of mailboxes) {
       if (!found.has(service)) found.set(service, await serviceFor(service));
     }
@@ -91,11 +84,12 @@ export async function openMailboxes(
 
   const apply = await prepare(settings.mailboxes);
   apply();
+  /** Whether our clock agrees with the clocks of the services. False until a service has sent its time. */
   const isClockRight = () => {
     const known = [...services.values()].map((it) => it.clockAheadMs()).filter((it) => it !== undefined);
     return known.length > 0 && known.every((aheadMs) => Math.abs(aheadMs) <= MAX_CLOCK_ERROR_MS);
   };
-  return { states, prepare, isClockRight };
+  return { states: states as ReadonlyMap<MailboxId, MailboxState>, prepare, isClockRight };
 }
 
 /** Equal for services that are reached in the same way, as the same client. */

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { DeadlineLimits } from "../base/deadline.ts";
+import type { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { Outage } from "../base/outage.ts";
 import { random } from "../base/random.ts";
@@ -32,28 +33,27 @@ export interface DaemonPatience {
   readonly lookMs?: number;
 }
 
-interface EngineOptions {
-  readonly mode: "run" | "once";
-  readonly stop: AbortSignal;
+/** What opening the parts needs besides the settings. */
+interface OpenOptions {
   readonly clock: Clock;
   readonly events: Events;
-  readonly openQueue?: typeof openQueue;
+  readonly stop: AbortSignal;
 }
 
 export function openEngine(
   live: LiveSettings,
-  options: EngineOptions,
+  options: OpenOptions & { readonly mode: "run" | "once"; readonly openQueue?: typeof openQueue },
   scope: AsyncDisposableStack,
 ): Promise<JobQueue> {
   const { mode, stop, clock, events } = options;
-  const { queue } = live.now;
+  const lost = (fault: Fault) => events.emit({ type: "queue-lost", fault });
   const outage = new Outage(clock, {
-    began: (fault) => events.emit({ type: "queue-lost", fault }),
-    changed: (fault) => events.emit({ type: "queue-lost", fault }),
+    began: lost,
+    changed: lost,
     ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
   });
   scope.adopt(outage, (it) => it.end());
-  return (options.openQueue ?? openQueue)(queue, {
+  return (options.openQueue ?? openQueue)(live.now.queue, {
     slots: () => live.now.limits.transfers,
     mode,
     services: live.services,
@@ -94,20 +94,12 @@ export function openDaemonHandoffs(
 
 const NOTIFY_PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
 
-interface NotifierOptions {
-  readonly clock: Clock;
-  readonly events: Events;
-  readonly stop: AbortSignal;
-  /** Identifies this process. */
-  readonly process: string;
-  /** Overrides some of the defaults. */
-  readonly patience: Partial<NotifyPatience> | undefined;
-}
-
-/** Subscribes to the events at once. */
+/** Subscribes to the events at once. `process`: identifies this process. `patience`: overrides some of the defaults. */
 export function openNotifier(
   live: LiveSettings,
-  { clock, events, stop, process, patience }: NotifierOptions,
+  { clock, events, stop }: OpenOptions,
+  process: string,
+  patience: Partial<NotifyPatience> | undefined,
 ): Notifier {
   const { work, queue, http } = live.now;
   const { host, inbox, program, config } = describeDaemon(live.now);
@@ -138,14 +130,11 @@ export function openNotifier(
     },
     live.now,
   );
+  const onOpened = (opened: { readonly address: string }) => {
+    address = opened.address;
+  };
   events.subscribe(notifier.listener);
-  events.subscribe(
-    listenTo({
-      "console-opened": (event) => {
-        address = event.address;
-      },
-    }),
-  );
+  events.subscribe(listenTo({ "console-opened": onOpened }));
   return notifier;
 }
 

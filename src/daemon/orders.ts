@@ -38,10 +38,8 @@ export async function startOrderRunner(
     (fault) => tools.emit({ type: "folder-unwatchable", fault }),
   );
   scope.adopt(watcher, (it) => it.close());
-  scope.adopt(
-    setInterval(() => void runner.run(), LOOK_EVERY_MS),
-    clearInterval,
-  );
+  const timer = setInterval(() => void runner.run(), LOOK_EVERY_MS);
+  scope.adopt(timer, clearInterval);
   return runner;
 }
 

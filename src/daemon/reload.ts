@@ -26,9 +26,7 @@ const LOOK_EVERY_MS = 30_000;
 
 /** The settings with the number of each group of delivered files. Throws `GROUP_UNKNOWN` and `STOPPED`. */
 export async function withGroups(settings: Settings, signal: AbortSignal): Promise<Settings> {
-  const withGroup = async <Given extends { readonly handoff?: Handoff | undefined }>(
-    given: Given,
-  ): Promise<Given> => {
+  const withGroup = async <Given extends { readonly handoff?: Handoff | undefined }>(given: Given) => {
     const { handoff } = given;
     if (handoff?.group === undefined) return given;
     return { ...given, handoff: { ...handoff, gid: await findGroup(handoff.group, signal) } };
@@ -72,10 +70,8 @@ export async function followPauses(
   scope.adopt(looks, (it) => it.idle());
   const unwatchable = (fault: Fault) => emit({ type: "folder-unwatchable", fault });
   scope.adopt(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
-  scope.adopt(
-    setInterval(() => void look(), LOOK_EVERY_MS),
-    clearInterval,
-  );
+  const timer = setInterval(() => void look(), LOOK_EVERY_MS);
+  scope.adopt(timer, clearInterval);
   // Changes since the start.
   await look();
   return look;

@@ -8,10 +8,17 @@ export interface Checksum {
   readonly algorithm: string;
 }
 
+/** By plain name, such as `sha256`, without the signature schemes that OpenSSL also lists. */
+const ALGORITHMS: ReadonlyMap<string, string> = new Map(
+  getHashes()
+    .filter((name) => !/rsa|with|shake|ssl3/i.test(name))
+    .map((name) => [plain(name), name]),
+);
+
 /** `SHA-256`, `sha256`, `SHA_256`, `SHA2-256` → `sha256`; `undefined` for an algorithm that Node cannot compute. */
 export function nodeAlgorithm(spelling: string): string | undefined {
   const wanted = plain(spelling);
-  return knownAlgorithms().get(wanted) ?? knownAlgorithms().get(wanted.replace(/^sha2/, "sha"));
+  return ALGORITHMS.get(wanted) ?? ALGORITHMS.get(wanted.replace(/^sha2/, "sha"));
 }
 
 /** Without a name from the service, the number of digits identifies the usual algorithms. */
@@ -20,14 +27,10 @@ export function checksumOf(value: string, algorithm: string | undefined): Checks
   return { value, algorithm: algorithm ?? usual[value.length] ?? `unknown, ${value.length} digits` };
 }
 
-export interface ChecksumVerification {
-  update(chunk: Uint8Array): void;
-  /** Returns the SHA-256 of all bytes in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
-  finish(what: string): string;
-}
+export type ChecksumVerification = ReturnType<typeof startVerification>;
 
 /** Hashes once per algorithm, not per checksum. Throws `ALGORITHM_UNKNOWN`. */
-export function startVerification(checksums: readonly Checksum[]): ChecksumVerification {
+export function startVerification(checksums: readonly Checksum[]) {
   const wanted = checksums.map(({ value, algorithm }) => {
     const name = nodeAlgorithm(algorithm);
     if (name === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: algorithm });
@@ -36,10 +39,11 @@ export function startVerification(checksums: readonly Checksum[]): ChecksumVerif
   const names = new Set(["sha256", ...wanted.map(({ name }) => name)]);
   const hashes = [...names].map((name) => ({ name, hash: createHash(name) }));
   return {
-    update(chunk) {
+    update(chunk: Uint8Array): void {
       for (const { hash } of hashes) hash.update(chunk);
     },
-    finish(what) {
+    /** Returns the SHA-256 of all bytes in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
+    finish(what: string): string {
       const digests = new Map(hashes.map(({ name, hash }) => [name, hash.digest()]));
       for (const { value, algorithm, name } of wanted) {
         const digest = digests.get(name);
@@ -56,18 +60,6 @@ export function matchesChecksum(digest: Uint8Array, checksum: string): boolean {
   const bytes = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength);
   const text = checksum.trim();
   return text.toLowerCase() === bytes.toString("hex") || text === bytes.toString("base64");
-}
-
-let algorithms: Map<string, string> | undefined;
-
-/** By plain name, such as `sha256`, without the signature schemes that OpenSSL also lists. */
-function knownAlgorithms(): Map<string, string> {
-  algorithms ??= new Map(
-    getHashes()
-      .filter((name) => !/rsa|with|shake|ssl3/i.test(name))
-      .map((name) => [plain(name), name]),
-  );
-  return algorithms;
 }
 
 function plain(spelling: string): string {

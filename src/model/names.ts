@@ -87,9 +87,9 @@ const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
   trackingId: ({ trackingId }) => trackingId,
   transferId: ({ transferId }) => transferId,
   subject: ({ subject }) => subject,
-  year: ({ discovered }) => padded(discovered.getUTCFullYear(), 4),
-  month: ({ discovered }) => padded(discovered.getUTCMonth() + 1, 2),
-  day: ({ discovered }) => padded(discovered.getUTCDate(), 2),
+  year: ({ discovered }) => String(discovered.getUTCFullYear()).padStart(4, "0"),
+  month: ({ discovered }) => String(discovered.getUTCMonth() + 1).padStart(2, "0"),
+  day: ({ discovered }) => String(discovered.getUTCDate()).padStart(2, "0"),
 };
 
 /** In one pass, so that a value that looks like a placeholder is not filled in. The configuration allows no other braces. */
@@ -98,10 +98,6 @@ function fillIn(text: string, values: LayoutValues): string {
     const value = READ[name](values);
     return value.trim() === "" ? "_" : value;
   });
-}
-
-function padded(number: number, digits: number): string {
-  return String(number).padStart(digits, "0");
 }
 
 /** The marks that a file tries after its portable name, in this order. */
@@ -176,29 +172,22 @@ class Claims {
   /** By the ids of the files. */
   *names(): Generator<[id: string, name: string]> {
     const unnamed = this.#namings.filter(({ name }) => name === undefined);
-    for (const naming of unnamed.toSorted(byFile)) naming.name = this.#number(naming);
+    for (const naming of unnamed.toSorted(byFile)) {
+      let number = 1;
+      // There are more numbers than claims.
+      while (this.#claims.has(foldName(naming.numbered(number)))) number += 1;
+      naming.name = naming.numbered(number);
+      this.reserve(naming.name);
+    }
     for (const { file, name = "" } of this.#namings) yield [file.id, name];
   }
-
-  /** A free name for a file without candidates. It exists: there are more numbers than claims. */
-  #number(naming: Naming): string {
-    let number = 1;
-    while (this.#claims.has(foldName(naming.numbered(number)))) number += 1;
-    const name = naming.numbered(number);
-    this.reserve(name);
-    return name;
-  }
 }
 
-interface PortableName {
-  /** In NFC, of characters that are allowed everywhere. May be too long if it differs from the original. */
-  readonly text: string;
-  /** Otherwise the name needs a mark made from its original. */
-  readonly isOriginal: boolean;
-}
-
-/** Never begins with a dot, which `*` does not match, nor with a dash, which commands read as an option. */
-function toPortable(original: string): PortableName {
+/**
+ * A text in NFC, of characters that are allowed everywhere. It never begins with a dot, which `*` does not match, nor with a
+ * dash, which commands read as an option. Unless it is the original, it may be too long, and needs a mark.
+ */
+function toPortable(original: string) {
   const limited = limitMarks(original);
   const plain = limited.normalize("NFC");
   const text = replaceForbidden(plain).replace(/^[-.]+/, "_");

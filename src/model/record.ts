@@ -195,13 +195,9 @@ export function isHeld({ state, reason }: Reasoned): boolean {
 }
 
 /** It waits, and goes on only after a person has acted. */
-export function waitsForPerson({
-  state,
-  reason,
-  needsPerson,
-}: Pick<TransferRecord, "state" | "reason" | "needsPerson">): boolean {
-  if (state !== "waiting") return false;
-  return waitsForPassword({ state, reason }) || reason === HELD || needsPerson === true;
+export function waitsForPerson(record: Pick<TransferRecord, "state" | "reason" | "needsPerson">): boolean {
+  const needsPerson = record.state === "waiting" && record.needsPerson === true;
+  return needsPerson || isHeld(record) || waitsForPassword(record);
 }
 
 /** It waits for a password that a person has to supply. */
@@ -210,14 +206,11 @@ export function waitsForPassword({ state, reason }: Reasoned): boolean {
 }
 
 /** The folder of a delivery for people: relative to the common inbox, or in another inbox its whole path. */
-export function shownFolder({
-  inbox,
-  folder,
-}: {
+export function shownFolder(of: {
   readonly inbox?: string | null | undefined;
   readonly folder: string;
 }): string {
-  return inbox ? join(inbox, folder) : folder;
+  return of.inbox ? join(of.inbox, of.folder) : of.folder;
 }
 
 export function hasEnded({ state }: Pick<TransferRecord, "state">): boolean {

@@ -201,21 +201,21 @@ export const StatusShape = v.object({
 export type Status = Readonly<v.InferOutput<typeof StatusShape>>;
 
 /** The state of everything in a few words. "All is well" needs at least one poll of each mailbox. */
-export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Headline {
+export function headlineOf({ troubles, totals, mailboxes, daemon }: Status) {
   const { attention } = totals;
-  const words = [
+  const parts = [
     troubles.length > 0 && formatCount(troubles.length, "problem", "problems"),
     attention > 0 && `${formatCount(attention, "transfer needs", "transfers need")} attention`,
   ].filter(Boolean);
-  if (words.length > 0) return { tone: troubles.length > 0 ? "bad" : "warn", words: words.join(", and ") };
+  const words = parts.join(", and ");
+  if (troubles.length > 0) return { tone: "bad", words } as const;
+  if (attention > 0) return { tone: "warn", words } as const;
   // On Redis, other processes may do the polls.
   const polled = daemon.queue === "redis" ? [] : mailboxes.filter(({ paused }) => !paused);
   const unpolled = polled.filter(({ lastSuccess }) => lastSuccess === undefined).length;
-  if (unpolled === 0) return { tone: "good", words: "All is well" };
-  return {
-    tone: "plain",
-    words: `Starting: ${formatCount(unpolled, "mailbox is", "mailboxes are")} not polled yet`,
-  };
+  if (unpolled === 0) return { tone: "good", words: "All is well" } as const;
+  const starting = `Starting: ${formatCount(unpolled, "mailbox is", "mailboxes are")} not polled yet`;
+  return { tone: "plain", words: starting } as const;
 }
 
 /** Whether a first poll was attempted. On Redis another process may do all polls. */
@@ -239,17 +239,9 @@ export function causesOf(transfers: readonly TransferStatus[]): Cause[] {
 }
 
 /** Equal for transfers with the same cause. Each service has its own words for transfers that are gone. */
-export function causeKeyOf({
-  state,
-  reason,
-  isExpiring = false,
-}: Pick<Cause, "state" | "reason" | "isExpiring">): string {
+export function causeKeyOf(cause: Pick<Cause, "state" | "reason" | "isExpiring">): string {
+  const { state, reason, isExpiring = false } = cause;
   return [state, state === "gone" ? "" : reason, isExpiring].join(" ");
-}
-
-export interface Headline {
-  readonly tone: "bad" | "warn" | "good" | "plain";
-  readonly words: string;
 }
 
 /** By the reason of a transfer. Without one of these, its state says enough. */

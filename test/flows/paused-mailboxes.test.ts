@@ -54,16 +54,6 @@ describe("a paused mailbox", () => {
     }
   });
 
-  test("stays paused if everything is killed right after the command has said so", async () => {
-    const { inlet, run, status } = await setUp();
-    const daemon = await run();
-    expect((await inlet(`pause ${MAILBOX}`)).exitCode).toBe(0);
-    daemon.kill("SIGKILL");
-    await once(daemon, "exit");
-    await run();
-    expect((await status()).mailboxes.map(({ paused }) => paused)).toEqual([true, false]);
-  });
-
   test("stays paused when the configuration is reloaded, and a pause is no change of the configuration", async () => {
     const { inlet, run, status, rewrite, keys, acts } = await setUp();
     await run();

@@ -1,15 +1,18 @@
 /** A change of the configuration takes effect while the daemon runs, and does not disturb running downloads. */
-import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readApi } from "../support/api.ts";
-import { install, mailboxKeys } from "../support/installation.ts";
+import { mailboxKeys } from "../support/installation.ts";
+import { openSite } from "../support/operator.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const OTHER = "other@example.com";
+const RELOADED = "the configuration was reloaded";
+const REFUSED = "the configuration was refused: the old one stays in force";
 
 describe("a change of the configuration", () => {
   test("adds a mailbox during a download of another one", async () => {
@@ -34,13 +37,9 @@ describe("a change of the configuration", () => {
     start();
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(3);
     await write({ mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }] });
-    await expect.poll(() => logged()).toContain("the configuration was reloaded");
-    for (const [trackingId, to] of [
-      ["t1", MAILBOX],
-      ["t2", OTHER],
-    ] as const) {
-      simulator.addTransfer(transferPlan({ trackingId, to: [to] }));
-    }
+    await expect.poll(logged).toContain(RELOADED);
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    simulator.addTransfer(transferPlan({ trackingId: "t2", to: [OTHER] }));
     await write({ mailboxes: [mailboxKeys(MAILBOX)] });
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
     expect(await deliveries(OTHER)).toEqual([]);
@@ -51,35 +50,20 @@ describe("a change of the configuration", () => {
     simulator.addTransfer(transferPlan({ trackingId: "t1", password: "the-Right:1" }));
     await write({ mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [] }] });
     start();
-    await expect.poll(() => logged()).toContain('"reason":"password"');
-    await write({
-      mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ sender: "*", password: "the-Right:1" }] }],
-    });
-    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
-  });
-
-  test("that is invalid is refused with the reason, and the old one stays in force", async () => {
-    const { write, start, simulator, deliveries, logged } = await setUp();
-    await write({});
-    start();
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    await write({ mailboxs: [] });
-    await expect.poll(() => logged()).toContain("the configuration was refused: the old one stays in force");
-    expect(logged()).toContain("mailboxs");
-    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(logged).toContain('"reason":"password"');
+    const passwords = [{ sender: "*", password: "the-Right:1" }];
+    await write({ mailboxes: [{ ...mailboxKeys(MAILBOX), passwords }] });
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
 
   test("that cannot be applied changes nothing, and is applied later", async () => {
-    const { folder, write, start, simulator, deliveries, logged } = await setUp();
-    await write({});
-    const daemon = start();
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const { folder, write, run, simulator, deliveries, logged } = await setUp();
+    const daemon = await run({});
     const inTheWay = join(folder, "inbox/.inlet/expected");
     await writeFile(inTheWay, "");
     const expecting = { ...mailboxKeys("third@example.com"), expect: [{ sender: "*", by: "06:00" }] };
     await write({ mailboxes: [mailboxKeys(OTHER), expecting] });
-    await expect.poll(() => logged()).toContain("the configuration was refused: the old one stays in force");
+    await expect.poll(logged).toContain(REFUSED);
     simulator.addTransfer(transferPlan({ trackingId: "theirs", to: [OTHER] }));
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
@@ -98,7 +82,7 @@ describe("a change of the configuration", () => {
     simulator.addTransfer(transferPlan({ trackingId: "t1", expiresInSeconds: 90 * 24 * 3600 }));
     await write({ timezone: "UTC", mailboxes: [quiet] });
     start();
-    await expect.poll(() => logged()).toContain('"msg":"discovered"');
+    await expect.poll(logged).toContain('"msg":"discovered"');
     await write({ timezone: "UTC", mailboxes: [{ ...mailboxKeys(MAILBOX), poll: "1h" }] });
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
@@ -115,11 +99,10 @@ describe("a change of the configuration", () => {
     start();
     await expect.poll(() => simulator.totals().file).toBe(1);
     await write({ ...only, mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }, mailboxKeys(OTHER)] });
-    await expect.poll(() => logged()).toContain("the configuration was reloaded");
+    await expect.poll(logged).toContain(RELOADED);
     // The last of the queue, after the paused ones.
-    simulator.addTransfer(
-      transferPlan({ trackingId: "theirs", to: [OTHER], expiresInSeconds: 90 * 24 * 3600 }),
-    );
+    const last = { trackingId: "theirs", to: [OTHER], expiresInSeconds: 90 * 24 * 3600 };
+    simulator.addTransfer(transferPlan(last));
     await expect.poll(() => deliveries(OTHER)).toEqual(["theirs"]);
     expect(await deliveries(MAILBOX)).toEqual(["t1"]);
     await write({ ...only, mailboxes: [mailboxKeys(MAILBOX), mailboxKeys(OTHER)] });
@@ -131,7 +114,7 @@ describe("a change of the configuration", () => {
     const http = (token: string, listen = "127.0.0.1:0") => ({ http: { listen, actions: true, token } });
     await write(http("first-long-Token:1"));
     start();
-    await expect.poll(() => logged()).toContain("the console is open");
+    await expect.poll(logged).toContain("the console is open");
     const page = /"address":"([^"]+)"/.exec(logged())?.[1] ?? "";
     const signIn = async (token: string) => {
       const body = new URLSearchParams({ token });
@@ -139,11 +122,11 @@ describe("a change of the configuration", () => {
     };
     expect(await signIn("first-long-Token:1")).toBe(303);
     await write(http("second-long-Token:2"));
-    await expect.poll(() => logged()).toContain("the configuration was reloaded");
+    await expect.poll(logged).toContain(RELOADED);
     expect(logged()).not.toContain("needsRestart");
     expect([await signIn("first-long-Token:1"), await signIn("second-long-Token:2")]).toEqual([401, 303]);
     await write(http("second-long-Token:2", "127.0.0.1:1"));
-    await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
+    await expect.poll(logged).toContain('"needsRestart":["http"]');
   });
 
   test("changes the limits: downloads at once, bandwidth and free space", async () => {
@@ -161,28 +144,24 @@ describe("a change of the configuration", () => {
     await write({ limits: { ...limits, bandwidth: "none" } });
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1", "t2", "t3"]);
     await write({ limits: { ...limits, bandwidth: "none", minFreeSpace: "1000TiB" } });
-    await expect.poll(() => logged().split("the configuration was reloaded")).toHaveLength(4);
+    await expect.poll(() => logged().split(RELOADED)).toHaveLength(4);
     simulator.addTransfer(transferPlan({ trackingId: "t4" }));
-    await expect.poll(() => logged()).toMatch(/that stay free, but only/);
+    await expect.poll(logged).toMatch(/that stay free, but only/);
     expect(logged()).not.toContain("needsRestart");
   });
 
   test("names the keys that need a restart; the log level changes without one", async () => {
-    const { write, start, simulator, logged } = await setUp();
-    await write({});
-    start();
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const { write, run, logged } = await setUp();
+    await run({});
     await write({ keep: { history: "3d" }, log: { level: "debug" } });
-    await expect.poll(() => logged()).toContain('"needsRestart":["keep"]');
-    await expect.poll(() => logged()).toContain('"msg":"polled"');
+    await expect.poll(logged).toContain('"needsRestart":["keep"]');
+    await expect.poll(logged).toContain('"msg":"polled"');
   });
 
-  test("that was refused is shown as trouble until a valid one is read, and work continues", async () => {
-    const { write, start, simulator, config } = await setUp();
+  test("that is invalid is refused with the reason, is shown as trouble until a valid one is read, and work continues", async () => {
+    const { write, run, simulator, deliveries, logged, config } = await setUp();
     const http = { listen: `127.0.0.1:${await freePort()}` };
-    await write({ http });
-    start();
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await run({ http });
     const status = async () => {
       const { stdout, exitCode } = await runProgram(["status", "--config", config, "--json"]);
       return { exitCode, ...(stdout === "" ? {} : JSON.parse(stdout)) };
@@ -190,6 +169,10 @@ describe("a change of the configuration", () => {
     // Commands would read the same invalid file, so this asks the daemon by its address.
     const ask = async (path: string) => (await fetch(`http://${http.listen}${path}`)).json();
     await write({ http, mailboxs: [] });
+    await expect.poll(logged).toContain(REFUSED);
+    expect(logged()).toContain("mailboxs");
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
     await expect
       .poll(() => readApi(`http://${http.listen}/api/status`))
       .toMatchObject({ troubles: [{ what: "configuration", code: "CONFIG_INVALID" }] });
@@ -205,59 +188,59 @@ describe("a change of the configuration", () => {
   });
 
   test("is noticed when Kubernetes replaces the folder behind a link, and by SIGHUP", async () => {
-    const { folder, text, start, logged, simulator } = await setUp();
-    for (const [name, poll] of [
-      ["..v1", "200ms"],
-      ["..v2", "150ms"],
-    ] as const) {
+    const { folder, text, run, logged } = await setUp();
+    for (const poll of ["200ms", "150ms"]) {
+      const version = join(folder, `..${poll}`);
+      await mkdir(version);
       const mailboxes = [{ ...mailboxKeys(MAILBOX), poll }];
-      await mkdir(join(folder, name));
-      await writeFile(join(folder, name, "inlet.yaml"), text({ mailboxes }), { mode: 0o600 });
+      await writeFile(join(version, "inlet.yaml"), text({ mailboxes }), { mode: 0o600 });
     }
     await rm(join(folder, "inlet.yaml"));
-    await symlink("..v1", join(folder, "..data"));
+    await symlink("..200ms", join(folder, "..data"));
     await symlink("..data/inlet.yaml", join(folder, "inlet.yaml"));
-    const daemon = start();
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    await symlink("..v2", join(folder, "..new"));
+    const daemon = await run();
+    await symlink("..150ms", join(folder, "..new"));
     await rename(join(folder, "..new"), join(folder, "..data"));
-    const reloads = () => logged().split("the configuration was reloaded").length - 1;
+    const reloads = () => logged().split(RELOADED).length - 1;
     await expect.poll(reloads).toBe(1);
     daemon.kill("SIGHUP");
     await expect.poll(reloads).toBe(2);
   });
 
   test("is not triggered by an editor's temporary files", async () => {
-    const { folder, write, start, logged, simulator } = await setUp();
-    await write({});
-    start();
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const { folder, write, run, logged } = await setUp();
+    await run({});
     for (const name of [".inlet.yaml.swp", "inlet.yaml~", "4913"]) await writeFile(join(folder, name), "x");
     await write({});
     await write({ log: { level: "info" } });
-    await expect.poll(() => logged()).toContain("the configuration was reloaded");
-    expect(logged().split("the configuration was reloaded")).toHaveLength(2);
+    await expect.poll(logged).toContain(RELOADED);
+    expect(logged().split(RELOADED)).toHaveLength(2);
   });
 });
 
 async function setUp() {
-  const { simulator, folder, config, inbox, text, rewrite } = await install({});
+  const { rewrite: write, ...site } = await openSite({}, { mailboxes: [mailboxKeys(MAILBOX)] });
+  const { config, simulator } = site;
   let log = "";
+  const start = () => {
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.on("data", (chunk) => {
+      log += String(chunk);
+    });
+    return daemon;
+  };
   return {
-    simulator,
-    folder,
-    config,
-    text,
-    write: rewrite,
-    start() {
-      const daemon = startProgram(["run", "--config", config]);
-      daemon.stdout?.on("data", (chunk) => {
-        log += String(chunk);
-      });
+    ...site,
+    write,
+    start,
+    /** Returns when the daemon has polled. */
+    async run(keys?: Readonly<Record<string, unknown>>) {
+      if (keys !== undefined) await write(keys);
+      const daemon = start();
+      await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
       return daemon;
     },
     logged: () => log,
-    deliveries: async (name: string) =>
-      (await readdir(join(inbox, name, "anna@supplier.example")).catch(() => [])).toSorted(),
+    deliveries: site.deliveriesOf,
   };
 }

@@ -41,6 +41,7 @@ export const NOTHING_KNOWN = {
 export async function openTestConsole(
   count: number,
   more: Partial<ConsolePort> = {},
+  clock = systemClock,
 ): Promise<{ url: string; board: Board }> {
   const service = { baseUrl: new URL("https://transfer.example.com/") };
   const names = Array.from({ length: count > 10 ? 50 : 1 }, (_, at) => `m${at}@example.com`);
@@ -67,7 +68,7 @@ export async function openTestConsole(
     stuck: () => undefined,
     ...more,
   };
-  const server = createConsole(port, systemClock);
+  const server = createConsole(port, clock);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(async () => {

@@ -14,16 +14,16 @@ const ACTION = { none: 401, wrong: 401, read: 403, operate: "ok" };
 const PAGES = ["/", "/transfers", "/transfer", "/mailboxes", "/mailbox", "/history"];
 const ASSETS = ["/console.css", "/console.js", "/icon.svg"];
 
+type Wanted = [path: string, method: ApiRoute["method"], answers: object];
+
 /** The API's own table says which role a route needs. */
-function expected(read: ReadAccess): [string, ApiRoute["method"], object][] {
+function expected(read: ReadAccess): Wanted[] {
   const closed = read === "open" ? OPEN : CLOSED;
   const byRole: Record<Role, object> = { read: closed, operate: ACTION };
   return [
-    ...Object.entries<ApiRoute>(API).map(
-      ([path, { method, role }]) => [path, method, byRole[role]] as [string, ApiRoute["method"], object],
-    ),
-    ...PAGES.map((path) => [path, "GET", closed] as [string, "GET", object]),
-    ...ASSETS.map((path) => [path, "GET", OPEN] as [string, "GET", object]),
+    ...Object.entries<ApiRoute>(API).map(([path, { method, role }]): Wanted => [path, method, byRole[role]]),
+    ...PAGES.map((path): Wanted => [path, "GET", closed]),
+    ...ASSETS.map((path): Wanted => [path, "GET", OPEN]),
     ["/actions", "POST", ACTION],
     ["/healthz", "GET", OPEN],
     ["/readyz", "GET", read === "token-for-all" ? CLOSED : OPEN],
@@ -42,23 +42,6 @@ describe.each(["open", "token", "token-for-all"] as const)("with http.read: %s",
   });
 });
 
-test("a refused action says which role it needs", async () => {
-  const { url } = await openTestConsole(1, { access: makeAccess("open") });
-  const headers = { authorization: `Bearer ${READER}` };
-  const answer = await fetch(`${url}api/actions`, { method: "POST", body: "{}", headers });
-  expect([answer.status, await answer.json()]).toEqual([
-    403,
-    {
-      type: "docs/faults.md#NOT_ALLOWED",
-      title: "This is not allowed here",
-      status: 403,
-      code: "NOT_ALLOWED",
-      detail:
-        "The role read of reader is not enough: this needs a token with the role operate, and http.actions: true.",
-    },
-  ]);
-});
-
 test("a reader sees pages without forms for actions, and can sign out", async () => {
   const { url } = await openTestConsole(3, { access: makeAccess("token") });
   for (const [token, canAct] of [
@@ -74,16 +57,13 @@ test("a reader sees pages without forms for actions, and can sign out", async ()
     }
     const page = await (await fetch(url, { headers: { cookie } })).text();
     const proof = /action="sign-out".*?name="proof" value="([^"]+)"/s.exec(page)?.[1] ?? "";
-    const form = (path: string, fields: Record<string, string>) =>
-      fetch(url + path, {
-        method: "POST",
-        body: new URLSearchParams({ proof, ...fields }),
-        headers: { cookie },
-        redirect: "manual",
-      });
-    const act = await form("actions", { action: "nothing" });
-    expect(act.status).toBe(canAct ? 400 : 403);
-    expect((await form("sign-out", {})).status).toBe(303);
+    const form = async (path: string) => {
+      const body = new URLSearchParams({ proof, action: "nothing" });
+      return (await fetch(url + path, { method: "POST", body, headers: { cookie }, redirect: "manual" }))
+        .status;
+    };
+    expect(await form("actions")).toBe(canAct ? 400 : 403);
+    expect(await form("sign-out")).toBe(303);
     expect((await fetch(url, { headers: { cookie } })).status).toBe(401);
   }
 });
@@ -91,10 +71,8 @@ test("a reader sees pages without forms for actions, and can sign out", async ()
 test("before signing in, a closed console reveals nothing, and leads back to the page that was asked for", async () => {
   const { url } = await openTestConsole(3, { access: makeAccess("token") });
   const before = await fetch(`${url}transfers?state=waiting`);
-  const wrong = await fetch(`${url}sign-in`, {
-    method: "POST",
-    body: new URLSearchParams({ token: "wrong" }),
-  });
+  const body = new URLSearchParams({ token: "wrong" });
+  const wrong = await fetch(`${url}sign-in`, { method: "POST", body });
   for (const answer of [before, wrong]) {
     expect(answer.status).toBe(401);
     const page = await answer.text();

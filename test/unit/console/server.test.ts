@@ -1,18 +1,14 @@
 /** The console over HTTP limits the requests of hostile visitors. */
 
 import { once } from "node:events";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import type { Clock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { ConsolePort } from "../../../src/console/port.ts";
-import { createConsole } from "../../../src/console/server.ts";
 import type { JournalQuery } from "../../../src/model/views.ts";
-import { Board } from "../../../src/observe/board.ts";
 import { NOTHING_KNOWN, openTestConsole } from "../../support/console.ts";
-
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
 test("the journal is searched by one request at a time, and only while its client waits", async () => {
   const searches = makeSearches();
@@ -147,13 +143,11 @@ test("a failure is answered with its code for programs and with a page for peopl
 test("the moments of a search count from the daemon's clock", async () => {
   const queries: unknown[] = [];
   const nowMs = Date.parse("2026-03-02T08:00:00Z");
-  const url = await serve(
-    async (query) => {
-      queries.push(query.sinceMs);
-      return [];
-    },
-    { now: () => nowMs },
-  );
+  const search: Search = async (query) => {
+    queries.push(query.sinceMs);
+    return [];
+  };
+  const url = await serve(search, { now: () => nowMs });
   await fetch(`${url}api/history?since=2h`);
   expect(queries).toEqual([nowMs - 2 * 3_600_000]);
 });
@@ -166,26 +160,10 @@ async function settledOf(answers: readonly Promise<number | string>[]): Promise<
 
 type Search = (query: JournalQuery, signal: AbortSignal) => Promise<never[]>;
 
-async function serve(search: Search, clock: Clock = systemClock): Promise<string> {
-  const board = new Board(FACTS, [], systemClock);
+async function serve(search: Search, clock?: Clock): Promise<string> {
   const history: ConsolePort["operate"]["history"] = async (_kind, query, signal) => {
     return { entries: await search(query, signal ?? new AbortController().signal), damaged: [] };
   };
-  const port = {
-    ...NOTHING_KNOWN,
-    board,
-    metrics: async () => "",
-    operate: { ...NOTHING_KNOWN.operate, history },
-    access: undefined,
-    hosts: [],
-    stuck: () => undefined,
-  };
-  const server = createConsole(port, clock);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const operate = { ...NOTHING_KNOWN.operate, history };
+  return (await openTestConsole(0, { operate }, clock)).url;
 }

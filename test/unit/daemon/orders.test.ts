@@ -36,8 +36,7 @@ describe("I2 once: an order to deliver again", () => {
   test("begins one round, although two daemons carry it out", async () => {
     const fixture = await openFixture();
     const [first, second] = [await fixture.daemon(), await fixture.daemon()];
-    await fixture.settle("t1", "delivered");
-    await fixture.give("redeliver", "t1");
+    await fixture.settleAndGive("t1", "delivered", "redeliver");
     const [order] = await listOrders(fixture.work);
     await Promise.all(
       [first, second].map(({ tools, state }) => order && carryOut(tools, state, order.order)),
@@ -51,8 +50,7 @@ describe("I2 once: an order to deliver again", () => {
   test("is not carried out again after a crash before its removal, if the transfer was delivered meanwhile", async () => {
     const fixture = await openFixture();
     const first = await fixture.daemon();
-    await fixture.settle("t1", "delivered");
-    const given = await fixture.give("redeliver", "t1");
+    const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
     const [order] = await listOrders(fixture.work);
     if (order !== undefined) await carryOut(first.tools, first.state, order.order);
     await fixture.settle("t1", "delivered");
@@ -64,8 +62,7 @@ describe("I2 once: an order to deliver again", () => {
   test("that is given twice begins one round", async () => {
     const fixture = await openFixture();
     const daemon = await fixture.daemon();
-    await fixture.settle("t1", "quarantined");
-    await fixture.give("retry", "t1");
+    await fixture.settleAndGive("t1", "quarantined", "retry");
     await fixture.give("retry", "t1");
     await daemon.run();
     await fixture.settle("t1", "delivered");
@@ -81,8 +78,7 @@ test("a discarded transfer leaves nothing behind, whenever a crash happens", asy
       throw CRASH;
     },
   });
-  await fixture.settle("t1", "quarantined");
-  await fixture.give("discard", "t1");
+  await fixture.settleAndGive("t1", "quarantined", "discard");
   await first.run();
   await (await fixture.daemon()).run();
   expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
@@ -103,13 +99,11 @@ test("a discarded transfer no longer counts for a full disk", async () => {
 test("a gone transfer that an operator acknowledged may come back; a discarded one may not", async () => {
   const fixture = await openFixture();
   const daemon = await fixture.daemon();
-  await fixture.settle("t1", "gone", "not_listed");
-  await fixture.give("discard", "t1");
+  await fixture.settleAndGive("t1", "gone", "discard", "not_listed");
   await daemon.run();
   const key = { mailbox: "m", trackingId: "t1" };
   expect(await daemon.tools.ledger.find(key)).toMatchObject({ acknowledged: true, reason: "not_listed" });
-  await fixture.settle("t2", "quarantined");
-  await fixture.give("discard", "t2");
+  await fixture.settleAndGive("t2", "quarantined", "discard");
   await daemon.run();
   const discarded = await daemon.tools.ledger.find({ mailbox: "m", trackingId: "t2" });
   expect(discarded).toMatchObject({ state: "gone", reason: "discarded" });
@@ -117,17 +111,15 @@ test("a gone transfer that an operator acknowledged may come back; a discarded o
 
 test("an order given during another one for the same transfer is carried out after it", async () => {
   const fixture = await openFixture();
-  let isChanged = false;
+  let giving: Promise<unknown> | undefined;
   const daemon = await fixture.daemon({
     stateChanged() {
-      if (!isChanged) fixture.giveNow("discard", "t1");
-      isChanged = true;
+      giving ??= fixture.give("discard", "t1");
     },
   });
-  await fixture.settle("t1", "quarantined");
-  await fixture.give("retry", "t1");
+  await fixture.settleAndGive("t1", "quarantined", "retry");
   await daemon.run();
-  await fixture.given();
+  await giving;
   await daemon.run();
   expect((await fixture.roundOf("t1"))[1]).toBe("gone");
   expect(await readdir(join(fixture.work, "orders"))).toEqual([]);
@@ -137,10 +129,7 @@ test("an order that cannot be carried out is reported once, and does not delay o
   const fixture = await openFixture();
   const daemon = await fixture.daemon();
   const ids = ["a", "b", "c", "d"];
-  for (const id of ids) {
-    await fixture.settle(id, "quarantined");
-    await fixture.give("discard", id);
-  }
+  for (const id of ids) await fixture.settleAndGive(id, "quarantined", "discard");
   const [first] = await listOrders(fixture.work);
   const damaged = first?.order.trackingId ?? "";
   const name = daemon.tools.ledger.nameOf({ mailbox: "m", trackingId: damaged });
@@ -159,14 +148,9 @@ test("I6 no contagion: an order whose service answers too late is reported, and 
     throw new Fault("STOPPED", { cause: signal.reason });
   };
   Object.assign(daemon.state, { stateOf: late });
-  for (const [id, state, action] of [
-    ["a", "delivered", "redeliver"],
-    ["b", "quarantined", "discard"],
-    ["c", "delivered", "redeliver"],
-  ] as const) {
-    await fixture.settle(id, state);
-    await fixture.give(action, id);
-  }
+  await fixture.settleAndGive("a", "delivered", "redeliver");
+  await fixture.settleAndGive("b", "quarantined", "discard");
+  await fixture.settleAndGive("c", "delivered", "redeliver");
   const impatient = { ...systemMachine, setTimeout: (work: () => void) => systemMachine.setTimeout(work, 0) };
   await onMachine(impatient, () => daemon.run());
   expect((await fixture.roundOf("b"))[1]).toBe("gone");
@@ -177,8 +161,7 @@ test.each(["orders", ".json"])(
   "orders that the disk does not give (%s) are not taken for none",
   async (end) => {
     const fixture = await openFixture();
-    await fixture.settle("t1", "delivered");
-    const given = await fixture.give("redeliver", "t1");
+    const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
     await expect(whileUnread(end, () => listOrders(fixture.work))).rejects.toMatchObject({ code: "EIO" });
     expect(await exists(given)).toBe(true);
     expect(await listOrders(fixture.work)).toHaveLength(1);
@@ -187,8 +170,7 @@ test.each(["orders", ".json"])(
 
 test("an order that has to wait for another daemon stays", async () => {
   const fixture = await openFixture();
-  await fixture.settle("t1", "delivered");
-  const given = await fixture.give("retry", "t1");
+  const given = await fixture.settleAndGive("t1", "delivered", "retry");
   await (await fixture.daemon({}, false)).run();
   expect(await exists(given)).toBe(true);
   await (await fixture.daemon({}, true)).run();
@@ -197,67 +179,42 @@ test("an order that has to wait for another daemon stays", async () => {
 
 test("I7 nothing silent: the journal has each order once, although two daemons and a restart record it", async () => {
   const fixture = await openFixture();
-  await fixture.settle("t1", "delivered");
-  const given = await fixture.give("retry", "t1");
+  const given = await fixture.settleAndGive("t1", "delivered", "retry");
   const [first, second] = [await fixture.daemon({}, false), await fixture.daemon({}, false)];
   for (const daemon of [first, second, first, await fixture.daemon({}, false)]) await daemon.run();
   expect(await exists(given)).toBe(true);
-  const journal = await readFile(
-    join(fixture.work, "journal", (await readdir(join(fixture.work, "journal")))[0] ?? ""),
-    "utf8",
-  );
+  const folder = join(fixture.work, "journal");
+  const journal = await readFile(join(folder, (await readdir(folder))[0] ?? ""), "utf8");
   expect(journal.match(/"act":"retry"/g)).toHaveLength(3);
-  const { entries: acts } = await readJournal(fixture.work, "acts", { limit: 10 });
-  expect(acts).toEqual([
-    expect.objectContaining({
-      act: "retry",
-      ...OPERATOR,
-      mailbox: "m",
-      trackingId: "t1",
-      sender: "a@example.org",
-    }),
-  ]);
+  const act = { act: "retry", ...OPERATOR, mailbox: "m", trackingId: "t1", sender: "a@example.org" };
+  expect(await fixture.acts()).toMatchObject([act]);
 });
 
 test("an order that grants password attempts is recorded as a grant", async () => {
   const fixture = await openFixture();
   await fixture.settle("t1", "quarantined");
-  await giveOrder(fixture.work, {
-    action: "retry",
-    mailbox: "m",
-    trackingId: "t1",
-    round: 1,
-    by: OPERATOR,
-    grants: 1,
-  });
+  const order = { mailbox: "m", trackingId: "t1", round: 1, by: OPERATOR };
+  await giveOrder(fixture.work, { ...order, action: "retry", grants: 1 });
   await (await fixture.daemon()).run();
-  const [act] = (await readJournal(fixture.work, "acts", { limit: 10 })).entries;
-  expect(act).toMatchObject({ act: "grant", ...OPERATOR, trackingId: "t1" });
+  expect(await fixture.acts()).toMatchObject([{ act: "grant", ...OPERATOR, trackingId: "t1" }]);
 });
 
 test("who supplied a password is recorded, and nothing else is done", async () => {
   const fixture = await openFixture();
   await fixture.settle("t1", "quarantined");
-  const notice = {
-    mailbox: "m",
-    trackingId: "t1",
-    round: 1,
-    by: { who: `x${"y".repeat(500)}`, from: "a\nb" },
-  };
-  await giveOrder(fixture.work, { ...notice, action: "password" });
+  const by = { who: `x${"y".repeat(500)}`, from: "a\nb" };
+  await giveOrder(fixture.work, { mailbox: "m", trackingId: "t1", round: 1, by, action: "password" });
   await (await fixture.daemon()).run();
   expect(await listOrders(fixture.work)).toEqual([]);
   expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
-  const [act] = (await readJournal(fixture.work, "acts", { limit: 10 })).entries;
-  expect(act).toMatchObject({ act: "password", who: `x${"y".repeat(199)}`, from: "a?b" });
+  expect(await fixture.acts()).toMatchObject([{ act: "password", who: `x${"y".repeat(199)}`, from: "a?b" }]);
 });
 
 describe("a transfer whose mailbox is no longer configured", () => {
   test("is discarded, and nothing else is done with it", async () => {
     const fixture = await openFixture();
     const daemon = await fixture.daemon();
-    await fixture.settle("t1", "quarantined");
-    await fixture.give("retry", "t1");
+    await fixture.settleAndGive("t1", "quarantined", "retry");
     await new OrderRunner(daemon.tools, new Map()).run();
     expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
     await fixture.give("discard", "t1");
@@ -268,8 +225,7 @@ describe("a transfer whose mailbox is no longer configured", () => {
   test("is left for a minute to processes that may have the mailbox", async () => {
     const fixture = await openFixture();
     const { tools } = await fixture.daemon();
-    await fixture.settle("t1", "quarantined");
-    await fixture.give("discard", "t1");
+    await fixture.settleAndGive("t1", "quarantined", "discard");
     await new OrderRunner({ ...tools, isShared: true }, new Map()).run();
     expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
     const clock = { now: () => Date.now() + 61_000 };
@@ -285,35 +241,33 @@ async function openFixture() {
   const ledger = await ledgerIn(folder, { writer: "test" });
   const keyOf = (trackingId: string) => ({ mailbox: "m", trackingId });
   const find = async (trackingId: string) => ledger.find(keyOf(trackingId));
-  const give = async (action: Action, trackingId: string) =>
-    giveOrder(work, {
-      ...keyOf(trackingId),
-      action,
-      round: (await find(trackingId))?.round ?? 1,
-      by: OPERATOR,
-    });
-  let giving: Promise<unknown> = Promise.resolve();
+  const give = async (action: Action, trackingId: string) => {
+    const round = (await find(trackingId))?.round ?? 1;
+    return giveOrder(work, { ...keyOf(trackingId), action, round, by: OPERATOR });
+  };
+  /** Ends the open round as a worker would. */
+  const settle = async (trackingId: string, state: State, reason?: string) => {
+    await ledger.discover(makeRecord(keyOf(trackingId)));
+    const record = { ...((await find(trackingId)) ?? makeRecord(keyOf(trackingId))), state, reason };
+    if (state === "gone") return ledger.end(record);
+    const stage = await ledger.stages.openStage(record);
+    await writeFile(join(stage.folder, "report.pdf"), "secret");
+    const end = { ...record, folder: trackingId };
+    await ledger.stages.endWith(stage, end);
+    return ledger.place(end, stage);
+  };
   return {
     work,
     async roundOf(trackingId: string) {
       const found = await find(trackingId);
       return [found?.round, found?.state];
     },
+    acts: async () => (await readJournal(work, "acts", { limit: 10 })).entries,
     give,
-    giveNow(action: Action, trackingId: string) {
-      giving = give(action, trackingId);
-    },
-    given: () => giving,
-    /** Ends the open round as a worker would. */
-    async settle(trackingId: string, state: State, reason?: string) {
-      await ledger.discover(makeRecord(keyOf(trackingId)));
-      const record = { ...((await find(trackingId)) ?? makeRecord(keyOf(trackingId))), state, reason };
-      if (state === "gone") return ledger.end(record);
-      const stage = await ledger.stages.openStage(record);
-      await writeFile(join(stage.folder, "report.pdf"), "secret");
-      const end = { ...record, folder: trackingId };
-      await ledger.stages.endWith(stage, end);
-      return ledger.place(end, stage);
+    settle,
+    async settleAndGive(trackingId: string, state: State, action: Action, reason?: string) {
+      await settle(trackingId, state, reason);
+      return give(action, trackingId);
     },
     /** `canRetry`: the answer of its hand-offs. */
     async daemon(listener: { stateChanged?(): void } = {}, canRetry = true) {
@@ -348,12 +302,7 @@ async function openFixture() {
         stateOf: async () => "active",
       } as unknown as MailboxState;
       const runner = new OrderRunner(tools, new Map([[mailboxIdOf("m"), state]]));
-      return {
-        tools,
-        state,
-        reports,
-        run: () => runner.run(),
-      };
+      return { tools, state, reports, run: () => runner.run() };
     },
   };
 }

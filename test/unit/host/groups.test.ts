@@ -16,8 +16,7 @@ describe("a group", () => {
 
   test("is read from /etc/group if getent is missing or cannot be executed", async () => {
     const [name = "", , gid] = readFileSync("/etc/group", "utf8").split("\n")[1]?.split(":") ?? [];
-    const program = join(await makeFolder(), "lookup");
-    await writeFile(program, "#!/bin/sh\nexit 2\n", { mode: 0o644 });
+    const program = await lookUpBy("exit 2", 0o644);
     for (const lookUp of ["no-such-program", program]) {
       expect(await findGroup(name, SIGNAL, [lookUp, "group"])).toBe(Number(gid));
     }
@@ -33,19 +32,12 @@ describe("a group", () => {
   });
 
   test("of a directory service may come back in another case, and with many members", async () => {
-    const program = join(await makeFolder(), "lookup");
-    await writeFile(
-      program,
-      `#!/bin/sh\necho "sales team:*:70001:anna,${"b,".repeat(1_000)}"\necho second:x:1:\n`,
-    );
-    await chmod(program, 0o755);
+    const program = await lookUpBy(`echo "sales team:*:70001:anna,${"b,".repeat(1_000)}"\necho second:x:1:`);
     expect(await findGroup("Sales Team", SIGNAL, [program, "group"])).toBe(70_001);
   });
 
   test("is not waited for when Inlet stops", async () => {
-    const program = join(await makeFolder(), "lookup");
-    await writeFile(program, "#!/bin/sh\nexec sleep 60\n");
-    await chmod(program, 0o755);
+    const program = await lookUpBy("exec sleep 60");
     const stop = new AbortController();
     const finding = findGroup("sales", stop.signal, [program, "group"]);
     stop.abort();
@@ -61,3 +53,10 @@ describe("a group", () => {
     [undefined, undefined],
   ])("is read from %j", (line, gid) => expect(parseGroup(line)).toBe(gid));
 });
+
+async function lookUpBy(script: string, mode = 0o755): Promise<string> {
+  const program = join(await makeFolder(), "lookup");
+  await writeFile(program, `#!/bin/sh\n${script}\n`);
+  await chmod(program, mode);
+  return program;
+}

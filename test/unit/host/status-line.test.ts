@@ -1,56 +1,41 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { describeInOneLine } from "../../../src/host/systemd.ts";
+import type { DaemonEvent } from "../../../src/model/events.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
-describe("the line of systemctl status", () => {
-  test("shows the number of polled mailboxes if all is well", () => {
-    expect(describeInOneLine(makeBoard().read())).toBe("2 mailboxes are polled");
-  });
+const FAILED = { type: "disk-failed", fault: new Fault("DISK_FULL", { detail: "/srv" }) } as const;
+const record = makeRecord({ state: "downloading" });
+const quarantined = makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" });
+const progress = { doneBytes: 500_000, totalBytes: 2_000_000, receivedBytes: 500_000 };
 
-  test("starts with problems, then transfers that need attention", () => {
-    const board = makeBoard();
-    board.listener(
-      pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE", { detail: "no\nanswer" }) }),
-    );
-    board.listener({ type: "disk-failed", fault: new Fault("DISK_FULL", { detail: "/srv" }) });
-    board.listener({
-      type: "transfer-discovered",
-      record: makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }),
-    });
-    const line = describeInOneLine(board.read());
-    expect(line).toMatch(/^disk: .*; 1 more problem; 1 transfer needs attention; 2 mailboxes are polled$/);
-  });
+function unreachable(detail: string): DaemonEvent {
+  return pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE", { detail }) });
+}
 
-  test("shows the progress of downloads", () => {
-    const board = makeBoard();
-    const record = makeRecord({ state: "downloading" });
-    board.listener({ type: "transfer-changed", record: record });
-    board.listener({
-      type: "transfer-progressed",
-      record: record,
-      doneBytes: 500_000,
-      totalBytes: 2_000_000,
-      receivedBytes: 500_000,
-    });
-    expect(describeInOneLine(board.read())).toContain("1 transfer downloading, 488 KiB of 1.9 MiB; ");
-  });
-
-  test("is one line, whatever the message", () => {
-    const board = makeBoard();
-    board.listener(
-      pollFailed({
-        mailbox: "m1",
-        fault: new Fault("SERVICE_UNREACHABLE", { detail: `a\nREADY=1\n${"b".repeat(1_000)}` }),
-      }),
-    );
-    const line = describeInOneLine(board.read());
-    expect(line).not.toMatch(/\n/);
-    expect(line.length).toBeLessThanOrEqual(300);
-  });
+test.each<[string, DaemonEvent[], RegExp]>([
+  ["the number of polled mailboxes if all is well", [], /^2 mailboxes are polled$/],
+  [
+    "problems, then transfers that need attention",
+    [unreachable("no\nanswer"), FAILED, { type: "transfer-discovered", record: quarantined }],
+    /^disk: .*; 1 more problem; 1 transfer needs attention; 2 mailboxes are polled$/,
+  ],
+  [
+    "the progress of downloads",
+    [
+      { type: "transfer-changed", record },
+      { type: "transfer-progressed", record, ...progress },
+    ],
+    /^1 transfer downloading, 488 KiB of 1.9 MiB; /,
+  ],
+  ["one line, whatever the message", [unreachable(`a\nREADY=1\n${"b".repeat(1_000)}`)], /^.{300}$/],
+])("the line of systemctl status shows %s", (_what, events, line) => {
+  const board = makeBoard();
+  for (const event of events) board.listener(event);
+  expect(describeInOneLine(board.read())).toMatch(line);
 });
 
 function makeBoard(): Board {

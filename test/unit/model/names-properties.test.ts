@@ -1,14 +1,7 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { safeNames, safeSegment } from "../../../src/model/names.ts";
-import { makeFolder } from "../../support/program.ts";
-
-interface NamedFile {
-  readonly id: string;
-  readonly name: string;
-}
 
 const OURS = ["transfer.json", "SHA256SUMS", "message.eml", ".done"];
 const RUNS = 2_000;
@@ -49,7 +42,7 @@ async function filesOf({ names, foreseen }: typeof list extends fc.Arbitrary<inf
   return withIds(all);
 }
 
-function withIds(names: readonly string[]): NamedFile[] {
+function withIds(names: readonly string[]) {
   return names.map((name, at) => ({ id: String(at), name }));
 }
 
@@ -102,27 +95,5 @@ describe("I5 no escape: whatever the names are", () => {
       }),
       { numRuns: RUNS },
     );
-  });
-});
-
-describe("on a real file system", () => {
-  test("every file can be made under its name, and read back", async () => {
-    const root = await makeFolder();
-    let count = 0;
-    await fc.assert(
-      fc.asyncProperty(list, async (input) => {
-        const files = await filesOf(input);
-        count += 1;
-        const folder = join(root, String(count), "transfer");
-        await mkdir(folder, { recursive: true });
-        const names = await safeNames(files, OURS);
-        for (const [id, name] of names) await writeFile(join(folder, name), id, { flag: "wx" });
-        for (const [id, name] of names) expect(await readFile(join(folder, name), "utf8")).toBe(id);
-        expect((await readdir(folder)).toSorted()).toEqual([...names.values()].toSorted());
-        expect(await readdir(join(folder, ".."))).toEqual(["transfer"]);
-      }),
-      { numRuns: 400 },
-    );
-    expect((await readdir(root)).length).toBe(count);
   });
 });

@@ -10,14 +10,7 @@ import { makeRecord } from "../../support/record.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const HOUR_MS = 3_600_000;
-const FACTS = {
-  program: "1",
-  host: "h",
-  pid: 1,
-  queue: "embedded",
-  role: "all",
-  inbox: "/inbox",
-} as const;
+const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
 const SERVICE = { service: { baseUrl: new URL("https://transfer.example.com/") } };
 const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false, ...SERVICE };
@@ -30,10 +23,8 @@ describe("the board", () => {
     change(board, { trackingId: "closed", state: "waiting", reason: "password" });
     change(board, { trackingId: "wrong", state: "quarantined" });
     discover(board, { trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() });
-    const { attention, downloading, queued, counts } = board.read();
-    expect(attention.map(({ trackingId }) => trackingId)).toEqual(["urgent", "closed", "wrong"]);
-    expect(downloading.map(({ trackingId }) => trackingId)).toEqual(["now"]);
-    expect(queued.map(({ trackingId }) => trackingId)).toEqual(["later"]);
+    const { counts } = board.read();
+    expect(idsOf(board)).toEqual([["urgent", "closed", "wrong"], ["now"], ["later"]]);
     expect(counts).toEqual({ discovered: 2, downloading: 1, waiting: 1, quarantined: 1 });
   });
 
@@ -67,25 +58,17 @@ describe("the board", () => {
     discover(board, {});
     pass(90_000);
     change(board, { state: "delivered", folder: "m/a/t1" });
-    board.recall(
-      [
-        {
-          mailbox: "m",
-          trackingId: "t0",
-          sender: "b",
-          folder: "m/b/t0",
-          at: "2026-02-01T00:00:00Z",
-          tookSeconds: undefined,
-        },
-      ],
-      [],
-    );
+    const earlier = { mailbox: "m", trackingId: "t0", sender: "b", folder: "m/b/t0" };
+    board.recall([{ ...earlier, at: "2026-02-01T00:00:00Z", tookSeconds: undefined }], []);
     const { recent, counts } = board.read();
-    expect(recent.map(({ folder, tookSeconds }) => [folder, tookSeconds])).toEqual([
-      ["m/a/t1", 90],
-      ["m/b/t0", undefined],
+    const took = recent.map(({ folder, tookSeconds }) => [folder, tookSeconds]);
+    expect([took, counts]).toEqual([
+      [
+        ["m/a/t1", 90],
+        ["m/b/t0", undefined],
+      ],
+      {},
     ]);
-    expect(counts).toEqual({});
   });
 
   test("shows the progress, the rate and the remaining time of a download", () => {
@@ -93,22 +76,12 @@ describe("the board", () => {
     const record = makeRecord({ state: "downloading" });
     board.listener({ type: "transfer-changed", record });
     for (let second = 0; second <= 4; second++) {
-      board.listener({
-        type: "transfer-progressed",
-        record: record,
-        doneBytes: second * 100,
-        totalBytes: 1_000,
-        receivedBytes: 100,
-      });
+      const bytes = { doneBytes: second * 100, totalBytes: 1_000, receivedBytes: 100 };
+      board.listener({ type: "transfer-progressed", record, ...bytes });
       pass(1_000);
     }
-    const [shown] = board.read().downloading;
-    expect(shown?.progress).toEqual({
-      doneBytes: 400,
-      totalBytes: 1_000,
-      bytesPerSecond: 80,
-      secondsLeft: 8,
-    });
+    const progress = { doneBytes: 400, totalBytes: 1_000, bytesPerSecond: 80, secondsLeft: 8 };
+    expect(board.read().downloading[0]?.progress).toEqual(progress);
   });
 
   test("shows transfers of other processes from the disk, without counting them as its own", () => {
@@ -116,9 +89,7 @@ describe("the board", () => {
     change(board, { trackingId: "ours", state: "downloading" });
     discover(board, { trackingId: "finished elsewhere" });
     board.learn([makeRecord({ trackingId: "theirs", state: "downloading" })]);
-    const { downloading, queued } = board.read();
-    expect(downloading.map(({ trackingId }) => trackingId)).toEqual(["ours"]);
-    expect(queued.map(({ trackingId }) => trackingId)).toEqual(["theirs"]);
+    expect(idsOf(board)).toEqual([[], ["ours"], ["theirs"]]);
   });
 
   test("shows gone transfers for a day", () => {
@@ -142,16 +113,14 @@ describe("the board", () => {
     change(board, { trackingId: "wrong", state: "quarantined" });
     const at = { gone: new Date(START_MS).toISOString() };
     change(board, { trackingId: "gone", state: "gone", at });
-    const delivered = {
-      mailbox: "m",
-      trackingId: "handed-over",
-      round: 1,
-      sender: "a",
-      folder: "f",
-      deliveredAt: soon,
-    };
-    const failed = { step: "command", fault: new Fault("COMMAND_FAILED"), attempts: 1, output: "" } as const;
-    board.listener({ type: "handoff-failed", delivered, ...failed, willRetry: true });
+    const facts = { mailbox: "m", trackingId: "handed-over", round: 1, sender: "a", folder: "f" };
+    const failed = {
+      step: "command",
+      fault: new Fault("COMMAND_FAILED"),
+      attempts: 1,
+      willRetry: true,
+    } as const;
+    board.listener({ type: "handoff-failed", delivered: { ...facts, deliveredAt: soon }, ...failed });
     const { attention, causes, totals, counts, queued } = board.read();
     expect(causes).toMatchObject([
       { state: "waiting", reason: "password", count: 6_000, firstExpires: soon },
@@ -174,8 +143,7 @@ describe("the board", () => {
     board.recall([], [gone("news", {}), gone("unwanted", { reason: "discarded" })]);
     board.listener({ type: "transfer-changed", record: gone("also unwanted", { reason: "discarded" }) });
     board.learn([]);
-    const { attention, counts } = board.read();
-    expect([attention.map(({ trackingId }) => trackingId), counts]).toEqual([["news"], { gone: 1 }]);
+    expect([idsOf(board), board.read().counts]).toEqual([[["news"], [], []], { gone: 1 }]);
     board.listener({ type: "transfer-acknowledged", record: gone("news", { acknowledged: true }) });
     expect(board.read().totals.attention).toBe(0);
   });
@@ -224,15 +192,12 @@ describe("the board", () => {
 
   test("I7 nothing silent: a mailbox that cannot be polled shows since when and why", () => {
     const { board, pass } = openBoard();
-    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE", { detail: "one" }) }));
+    fail(board);
     pass(60_000);
-    board.listener(
-      pollFailed({ mailbox: "m", fault: new Fault("SERVICE_TIMEOUT", { detail: "two" }), waitMs: 240_000 }),
-    );
+    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_TIMEOUT"), waitMs: 240_000 }));
     const { troubles, mailboxes } = board.read();
-    expect(troubles).toMatchObject([
-      { what: "mailbox m", since: new Date(START_MS).toISOString(), code: "SERVICE_TIMEOUT" },
-    ]);
+    const since = new Date(START_MS).toISOString();
+    expect(troubles).toMatchObject([{ what: "mailbox m", since, code: "SERVICE_TIMEOUT" }]);
     expect(mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 300_000).toISOString());
     board.listener(pollSucceeded({ mailbox: "m", listed: 3 }));
     expect(board.read().mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 120_000).toISOString());
@@ -242,18 +207,15 @@ describe("the board", () => {
 
   test("I7 nothing silent: a mailbox that is no longer polled does not look fine", () => {
     const { board, pass } = openBoard();
-    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
+    poll(board);
     pass(60_000);
     const [promised] = [...board.promisedPolls(() => undefined)];
     // Three intervals after the last success.
     expect(promised?.dueMs).toBe(START_MS + 180_000);
     breakPromise(board, promised);
-    expect(board.read()).toMatchObject({
-      troubles: [
-        { what: "mailbox m", since: new Date(START_MS + 180_000).toISOString(), code: "POLL_OVERDUE" },
-      ],
-      overdue: [{ kind: "poll" }],
-    });
+    const since = new Date(START_MS + 180_000).toISOString();
+    const troubles = [{ what: "mailbox m", since, code: "POLL_OVERDUE" }];
+    expect(board.read()).toMatchObject({ troubles, overdue: [{ kind: "poll" }] });
     breakPromise(board);
     expect(board.read().troubles).toEqual([]);
     // Another process has polled it since.
@@ -263,67 +225,66 @@ describe("the board", () => {
 
   test("a paused mailbox is no problem any more, and does not count as overdue", () => {
     const { board, pass } = openBoard();
-    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
+    fail(board);
     expect(board.read().troubles).toHaveLength(1);
-    board.listener({ type: "settings-reloaded", mailboxes: [{ ...ONE, paused: true }], needsRestart: [] });
+    reload(board, { ...ONE, paused: true });
     expect(board.read().troubles).toEqual([]);
     pass(24 * HOUR_MS);
     expect([...board.promisedPolls(() => undefined)]).toEqual([]);
     // Its first poll is due now.
-    board.listener({ type: "settings-reloaded", mailboxes: [ONE], needsRestart: [] });
-    expect([...board.promisedPolls(() => undefined)]).toMatchObject([
-      { dueMs: START_MS + 24 * HOUR_MS + 180_000 },
-    ]);
+    reload(board, ONE);
+    const dueMs = START_MS + 24 * HOUR_MS + 180_000;
+    expect([...board.promisedPolls(() => undefined)]).toMatchObject([{ dueMs }]);
   });
 });
 
 describe("being ready", () => {
+  const reasonsOf = (board: Board) => {
+    const { ready, reasons } = readinessOf(board.read());
+    expect(ready).toBe(reasons.length === 0);
+    return reasons;
+  };
+
   test("needs a first poll, and a mailbox that can be polled", () => {
     const { board } = openBoard();
-    expect(readinessOf(board.read())).toMatchObject({ ready: false });
-    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
-    expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
-    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+    expect(reasonsOf(board)).toHaveLength(1);
+    poll(board);
+    expect(reasonsOf(board)).toEqual([]);
+    fail(board);
+    expect(reasonsOf(board)).toEqual(["No mailbox can be polled."]);
     const [promised] = [...board.promisedPolls(() => undefined)];
     expect(promised?.isExplained).toBe(true);
     breakPromise(board, promised);
     // One problem, with its cause.
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+    expect(reasonsOf(board)).toEqual(["No mailbox can be polled."]);
     expect(board.read().troubles).toMatchObject([{ code: "SERVICE_UNREACHABLE" }]);
   });
 
   test("needs no poll of its own on Redis, where other processes may do all polls", () => {
     const { board } = openBoard({ queue: "redis" });
-    expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
-    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+    expect(reasonsOf(board)).toEqual([]);
+    fail(board);
+    expect(reasonsOf(board)).toEqual(["No mailbox can be polled."]);
   });
 
   test("is lost while a mailbox is not polled in time, though its last poll was good", () => {
     const { board } = openBoard();
-    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
-    const reload = {
-      type: "settings-reloaded",
-      mailboxes: [ONE, { ...ONE, name: "n" }],
-      needsRestart: [],
-    } as const;
-    board.listener(reload);
+    poll(board);
+    reload(board, ONE, { ...ONE, name: "n" });
     breakPromise(board, [...board.promisedPolls(() => undefined)][1]);
-    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["Not polled in time: n."] });
+    expect(reasonsOf(board)).toEqual(["Not polled in time: n."]);
   });
 
   test("is lost with a full disk or a lost queue, and comes back afterwards", () => {
     const { board } = openBoard();
-    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
-    const fault = new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" });
-    board.listener({ type: "queue-lost", fault });
+    poll(board);
+    board.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
     board.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
-    board.listener({ type: "settings-refused", fault: new Fault("CONFIG_INVALID", { detail: "x" }) });
-    expect(readinessOf(board.read()).reasons).toHaveLength(2);
+    board.listener({ type: "settings-refused", fault: new Fault("CONFIG_INVALID") });
+    expect(reasonsOf(board)).toHaveLength(2);
     board.listener({ type: "queue-back", lostForMs: 1 });
     board.listener({ type: "disk-recovered", pausedForMs: 1 });
-    expect(readinessOf(board.read()).ready).toBe(true);
+    expect(reasonsOf(board)).toEqual([]);
   });
 });
 
@@ -339,10 +300,7 @@ test("every state of a record is shown, or is a good end", () => {
   const { board } = openBoard();
   const states: State[] = ["discovered", "downloading", "waiting", "delivering", "quarantined", "gone"];
   for (const state of states) change(board, { trackingId: state, state });
-  const { attention, downloading, queued } = board.read();
-  expect([...attention, ...downloading, ...queued].map(({ trackingId }) => trackingId).toSorted()).toEqual(
-    states.toSorted(),
-  );
+  expect(idsOf(board).flat().toSorted()).toEqual(states.toSorted());
 });
 
 function change(board: Board, facts: Partial<TransferRecord>): void {
@@ -351,6 +309,24 @@ function change(board: Board, facts: Partial<TransferRecord>): void {
 
 function discover(board: Board, facts: Partial<TransferRecord>): void {
   board.listener({ type: "transfer-discovered", record: makeRecord(facts) });
+}
+
+function poll(board: Board): void {
+  board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
+}
+
+function fail(board: Board): void {
+  board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
+}
+
+function reload(board: Board, ...mailboxes: (typeof ONE)[]): void {
+  board.listener({ type: "settings-reloaded", mailboxes, needsRestart: [] });
+}
+
+/** The transfers that need attention, are downloaded and are queued. */
+function idsOf(board: Board): string[][] {
+  const { attention, downloading, queued } = board.read();
+  return [attention, downloading, queued].map((all) => all.map(({ trackingId }) => trackingId));
 }
 
 /** These promises are broken now, and no others. */
@@ -362,10 +338,8 @@ function breakPromise(board: Board, ...promised: (Promised | undefined)[]): void
 function openBoard(facts: { readonly queue?: "redis" } = {}) {
   let nowMs = START_MS;
   const board = new Board({ ...FACTS, ...facts }, [ONE], { now: () => nowMs });
-  return {
-    board,
-    pass: (ms: number) => {
-      nowMs += ms;
-    },
+  const pass = (ms: number) => {
+    nowMs += ms;
   };
+  return { board, pass };
 }

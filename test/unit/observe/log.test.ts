@@ -32,27 +32,16 @@ test("a terminal shows a fault in lines of its own, and its text neither control
   for (const line of others) expect(line).toMatch(/^ {2}[^\p{Cc}\p{Cf}\u2028\u2029]+$/u);
 });
 
-test("each line names its level in words", async () => {
-  const written = await write({}, false);
-  expect(written.map((line) => JSON.parse(line).level)).toEqual(["debug", "info", "warn", "error", "fatal"]);
-});
-
-test("each line for the journal begins with its priority, and is JSON after that", async () => {
-  const written = await write({}, true);
-  expect(written.map((line) => line.slice(0, 3))).toEqual(["<7>", "<6>", "<4>", "<3>", "<2>"]);
-  for (const line of written) JSON.parse(line.slice(3));
-});
-
-test("a terminal shows the levels that matter, and no priorities", async () => {
-  const written = await write({ isTTY: true }, true);
+test("each line names its level: in words, for the journal by its priority, and on a terminal where it matters", async () => {
+  const words = await write({}, false);
+  expect(words.map((line) => JSON.parse(line).level)).toEqual(["debug", "info", "warn", "error", "fatal"]);
+  const journal = await write({}, true);
+  expect(journal.map((line) => line.slice(0, 3))).toEqual(["<7>", "<6>", "<4>", "<3>", "<2>"]);
+  for (const line of journal) JSON.parse(line.slice(3));
+  const terminal = await write({ isTTY: true }, true);
   const pattern = /^\d\d:\d\d:\d\d (debug |WARN |ERROR |FATAL )?line {2}at=1$/;
-  expect(written.map((line) => pattern.exec(line)?.[1])).toEqual([
-    "debug ",
-    undefined,
-    "WARN ",
-    "ERROR ",
-    "FATAL ",
-  ]);
+  const shown = ["debug ", undefined, "WARN ", "ERROR ", "FATAL "];
+  expect(terminal.map((line) => pattern.exec(line)?.[1])).toEqual(shown);
 });
 
 test("a stream is connected to the journal if JOURNAL_STREAM names its device and inode", async () => {
