@@ -27,8 +27,6 @@ export function checksumOf(value: string, algorithm: string | undefined): Checks
   return { value, algorithm: algorithm ?? usual[value.length] ?? `unknown, ${value.length} digits` };
 }
 
-export type ChecksumVerification = ReturnType<typeof startVerification>;
-
 /** Hashes once per algorithm, not per checksum. Throws `ALGORITHM_UNKNOWN`. */
 export function startVerification(checksums: readonly Checksum[]) {
   const wanted = checksums.map(({ value, algorithm }) => {
