@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import { WANTED_FIELDS } from "../../src/mailbox/list-fields.ts";
-import { formatFields } from "../../src/service/fields.ts";
 import { LAUNCHER, type RunningSimulator, startSimulator } from "./simulator.ts";
 
 export const PASSWORD = "Sunny+Harbour%42";
@@ -14,7 +13,7 @@ export const MAILBOX = "orders@example.com";
 const PAGE_ENTRIES = 100;
 const REQUESTS_AT_ONCE = 8;
 /** The fields that Inlet selects. */
-const FIELDS = formatFields(WANTED_FIELDS);
+const FIELDS = WANTED_FIELDS;
 
 export interface Wanted {
   readonly transfers: number;

@@ -2,36 +2,20 @@
 
 import { asFault, type Fault } from "../base/faults.ts";
 import { monotonicMs } from "../base/timers.ts";
-import type { PollQuery } from "../service/port.ts";
-
-export type Fields = NonNullable<PollQuery["fields"]>;
 
 /** All of them are documented. */
-const NEEDED_FIELDS = {
-  trackingId: true,
-  status: { sender: { email: true }, recipients: true, state: true },
-  transfer: { expirationDate: true },
-} as const satisfies Fields;
+const NEEDED_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(expirationDate)";
 
 /** A service may refuse to select fields that it does not know. */
-export const WANTED_FIELDS = {
-  ...NEEDED_FIELDS,
-  transfer: {
-    ...NEEDED_FIELDS.transfer,
-    confidentialMessageFileId: true,
-    securityMode: { name: true, config: { passwordMode: true } },
-    notificationMessage: { subject: true },
-  },
-} as const satisfies Fields;
+export const WANTED_FIELDS =
+  "trackingId,status(sender(email),recipients,state),transfer(expirationDate,confidentialMessageFileId," +
+  "securityMode(name,config(passwordMode)),notificationMessage(subject))";
 
 /** The mode as a whole is documented. Without it, a password could go to a transfer that takes none. */
-const MODE_FIELDS = {
-  ...NEEDED_FIELDS,
-  transfer: { ...NEEDED_FIELDS.transfer, securityMode: true },
-} as const satisfies Fields;
+const MODE_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(expirationDate,securityMode)";
 
 /** Each is requested if the service refuses the one before. */
-const SELECTIONS: readonly Fields[] = [WANTED_FIELDS, WANTED_FIELDS, MODE_FIELDS, NEEDED_FIELDS];
+const SELECTIONS: readonly string[] = [WANTED_FIELDS, WANTED_FIELDS, MODE_FIELDS, NEEDED_FIELDS];
 
 /** A service that refused the wanted fields is asked for them again after this time. */
 const RETRY_WANTED_MS = 60 * 60_000;
@@ -53,13 +37,13 @@ export class ListFields {
   /** The service has given the wanted fields. */
   #hasGivenWanted = false;
   /** What the service gave after it had refused more, and since when, by `monotonicMs()`. */
-  #accepted: { readonly fields: Fields; readonly sinceMs: number } | undefined;
+  #accepted: { readonly fields: string; readonly sinceMs: number } | undefined;
 
   /**
    * Reads the list with the wanted fields, or with fewer if that fails. Without the wanted fields a confidential message can
    * be missed. So they are requested once more if the failure may come from a proxy, and not from the service itself.
    */
-  async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
+  async read<Result>(read: (fields: string) => Promise<Result>): Promise<Result> {
     const { fields: accepted, sinceMs = 0 } = this.#accepted ?? {};
     if (accepted !== undefined && monotonicMs() - sinceMs <= RETRY_WANTED_MS) return read(accepted);
     this.#accepted = undefined;

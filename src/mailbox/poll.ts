@@ -9,7 +9,6 @@ import { hasEnded } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, mailboxIdOf } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
-import type { Fields } from "./list-fields.ts";
 import { readStart } from "./since.ts";
 import type { MailboxState } from "./state.ts";
 import { leaveAlone, takeUp } from "./take-up.ts";
@@ -126,7 +125,7 @@ async function discover(
   tools: PollTools,
   state: MailboxState,
   address: VerifiedAddress,
-  fields: Fields,
+  fields: string,
   onProgress: () => void,
   signal: AbortSignal,
 ): Promise<Discovery> {

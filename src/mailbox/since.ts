@@ -58,7 +58,7 @@ async function listAll(
     listed.add(trackingId);
     return true;
   };
-  const query = { active: true, fields: { trackingId: true } } as const;
+  const query = { active: true, fields: "trackingId" };
   // An entry that cannot be read is taken up once it can.
   for await (const page of service.listReceived(address, query, () => {}, signal, note)) {
     for (const { trackingId } of page) listed.add(trackingId);

@@ -56,7 +56,7 @@ export class MailboxState {
     // What counts is whether the service itself has answered.
     await service.apiVersions(signal).catch(() => {});
     if (service.ownAnswers() !== before) return;
-    const query = { pageSize: 1, fields: { trackingId: true } } as const;
+    const query = { pageSize: 1, fields: "trackingId" };
     await this.tokens.use((address) => service.pollReceived(address, query, signal), signal);
   }
 
@@ -69,7 +69,7 @@ export class MailboxState {
     if (known !== undefined) return known;
     let found: Secret | undefined;
     await this.tokens.use(async (address) => {
-      const query = { active: true, fields: { trackingId: true, status: { recipients: true } } } as const;
+      const query = { active: true, fields: "trackingId,status(recipients)" };
       // Polls report entries that cannot be read.
       for await (const page of this.service.listReceived(address, query, () => {}, signal)) {
         for (const { trackingId: listed, recipients } of page) {
@@ -126,7 +126,7 @@ export class MailboxState {
         if (trackingId === undefined) stateOfMissing = "unknown";
         else states.set(trackingId, "unknown");
       };
-      const query = { fields: { trackingId: true, status: { state: true } } } as const;
+      const query = { fields: "trackingId,status(state)" };
       // Polls report entries that cannot be read.
       for await (const page of this.service.listReceived(address, query, reject, signal)) {
         for (const entry of page) states.set(entry.trackingId, entry.state);

@@ -3,7 +3,6 @@ import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { EmptyAnswer } from "./bodies.ts";
-import { formatFields, withoutSecrets } from "./fields.ts";
 import { type Http, POLLING_MINOR_VERSION, type Query } from "./http.ts";
 import type { Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed, type LegacyTransfer } from "./wire.ts";
@@ -37,6 +36,13 @@ const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
 
 /** Refusals by the service that do not concern the page. */
 const ABOUT_CLIENT: ReadonlySet<FaultCode> = new Set(["TOKEN_REFUSED", "RATE_LIMITED", "NOT_LICENSED"]);
+
+/** Names of fields, and a name with its parts in parentheses. */
+const NAMES = /^[a-z][\w.-]*(,[a-z][\w.-]*)*$/i;
+const PARTS = /([a-z][\w.-]*)\([a-z][\w.,-]*\)/gi;
+
+/** Names of values that may hold a password, or give access to the transfer. */
+const SECRET = /(?:url|uri|href|link|password|token|secret)s?$/i;
 
 const NO_ENTRIES = { entries: [], known: [], rejected: [] };
 
@@ -75,9 +81,32 @@ function pageCall({ token }: VerifiedAddress, { page, pageSize, active, fields }
     ["page", page],
     ["page-size", pageSize],
     ["active", active],
-    ["fields", fields && formatFields(fields)],
+    ["fields", fields],
   ];
   return { query, token, size: "page" } as const;
+}
+
+/**
+ * Reads a selection of fields that a person wrote. Adds the tracking-id, because an entry is useless without it. Accepts any
+ * names, because a service may have more fields. Throws `CONFIG_INVALID` for a malformed selection.
+ */
+export function parseFields(text: string): string {
+  const fields = text.replace(/\s+/g, "");
+  let outer = fields;
+  for (let inner = ""; inner !== outer; outer = outer.replace(PARTS, "$1")) inner = outer;
+  if (!NAMES.test(outer)) {
+    const detail = `the field selection cannot be read: ${JSON.stringify(outer.slice(0, 40))} should be names with commas between them, and parts in parentheses`;
+    throw new Fault("CONFIG_INVALID", { detail });
+  }
+  return outer.split(",").includes("trackingId") ? fields : `trackingId,${fields}`;
+}
+
+/** An entry as the service sent it, without links and secrets. */
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets);
+  if (typeof value !== "object" || value === null) return value;
+  const parts = Object.entries(value).filter(([name]) => !SECRET.test(name));
+  return Object.fromEntries(parts.map(([name, part]) => [name, withoutSecrets(part)]));
 }
 
 /**

@@ -9,7 +9,6 @@ import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer, TransferFile, TransferInformation } from "../model/transfer.ts";
 import type { ChecksumReport } from "./checksums.ts";
 import type { Page, Rejected } from "./decoding.ts";
-import type { FieldTree } from "./fields.ts";
 import type * as wire from "./wire.ts";
 
 export type { ChecksumRow } from "./checksums.ts";
@@ -37,8 +36,8 @@ export interface PageQuery {
 export interface PollQuery extends PageQuery {
   /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
   readonly active?: boolean;
-  /** Missing: the service's default. */
-  readonly fields?: FieldTree | undefined;
+  /** An expression such as `trackingId,status(state)`. Missing: the service's default. */
+  readonly fields?: string | undefined;
   /** Adds to each entry, as `raw`, what the service sent, without links and secrets. */
   readonly keepRaw?: boolean;
 }

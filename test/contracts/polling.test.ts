@@ -65,7 +65,7 @@ describe("polling received transfers", () => {
 
   test("returns the selected fields and nothing else", async () => {
     const { service } = await openPair();
-    const fields = { trackingId: true, transfer: { expirationDate: true } } as const;
+    const fields = "trackingId,transfer(expirationDate)";
     const { entries } = await service.pollReceived(await verify(service), { fields }, SIGNAL);
     expect(entries[0]).toMatchObject({ state: "unknown", sender: undefined, recipients: [], to: [] });
     expect(entries[0]?.expires).toBeInstanceOf(Date);

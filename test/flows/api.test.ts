@@ -85,7 +85,7 @@ describe("lists", () => {
     expect(simulator.requests().at(-1)?.query["fields"]).toEqual(["trackingId,transfer(ofTomorrow(x))"]);
     const wrong = await api("received", MAILBOX, "--fields", "status(state");
     expect(wrong.exitCode).toBe(2);
-    expect(wrong.stderr).toContain('")" is missing after the parts of status');
+    expect(wrong.stderr).toContain('"status(state" should be names');
   });
 });
 

@@ -92,16 +92,7 @@ export async function verify(service: ServicePort, email: string = MAILBOX): Pro
 }
 
 /** Every path in the specification, and further paths that services have. */
-export const KNOWN_FIELDS = {
-  trackingId: true,
-  status: { sender: { email: true }, recipients: true, state: true },
-  transfer: {
-    recipients: { to: true, cc: true },
-    expirationDate: true,
-    securityMode: { config: { passwordMode: true } },
-    confidentialMessageFileId: true,
-    files: true,
-    notificationMessage: { subject: true, body: true },
-    fileChecksumAlgorithm: true,
-  },
-} as const;
+export const KNOWN_FIELDS =
+  "trackingId,status(sender(email),recipients,state),transfer(recipients(to,cc),expirationDate," +
+  "securityMode(config(passwordMode)),confidentialMessageFileId,files,notificationMessage(subject,body)," +
+  "fileChecksumAlgorithm)";

@@ -2,8 +2,7 @@
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
-import { type FieldTree, parseFields } from "../../service/fields.ts";
-import { allPages, LARGEST_PAGE_SIZE } from "../../service/polling.ts";
+import { allPages, LARGEST_PAGE_SIZE, parseFields } from "../../service/polling.ts";
 import type {
   ChecksumRow,
   Page,
@@ -22,7 +21,7 @@ import { type Call, type Operations, print } from "./operation.ts";
 interface ListOptions extends PageQuery {
   readonly active?: boolean;
   readonly inactive?: boolean;
-  readonly fields?: FieldTree;
+  readonly fields?: string;
 }
 
 const MAX_REASONS = 10;
@@ -30,11 +29,9 @@ const MAX_REASONS = 10;
 const LAST_PAGE = 1_000_000;
 
 /** The fields that the table shows. */
-const SHOWN_FIELDS = {
-  trackingId: true,
-  status: { sender: { email: true }, recipients: true, state: true },
-  transfer: { expirationDate: true, securityMode: { config: { passwordMode: true } } },
-} as const satisfies FieldTree;
+const SHOWN_FIELDS =
+  "trackingId,status(sender(email),recipients,state)," +
+  "transfer(expirationDate,securityMode(config(passwordMode)))";
 
 export function addListing(api: Operations): void {
   for (const direction of ["received", "sent"] as const) {

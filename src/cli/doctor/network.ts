@@ -177,7 +177,7 @@ async function checkMailbox(
 ): Promise<() => void> {
   const { name, email } = mailbox;
   try {
-    const query = { page: 1, pageSize: 1, active: true, fields: { trackingId: true } } as const;
+    const query = { page: 1, pageSize: 1, active: true, fields: "trackingId" };
     const page = await tokens.use((address) => service.pollReceived(address, query, signal), signal);
     const validUntilMs = tokens.facts?.validUntilMs;
     const who = name === email ? "" : `${email} is `;
