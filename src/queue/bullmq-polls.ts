@@ -5,9 +5,12 @@
 import { createHash } from "node:crypto";
 import { unlessStopped } from "../base/deadline.ts";
 import { DAY_MS } from "../base/timetable.ts";
+import type { PollSchedule } from "../model/job.ts";
+
 import type { RedisClient } from "./bullmq-connection.ts";
-import type { RedisWatch } from "./bullmq-watch.ts";
+import type { RedisWatch, WatchOptions } from "./bullmq-watch.ts";
 import type { PollTurns } from "./polls.ts";
+import type { EngineOptions } from "./port.ts";
 
 /** The values of a mailbox's key. `WAITS`: the last poll has failed. */
 const [POLLED, WAITS] = ["polled", "waits"];
@@ -19,10 +22,15 @@ const LONGEST_WAIT_MS = DAY_MS;
 const ANSWER_MS = 2_000;
 const RETRY_MS = 1_000;
 
-export function sharedTurns(client: RedisClient, prefix: string, watch: RedisWatch): PollTurns {
-  /** Redis keeps no addresses. */
-  const keyOf = (kind: "poll" | "poll-limit", name: string) =>
-    `${prefix}:${kind}:${createHash("sha256").update(name).digest("hex").slice(0, 24)}`;
+export function sharedTurns(
+  options: EngineOptions & WatchOptions,
+  client: RedisClient,
+  watch: RedisWatch,
+): PollTurns {
+  const { prefix } = options.redis;
+  /** Redis keeps no addresses. With another interval, a mailbox has another key. */
+  const keyOf = ({ mailbox, everyMs }: PollSchedule) => `${prefix}:poll:${digestOf(`${mailbox} ${everyMs}`)}`;
+  const limitOf = (service: string) => `${prefix}:poll-limit:${digestOf(service)}`;
   const remainingMs = async (key: string) => {
     const ms = await client.pttl(key);
     return ms <= LONGEST_WAIT_MS ? ms : 0;
@@ -37,12 +45,12 @@ export function sharedTurns(client: RedisClient, prefix: string, watch: RedisWat
     }
   };
   return {
-    async take(mailbox, service, everyMs) {
-      const key = keyOf("poll", mailbox);
+    async take(poll) {
+      const key = keyOf(poll);
       const heldMs = await ask(async () => {
-        const limitMs = await remainingMs(keyOf("poll-limit", service));
+        const limitMs = await remainingMs(limitOf(poll.service));
         if (limitMs > 0) return limitMs;
-        const isTaken = (await client.set(key, POLLED, "PX", expiry(everyMs), "NX")) === "OK";
+        const isTaken = (await client.set(key, POLLED, "PX", expiry(poll.everyMs), "NX")) === "OK";
         if (isTaken) return 0;
         const leftMs = await remainingMs(key);
         // It has just expired, or it is not ours.
@@ -51,25 +59,28 @@ export function sharedTurns(client: RedisClient, prefix: string, watch: RedisWat
       });
       return Math.min(heldMs ?? RETRY_MS, CHECK_AGAIN_MS);
     },
-    async end(mailbox, service, nextMs, { waitMs, limitMs = 0 }) {
-      const key = keyOf("poll", mailbox);
+    async end(poll, nextMs, { waitMs, limitMs = 0 }) {
       // If this fails, the mailbox is polled at its interval.
       await ask(async () => {
-        if (limitMs > 0) await client.set(keyOf("poll-limit", service), WAITS, "PX", expiry(limitMs));
-        if (nextMs > 0) await client.set(key, waitMs > 0 ? WAITS : POLLED, "PX", expiry(nextMs));
-        else await client.del(key);
+        if (limitMs > 0) await client.set(limitOf(poll.service), WAITS, "PX", expiry(limitMs));
+        if (poll.everyMs === 0) return;
+        await client.set(keyOf(poll), waitMs > 0 ? WAITS : POLLED, "PX", expiry(nextMs));
       });
     },
-    reset: (mailboxes, services) =>
+    reset: (polls, dropped) =>
       watch.reach(async () => {
-        if (mailboxes.length === 0) return [];
-        const values = await client.mget(mailboxes.map((mailbox) => keyOf("poll", mailbox)));
-        const waiting = mailboxes.filter((_, at) => values[at] === WAITS);
-        const limits = [...services].map((service) => keyOf("poll-limit", service));
-        await client.del([...limits, ...waiting.map((mailbox) => keyOf("poll", mailbox))]);
-        return waiting;
+        const values = polls.length === 0 ? [] : await client.mget(polls.map(keyOf));
+        const waiting = polls.filter((_, at) => values[at] === WAITS);
+        const limits = [...new Set(options.services().values())].map(limitOf);
+        const keys = [...limits, ...[...waiting, ...dropped].map(keyOf)];
+        if (keys.length > 0) await client.del(keys);
+        return waiting.map(({ mailbox }) => mailbox);
       }),
   };
+}
+
+function digestOf(name: string): string {
+  return createHash("sha256").update(name).digest("hex").slice(0, 24);
 }
 
 function expiry(ms: number): number {

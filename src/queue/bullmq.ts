@@ -100,7 +100,7 @@ class BullEngine implements JobQueue {
     this.#watch = new RedisWatch(client, options);
     const streams = { events: { maxLen: EVENTS_KEPT } };
     this.#queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
-    const turns = sharedTurns(client, options.redis.prefix, this.#watch);
+    const turns = sharedTurns(options, client, this.#watch);
     const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
     this.#polls = new Polls((mailbox) => this.#work.add(poll(mailbox)), options.services, turns, random);
   }

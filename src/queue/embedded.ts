@@ -8,7 +8,7 @@
 import { WaitGroup } from "../base/concurrency.ts";
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
 import { NO_WAIT, type PollSchedule, type PollWait, type TransferJob } from "../model/job.ts";
-import { Polls, type PollTurns } from "./polls.ts";
+import { type DuePoll, Polls, type PollTurns } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
 
@@ -131,8 +131,7 @@ class EmbeddedQueue implements JobQueue {
       const job = queue.at(-1);
       const { service } = holder;
       if (job === undefined || this.#limited.has(service) || !this.#slots.isFreeFor(holder)) continue;
-      const held = [this.#slots.heldByService(service), this.#slots.heldByMailbox(mailbox)] as const;
-      const rank: Rank = [...held, job.expiresMs];
+      const rank: Rank = [...this.#slots.runningBeside(holder), job.expiresMs];
       if (best === undefined || isBefore(rank, best.rank)) best = { queue, holder, rank };
     }
     const job = best?.queue.pop();
@@ -198,17 +197,12 @@ class LocalTurns implements PollTurns {
   readonly #waitUntilMs = new Map<string, number>();
   readonly #limitUntilMs = new Map<string, number>();
 
-  async take(mailbox: string, service: string): Promise<number> {
+  async take({ mailbox, service }: DuePoll): Promise<number> {
     const untilMs = Math.max(this.#waitUntilMs.get(mailbox) ?? 0, this.#limitUntilMs.get(service) ?? 0);
     return Math.max(0, untilMs - monotonicMs());
   }
 
-  async end(
-    mailbox: string,
-    service: string,
-    nextMs: number,
-    { waitMs, limitMs = 0 }: PollWait,
-  ): Promise<void> {
+  async end({ mailbox, service }: DuePoll, nextMs: number, { waitMs, limitMs = 0 }: PollWait): Promise<void> {
     const nowMs = monotonicMs();
     if (waitMs > 0) this.#waitUntilMs.set(mailbox, nowMs + nextMs);
     else this.#waitUntilMs.delete(mailbox);
@@ -216,8 +210,8 @@ class LocalTurns implements PollTurns {
     this.#limitUntilMs.set(service, Math.max(limitUntilMs, nowMs + limitMs));
   }
 
-  async reset(mailboxes: readonly string[]): Promise<readonly string[]> {
-    const waiting = mailboxes.filter((mailbox) => this.#waitUntilMs.has(mailbox));
+  async reset(polls: readonly PollSchedule[]): Promise<readonly string[]> {
+    const waiting = polls.map(({ mailbox }) => mailbox).filter((it) => this.#waitUntilMs.has(it));
     this.#waitUntilMs.clear();
     this.#limitUntilMs.clear();
     return waiting;

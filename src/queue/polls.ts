@@ -9,25 +9,26 @@ import { type Holder, Slots } from "./slots.ts";
 /** Decides when a mailbox may be polled: in this process, or in all that share a Redis. */
 export interface PollTurns {
   /** Returns how long the mailbox has to wait. 0: it may be polled now, and no other process polls it for `everyMs`. */
-  take(mailbox: string, service: string, everyMs: number): Promise<number>;
+  take(poll: DuePoll): Promise<number>;
   /** After a poll: the mailbox waits for `nextMs`, and its service for `wait.limitMs`. Must not throw. */
-  end(mailbox: string, service: string, nextMs: number, wait: PollWait): Promise<void>;
-  /** Ends all waits after failed polls, and all limits. Returns the mailboxes that waited. */
-  reset(mailboxes: readonly string[], services: ReadonlySet<string>): Promise<readonly string[]>;
+  end(poll: DuePoll, nextMs: number, wait: PollWait): Promise<void>;
+  /** Ends all waits after failed polls, all limits, and the turns of polls that were dropped. Returns the mailboxes that waited. */
+  reset(polls: readonly PollSchedule[], dropped: readonly PollSchedule[]): Promise<readonly string[]>;
 }
 
 /** A poll is up to this share of its interval early or late. */
 const JITTER = 0.1;
 
-interface ScheduledPoll {
-  readonly everyMs: number;
+interface ScheduledPoll extends PollSchedule {
   /** The time from the end of the present poll to the next one. */
   waitMs: number;
   timer?: Timer;
 }
 
-/** A poll that waits for a slot. */
-interface DuePoll extends Holder {
+/** A poll that waits for a slot, or runs. */
+export interface DuePoll extends Holder {
+  /** 0: it is not scheduled. */
+  readonly everyMs: number;
   /** A limit of the service does not drop it. */
   isUrgent: boolean;
   readonly over: PromiseWithResolvers<void>;
@@ -37,7 +38,6 @@ export class Polls {
   readonly #random: () => number;
   readonly #turns: PollTurns;
   readonly #work: (mailbox: string) => Promise<PollWait>;
-  readonly #services: Services;
   readonly #slots: Slots;
   /** The last schedule. */
   #wanted: readonly PollSchedule[] = [];
@@ -55,7 +55,6 @@ export class Polls {
     random: () => number,
   ) {
     this.#work = work;
-    this.#services = services;
     this.#slots = new Slots(() => POLLS_AT_ONCE, services);
     this.#turns = turns;
     this.#random = random;
@@ -65,18 +64,18 @@ export class Polls {
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
     this.#wanted = polls;
     const intervals = new Map(polls.map(({ mailbox, everyMs }) => [mailbox, everyMs]));
-    for (const [mailbox, { everyMs }] of this.#scheduled) {
-      if (intervals.get(mailbox) !== everyMs) this.#stop(mailbox);
-    }
-    const services = new Set(this.#services().values());
-    for (const mailbox of await this.#turns.reset([...intervals.keys()], services)) this.#stop(mailbox);
+    const dropped = [...this.#scheduled.values()].filter(
+      ({ mailbox, everyMs }) => intervals.get(mailbox) !== everyMs,
+    );
+    for (const { mailbox } of dropped) this.#stop(mailbox);
+    for (const mailbox of await this.#turns.reset(polls, dropped)) this.#stop(mailbox);
     // A later schedule may have come meanwhile.
     for (const { mailbox, everyMs } of this.#wanted) {
       if (this.#isClosed || this.#scheduled.has(mailbox)) continue;
       // A random share, so that the polls of many mailboxes are spread out.
-      const scheduled = { everyMs, waitMs: everyMs * (JITTER + (1 - JITTER) * this.#random()) };
+      const scheduled = { mailbox, everyMs, waitMs: everyMs * (JITTER + (1 - JITTER) * this.#random()) };
       this.#scheduled.set(mailbox, scheduled);
-      void this.#pollAndPlan(mailbox, scheduled, false);
+      void this.#pollAndPlan(scheduled, false);
     }
   }
 
@@ -84,7 +83,7 @@ export class Polls {
   async pollNow(mailboxes: readonly string[]): Promise<void> {
     const poll = (mailbox: string) => {
       const scheduled = this.#scheduled.get(mailbox);
-      return scheduled === undefined ? this.#add(mailbox, true) : this.#pollAndPlan(mailbox, scheduled, true);
+      return scheduled === undefined ? this.#add(mailbox, true) : this.#pollAndPlan(scheduled, true);
     };
     await Promise.all(mailboxes.map(poll));
   }
@@ -107,13 +106,13 @@ export class Polls {
     this.#due.delete(mailbox);
   }
 
-  async #pollAndPlan(mailbox: string, scheduled: ScheduledPoll, isUrgent: boolean): Promise<void> {
+  async #pollAndPlan(scheduled: ScheduledPoll, isUrgent: boolean): Promise<void> {
+    const { mailbox, everyMs } = scheduled;
     clearTimeout(scheduled.timer);
     await this.#add(mailbox, isUrgent);
     if (this.#scheduled.get(mailbox) !== scheduled) return;
     clearTimeout(scheduled.timer);
-    const { everyMs, waitMs } = scheduled;
-    scheduled.timer = setTimeout(() => void this.#pollAndPlan(mailbox, scheduled, false), waitMs);
+    scheduled.timer = setTimeout(() => void this.#pollAndPlan(scheduled, false), scheduled.waitMs);
     scheduled.waitMs = everyMs * (1 + JITTER * (this.#random() * 2 - 1));
   }
 
@@ -128,7 +127,8 @@ export class Polls {
       return due.over.promise;
     }
     const over = Promise.withResolvers<void>();
-    this.#due.set(mailbox, { mailbox, service: this.#slots.serviceOf(mailbox), isUrgent, over });
+    const everyMs = this.#scheduled.get(mailbox)?.everyMs ?? 0;
+    this.#due.set(mailbox, { mailbox, service: this.#slots.serviceOf(mailbox), everyMs, isUrgent, over });
     this.#fill();
     await over.promise;
   }
@@ -158,9 +158,10 @@ export class Polls {
   }
 
   /** Skips a mailbox whose turn has not come. */
-  async #poll({ mailbox, service, isUrgent }: DuePoll): Promise<void> {
-    const scheduled = this.#scheduled.get(mailbox) ?? { everyMs: 0, waitMs: 0 };
-    const heldMs = isUrgent ? 0 : await this.#turns.take(mailbox, service, scheduled.everyMs);
+  async #poll(poll: DuePoll): Promise<void> {
+    const { mailbox, service, isUrgent } = poll;
+    const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0 };
+    const heldMs = isUrgent ? 0 : await this.#turns.take(poll);
     if (heldMs > 0) {
       scheduled.waitMs = heldMs * (1 + JITTER * this.#random());
       return;
@@ -172,6 +173,6 @@ export class Polls {
         if (due.service === service && !due.isUrgent) this.#drop(due.mailbox);
     }
     scheduled.waitMs = Math.max(scheduled.waitMs, wait.waitMs * (1 + JITTER * this.#random()));
-    await this.#turns.end(mailbox, service, scheduled.waitMs, wait);
+    await this.#turns.end(poll, scheduled.waitMs, wait);
   }
 }

@@ -77,40 +77,26 @@ export class Slots {
 }
 
 /** The slots of downloads, and as many places for jobs that go on without a slot. Both are shared fairly. */
-export class JobSlots {
-  readonly #downloads: Slots;
+export class JobSlots extends Slots {
   readonly #others: Slots;
   /** Jobs that have given their slot back. */
   readonly #without = new Set<Holder>();
 
   constructor(limit: () => number, services: Services) {
-    this.#downloads = new Slots(limit, services);
+    super(limit, services);
     this.#others = new Slots(limit, services);
   }
 
-  serviceOf(mailbox: string): string {
-    return this.#downloads.serviceOf(mailbox);
+  /** The running jobs of its service and of its mailbox, with and without a slot. */
+  runningBeside({ service, mailbox }: Holder): readonly [ofService: number, ofMailbox: number] {
+    return [
+      this.heldByService(service) + this.#others.heldByService(service),
+      this.heldByMailbox(mailbox) + this.#others.heldByMailbox(mailbox),
+    ];
   }
 
-  /** Running jobs, with and without a slot. */
-  heldByService(service: string): number {
-    return this.#downloads.heldByService(service) + this.#others.heldByService(service);
-  }
-
-  heldByMailbox(mailbox: string): number {
-    return this.#downloads.heldByMailbox(mailbox) + this.#others.heldByMailbox(mailbox);
-  }
-
-  isFreeFor(holder: Holder): boolean {
-    return this.#downloads.isFreeFor(holder, this.#others.heldByMailbox(holder.mailbox));
-  }
-
-  hasPlaceFor(service: string): boolean {
-    return this.#downloads.hasPlaceFor(service);
-  }
-
-  take(holder: Holder): void {
-    this.#downloads.take(holder);
+  override isFreeFor(holder: Holder): boolean {
+    return super.isFreeFor(holder, this.#others.heldByMailbox(holder.mailbox));
   }
 
   /** Gives the slot of a running job back, if there is a place for it. Returns whether a slot is free now. */
@@ -118,13 +104,14 @@ export class JobSlots {
     if (this.#without.has(holder) || !this.#others.isFreeFor(holder)) return false;
     this.#others.take(holder);
     this.#without.add(holder);
-    this.#downloads.giveBack(holder);
+    super.giveBack(holder);
     return true;
   }
 
   /** The job has ended. */
-  giveBack(holder: Holder): void {
-    (this.#without.delete(holder) ? this.#others : this.#downloads).giveBack(holder);
+  override giveBack(holder: Holder): void {
+    if (this.#without.delete(holder)) this.#others.giveBack(holder);
+    else super.giveBack(holder);
   }
 }
 

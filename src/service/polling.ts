@@ -16,9 +16,6 @@ const MAX_PAGES = 1_000;
 /** A list with more transfers counts as endless, too: pages can be longer than requested. */
 const MAX_LISTED = 100_000;
 
-/** The ids of a list are kept in memory between polls. Real ones have 24 characters. */
-const MAX_LISTED_CHARACTERS = 4 * 1024 * 1024;
-
 /** A page that is too large is replaced by this many smaller ones. */
 const PAGES_FOR_ONE = 10;
 
@@ -122,12 +119,12 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   pageSize: number = LARGEST_PAGE_SIZE,
   maxPages: number = MAX_PAGES * Math.ceil(LARGEST_PAGE_SIZE / pageSize),
 ): AsyncGenerator<readonly Entry[], void, undefined> {
-  const seen = new SeenIds();
+  const seen = new Set<string>();
   let stalePages = 0;
   let longest = pageSize;
   let isShort = false;
   let next: Promise<Page<Entry>> | undefined = fetchPage(1);
-  for (let number = 1; next !== undefined; number++) {
+  for (let number = 1; next !== undefined && seen.size < MAX_LISTED; number++) {
     const page: Page<Entry> = await next.catch((error: unknown) => {
       if (number > 1 && error instanceof Fault && isAfterLastPage(error, isShort)) return NO_ENTRIES;
       throw error;
@@ -140,7 +137,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     for (const entry of page.rejected) onRejected(entry);
     const seenBefore = seen.size;
     for (const trackingId of page.known) seen.add(trackingId);
-    const fresh = page.entries.filter(({ trackingId }) => seen.add(trackingId));
+    const fresh = page.entries.filter(({ trackingId }) => seen.size < seen.add(trackingId).size);
     stalePages = seen.size === seenBefore ? stalePages + 1 : 0;
     if (stalePages >= MAX_STALE_PAGES) return;
     // Requested while the caller processes this page.
@@ -149,29 +146,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     next?.catch(() => {});
     if (fresh.length > 0) yield fresh;
   }
-  throw new Fault("LIST_ENDLESS", { detail: `no end after ${maxPages} pages` });
-}
-
-/** The tracking-ids of one list. */
-class SeenIds {
-  readonly #ids = new Set<string>();
-  #characters = 0;
-
-  get size(): number {
-    return this.#ids.size;
-  }
-
-  /** Whether it is new. Throws `LIST_ENDLESS` if there are too many. */
-  add(trackingId: string): boolean {
-    if (this.#ids.has(trackingId)) return false;
-    this.#ids.add(trackingId);
-    this.#characters += trackingId.length;
-    if (this.size > MAX_LISTED || this.#characters > MAX_LISTED_CHARACTERS) {
-      const detail = `more than ${MAX_LISTED} transfers, or very long tracking-ids`;
-      throw new Fault("LIST_ENDLESS", { detail });
-    }
-    return true;
-  }
+  throw new Fault("LIST_ENDLESS", { detail: `no end after ${maxPages} pages or ${MAX_LISTED} transfers` });
 }
 
 /**

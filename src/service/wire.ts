@@ -13,6 +13,7 @@ import {
 import { check, type Decoder, decodeData, decodePage } from "./decoding.ts";
 
 const MAX_CHARACTERS = 1_000;
+const MAX_ID_CHARACTERS = 100;
 /** A link with a password has a few hundred characters. */
 const MAX_LINK_CHARACTERS = 2_000;
 const MAX_SECRET_CHARACTERS = 8_000;
@@ -23,6 +24,8 @@ const MAX_ENTRIES = 1_000;
 /** Text that goes into the ledger, the journal and the environment of commands. */
 const Short = v.pipe(v.string(), v.maxLength(MAX_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
+/** The ids of a list are kept in memory between polls. Real ones have 24 characters. */
+const TrackingId = v.pipe(Id, v.maxLength(MAX_ID_CHARACTERS));
 /** Text that is printed unchanged, so it must not hold control characters. */
 const Plain = v.pipe(
   v.string(),
@@ -61,7 +64,7 @@ const Time = textOnly((text) => {
   return Number.isNaN(time) ? undefined : new Date(time);
 });
 
-/** Only displayed. Without a query that may hold a secret. */
+/** Only displayed. */
 const Href = textOnly((text) => (text === "" ? undefined : publicHref(text)));
 
 const STATES = Object.keys(TRANSFER_STATES) as TransferState[];
@@ -123,7 +126,7 @@ const ModeName = v.pipe(
 
 const Listed = v.pipe(
   v.object({
-    trackingId: Id,
+    trackingId: TrackingId,
     status: v.nullish(
       v.object({ sender: orMissing(v.object({ email: LenientText })), recipients: Recipients, state: State }),
     ),
@@ -166,7 +169,7 @@ function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
 }
 
 /** An entry of the deprecated list of sent transfers. `href`: the address of its status. */
-const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients, href: Href });
+const Legacy = v.object({ trackingId: TrackingId, state: State, recipients: Recipients, href: Href });
 export type LegacyTransfer = Readonly<v.InferOutput<typeof Legacy>>;
 
 const Information = v.pipe(
@@ -289,20 +292,7 @@ export const decodeClientId = decodeData(v.object({ clientId: Plain }));
 export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) =>
   check(Status, answer, what).apiVersions.uiApiVersions;
 
-/** Names of query parameters that may give access. */
-const SECRET = /pass|pwd|token|secret|client-?id|code|auth|api-?key/i;
-
-/** For display: without a query that may hold a secret, and without user and password before the host. */
+/** For display: without a query, which may hold a secret, and without user and password before the host. */
 function publicHref(href: string): string {
-  const plain = withoutSession(href).replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/?#]*@/i, "$1//");
-  const at = plain.search(/[?#]/);
-  return at >= 0 && mayHoldSecret(plain.slice(at)) ? plain.slice(0, at) : plain;
-}
-
-function mayHoldSecret(query: string): boolean {
-  try {
-    return SECRET.test(decodeURIComponent(query));
-  } catch {
-    return true;
-  }
+  return withoutSession(href.replace(/[?#].*/s, "")).replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/]*@/i, "$1//");
 }
