@@ -1,43 +1,29 @@
 /** The files of the machine, with the names and results of Node's own functions. */
 import { constants, type Stats } from "node:fs";
 import { tolerate } from "./faults.ts";
-import { closedDisks, machine } from "./machine.ts";
-import type { Files, OpenFile } from "./system-files.ts";
+import { closedDisks, type Machine, machine } from "./machine.ts";
+import { type Files, type OpenFile, systemFiles } from "./system-files.ts";
 
 export type { OpenFile } from "./system-files.ts";
+export type { FolderEvents, FolderWatch } from "./system-watch.ts";
 
-function ofMachine<Name extends keyof Files>(name: Name): Files[Name] {
-  const call = (...args: unknown[]) => (machine().files[name] as (...args: unknown[]) => unknown)(...args);
-  return call as Files[Name];
-}
+const READS = ["lstat", "stat", "statfs", "readFile", "readdir", "opendir", "realpath"];
 
-function changing<Name extends keyof Files>(name: Name): Files[Name] {
-  const change = ofMachine(name) as (...args: unknown[]) => unknown;
-  const call = (...args: unknown[]) => {
-    const reason = closedDisks();
-    return reason === undefined ? change(...args) : Promise.reject(reason);
-  };
-  return call as Files[Name];
-}
+/** Each call is on the machine of the moment. Changes are refused while its disks are closed. */
+const calls = Object.fromEntries(
+  Object.keys(systemFiles).map((name) => {
+    const call = (...args: unknown[]) => {
+      const reason = READS.includes(name) ? undefined : closedDisks();
+      const own = machine().files[name as keyof Files] as (...args: unknown[]) => unknown;
+      return reason === undefined ? own(...args) : Promise.reject(reason);
+    };
+    return [name, call];
+  }),
+) as unknown as Files;
 
-export const lstat = ofMachine("lstat");
-export const stat = ofMachine("stat");
-export const statfs = ofMachine("statfs");
-export const readFile = ofMachine("readFile");
-export const readdir = ofMachine("readdir");
-export const opendir = ofMachine("opendir");
-export const rm = changing("rm");
-export const rmdir = changing("rmdir");
-export const mkdir = changing("mkdir");
-export const rename = changing("rename");
-export const link = changing("link");
-export const unlink = changing("unlink");
-export const writeFile = changing("writeFile");
-export const copyFile = changing("copyFile");
-export const chmod = changing("chmod");
-export const lchown = changing("lchown");
-export const realpath = ofMachine("realpath");
-export const makeFolder = changing("makeFolder");
+export const { lstat, stat, statfs, readFile, readdir, opendir, realpath } = calls;
+export const { rm, rmdir, mkdir, rename, link, unlink, writeFile, copyFile, chmod, lchown, makeFolder } =
+  calls;
 
 /** For files that others may replace: follows no link, and does not wait for the writer of a pipe. */
 export const READ_PLAIN_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -90,3 +76,5 @@ export async function withFile<Value>(
     await file.close();
   }
 }
+
+export const watchFolder: Machine["watchFolder"] = (...args) => machine().watchFolder(...args);

@@ -39,7 +39,6 @@ function readCheckCommand(command: ReadItems<typeof COMMAND.items>, at: Spot) {
   return COMMAND[READ](command, at);
 }
 
-/** Without a command there is no check. */
 function readCheck({ command, timeout, memory }: Read<typeof FORM>): Check | undefined {
   return command && { ...command, timeoutMs: timeout, memoryBytes: memory };
 }

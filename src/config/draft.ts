@@ -49,7 +49,6 @@ export class Spot {
     this.path = layers[0]?.path ?? unset;
   }
 
-  /** The value as it is written. */
   get raw(): unknown {
     return this.layers[0]?.raw;
   }
@@ -74,7 +73,6 @@ export class Spot {
     return new Spot(this.draft, [...this.own, key], layers, [...this.path, key]).at(...inner);
   }
 
-  /** The entries of a list. */
   entries(): Spot[] {
     return Array.isArray(this.raw) ? this.raw.map((_, at) => this.at(at)) : [];
   }

@@ -14,7 +14,6 @@ import type { Settings } from "./settings.ts";
 import { readSource } from "./source.ts";
 
 export interface EffectiveValue {
-  /** `mailboxes[0].poll`. */
   readonly key: string;
   /** A secret is described, never shown. */
   readonly value: unknown;

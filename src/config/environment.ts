@@ -5,14 +5,12 @@ import { SCHEMA } from "./schema.ts";
 import { type SchemaNode, typesOf } from "./schema-nodes.ts";
 
 export interface Override {
-  /** The variable. */
   readonly name: string;
   readonly path: readonly string[];
   readonly value: unknown;
 }
 
 interface EnvironmentProblem {
-  /** The variable. */
   readonly name: string;
   readonly path: KeyPath;
   readonly message: string;

@@ -171,7 +171,6 @@ function readHandoff(read: Read<typeof FORM>, at: Spot): Handoff {
   };
 }
 
-/** `deliver`: the value of that key. */
 export function defaultManifest(deliver: unknown): "none" | "inside" {
   return deliver === "files" ? "none" : "inside";
 }
@@ -194,14 +193,12 @@ function describeWrongNames(names: string): string | undefined {
   return "must contain {trackingId} or {transferId}: otherwise files of two transfers could have the same name";
 }
 
-/** `undefined` for `none`. */
 export function readFileName(name: string, at: Spot): string | undefined {
   const taken = RESERVED_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
   if (taken !== undefined) at.refuse(`${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
   return name === "none" ? undefined : name;
 }
 
-/** `undefined` for an empty list. */
 function readProgram(command: readonly (string | undefined)[], at: Spot) {
   if (command.length === 0) return undefined;
   if (!command[0]) at.refuse("names no program", 0);

@@ -133,7 +133,6 @@ function readPublicUrl(text: string, at: Spot): URL | undefined {
   return at.refuse(isWeb ? "must not contain a user or password" : `must be ${PUBLIC_URL}`);
 }
 
-/** By name. */
 function readTokens(entries: ReadItems<typeof TOKEN_FORM>, at: Spot): Map<string, TokenSettings> {
   const read = new Map<string, TokenSettings>();
   for (const [number, entry] of entries.entries()) {
@@ -151,13 +150,11 @@ function describeShortToken(token: Secret): string | undefined {
   return `is too short: a token needs at least ${MIN_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
 }
 
-/** `undefined` for `false`. */
 function readListen(given: string | boolean, at: Spot): HttpSettings["listen"] | undefined {
   if (String(given) === "false") return undefined;
   return parseListen(String(given)) ?? at.refuse(`${showValue(given)} is not ${LISTEN}`);
 }
 
-/** `undefined` for a text that is no address. */
 export function parseListen(text: string): HttpSettings["listen"] | undefined {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};

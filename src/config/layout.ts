@@ -24,7 +24,6 @@ export function describeWrongLayout(layout: string, isShared: boolean): string |
   return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
 }
 
-/** Whether the text differs for each transfer. */
 export function hasId(text: string): boolean {
   return /\{(trackingId|transferId)\}/.test(text);
 }

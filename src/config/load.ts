@@ -66,7 +66,6 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
 }
 
-/** The mailboxes and their routes. */
 function ownersIn(at: Spot): Spot[] {
   return at
     .at("mailboxes")
@@ -150,7 +149,6 @@ export async function loadService(options: ServiceOptions): Promise<ServiceSetti
   return Object.assign(service ?? {}, common && { baseUrl: common.baseUrl }) as ServiceSettings;
 }
 
-/** The mailbox of `--mailbox`. */
 function findOwner({ mailbox: wanted }: ServiceOptions, at: Spot): Spot {
   if (wanted === undefined) return at;
   const mailboxes = entriesOf(MAILBOXES.items, at.at("mailboxes"), at);

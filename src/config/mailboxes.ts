@@ -104,7 +104,6 @@ export const MAILBOXES = {
   [READ]: readMailboxes,
 } as const satisfies SchemaNode;
 
-/** `undefined` without a service. */
 function readMailbox(read: Read<typeof FORM>, at: Spot): MailboxSettings | undefined {
   const { email, name = email, poll: pollMs, passwords = [], expect = [], service, ...others } = read;
   const { layout, handoff, inbox, routes = [], otherwise, ...shared } = others;

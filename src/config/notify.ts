@@ -117,7 +117,6 @@ const SCHEME_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:":
 const LOCAL_PORT = 25;
 const HOST = new RegExp(`^${HOST_PATTERN}$`);
 
-/** `undefined` for an entry with a problem. */
 function readChannel(read: Read<typeof FORM>, at: Spot): ChannelSettings | undefined {
   const { mail, webhook, mailboxes, quiet, gather, every, urgent = ["disk"] } = read;
   const { on = mailboxes === undefined ? NOTICE_KINDS : MAILBOX_KINDS } = read;

@@ -132,7 +132,6 @@ export async function readQueue({ queue: address, role }: Queue, at: Spot) {
   return address === undefined ? "embedded" : { url: address.url, ...settings };
 }
 
-/** Sentinels and a cluster exclude each other. */
 function checkServers(address: RedisAddress | undefined, redis: Spot, at: Spot): void {
   const [hasSentinels, hasCluster] = [redis.isSet("sentinels"), redis.isSet("cluster")];
   if (hasSentinels && hasCluster) {
@@ -196,7 +195,6 @@ function readAddress(text: string, at: Spot): "embedded" | RedisAddress | undefi
   return { url, username: username || undefined, password: password || undefined };
 }
 
-/** `undefined` for a wrong escape. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);

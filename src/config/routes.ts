@@ -99,7 +99,6 @@ function readRoute(read: Read<typeof FORM>, at: Spot): Route {
   return { name, when, action, ...given({ rule }), ...own };
 }
 
-/** The values that are set. */
 function given<Keys extends object>(keys: Keys, isWanted = (_key: string) => true): Partial<Keys> {
   const entries = Object.entries(keys).filter(([key, value]) => value !== undefined && isWanted(key));
   return Object.fromEntries(entries) as Partial<Keys>;

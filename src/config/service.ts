@@ -105,7 +105,6 @@ const BARE_HOST = /^(?:\/\/)?([\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/[\w./-]*?)?)\/*(?
  */
 export type ServiceSettings = NonNullable<ReturnType<typeof readService>>;
 
-/** `undefined` without an address. */
 function readService(read: Read<typeof FORM>, at: Spot) {
   const { verification: token, fileIdList: idListForm, timeout: timeoutMs, allowHttp, ...settings } = read;
   if (at.isSet("cert") && !at.isSet("key")) at.refuse("needs its private key too: set key", "cert");

@@ -3,8 +3,7 @@
 import { dirname } from "node:path";
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
-import { tryReadFile } from "../base/files.ts";
-import { watchFolder } from "../base/watch-folder.ts";
+import { tryReadFile, watchFolder } from "../base/files.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
 import { digestOf } from "./source.ts";

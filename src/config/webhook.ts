@@ -62,7 +62,6 @@ const FORM = {
 
 export const WEBHOOK = { ...FORM, [READ]: readWebhook } as const satisfies SchemaNode;
 
-/** `undefined` without a usable address. */
 function readWebhook(read: Read<typeof FORM>, at: Spot): Receiver | undefined {
   const { allowHttp, timeout: timeoutMs, headers = [], ...others } = read;
   const { format, secret, proxy = proxyOfEnvironment(at.draft.env) } = others;

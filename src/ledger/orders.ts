@@ -9,9 +9,15 @@ import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, tolerate } from "../base/faults.ts";
-import { readdir, readFile, unlink } from "../base/files.ts";
+import {
+  type FolderEvents,
+  type FolderWatch,
+  readdir,
+  readFile,
+  unlink,
+  watchFolder,
+} from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
-import { type FolderEvents, type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import {
   ACTIONS,
   ActorShape,

@@ -12,9 +12,16 @@ import * as v from "valibot";
 import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { type Fault, tolerate } from "../base/faults.ts";
-import { lstat, openFile, READ_PLAIN_FILE, readdir, unlink } from "../base/files.ts";
+import {
+  type FolderWatch,
+  lstat,
+  openFile,
+  READ_PLAIN_FILE,
+  readdir,
+  unlink,
+  watchFolder,
+} from "../base/files.ts";
 import { describeWrongPassword, Secret } from "../base/secret.ts";
-import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import type { AttemptKey } from "../model/attempts.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 

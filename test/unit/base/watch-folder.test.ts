@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { watchFolder } from "../../../src/base/watch-folder.ts";
+import { watchFolder } from "../../../src/base/files.ts";
 import { useUpWatches } from "../../support/no-watches.ts";
 import { makeFolder } from "../../support/program.ts";
 
