@@ -55,15 +55,16 @@ export interface FaultMeaning {
   readonly advice: string;
 }
 
-/** Faults with the same area, verdict and actor, as code → what happened, and advice. */
+/** Faults with the same area, verdict and actor, as code → what happened, a full stop, and advice. */
 export function faults<Code extends string>(
   area: Area,
   verdict: Verdict,
   actor: Actor,
-  texts: Readonly<Record<Code, readonly [happened: string, advice: string]>>,
+  texts: Readonly<Record<Code, `${string}. ${string}`>>,
 ): Readonly<Record<Code, FaultMeaning>> {
-  const entries = Object.entries<readonly [string, string]>(texts);
-  return Object.fromEntries(
-    entries.map(([code, [happened, advice]]) => [code, { area, verdict, actor, happened, advice }]),
-  ) as Record<Code, FaultMeaning>;
+  const meanings = Object.entries<string>(texts).map(([code, text]) => {
+    const [, happened = "", advice = ""] = /^(.*?)\. (.*)$/.exec(text) ?? [];
+    return [code, { area, verdict, actor, happened, advice }];
+  });
+  return Object.fromEntries(meanings) as Record<Code, FaultMeaning>;
 }
