@@ -77,8 +77,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
   return runDaemon(settingsOfCrash(task), { mode: "once", stop, graceMs: 1_000, onEvent });
 }
 
-/** `more`: other keys of the mailbox. */
-export function settingsOfCrash(task: CrashTask, more: Partial<MailboxSettings> = {}): Settings {
+function settingsOfCrash(task: CrashTask): Settings {
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
@@ -87,7 +86,6 @@ export function settingsOfCrash(task: CrashTask, more: Partial<MailboxSettings> 
     paused: task.paused ?? false,
     layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
-    ...more,
   });
   return settingsIn(task.folder, [mailbox], {
     limits: {

@@ -94,8 +94,8 @@ export class SimulatedDisk {
   #changes: NameChange[] = [];
   #inodes = 0;
   #ticks = 0;
-  /** Open folders, by the number of their descriptor. */
-  readonly #open = new Map<number, FolderEntry>();
+  /** By the number of their descriptor. */
+  readonly #open = new Map<number, OpenEntry>();
   #nextDescriptor = 3;
   readonly #nowMs: () => number;
 
@@ -128,8 +128,8 @@ export class SimulatedDisk {
     const segments = path.split("/").filter((part) => part !== "" && part !== ".");
     const [proc, self, fd, number, ...rest] = segments;
     if (proc !== "proc" || self !== "self" || fd !== "fd") return { folder: this.root, segments };
-    const open = this.#open.get(Number(number));
-    if (open === undefined) throw failure("ENOENT", path);
+    const open = this.#open.get(Number(number))?.entry;
+    if (open?.kind !== "folder") throw failure("ENOENT", path);
     return { folder: open, segments: rest };
   }
 
@@ -228,8 +228,13 @@ export class SimulatedDisk {
     if (entry.kind === "folder" && isWriting) throw failure("EISDIR", path);
     if (bits & O_TRUNC && entry.kind === "file") this.truncate(entry, realPath(found));
     const opened = new OpenEntry(this, entry, this.#nextDescriptor++, realPath(found));
-    if (entry.kind === "folder") this.#open.set(opened.fd, entry);
+    this.#open.set(opened.fd, opened);
     return opened;
+  }
+
+  /** The paths of files and folders that are open. */
+  get openPaths(): string[] {
+    return [...this.#open.values()].map(({ path }) => path);
   }
 
   close(fd: number): void {

@@ -42,6 +42,9 @@ export async function runPlan(plan: Plan): Promise<Finished> {
     world.observer.violate(`the world broke: ${error instanceof Error ? error.stack : String(error)}`);
   }
   await world.close();
+  // A killed process closes nothing.
+  const isQuiet = plan.happenings.every(({ what }) => ["arrive", "disk-fails"].includes(what.kind));
+  for (const path of isQuiet ? world.disk.openPaths : []) world.observer.violate(`not closed: ${path}`);
   return { violations, log: world.log, steps: world.schedule.steps };
 }
 

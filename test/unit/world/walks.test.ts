@@ -1,5 +1,5 @@
 /**
- * I1 whole or nothing, I2 once: one transfer of each kind, and a kill, a power cut or a pause at each step of the disk.
+ * I1 whole or nothing, I2 once: one transfer of each kind, and a kill, a power cut, a failure or a pause at each step of the disk.
  */
 import { describe, expect, test } from "vitest";
 import { oneIn } from "../../support/thorough.ts";
@@ -19,6 +19,12 @@ describe.each(Object.entries(SITES))("%s", (name, site) => {
   test("is delivered once, whole, and handed over, whenever the power is cut", async () => {
     const cut = { kind: "kill", inFolder: undefined, isPowerCut: true, downMs: 5_000 } as const;
     expect(await walk(site, (afterSteps) => [{ ...cut, afterSteps }], every, 1)).toEqual([]);
+  });
+
+  test("is delivered once, whole, and handed over, whichever call of the disk fails", async () => {
+    const fail = (afterSteps: number) =>
+      [{ kind: "disk-fails", afterSteps, times: 1 + (afterSteps % 3) }] as const;
+    expect(await walk(site, fail, every + 1)).toEqual([]);
   });
 
   test("is delivered once, whichever step a daemon pauses at while a second one works on the same folder", async () => {
