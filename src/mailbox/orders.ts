@@ -46,7 +46,7 @@ export async function carryOut(
   // A power cut may have taken its note: the next poll finds the transfer again.
   if (record === undefined) return tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
   const { action } = order;
-  if (action === "discard") await discard(tools, state, order);
+  if (action === "discard") await discard(tools, order);
   else if (state === undefined) return false;
   // A round that began after the order was given fulfils it.
   else if (record.round > order.round || isImpossible(action, record)) return true;
@@ -109,11 +109,10 @@ async function beginAgain(
 }
 
 /** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */
-async function discard(tools: OrderTools, state: MailboxState | undefined, order: Order): Promise<void> {
-  const { ledger, passwords, diskTrouble, inbox } = tools;
+async function discard(tools: OrderTools, order: Order): Promise<void> {
+  const { ledger, diskTrouble, inbox } = tools;
   while (!(await stepDiscard(tools, order)));
   await ledger.clearQuarantine(order);
-  if (state !== undefined) passwords.settled(state.mailbox, order.trackingId);
   const name = ledger.nameOf(order);
   diskTrouble.clear(name);
   inbox.forget(name);

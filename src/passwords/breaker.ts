@@ -6,6 +6,7 @@
  * request without a password. Open, after a lost answer: the same, and then one transfer tries at a time. The first
  * verdict closes it; each further lost answer keeps it open for longer.
  */
+import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { Semaphore } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
@@ -24,18 +25,18 @@ interface Mark {
   readonly answers: number;
 }
 
-interface Open extends Mark {
-  readonly failures: number;
-  readonly untilMs: number;
+interface Open extends Mark, Readonly<BreakerMemory[string]> {
   isTrying: boolean;
 }
 
 type Target = Pick<ProofRequest<unknown>, "service" | "probe">;
 
-/** Kept for the next process: a run from cron continues where the last one ended. */
-export interface BreakerMemory {
-  readonly [serviceId: string]: { readonly failures: number; readonly untilMs: number };
-}
+/** By service. Kept for the next process: a run from cron continues where the last one ended. */
+export const BreakerMemoryShape = v.record(
+  v.string(),
+  v.object({ failures: v.number(), untilMs: v.number() }),
+);
+type BreakerMemory = v.InferOutput<typeof BreakerMemoryShape>;
 
 export class Breaker {
   readonly #clock: Clock;

@@ -2,12 +2,12 @@
 import { machine } from "../base/machine.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
-import type { Mailbox } from "../model/mailbox.ts";
+import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { passwordOfLink, type Recipient, takesAnyPassword } from "../model/transfer.ts";
-import { type Candidate, fits } from "./candidates.ts";
-import { pathOfDrop, pathsOfDrops, readKept, readPassword } from "./stored.ts";
+import { type Recipient, takesAnyPassword } from "../model/transfer.ts";
+import { type Candidate, findCandidates } from "./candidates.ts";
+import { pathOfDrop, pathsOfDrops } from "./stored.ts";
 
 /**
  * `known`: the password was refused before. `exhausted`: no attempt is left. `reserved`: the last attempt is kept for a
@@ -127,35 +127,36 @@ interface Forecast {
   readonly securityMode: string | undefined;
 }
 
+const ORIGINS = {
+  kept: "accepted before",
+  drop: "supplied",
+  link: "in the link",
+  none: "not needed",
+} as const;
+
 /**
- * Where the password of a transfer would come from, for people. Sends none, and asks no command for one. `undefined` if no password would be sent, because none is known, or those that are known were refused.
- * `state`: the state folder. Throws `SECRET_UNREADABLE`.
+ * Where the password of a transfer would come from, for people. Sends none, and asks no command for one. `undefined` if no
+ * password would be sent, because none is known, or those that are known were refused. `state`: the state folder. Throws
+ * `SECRET_UNREADABLE`.
  */
 export async function forecastPassword(
   state: string,
-  { mailbox, serviceId, trackingId, sender, recipient, passwordMode, securityMode }: Forecast,
+  { mailbox, serviceId, recipient, passwordMode, ...transfer }: Forecast,
   spent: SpentAttempts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const maySend = async (source: Candidate["source"], password: Secret | undefined) =>
-    password !== undefined &&
-    (await mayTry(spent, { password, source }, trackingId, mailbox.passwordAttempts)) === "yes";
-  const kept = await readKept(state, { serviceId, trackingId });
-  if (await maySend("kept", kept)) return "accepted before";
-  for (const path of pathsOfDrops(state, mailbox.name, trackingId)) {
-    if (await maySend("drop", await readPassword(path))) return "supplied";
-  }
-  if (!takesAnyPassword(securityMode)) return undefined;
-  const carried = recipient?.downloadUrl && passwordOfLink(recipient.downloadUrl);
-  if (await maySend("link", carried)) return "in the link";
-  const hasNone = carried === undefined && passwordMode?.toUpperCase() === "NONE";
-  if (hasNone && (await maySend("none", NO_PASSWORD))) return "not needed";
-  for (const [at, rule] of mailbox.passwords.entries()) {
-    if (!fits(rule, { trackingId, sender })) continue;
-    const isCommand = !("read" in rule.password);
-    if (isCommand || (await maySend("rule", await rule.password.read(signal)))) {
-      return `rule ${at + 1}: ${rule.password.described}`;
-    }
+  const { trackingId } = transfer;
+  const record = { ...transfer, hasNoPassword: passwordMode?.toUpperCase() === "NONE" };
+  const query = { mailbox, service: { id: serviceId }, record, link: async () => recipient?.downloadUrl };
+  const drops = pathsOfDrops(state, mailbox.name, trackingId);
+  // A command may give any password.
+  const readRule = async ({ password }: PasswordRule) =>
+    "read" in password ? password.read(signal) : NO_PASSWORD;
+  for await (const candidate of findCandidates(state, query, drops, readRule)) {
+    const { source, rule } = candidate;
+    if ((await mayTry(spent, candidate, trackingId, mailbox.passwordAttempts)) !== "yes") continue;
+    if (source !== "rule") return ORIGINS[source];
+    if (rule !== undefined) return `rule ${mailbox.passwords.indexOf(rule) + 1}: ${rule.password.described}`;
   }
   return undefined;
 }

@@ -6,15 +6,31 @@ import { KeyedMutex } from "../base/concurrency.ts";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import { pause } from "../base/timers.ts";
-import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
-import type { TransferKey, TransferRecord } from "../model/record.ts";
-import { Breaker, type BreakerMemory } from "./breaker.ts";
-import { type Candidate, Candidates } from "./candidates.ts";
+import type { AttemptKey, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import type { PasswordRule } from "../model/mailbox.ts";
+import { expiryOf, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { Breaker, BreakerMemoryShape } from "./breaker.ts";
+import { type Candidate, findCandidates } from "./candidates.ts";
 import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
-import { keyOf, LockedTransfers, Proven } from "./memory.ts";
+import { BoundedMap, keyOf, LockedTransfers } from "./memory.ts";
 import type { CoRecipients, PasswordRequest, Passwords, Proof, ProofRequest } from "./port.ts";
-import { clearDrop, forgetExpired, type HandDrop, listDrops, openStored } from "./stored.ts";
+import {
+  clearDrop,
+  forgetExpired,
+  forgetKept,
+  type HandDrop,
+  keepPassword,
+  listDrops,
+  markOf,
+  openStored,
+  pathOfDrop,
+  pathsOfDrops,
+  readDrop,
+  readKept,
+  takeAway,
+} from "./stored.ts";
 
 /** How long to wait for the answer to an attempt of another process. */
 const MAX_WAIT_MS = 3_000;
@@ -33,8 +49,11 @@ export interface PasswordsOptions {
 }
 
 interface ProofTools extends PasswordsOptions {
-  readonly candidates: Candidates;
-  readonly proven: Proven;
+  /**
+   * Passwords that the service has accepted. If the disk refuses to store one, it is sent again without counting as a guess,
+   * also for other mailboxes that received the transfer.
+   */
+  readonly proven: Map<string, Secret>;
   readonly breaker: Breaker;
   /** Refused passwords that could not be written to the disk: `keyOf` with the fingerprint. */
   readonly unwritten: Set<string>;
@@ -43,16 +62,14 @@ interface ProofTools extends PasswordsOptions {
 
 /** Opens the passwords of a state folder. */
 export async function openPasswords(options: PasswordsOptions): Promise<Passwords> {
-  const { state, clock, coRecipients, keepMs = Number.POSITIVE_INFINITY } = options;
+  const { state, clock } = options;
   await openStored(state, clock.now());
-  const candidates = new Candidates(state, coRecipients, keepMs);
-  const proven = new Proven(coRecipients);
   const memory = join(state, "held.json");
   const breaker = new Breaker(clock, await readMemory(memory), (held) =>
     replaceDurably(memory, JSON.stringify(held), 0o600),
   );
-  const unwritten = new Set<string>();
-  const tools = { ...options, candidates, proven, breaker, unwritten, locks: new LockedTransfers() };
+  const proven = new BoundedMap<Secret>();
+  const tools = { ...options, proven, breaker, unwritten: new Set<string>(), locks: new LockedTransfers() };
   // One mailbox at a time for each transfer: the next one knows which password was refused.
   const mutex = new KeyedMutex();
   return {
@@ -60,8 +77,7 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
     doubt: (service) => breaker.doubt(service),
     refusedLater: (request) => refuseLater(tools, request),
     isIdle: (request, signal) => isIdle(tools, request, signal),
-    supplied: ({ name }, trackingId) => candidates.supplied(name, trackingId),
-    settled: ({ name }, trackingId) => proven.forget(name, trackingId),
+    supplied: ({ name }, trackingId) => supplied(tools, name, trackingId),
     forgetExpired: () => forgetExpired(state, clock.now()),
     async forgetDropped(isSettled) {
       for (const drop of await listDrops(state)) {
@@ -71,12 +87,10 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   };
 }
 
-const MemoryShape = v.record(v.string(), v.object({ failures: v.number(), untilMs: v.number() }));
-
 /** Empty if the file cannot be read. */
-async function readMemory(path: string): Promise<BreakerMemory> {
+async function readMemory(path: string) {
   try {
-    return v.parse(MemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));
+    return v.parse(BreakerMemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));
   } catch {
     return {};
   }
@@ -87,11 +101,12 @@ async function prove<Value>(
   request: ProofRequest<Value>,
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
-  const { candidates, clock } = tools;
+  const { state, clock, keepMs = Number.POSITIVE_INFINITY } = tools;
+  const { record } = request;
   let obstacle: Permission = "known";
   const notes: string[] = [];
-  for await (const candidate of inOrder(tools, request, signal)) {
-    if (candidate.byHand !== undefined) await tools.onHandDrop?.(request.record, candidate.byHand);
+  for await (const candidate of candidatesFor(tools, request, signal)) {
+    if (candidate.byHand !== undefined) await tools.onHandDrop?.(record, candidate.byHand);
     const slot = await takeSlot(tools, request);
     const permission = await permit(tools, request, candidate, slot).catch(async (error: unknown) => {
       // Nothing was sent.
@@ -106,16 +121,22 @@ async function prove<Value>(
     }
     const value = await attempt(tools, request, candidate, slot, signal);
     if (value === REFUSED) {
-      await candidates.refused(request, candidate);
+      await forget(state, request, candidate);
       continue;
     }
-    await candidates.accepted(request, candidate, clock.now());
-    return { kind: "accepted", password: candidate.password, value };
+    const { password, path } = candidate;
+    if (path !== undefined) {
+      // The service chooses the expiry.
+      const untilMs = Math.min(expiryOf(record), clock.now() + keepMs);
+      await keepPassword(state, attemptKey(request), password, untilMs);
+      await takeAway(path, password);
+    }
+    return { kind: "accepted", password, value };
   }
-  const unusable = await candidates.whyUnusable(request);
+  const unusable = await whyUnusable(tools, request);
   if (unusable !== undefined) notes.unshift(NOTES[unusable]);
   const spent = await countSpent(tools, request);
-  const message = [explain(spent, request.record, obstacle), ...notes].join(" ");
+  const message = [explain(spent, record, obstacle), ...notes].join(" ");
   const isExhausted = spent.spent >= spent.allowed;
   const isUnusable = unusable !== undefined;
   return { kind: "waiting", message, obstacle: { spent: spent.spent, isExhausted, isUnusable } };
@@ -131,12 +152,11 @@ async function attempt<Value>(
   slot: TakenSlot | undefined,
   signal: AbortSignal,
 ): Promise<Value | typeof REFUSED> {
-  const { mailbox, record, send, onRefused } = request;
-  const { trackingId } = record;
+  const { record, send, onRefused } = request;
   try {
     locks.check(request, clock.now());
     const value = await breaker.pass(request, () => send(password), signal);
-    proven.add(mailbox.name, trackingId, password);
+    proven.set(keyOf(request), password);
     await slot?.giveBack();
     return value;
   } catch (error) {
@@ -148,8 +168,8 @@ async function attempt<Value>(
       if (await costsNothing(error, slot)) await slot?.giveBack();
       throw error;
     }
-    proven.forgetAll(mailbox.name, trackingId);
-    const fingerprint = await fingerprintOf(password, trackingId);
+    proven.delete(keyOf(request));
+    const fingerprint = await fingerprintOf(password, record.trackingId);
     // The disk may be full: at least this process does not send it again.
     const refusal = `${keyOf(request)}\0${fingerprint}`;
     unwritten.add(refusal);
@@ -165,7 +185,7 @@ async function attempt<Value>(
  * password before, and the same status may refuse something else. Without a free slot no password is sent anyway.
  */
 async function refuseLater(tools: ProofTools, request: PasswordRequest): Promise<void> {
-  tools.proven.forgetAll(request.mailbox.name, request.record.trackingId);
+  tools.proven.delete(keyOf(request));
   await takeSlot(tools, request);
 }
 
@@ -184,23 +204,21 @@ async function costsNothing({ code, answeredBy }: Fault, slot: TakenSlot | undef
   return code !== "TRANSFER_LOCKED" || slot === undefined || (await slot.others()).spent === 0;
 }
 
-/** A password that the service has accepted before is no guess: it needs no slot. */
-async function permit<Value>(
-  { proven, clock, breaker, unwritten }: ProofTools,
-  request: ProofRequest<Value>,
+async function permit(
+  tools: ProofTools,
+  request: PasswordRequest,
   candidate: Candidate,
   slot: TakenSlot | undefined,
 ): Promise<Permission> {
+  const { clock, breaker, unwritten } = tools;
   const { mailbox, service, record } = request;
-  const { trackingId } = record;
-  if (proven.has(mailbox.name, trackingId, candidate.password)) return "yes";
+  if (isProven(tools, request, candidate)) return "yes";
   if (slot === undefined) return "exhausted";
   const others = await othersInTime(slot, clock);
   const ours = `${keyOf(request)}\0`;
   const refused = [...unwritten].filter((it) => it.startsWith(ours)).map((it) => it.slice(ours.length));
-  const fingerprints = [...others.fingerprints, ...refused];
-  const spent = { ...others, fingerprints };
-  const permission = await mayTry(spent, candidate, trackingId, mailbox.passwordAttempts);
+  const spent = { ...others, fingerprints: [...others.fingerprints, ...refused] };
+  const permission = await mayTry(spent, candidate, record.trackingId, mailbox.passwordAttempts);
   // An earlier process may have lost an answer: this attempt could be lost too.
   if (others.unanswered > 0 && service.ownAnswers() === 0) breaker.doubt(service);
   return permission;
@@ -218,27 +236,82 @@ async function othersInTime(slot: TakenSlot, clock: Clock) {
 }
 
 function takeSlot({ attempts, clock, nameOf }: ProofTools, request: PasswordRequest) {
-  const { mailbox, service, record } = request;
-  const { trackingId, round } = record;
-  const owner = { name: nameOf(record), round, at: new Date(clock.now()).toISOString() };
-  return attempts.take({ serviceId: service.id, trackingId }, owner, mailbox.passwordAttempts);
+  const { mailbox, record } = request;
+  const owner = { name: nameOf(record), round: record.round, at: new Date(clock.now()).toISOString() };
+  return attempts.take(attemptKey(request), owner, mailbox.passwordAttempts);
 }
 
 function countSpent({ attempts, nameOf }: ProofTools, request: PasswordRequest): Promise<SpentAttempts> {
-  const { mailbox, service, record } = request;
-  const key = { serviceId: service.id, trackingId: record.trackingId };
-  return attempts.spent(key, nameOf(record), mailbox.passwordAttempts);
+  return attempts.spent(attemptKey(request), nameOf(request.record), request.mailbox.passwordAttempts);
+}
+
+function attemptKey({ service, record }: PasswordRequest): AttemptKey {
+  return { serviceId: service.id, trackingId: record.trackingId };
 }
 
 /** A password that the service has accepted comes first: any other could only be wrong. */
-async function* inOrder(
-  { candidates, proven }: ProofTools,
+async function* candidatesFor(
+  tools: ProofTools,
   request: PasswordRequest,
   signal: AbortSignal,
 ): AsyncIterable<Candidate> {
-  const password = proven.of(request.mailbox.name, request.record.trackingId);
-  if (password !== undefined) yield { password, source: "kept" };
-  yield* candidates.find(request, signal);
+  const { mailbox, record } = request;
+  const proven = tools.proven.get(keyOf(request));
+  if (proven !== undefined) yield { password: proven, source: "kept" };
+  const { paths } = await findDrops(tools, request);
+  const { sender, trackingId, subject = "" } = record;
+  const readRule = async ({ password }: PasswordRule) =>
+    "read" in password
+      ? password.read(signal)
+      : password.ask({ mailbox: mailbox.name, sender, trackingId, subject }, signal);
+  yield* findCandidates(tools.state, request, paths, readRule);
+}
+
+/**
+ * Where a dropped password may be. `isAmbiguous`: several services list this tracking-id, and a dropped password names none of
+ * their mailboxes.
+ */
+async function findDrops(
+  { state, coRecipients }: ProofTools,
+  { mailbox, record: { trackingId } }: PasswordRequest,
+): Promise<{ readonly paths: readonly string[]; readonly isAmbiguous: boolean }> {
+  const paths = pathsOfDrops(state, mailbox.name, trackingId);
+  const common = pathOfDrop(state, trackingId);
+  const isThere = (await markOf(common)) !== undefined;
+  const isAmbiguous = isThere && (await coRecipients.isElsewhere(mailbox.name, trackingId));
+  return { paths: isAmbiguous ? paths.filter((path) => path !== common) : paths, isAmbiguous };
+}
+
+/** Why a dropped password is not used: its file holds none, or it is not clear which service it is for. */
+async function whyUnusable(
+  tools: ProofTools,
+  request: PasswordRequest,
+): Promise<"unusable" | "ambiguous" | undefined> {
+  const { paths, isAmbiguous } = await findDrops(tools, request);
+  if (isAmbiguous) return "ambiguous";
+  for (const path of paths) {
+    if ((await markOf(path)) !== undefined && (await readDrop(path)) === undefined) return "unusable";
+  }
+  return undefined;
+}
+
+/** As `Passwords.supplied`. */
+async function supplied(
+  { state, coRecipients }: ProofTools,
+  mailbox: string,
+  trackingId: string,
+): Promise<string | undefined> {
+  const marks = await Promise.all(pathsOfDrops(state, mailbox, trackingId).map(markOf));
+  const serviceId = coRecipients.serviceOf(mailbox);
+  const isKept = (await readKept(state, { serviceId, trackingId })) !== undefined;
+  return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
+}
+
+/** Forgets a supplied password for good. */
+async function forget(state: string, request: PasswordRequest, candidate: Candidate): Promise<void> {
+  const { source, password, path } = candidate;
+  if (source === "kept") await forgetKept(state, attemptKey(request));
+  if (path !== undefined) await takeAway(path, password);
 }
 
 /** Removes a dropped password that was refused before, or is not sent. Returns notes for people. */
@@ -248,32 +321,45 @@ async function passOver(
   candidate: Candidate,
   permission: Permission,
 ): Promise<string[]> {
-  const { candidates } = tools;
-  if (permission === "known") await candidates.refused(request, candidate);
-  const isRemoved =
-    permission === "exhausted" &&
-    (await candidates.removeUnsent(request, candidate, await countSpent(tools, request)));
-  if (candidate.source !== "drop") return [];
-  if (permission === "known") return [NOTES.known];
-  return [isRemoved ? NOTES.unsent : NOTES.kept];
+  const isKnown = permission === "known";
+  if (isKnown) await forget(tools.state, request, candidate);
+  if (candidate.path === undefined) return [];
+  if (isKnown) return [NOTES.known];
+  const isUseless = permission === "exhausted" && !(await mayBeSentLater(tools, request));
+  if (isUseless) await takeAway(candidate.path, candidate.password);
+  return [isUseless ? NOTES.unsent : NOTES.kept];
+}
+
+/**
+ * Whether a mailbox that a dropped password is meant for has an attempt left, or may get one: if answers were lost, the
+ * password may be right, and is sent once an operator allows another attempt.
+ */
+async function mayBeSentLater(tools: ProofTools, request: PasswordRequest): Promise<boolean> {
+  const { spent, unanswered } = await countSpent(tools, request);
+  if (unanswered > 0) return true;
+  const others = await tools.coRecipients.open(request.mailbox.name, request.record.trackingId);
+  return others.some(({ passwordAttempts }) => spent < passwordAttempts);
 }
 
 /** As `Passwords.isIdle`. */
 async function isIdle(tools: ProofTools, request: PasswordRequest, signal: AbortSignal): Promise<boolean> {
-  const { candidates, proven } = tools;
-  const { name, passwordAttempts } = request.mailbox;
+  const { passwordAttempts } = request.mailbox;
   const { trackingId, password } = request.record;
   const spent = await countSpent(tools, request);
-  for await (const candidate of candidates.find(request, signal)) {
-    const isProven = proven.has(name, trackingId, candidate.password);
-    const permission = isProven ? "yes" : await mayTry(spent, candidate, trackingId, passwordAttempts);
+  for await (const candidate of candidatesFor(tools, request, signal)) {
     // A dropped password has to be removed at least.
-    if (permission === "yes" || candidate.source === "drop") return false;
+    if (candidate.source === "drop" || isProven(tools, request, candidate)) return false;
+    if ((await mayTry(spent, candidate, trackingId, passwordAttempts)) === "yes") return false;
   }
   return (
     password !== undefined &&
     password.spent === spent.spent &&
     password.isExhausted === spent.spent >= spent.allowed &&
-    password.isUnusable === ((await candidates.whyUnusable(request)) !== undefined)
+    password.isUnusable === ((await whyUnusable(tools, request)) !== undefined)
   );
+}
+
+/** The service has accepted the password before: it is no guess, and needs no slot. */
+function isProven({ proven }: ProofTools, request: PasswordRequest, { password }: Candidate): boolean {
+  return proven.get(keyOf(request))?.reveal() === password.reveal();
 }

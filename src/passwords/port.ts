@@ -71,8 +71,6 @@ export interface Passwords {
    * refused all of them.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
-  /** The round of a transfer has ended. An accepted password is kept until the transfer expires. */
-  settled(mailbox: Mailbox, trackingId: string): void;
   /** Removes accepted passwords of transfers that have expired. */
   forgetExpired(): Promise<void>;
   /** Removes dropped passwords of settled transfers. Passwords for transfers that are still to come stay. */

@@ -168,10 +168,8 @@ async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<
 
 /** The steps after the rename. A crash between them is safe. `fault`: why the transfer is in quarantine. */
 async function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): Promise<void> {
-  const { handoffs, passwords } = run.tools;
   run.noteEnd(record, fault);
-  if (record.state === "delivered") await handoffs.placed(record);
-  passwords.settled(run.source.mailbox, record.trackingId);
+  if (record.state === "delivered") await run.tools.handoffs.placed(record);
 }
 
 /** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */

@@ -255,7 +255,7 @@ async function endWithout(
   run: Run,
   { reason, message, isLeftOut }: Outcome & { kind: "gone" },
 ): Promise<void> {
-  const { ledger, passwords } = run.tools;
+  const { ledger } = run.tools;
   const gone = run.endRecord("gone", { reason, message });
   if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: gone.trackingId });
   run.noteEnd(gone);
@@ -263,5 +263,4 @@ async function endWithout(
   if (isLeftOut) await ledger.clearQuarantine(gone);
   // Recovery removes what the disk keeps.
   await run.dropStage().catch(() => {});
-  passwords.settled(run.source.mailbox, gone.trackingId);
 }
