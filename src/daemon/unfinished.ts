@@ -124,7 +124,7 @@ export function watchPasswords({ live, ledger, queue, mailboxes, emit }: Parts) 
     live.now.state,
     (trackingId) => {
       for (const [id, { transfers }] of mailboxes.states) {
-        const expiresMs = transfers.expiryOf(trackingId);
+        const expiresMs = transfers.open.get(trackingId)?.expiresMs;
         // If Redis is away, the next poll finds the password.
         if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});
       }

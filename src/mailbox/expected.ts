@@ -12,12 +12,12 @@ import { Coalesced } from "../base/concurrency.ts";
 import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { tryReadFile } from "../base/files.ts";
 import { addressForm, makeMatcher } from "../base/normal-form.ts";
+import { lastTimeOf } from "../base/timetable.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { type Emit, listenTo, type Overdue } from "../model/events.ts";
 import type { Expectation, Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { digestOfMailbox, type MailboxId, mailboxIdOf } from "../model/transfer.ts";
-import { type ExpectationFacts, judge, mergeFacts, withoutFuture } from "./overdue.ts";
 
 interface ExpectedTools {
   /** Holds one file per mailbox. */
@@ -132,10 +132,24 @@ async function syncAll(files: Files): Promise<void> {
   for (const file of files.values()) await file.sync();
 }
 
-const Content = v.record(
-  v.string(),
-  v.object({ sinceMs: v.number(), arrivedMs: v.number(), missedMs: v.number(), clearedMs: v.number() }),
-);
+/**
+ * The facts about one expectation, in milliseconds since the epoch, 0 for never. `sinceMs` only falls, the others only
+ * rise, and none is in the future. So the facts of two processes can be merged in any order.
+ */
+const FactsShape = v.object({
+  /** When the expectation was first configured here. */
+  sinceMs: v.number(),
+  /** When the last matching transfer was discovered. */
+  arrivedMs: v.number(),
+  /** The last deadline that was reported as missed. */
+  missedMs: v.number(),
+  /** The last missed deadline whose late arrival was reported. */
+  clearedMs: v.number(),
+});
+
+export type ExpectationFacts = Readonly<v.InferOutput<typeof FactsShape>>;
+
+const Content = v.record(v.string(), FactsShape);
 
 interface Entry {
   readonly rule: Expectation;
@@ -182,7 +196,7 @@ class ExpectedFile {
   }
 
   #merge(entry: Entry, facts: ExpectationFacts): void {
-    entry.facts = withoutFuture(mergeFacts(entry.facts, facts), this.#clock.now());
+    entry.facts = mergeFacts(entry.facts, facts, this.#clock.now());
   }
 
   /** Empty if the file is missing or damaged: its rules are then expected from now on. Throws if the disk does not answer. */
@@ -199,4 +213,42 @@ class ExpectedFile {
 /** By content: a changed expectation is a new one. */
 function keyOf({ sender, by, withinMs }: Expectation): string {
   return JSON.stringify([sender, by.zone, by.days, by.timeMs, withinMs]);
+}
+
+/** The last deadline up to `asOfMs`, if no transfer has arrived for it, in time or late. */
+export function findOverdue(rule: Expectation, facts: ExpectationFacts, asOfMs: number): number | undefined {
+  const dueMs = lastTimeOf(rule.by, asOfMs);
+  const fromMs = rule.withinMs === undefined ? lastTimeOf(rule.by, dueMs - 1) : dueMs - rule.withinMs;
+  // Arrivals before the expectation was configured are not noted.
+  if (fromMs < facts.sinceMs) return undefined;
+  return facts.arrivedMs > fromMs ? undefined : dueMs;
+}
+
+/** The reports due now, and the facts after them. A later missed deadline replaces an earlier one. */
+export function judge(rule: Expectation, facts: ExpectationFacts, asOfMs: number) {
+  const isMissing = facts.missedMs > facts.clearedMs;
+  const cleared =
+    isMissing && findOverdue(rule, facts, facts.missedMs) === undefined ? facts.missedMs : undefined;
+  const overdue = findOverdue(rule, facts, asOfMs);
+  const missed = overdue !== undefined && overdue > facts.missedMs ? overdue : undefined;
+  return {
+    cleared,
+    missed,
+    facts: {
+      ...facts,
+      clearedMs: cleared ?? facts.clearedMs,
+      missedMs: missed ?? facts.missedMs,
+    },
+  };
+}
+
+/** A clock that was ahead may have noted times after `nowMs`: nothing would be reported until then. */
+export function mergeFacts(a: ExpectationFacts, b: ExpectationFacts, nowMs: number): ExpectationFacts {
+  const latest = (fact: keyof ExpectationFacts) => Math.min(Math.max(a[fact], b[fact]), nowMs);
+  return {
+    sinceMs: Math.min(a.sinceMs, b.sinceMs, nowMs),
+    arrivedMs: latest("arrivedMs"),
+    missedMs: latest("missedMs"),
+    clearedMs: latest("clearedMs"),
+  };
 }

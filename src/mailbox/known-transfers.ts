@@ -28,28 +28,18 @@ export class KnownTransfers {
   /** The number of the listing that had each settled transfer last: there may be hundreds of thousands. */
   readonly #settled = new Map<string, number>();
   #listing = 0;
-  #hasListing = false;
-
-  get openCount(): number {
-    return this.#open.size;
-  }
+  /** The list was read to its end, at least once. */
+  hasListing = false;
+  /** By tracking-id. */
+  readonly open: ReadonlyMap<string, Readonly<Pick<OpenTransfer, "expiresMs" | "link">>> = this.#open;
 
   get settledCount(): number {
     return this.#settled.size;
   }
 
-  /** The list was read to its end, at least once. */
-  get hasListing(): boolean {
-    return this.#hasListing;
-  }
-
   /** Open and settled transfers. */
   trackingIds(): string[] {
     return [...this.#open.keys(), ...this.#settled.keys()];
-  }
-
-  isOpen(trackingId: string): boolean {
-    return this.#open.has(trackingId);
   }
 
   isSettled(trackingId: string): boolean {
@@ -60,16 +50,6 @@ export class KnownTransfers {
   isListed(trackingId: string): boolean {
     const listing = this.#open.get(trackingId)?.listing ?? this.#settled.get(trackingId);
     return listing === this.#listing;
-  }
-
-  /** `undefined` for a transfer that is not open. */
-  expiryOf(trackingId: string): number | undefined {
-    return this.#open.get(trackingId)?.expiresMs;
-  }
-
-  /** May be changed during the iteration. */
-  *open(): Iterable<{ readonly trackingId: string; readonly expiresMs: number }> {
-    for (const [trackingId, { expiresMs }] of this.#open) yield { trackingId, expiresMs };
   }
 
   noteOpen(trackingId: string, expiresMs: number): void {
@@ -113,17 +93,13 @@ export class KnownTransfers {
     for (const [trackingId, listing] of this.#settled) {
       if (listing !== this.#listing) this.#settled.delete(trackingId);
     }
-    this.#hasListing = true;
+    this.hasListing = true;
   }
 
   /** Keeps the link of an open transfer if it carries a password. */
   keepLink(trackingId: string, link: Secret | undefined): void {
     const open = this.#open.get(trackingId);
     if (open !== undefined) open.link = withPassword(link);
-  }
-
-  linkOf(trackingId: string): Secret | undefined {
-    return this.#open.get(trackingId)?.link;
   }
 
   /** True once for each open transfer. */

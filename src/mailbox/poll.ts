@@ -38,16 +38,13 @@ export async function pollMailbox(
   signal: AbortSignal,
 ): Promise<PollOutcome> {
   const { emit, clock, diskTrouble } = tools;
-  const { health } = state;
-  const { name } = state.mailbox;
+  const { health, mailbox } = state;
+  const { name } = mailbox;
   // The address may be spelled in another way after a reload.
   const diskKey = mailboxIdOf(name);
   const deadline = new Deadline(tools.deadline);
   const beganMs = clock.now();
-  const pollFacts = () => ({
-    tookMs: clock.now() - beganMs,
-    token: state.tokens.facts,
-  });
+  const pollFacts = () => ({ tookMs: clock.now() - beganMs, token: state.tokens.facts });
   try {
     const either = AbortSignal.any([signal, deadline.signal]);
     const onProgress = () => deadline.progress();
@@ -72,7 +69,7 @@ export async function pollMailbox(
     const fault = faultOfPoll(error, signal, deadline.signal);
     if (signal.aborted || fault.code === "STOPPED") return { isGood: false, ...NO_WAIT };
     const { isFirst, failedForMs } = health.fail(fault, clock.now());
-    const waitMs = waitAfter(fault, state.mailbox.pollMs, failedForMs);
+    const waitMs = waitAfter(fault, mailbox.pollMs, failedForMs);
     if (fault.code === "DISK_FULL") diskTrouble.add(diskKey, fault);
     else diskTrouble.clear(diskKey);
     health.last = { fault };
@@ -144,7 +141,7 @@ async function discover(
   };
   let [discovered, unsettled, begun, postponed] = [0, 0, 0, 0];
   const tryBegin = () => {
-    const isAllowed = begun < MAX_NEW && transfers.openCount < MAX_OPEN;
+    const isAllowed = begun < MAX_NEW && transfers.open.size < MAX_OPEN;
     if (isAllowed) begun++;
     else postponed++;
     return isAllowed;
@@ -195,8 +192,9 @@ async function discover(
 /** After a complete listing. The job of a vanished transfer asks the service for its state, and ends it. */
 async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Promise<void> {
   const { transfers } = state;
-  for (const { trackingId, expiresMs } of transfers.open()) {
+  for (const [trackingId, { expiresMs }] of transfers.open) {
     if (transfers.isListed(trackingId)) continue;
+    const job = jobOf(ledger, state.mailbox.name, trackingId, expiresMs);
     // A damaged record cannot be judged: every start reports it.
     const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
     if (record === undefined || hasEnded(record)) {
@@ -205,7 +203,7 @@ async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Pro
     }
     // Its delivery no longer depends on the service.
     if (record.complete !== undefined) {
-      await queue.add(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
+      await queue.add(job);
       continue;
     }
     // Counted in the record, so that polls of other processes, and of earlier runs from cron, count too.
@@ -219,6 +217,6 @@ async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Pro
     if (!vanished) continue;
     // Another process may take the job at once.
     await ledger.flush();
-    await queue.runNow(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
+    await queue.runNow(job);
   }
 }

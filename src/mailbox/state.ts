@@ -65,7 +65,7 @@ export class MailboxState {
    * list, and then knows the links of all open transfers.
    */
   async linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined> {
-    const known = this.transfers.linkOf(trackingId);
+    const known = this.transfers.open.get(trackingId)?.link;
     if (known !== undefined) return known;
     let found: Secret | undefined;
     await this.tokens.use(async (address) => {
@@ -152,17 +152,13 @@ export class PollHealth {
   /** Another object after each poll. */
   last: PollResult | undefined;
   #failure: PollFailure | undefined;
-  #unusable = 0;
+  /** How many entries of the list the last poll could not use. */
+  unusable = 0;
   /** The unusable entries that were reported last, in short. */
   #reported = "";
 
   get isFailing(): boolean {
     return this.#failure !== undefined;
-  }
-
-  /** How many entries of the list the last poll could not use. */
-  get unusable(): number {
-    return this.#unusable;
   }
 
   /** Returns the failure that this success ends. */
@@ -184,7 +180,7 @@ export class PollHealth {
   noteUnusable(entries: number, reasons: readonly Fault[]): boolean {
     const summary = entries === 0 ? "" : [entries, ...reasons.map(({ message }) => message)].join("\n");
     const isNews = entries > 0 && summary !== this.#reported;
-    this.#unusable = entries;
+    this.unusable = entries;
     this.#reported = summary;
     return isNews;
   }

@@ -94,13 +94,10 @@ async function fetchAll(
     tools.emit({ type: "transfer-progressed", record: run.record, doneBytes, totalBytes, receivedBytes });
   };
   const context: FetchContext = {
-    service: run.source.service,
+    run,
     plan,
     stage,
-    parallel: tools.limits.filesPerTransfer,
-    fileMode: run.handoff.fileMode,
     onFound: (bytes) => progress(bytes, 0),
-    onBody: (canResume) => run.pace.awaitBytes(canResume),
     onBytes(bytes) {
       run.pace.received(bytes);
       reservation.use(bytes);
@@ -122,38 +119,35 @@ async function fetchAll(
 
 /** If the ZIP is refused or damaged, single files are fetched instead. */
 async function fetchEither(run: Run, context: FetchContext): Promise<readonly FetchedFile[]> {
-  const { signal } = run;
-  if (context.plan.way === "files") return fetchFiles(context, signal);
-  return fetchZip(context, signal).catch((error: unknown) => {
+  if (context.plan.way === "files") return fetchFiles(context);
+  return fetchZip(context).catch((error: unknown) => {
     if (!(error instanceof Fault)) throw error;
     const isDamage = MAY_BE_DAMAGE.has(error.code);
     if (!isDamage && !failOptional(run, "zip", error)) throw error;
-    return fetchFiles(context, signal);
+    return fetchFiles(context);
   });
 }
 
 /** The result is the same as with single files. A broken or wrong archive is fetched again once. */
-async function fetchZip(context: FetchContext, signal: AbortSignal): Promise<FetchedFile[]> {
+async function fetchZip(context: FetchContext): Promise<FetchedFile[]> {
   try {
-    return await fetchZipOnce(context, signal);
+    return await fetchZipOnce(context);
   } catch (error) {
     if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
-    return await fetchZipOnce(context, signal);
+    return await fetchZipOnce(context);
   } finally {
     await rm(context.stage.zip, { force: true });
   }
 }
 
 /** The service makes a new ZIP for each request, so a broken download cannot be resumed. */
-async function fetchZipOnce(
-  { service, plan, stage, fileMode, onBytes }: FetchContext,
-  signal: AbortSignal,
-): Promise<FetchedFile[]> {
+async function fetchZipOnce({ run, plan, stage, onBytes }: FetchContext): Promise<FetchedFile[]> {
   const { access, files, totalBytes } = plan;
+  const { signal, handoff } = run;
   const maxBytes = totalBytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
   await rm(stage.zip, { force: true });
   await withFile(stage.zip, "wx", async (file: OpenFile) => {
-    const { body } = await service.openZip(access, { maxBytes }, signal);
+    const { body } = await run.source.service.openZip(access, { maxBytes }, signal);
     for await (const chunk of body) {
       await file.write(chunk);
       onBytes(chunk.byteLength);
@@ -162,6 +156,7 @@ async function fetchZipOnce(
   durableStep("ZIP fetched");
   // Loaded only if it is needed.
   const { unpackZip } = await import("./unpack.ts");
+  const { fileMode } = handoff;
   const digests = await unpackZip(stage.zip, files, stage.folder, { fileMode }, signal);
   durableStep("ZIP unpacked");
   return files.map((file) => ({ ...file, sha256: digests.get(file) ?? "" }));

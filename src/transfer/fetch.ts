@@ -11,8 +11,9 @@ import { Fault, tolerate } from "../base/faults.ts";
 import { type OpenFile, openFile, rm, withFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
 import { startVerification } from "../model/checksum.ts";
-import type { Download, ServicePort } from "../service/port.ts";
+import type { Download } from "../service/port.ts";
 import type { Plan, PlannedFile } from "./open-transfer.ts";
+import type { Run } from "./run.ts";
 
 /**
  * A broken connection is replaced while the file grows. After three in a row without any new byte, or twelve with too
@@ -27,21 +28,13 @@ const READ_BYTES = 256 * 1024;
 const FLUSH_EVERY_BYTES = 64 * 1024 * 1024;
 
 export interface FetchContext {
-  readonly service: ServicePort;
+  readonly run: Run;
   readonly plan: Plan;
   readonly stage: Stage;
-  /** How many files at once. */
-  readonly parallel: number;
-  /** Of complete files. */
-  readonly fileMode: number;
-  /** Called with the number of bytes that were just written. */
-  onBytes(bytes: number): void;
   /** Called with the number of bytes that an earlier attempt left. */
   onFound(bytes: number): void;
-  /**
-   * A body begins, and ends when the returned function is called. `canResume`: the service can send the rest of a file.
-   */
-  onBody(canResume: boolean): () => void;
+  /** Called with the number of bytes that were just written. */
+  onBytes(bytes: number): void;
 }
 
 /** A file of the plan that is in the stage. */
@@ -52,13 +45,13 @@ export interface FetchedFile extends PlannedFile {
 }
 
 /** Fetches all files, even if one does not match its checksum: they may be all that is left of the transfer. */
-export function fetchFiles(context: FetchContext, signal: AbortSignal): Promise<FetchedFile[]> {
-  const { plan, stage, parallel } = context;
+export function fetchFiles(context: FetchContext): Promise<FetchedFile[]> {
+  const { run, plan, stage } = context;
   const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
     const fetched = await fetchFile(context, file, join(stage.folder, file.name), either);
     return { ...file, ...fetched };
   };
-  return mapLimit(plan.files, parallel, fetchOne, signal);
+  return mapLimit(plan.files, run.tools.limits.filesPerTransfer, fetchOne, run.signal);
 }
 
 /** A file with a wrong checksum or size is fetched once more, from scratch. Throws a second `SIZE_MISMATCH`. */
@@ -68,20 +61,19 @@ async function fetchFile(
   path: string,
   signal: AbortSignal,
 ): Promise<Pick<FetchedFile, "sha256" | "doubt">> {
-  const differs = (error: unknown): error is Fault =>
-    error instanceof Fault && ["CHECKSUM_MISMATCH", "SIZE_MISMATCH"].includes(error.code);
-  try {
-    return { sha256: await fetchOnce(context, file, path, signal) };
-  } catch (error) {
-    if (!differs(error)) throw error;
-  }
-  await rm(path, { force: true });
-  try {
-    return { sha256: await fetchOnce(context, file, path, signal) };
-  } catch (error) {
-    if (!differs(error) || error.code === "SIZE_MISMATCH") throw error;
-    await syncFile(path, context.fileMode);
-    return { sha256: await hashFile(path, signal), doubt: error };
+  for (let isSecond = false; ; isSecond = true) {
+    try {
+      return { sha256: await fetchOnce(context, file, path, signal) };
+    } catch (error) {
+      const code = error instanceof Fault ? error.code : undefined;
+      const isWrong = code === "CHECKSUM_MISMATCH" || code === "SIZE_MISMATCH";
+      if (!isWrong || (isSecond && code === "SIZE_MISMATCH")) throw error;
+      if (isSecond) {
+        await syncFile(path, context.run.handoff.fileMode);
+        return { sha256: await hashFile(path, signal), doubt: error as Fault };
+      }
+    }
+    await rm(path, { force: true });
   }
 }
 
@@ -105,25 +97,22 @@ async function fetchOnce(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const { handle, isNew } = await openPart(path, context.fileMode);
+  const { fileMode } = context.run.handoff;
+  const made = await openFile(path, "ax+", fileMode).catch(tolerate("EEXIST"));
+  const handle = made ?? (await openFile(path, "a+"));
   try {
     await using part = new Part(handle, file);
-    if (!isNew) await part.resume(signal);
+    if (made === undefined) await part.resume(signal);
     context.onFound(part.bytes);
     await receive(context, file, part, signal);
     if (part.bytes !== file.bytes) throw sizeMismatch(part, file);
     const digest = await part.finish();
     durableStep("file fetched");
-    await finishFile(handle, context.fileMode, file.bytes);
+    await finishFile(handle, fileMode, file.bytes);
     return digest;
   } finally {
     await handle.close();
   }
-}
-
-async function openPart(path: string, mode: number): Promise<{ handle: OpenFile; isNew: boolean }> {
-  const made = await openFile(path, "ax+", mode).catch(tolerate("EEXIST"));
-  return { handle: made ?? (await openFile(path, "a+")), isNew: made !== undefined };
 }
 
 /**
@@ -137,56 +126,41 @@ async function receive(
   signal: AbortSignal,
 ): Promise<void> {
   const tag: { etag?: string } = {};
-  const setbacks = new Setbacks(part.bytes);
+  let setbacks = 0;
+  let furthest = part.bytes;
   while (part.bytes !== file.bytes || file.bytes === 0) {
     try {
       return await receiveRest(context, file, part, tag, signal);
     } catch (error) {
       if (!isInterruption(error)) throw error;
-      if (!setbacks.add(part.bytes)) throw error;
+      const gained = part.bytes - furthest;
+      setbacks = gained >= ENOUGH_BYTES ? 0 : setbacks + weightOf(gained);
+      if (setbacks >= MAX_SETBACKS) throw error;
+      furthest = Math.max(furthest, part.bytes);
       if (error.code === "RANGE_REFUSED") await part.startAgain();
     }
   }
 }
 
-/** Counts broken connections that gained too little. */
-class Setbacks {
-  #furthest: number;
-  #count = 0;
-
-  constructor(bytes: number) {
-    this.#furthest = bytes;
-  }
-
-  /** `bytes`: the size of the file after another break. Returns whether a further connection is worthwhile. */
-  add(bytes: number): boolean {
-    const gained = bytes - this.#furthest;
-    this.#count = gained >= ENOUGH_BYTES ? 0 : this.#count + (gained > 0 ? 1 : SETBACKS_IF_NO_BYTE);
-    this.#furthest = Math.max(this.#furthest, bytes);
-    return this.#count < MAX_SETBACKS;
-  }
+/** Of a broken connection that brought this many new bytes. */
+function weightOf(gained: number): number {
+  return gained > 0 ? 1 : SETBACKS_IF_NO_BYTE;
 }
 
 async function receiveRest(
-  { service, plan, onBytes, onBody }: FetchContext,
+  { run, plan, onBytes }: FetchContext,
   file: PlannedFile,
   part: Part,
   tag: { etag?: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const options = {
-    maxBytes: file.bytes,
-    ...(part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...tag } }),
-  };
-  const download = await service.openFile(
-    plan.access,
-    { id: file.id, name: file.originalName },
-    options,
-    signal,
-  );
+  const resume = part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...tag } };
+  const options = { maxBytes: file.bytes, ...resume };
+  const wanted = { id: file.id, name: file.originalName };
+  const download = await run.source.service.openFile(plan.access, wanted, options, signal);
   demandContent(download, file);
   if (download.etag !== undefined) tag.etag = download.etag;
-  const onEnd = onBody(download.canResume);
+  const onEnd = run.pace.awaitBytes(download.canResume);
   try {
     if (download.offset !== part.bytes) await part.startAgain();
     for await (const chunk of download.body) {

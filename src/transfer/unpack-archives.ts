@@ -93,21 +93,31 @@ export async function unpackArchives(run: Run, contents: Contents): Promise<Cont
 async function listArchive(
   { tools: { limits }, signal }: Run,
   stage: Stage,
-  archive: SentFile,
+  { name, size }: SentFile,
   total: { readonly files: number; readonly bytes: number },
 ): Promise<ListedEntry[]> {
   // Loaded only if it is needed.
   const { listZip } = await import("./unpack.ts");
   const { maxFiles, maxTransferBytes } = limits;
+  const refuse = (detail: string) => {
+    throw new Fault("LIMIT_EXCEEDED", { detail });
+  };
   // A released transfer may exceed the limits without its archives.
   const demandFew = (entries: number) => {
     if (total.files + entries <= maxFiles) return;
-    const detail = `with its entries, the transfer would have more than ${formatCount(maxFiles, "file", "files")}`;
-    throw new Fault("LIMIT_EXCEEDED", { detail });
+    refuse(`with its entries, the transfer would have more than ${formatCount(maxFiles, "file", "files")}`);
   };
-  const entries = await listZip(join(stage.folder, archive.name), demandFew, signal);
+  const entries = await listZip(join(stage.folder, name), demandFew, signal);
   const bytes = sizeOf(entries);
-  requireRoom(archive, bytes, total.bytes + bytes, maxTransferBytes);
+  const totalBytes = total.bytes + bytes;
+  if (totalBytes > maxTransferBytes) {
+    refuse(
+      `with its files, the transfer would have ${totalBytes} bytes, and ${maxTransferBytes} are allowed`,
+    );
+  }
+  if (bytes > Math.max(size * MAX_RATIO, MIN_ALLOWED_BYTES)) {
+    refuse(`${size} bytes would become ${bytes}`);
+  }
   return entries;
 }
 
@@ -163,18 +173,6 @@ async function unpackOne(
     }));
   } finally {
     reservation.release();
-  }
-}
-
-/** `totalBytes`: of the transfer, with the unpacked files. */
-function requireRoom({ size }: SentFile, bytes: number, totalBytes: number, maxBytes: number): void {
-  if (totalBytes > maxBytes) {
-    throw new Fault("LIMIT_EXCEEDED", {
-      detail: `with its files, the transfer would have ${totalBytes} bytes, and ${maxBytes} are allowed`,
-    });
-  }
-  if (bytes > Math.max(size * MAX_RATIO, MIN_ALLOWED_BYTES)) {
-    throw new Fault("LIMIT_EXCEEDED", { detail: `${size} bytes would become ${bytes}` });
   }
 }
 

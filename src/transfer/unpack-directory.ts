@@ -46,20 +46,12 @@ export async function listDirectory(
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
   const listed = new Map<string, ListedEntry>();
-  const entries: Entry[] = [];
-  for await (const found of inTurns(archive.eachEntry())) {
-    signal.throwIfAborted();
-    onCount(archive.entriesRead);
-    const readings = readName(found);
-    if (isFolder(found, readings)) continue;
-    refuseSpecial(found, readings);
+  for await (const { readings, entry } of plainEntries(archive, true, signal, onCount)) {
     const [path] = readings;
     refuseOutside(path);
     if (listed.has(path)) throw wrong(`${quoted(path)} is there twice`);
-    listed.set(path, { path, bytes: found.uncompressedSize });
-    entries.push(withoutTexts(found));
+    listed.set(path, { path, bytes: entry.uncompressedSize });
   }
-  refuseOverlaps(entries, archive.fileSize);
   return [...listed.values()];
 }
 
@@ -78,23 +70,36 @@ export async function matchDirectory(
 ): Promise<MatchedEntry[]> {
   const unmatched = new Unmatched(wanted);
   const matched: MatchedEntry[] = [];
-  let extra: Entry | undefined;
+  let extras = 0;
+  for await (const { readings, entry } of plainEntries(archive, skipsFolders, signal)) {
+    const match = await unmatched.take(readings, entry.uncompressedSize);
+    if (match !== undefined) matched.push({ wanted: match, entry });
+    else if (++extras > (allowExtra ? 1 : 0)) throw wrong(`${quoted(readings[0])} is not in the list`);
+  }
+  const missing = unmatched.first();
+  if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
+  return matched;
+}
+
+/** The files of an archive, each with the readings of its name. Entries that share bytes are refused at the end. */
+async function* plainEntries(
+  archive: ZipFile,
+  skipsFolders: boolean,
+  signal: AbortSignal,
+  onCount: (entries: number) => void = () => {},
+): AsyncGenerator<{ readonly readings: readonly [string, string]; readonly entry: Entry }> {
+  const entries: Entry[] = [];
   for await (const found of inTurns(archive.eachEntry())) {
     signal.throwIfAborted();
+    onCount(archive.entriesRead);
     const readings = readName(found);
     if (skipsFolders && isFolder(found, readings)) continue;
     refuseSpecial(found, readings);
     const entry = withoutTexts(found);
-    const match = await unmatched.take(readings, entry.uncompressedSize);
-    if (match !== undefined) matched.push({ wanted: match, entry });
-    else if (allowExtra && extra === undefined) extra = entry;
-    else throw wrong(`${quoted(readings[0])} is not in the list`);
+    entries.push(entry);
+    yield { readings, entry };
   }
-  const missing = unmatched.first();
-  if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
-  const entries = matched.map(({ entry }) => entry);
-  refuseOverlaps(extra === undefined ? entries : [...entries, extra], archive.fileSize);
-  return matched;
+  refuseOverlaps(entries, archive.fileSize);
 }
 
 export function wrong(detail: string, cause?: unknown): Fault {
@@ -194,13 +199,8 @@ function refuseSpecial(entry: Entry, [name]: readonly [string, string]): void {
 /** Names, comments and extra fields of a hostile archive could fill the memory. */
 function withoutTexts(entry: Entry): Entry {
   const { relativeOffsetOfLocalHeader, compressionMethod, compressedSize, uncompressedSize, crc32 } = entry;
-  return Object.assign(new Entry(), {
-    relativeOffsetOfLocalHeader,
-    compressionMethod,
-    compressedSize,
-    uncompressedSize,
-    crc32,
-  });
+  const sizes = { relativeOffsetOfLocalHeader, compressionMethod, compressedSize, uncompressedSize, crc32 };
+  return Object.assign(new Entry(), sizes);
 }
 
 const LOCAL_HEADER_BYTES = 30;
@@ -208,13 +208,10 @@ const LOCAL_HEADER_BYTES = 30;
 /** Entries that share bytes would let a small archive expand to any size. */
 function refuseOverlaps(entries: readonly Entry[], archiveBytes: number): void {
   let end = 0;
-  for (const { relativeOffsetOfLocalHeader: start, compressedSize } of entries.toSorted(byOffset)) {
+  const inOrder = entries.toSorted((a, b) => a.relativeOffsetOfLocalHeader - b.relativeOffsetOfLocalHeader);
+  for (const { relativeOffsetOfLocalHeader: start, compressedSize } of inOrder) {
     if (start < end) throw wrong("its entries overlap");
     end = start + LOCAL_HEADER_BYTES + compressedSize;
   }
   if (end > archiveBytes) throw wrong("it ends before its last entry does");
-}
-
-function byOffset(one: Entry, other: Entry): number {
-  return one.relativeOffsetOfLocalHeader - other.relativeOffsetOfLocalHeader;
 }

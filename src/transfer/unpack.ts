@@ -64,8 +64,7 @@ export async function unpackZip(
   const made: WantedEntry[] = [];
   const digests = new Map<WantedEntry, string>();
   const unpackFrom = async (zip: OpenFile, either: AbortSignal) => {
-    const reader = new ZipReader(zip, (await zip.stat()).size);
-    const archive = await openArchive(reader);
+    const [reader, archive] = await openArchive(zip);
     const matched = await matchDirectory(archive, wanted, options, either);
     if ((await readdir(folder)).length > 0) {
       for (const { name } of wanted) await rm(join(folder, name), { force: true });
@@ -107,7 +106,7 @@ export async function listZip(
 ): Promise<ListedEntry[]> {
   try {
     return await withFile(zipPath, "r", async (zip) => {
-      const archive = await openArchive(new ZipReader(zip, (await zip.stat()).size));
+      const [, archive] = await openArchive(zip);
       return listDirectory(archive, onCount, signal);
     });
   } catch (error) {
@@ -123,8 +122,7 @@ export async function verifyZip(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    const reader = new ZipReader(zip, (await zip.stat()).size);
-    const archive = await openArchive(reader);
+    const [reader, archive] = await openArchive(zip);
     const entries = wanted.map((entry) => ({ ...entry, name: "" }));
     const matched = await matchDirectory(archive, entries, options, signal);
     // Read only to prove it.
@@ -134,10 +132,11 @@ export async function verifyZip(
   }
 }
 
-async function openArchive(reader: ZipReader): Promise<ZipFile> {
+async function openArchive(zip: OpenFile): Promise<[ZipReader, ZipFile]> {
+  const reader = new ZipReader(zip, (await zip.stat()).size);
   if (await reader.hasTwoEnds()) throw wrong("it has two directories");
   const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
-  return fromRandomAccessReaderPromise(reader, reader.bytes, options);
+  return [reader, await fromRandomAccessReaderPromise(reader, reader.bytes, options)];
 }
 
 /** Passes the content of one entry to `write`, and returns its SHA-256. Throws unless the content is as announced. */
@@ -174,14 +173,15 @@ async function* contentOf(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const { compressedSize } = entry;
-  const isSmall = Math.max(compressedSize, wanted.bytes) <= SMALL_ENTRY_BYTES;
-  if (!isSmall) {
-    const stored = reader.stream(from, from + compressedSize);
-    yield* isDeflated(entry) ? inflate(stored, compressedSize, signal) : stored;
+  // Some programs mark an empty entry as deflated although it has no bytes.
+  const isDeflated = entry.compressionMethod === DEFLATED && compressedSize > 0;
+  if (Math.max(compressedSize, wanted.bytes) <= SMALL_ENTRY_BYTES) {
+    const stored = await reader.bytesAt(from, compressedSize);
+    yield isDeflated ? inflateSmall(stored, wanted) : stored;
     return;
   }
-  const stored = await reader.bytesAt(from, compressedSize);
-  yield isDeflated(entry) ? inflateSmall(stored, wanted) : stored;
+  const stored = reader.stream(from, from + compressedSize);
+  yield* isDeflated ? inflate(stored, compressedSize, signal) : stored;
 }
 
 function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): Buffer {
@@ -194,11 +194,6 @@ function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): B
     if (error instanceof RangeError) throw wrongSize(originalName, "more", bytes);
     throw error;
   }
-}
-
-/** Some programs mark an empty entry as deflated although it has no bytes. */
-function isDeflated({ compressionMethod, compressedSize }: Entry): boolean {
-  return compressionMethod === DEFLATED && compressedSize > 0;
 }
 
 async function* inflate(
@@ -253,7 +248,7 @@ class ZipReader extends RandomAccessReader {
     position: number,
     callback: (error: Error | null) => void,
   ): void {
-    this.#slice(position, length).then((bytes) => {
+    this.bytesAt(position, length).then((bytes) => {
       bytes.copy(buffer, offset);
       callback(null);
     }, callback);
@@ -274,18 +269,13 @@ class ZipReader extends RandomAccessReader {
     }
   }
 
-  /** A view of the window: the caller must not change it. */
-  bytesAt(position: number, length: number): Promise<Buffer> {
-    return this.#slice(position, length);
-  }
-
   /**
    * Whether the file can be read as two archives, one of them hidden in the comment of the other. A signature counts if
    * its comment reaches exactly to the end of the file.
    */
   async hasTwoEnds(): Promise<boolean> {
     const tailBytes = Math.min(this.bytes, END_BYTES + MAX_COMMENT_BYTES);
-    const tail = await this.#slice(this.bytes - tailBytes, tailBytes);
+    const tail = await this.bytesAt(this.bytes - tailBytes, tailBytes);
     let ends = 0;
     for (let at = tail.indexOf(END_SIGNATURE); at !== -1; at = tail.indexOf(END_SIGNATURE, at + 1)) {
       const commentAt = at + END_BYTES;
@@ -294,7 +284,8 @@ class ZipReader extends RandomAccessReader {
     return ends > 1;
   }
 
-  async #slice(position: number, length: number): Promise<Buffer> {
+  /** A view of the window: the caller must not change it. */
+  async bytesAt(position: number, length: number): Promise<Buffer> {
     if (!(Number.isSafeInteger(position) && position >= 0 && position + length <= this.bytes)) {
       throw new Error("it points outside of itself");
     }

@@ -12,7 +12,7 @@ describe("known transfers", () => {
     known.startListing();
     known.settle("a");
     known.noteOpen("a", 5);
-    expect([known.isListed("a"), known.expiryOf("a")]).toEqual([true, 5]);
+    expect([known.isListed("a"), known.open.get("a")?.expiresMs]).toEqual([true, 5]);
     known.startListing();
     expect(known.isListed("a")).toBe(false);
   });
@@ -31,11 +31,11 @@ describe("known transfers", () => {
     const link = new Secret("https://x/download?id=1&password=p");
     known.noteOpen("open", 0);
     for (const id of ["open", "unknown"]) known.keepLink(id, link);
-    expect([known.linkOf("open"), known.linkOf("unknown")]).toEqual([link, undefined]);
+    expect([known.open.get("open")?.link, known.open.get("unknown")?.link]).toEqual([link, undefined]);
     known.noteOpen("open", 1);
-    expect(known.linkOf("open")).toBe(link);
+    expect(known.open.get("open")?.link).toBe(link);
     known.keepLink("open", new Secret("https://x/download?id=1"));
-    expect(known.linkOf("open")).toBeUndefined();
+    expect(known.open.get("open")?.link).toBeUndefined();
   });
 
   test("a warning is due once for each open transfer", () => {
