@@ -9,7 +9,7 @@ import type { FilePlan, Misbehaviour, Operation } from "../../simulator/scenario
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
-import { openMailbox } from "../support/one-mailbox.ts";
+import { openMailbox, openTransfer, startAndDeliver } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";
 
@@ -220,30 +220,29 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
 });
 
 test("I7 nothing silent: a message is requested again, however often the transfer has waited for another reason", async () => {
-  const { settings } = await openMailbox(
+  const { settings } = await openTransfer(
+    { message: "for you alone" },
     {},
     {
       showsMessage: false,
-      transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
       faults: [
         { on: "info", times: 6, does: { kind: "error", status: 503, errorCode: 5000 } },
         { on: "eml", times: 3, does: { kind: "html", status: 502 } },
       ],
     },
   );
-  const daemon = startDaemon(settings, { retryMs: 5 });
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  const daemon = await startAndDeliver(settings, { retryMs: 5 });
   const last = daemon.changes.findLast(({ trackingId }) => trackingId === "t1");
   expect(await describeOutcome(last, settings.inbox)).toBe("delivered, message present");
 });
 
 test("a service that refuses undocumented fields is polled without them", async () => {
-  const { simulator, settings } = await openMailbox(
+  const { simulator, settings } = await openTransfer(
+    { message: "for you alone" },
     {},
-    { otherFields: "refuse", transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })] },
+    { otherFields: "refuse" },
   );
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await startAndDeliver(settings);
   const refused = () =>
     simulator.requests().filter(({ operation, status }) => operation === "received" && status === 400);
   const polls = simulator.totals().received;
@@ -257,8 +256,7 @@ test.each([
   { kind: "html", status: 403 },
 ] as const)("so is one where they are refused with $status", async (does) => {
   const { settings } = await openMailbox({ pollMs: 3_600_000 }, { faults: [{ on: "received", does }] });
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  const daemon = await startAndDeliver(settings);
   expect(daemon.reports).toEqual([]);
 });
 

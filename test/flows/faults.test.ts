@@ -11,6 +11,7 @@ import { LedgerPaths } from "../../src/ledger/paths.ts";
 import { peekStatus } from "../../src/operate/status.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
+import { openMailbox, openTransfer, startAndDeliver } from "../support/one-mailbox.ts";
 import { openWitness } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, pageSettings } from "../support/settings.ts";
@@ -75,8 +76,7 @@ describe("a passing failure does not prevent the delivery", () => {
       faults: [{ on, does }],
     });
     const settings = await daemonSettings([impatient(simulator)]);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const daemon = await startAndDeliver(settings);
     expect(daemon.changes.filter((record) => record.state === "delivered")).toHaveLength(1);
   });
 
@@ -85,8 +85,7 @@ describe("a passing failure does not prevent the delivery", () => {
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
       faults: [{ on: "zip", does }],
     });
-    const daemon = startDaemon(await daemonSettings([impatient(simulator, { fetch: "zip" })]));
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(await daemonSettings([impatient(simulator, { fetch: "zip" })]));
   });
 
   test.each([
@@ -100,21 +99,15 @@ describe("a passing failure does not prevent the delivery", () => {
     ["answered with a lie", [{ on: "file", times: 1, does: { kind: "range", mode: "lie" } }]],
     ["on a file whose tag changes", [{ on: "file", times: "always", does: { kind: "change-etag" } }]],
   ] as const)("a download that broke off is taken up again, with ranges %s", async (_mode, faults) => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
-    });
+    const { simulator, settings } = await openTransfer({ files: FILES });
     simulator.addFault({ on: "file", file: "large.bin", does: { kind: "reset", afterBytes: 900_000 } });
     for (const fault of faults) simulator.addFault(fault as FaultPlan);
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(settings);
   });
 
   test("a download that a stop interrupted resumes after a start", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
-    });
+    const { simulator, settings } = await openTransfer({ files: FILES });
     simulator.addFault({ on: "file", file: "large.bin", does: { kind: "stall", afterBytes: 1_500_000 } });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings, { graceMs: 0 });
     const staged = async () => {
       const staging = join(settings.work, "staging");
@@ -162,11 +155,8 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       "retry",
     ],
   ] as const)("%s, always", async (_case, fault, state, reason) => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
-    });
+    const { simulator, settings } = await openTransfer({ files: FILES });
     simulator.addFault({ ...fault, times: "always" } as FaultPlan);
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     // Otherwise, on a slow machine, its wait may be over before the run.
     const { changes } = await runOnce(settings, { retryMs: 60_000 });
     expect(changes.at(-1)).toMatchObject({ state, reason, message: expect.stringMatching(/\w{20}|\. /) });
@@ -179,9 +169,9 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
     ["a service that fails", { kind: "error", status: 500 }],
     ["nothing", { kind: "body", text: "" }],
   ] as const)("where polls get %s, the mailbox says so, and the daemon goes on", async (_case, does) => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     const id = simulator.addFault({ on: "received", times: "always", does });
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+    const daemon = startDaemon(settings);
     await expect.poll(() => daemon.reports).toHaveLength(1);
     simulator.removeFault(id);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
@@ -190,17 +180,19 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
 
   test("every listed transfer has one record, in one state", async () => {
     const broken = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
-    const simulator = await openTestSimulator({
-      transfers: [
-        transferPlan({ trackingId: "good" }),
-        transferPlan({ trackingId: "broken", files: broken }),
-        transferPlan({ trackingId: "closed", password: "Unknown-Secret:7" }),
-        transferPlan({ trackingId: "bare", algorithm: "none" }),
-        transferPlan({ trackingId: "empty", files: [] }),
-        transferPlan({ trackingId: "message only", files: [], message: "Psst" }),
-      ],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openMailbox(
+      {},
+      {
+        transfers: [
+          transferPlan({ trackingId: "good" }),
+          transferPlan({ trackingId: "broken", files: broken }),
+          transferPlan({ trackingId: "closed", password: "Unknown-Secret:7" }),
+          transferPlan({ trackingId: "bare", algorithm: "none" }),
+          transferPlan({ trackingId: "empty", files: [] }),
+          transferPlan({ trackingId: "message only", files: [], message: "Psst" }),
+        ],
+      },
+    );
     await runOnce(settings);
     const ledger = readRecords(settings.work);
     expect(
@@ -218,8 +210,7 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
 
   test("a quarantined transfer is kept apart with a file that names the reason, and not downloaded again", async () => {
     const files = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { simulator, settings } = await openTransfer({ files });
     await runOnce(settings);
     const fetched = simulator.totals().file;
     expect(fetched).toBe(2);
@@ -236,16 +227,14 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
   test.each(["Secret Bytes, and no JSON", "null", '{"mailbox":1}'])(
     "a quarantine record with the content %j is reported once, and does not stop the daemon",
     async (text) => {
-      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-      const settings = await daemonSettings([mailboxSettings(simulator)]);
+      const { settings } = await openMailbox();
       const kept = join(settings.work, "quarantine", "t0.0123~1");
       await mkdir(kept, { recursive: true, mode: 0o700 });
       const record = new LedgerPaths(settings.work).end("t0.0123", 1);
       await mkdir(dirname(record), { recursive: true, mode: 0o700 });
       await writeFile(record, text);
       await writeFile(join(settings.work, "format"), "4 test\n");
-      const daemon = startDaemon({ ...settings, http: pageSettings() });
-      await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+      const daemon = await startAndDeliver({ ...settings, http: pageSettings() });
       expect(daemon.reports).toEqual([`${kept}: damaged`]);
       await expect.poll(async () => (await peekStatus(settings)).recent).toHaveLength(1);
       expect((await peekStatus(settings)).attention).toEqual([]);
@@ -253,21 +242,16 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
   );
 
   test("an unreadable journal does not prevent a start", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openMailbox();
     await mkdir(join(settings.work, "journal", "2020-01.jsonl"), { recursive: true, mode: 0o700 });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(settings);
   });
 
   test.each([
     ["require", "quarantined", "UNVERIFIABLE"],
     ["prefer", "delivered", undefined],
   ] as const)("without checksums, where the mailbox says %s", async (verify, state, reason) => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", algorithm: "none" })],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator, { verify })]);
+    const { settings } = await openTransfer({ algorithm: "none" }, { verify });
     const { changes } = await runOnce(settings);
     expect([changes.at(-1)?.state, changes.at(-1)?.reason]).toEqual([state, reason]);
     const tree = await readTree(settings.inbox);
@@ -281,12 +265,9 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
     ["less than its files, with a message", 12, "Psst", "quarantined"],
     ["more than its files, with a message that may be counted", 17, "Psst", "delivered"],
   ] as const)("I1 whole or nothing: a transfer that announces %s", async (_case, value, message, state) => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", ...(message === undefined ? {} : { message }) })],
-    });
+    const { simulator, settings } = await openTransfer({ ...(message === undefined ? {} : { message }) });
     const does = { kind: "alter", path: "data.totalSize", value } as const;
     simulator.addFault({ on: "info", times: "always", does });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const { changes } = await runOnce(settings);
     expect(changes.at(-1)?.state).toBe(state);
     if (state === "delivered") return;
@@ -307,12 +288,10 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
   ] as const)(
     "a transfer without files is never called verified: verify %s, message %s",
     async (verify, message, state) => {
-      const simulator = await openTestSimulator({
-        transfers: [
-          transferPlan({ trackingId: "t1", files: [], ...(message === undefined ? {} : { message }) }),
-        ],
-      });
-      const settings = await daemonSettings([mailboxSettings(simulator, { verify })]);
+      const { settings } = await openTransfer(
+        { files: [], ...(message === undefined ? {} : { message }) },
+        { verify },
+      );
       const last = (await runOnce(settings)).changes.at(-1);
       expect(last).toMatchObject(
         state === "delivered" ? { state, verified: "none" } : { state, reason: "UNVERIFIABLE" },
@@ -321,8 +300,7 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
   );
 
   test.each(["SHA-1", "MD5", "SHA-512"] as const)("checksums of %s are verified too", async (algorithm) => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", algorithm })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openTransfer({ algorithm });
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
@@ -368,11 +346,9 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
   test("I4 no leaks: no request goes to another origin", async () => {
     const witness = await openWitness();
     for (const on of ["received", "info", "files", "checksums", "file", "zip", "eml"] as const) {
-      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+      const { simulator, settings } = await openMailbox({ fetch: on === "zip" ? "zip" : "files" });
       simulator.addFault({ on, times: "always", does: { kind: "redirect", to: `${witness.url}/stolen` } });
-      await runOnce(
-        await daemonSettings([mailboxSettings(simulator, { fetch: on === "zip" ? "zip" : "files" })]),
-      );
+      await runOnce(settings);
     }
     expect(witness.seen).toEqual([]);
   });

@@ -2,9 +2,9 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { FaultPlan } from "../../simulator/scenario.ts";
-import { daemonSettings, startDaemon } from "../support/daemon.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings } from "../support/settings.ts";
+import { startDaemon } from "../support/daemon.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
+import { transferPlan } from "../support/service.ts";
 
 const DAY_SECONDS = 24 * 60 * 60;
 const SLOW = { on: "file", file: "slow.bin", times: "always" } as const;
@@ -46,17 +46,19 @@ interface World {
 
 /** The slow transfer has the only slot, because it expires first. */
 async function start({ faults, trackingIds = ["slow", "quick"], expiresInSeconds = 3 * DAY_SECONDS }: World) {
-  const simulator = await openTestSimulator({
-    transfers: trackingIds.map((trackingId, at) =>
-      transferPlan({
-        trackingId,
-        expiresInSeconds: expiresInSeconds + at * DAY_SECONDS,
-        files: [{ name: `${trackingId}.bin`, generate: { bytes: 100_000 } }],
-      }),
-    ),
-  });
+  const { simulator, settings } = await openMailbox(
+    {},
+    {
+      transfers: trackingIds.map((trackingId, at) =>
+        transferPlan({
+          trackingId,
+          expiresInSeconds: expiresInSeconds + at * DAY_SECONDS,
+          files: [{ name: `${trackingId}.bin`, generate: { bytes: 100_000 } }],
+        }),
+      ),
+    },
+  );
   for (const fault of faults) simulator.addFault(fault);
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
   const limits = { ...settings.limits, transfers: 1 };
   return { simulator, daemon: startDaemon({ ...settings, limits }, { slowMs: 300, graceMs: 0 }) };
 }

@@ -18,6 +18,7 @@ import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../simulator/scenario.ts";
 import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { openMailbox, openTransfer } from "../support/one-mailbox.ts";
 import { runCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
@@ -27,10 +28,7 @@ const GROUP = 60;
 
 describe("I1 whole or nothing: a transfer becomes a folder", () => {
   test("with its files, the manifest, and sums that sha256sum accepts", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", message: "Psst" })],
-    });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openTransfer({ message: "Psst" });
     const { changes } = await runOnce(settings);
     expect(changes.map((record) => record.state)).toEqual([
       "discovered",
@@ -82,8 +80,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     const trees: Record<string, string>[] = [];
     for (const fetch of ["files", "zip", "auto"] as const) {
       const plan = transferPlan({ trackingId: "t1", files });
-      const simulator = await openTestSimulator({ transfers: [plan] });
-      const settings = await daemonSettings([mailboxSettings(simulator, { fetch })]);
+      const { simulator, settings } = await openMailbox({ fetch }, { transfers: [plan] });
       await runOnce(settings);
       const tree = await readTree(settings.inbox);
       const manifest = Object.keys(tree).find((path) => path.endsWith("transfer.json")) ?? "";
@@ -109,8 +106,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
       "trailing. ",
     ];
     const files = names.map((name, at) => ({ name, text: `${at}` }));
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openTransfer({ files });
     await runOnce(settings);
     const tree = await readTree(settings.inbox);
     expect(Object.keys(tree)).toHaveLength(names.length + 2);
@@ -137,10 +133,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     { tags: ["system"] },
     async (fetch) => {
       expect(process.getuid?.(), "another group takes root").toBe(0);
-      const simulator = await openTestSimulator({
-        transfers: [transferPlan({ trackingId: "t1", message: "Hello" })],
-      });
-      const settings = await daemonSettings([mailboxSettings(simulator, { fetch })]);
+      const { settings } = await openTransfer({ message: "Hello" }, { fetch });
       await mkdir(settings.inbox);
       await chown(settings.inbox, 0, GROUP);
       await chmod(settings.inbox, 0o2770);
@@ -163,10 +156,13 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     tags: ["system"],
   }, async () => {
     expect(process.getuid?.(), "another user takes root").toBe(0);
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)], {
-      handoff: { fileMode: 0o640, folderMode: 0o770, marker: undefined },
-    });
+    const { settings } = await openMailbox(
+      {},
+      {},
+      {
+        handoff: { fileMode: 0o640, folderMode: 0o770, marker: undefined },
+      },
+    );
     const [above, sender] = [join(settings.inbox, MAILBOX), "anna@supplier.example"];
     const modeOf = async (folder: string) => (await stat(folder)).mode & 0o7777;
     await runOnce(settings);
@@ -201,8 +197,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
 
 describe("I2 once", () => {
   test("a transfer is delivered once across restarts, although the consumer has taken it away", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { simulator, settings } = await openMailbox();
     await runOnce(settings);
     await rename(join(settings.inbox, MAILBOX), join(settings.state, "taken"));
     for (let round = 0; round < 3; round++) expect((await runOnce(settings)).changes).toEqual([]);
@@ -225,8 +220,7 @@ describe("I2 once", () => {
   });
 
   test("only one daemon can use an inbox: a second one names the first", async () => {
-    const simulator = await openTestSimulator({});
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: "embedded" });
+    const { simulator, settings } = await openMailbox({}, { transfers: [] }, { queue: "embedded" });
     const first = startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const { runDaemon } = await import("../../src/daemon.ts");
@@ -241,17 +235,20 @@ describe("I2 once", () => {
 
 describe("a transfer that arrives while the daemon runs", () => {
   test("is found by the next poll and delivered, the earliest expiry first", async () => {
-    const simulator = await openTestSimulator({});
-    const settings = await daemonSettings([mailboxSettings(simulator)], {
-      limits: {
-        transfers: 1,
-        requests: 16,
-        filesPerTransfer: 1,
-        minFreeBytes: 0,
-        maxTransferBytes: 2 ** 40,
-        maxFiles: 100,
+    const { simulator, settings } = await openMailbox(
+      {},
+      { transfers: [] },
+      {
+        limits: {
+          transfers: 1,
+          requests: 16,
+          filesPerTransfer: 1,
+          minFreeBytes: 0,
+          maxTransferBytes: 2 ** 40,
+          maxFiles: 100,
+        },
       },
-    });
+    );
     const plans: TransferPlan[] = [5, 1, 3].map((days) =>
       transferPlan({ trackingId: `in${days}days`, expiresInSeconds: days * 86_400 }),
     );
@@ -265,16 +262,14 @@ describe("a transfer that arrives while the daemon runs", () => {
 
   test("I7 nothing silent: is reported in time if it expires soon and cannot be delivered", async () => {
     const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 3600, password: "unknown" });
-    const simulator = await openTestSimulator({ transfers: [plan] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { settings } = await openMailbox({ passwords: [] }, { transfers: [plan] });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.reports).toContain("t1: expires soon");
   });
 
   test("a damaged record is reported once, is not replaced by a guess, and does not delay another transfer", async () => {
     const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId }));
-    const simulator = await openTestSimulator({ transfers: plans });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox({ passwords: [] }, { transfers: plans });
     await runOnce(settings);
     const name = nameOf({ mailbox: MAILBOX, trackingId: "t1" });
     const damaged = new LedgerPaths(settings.work).end(name, 1);
@@ -291,8 +286,7 @@ describe("a transfer that arrives while the daemon runs", () => {
   });
 
   test("I5 no escape: a delivery refuses a link in its path, reports it, and waits until it is removed", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { settings } = await openMailbox();
     const elsewhere = join(settings.inbox, "..", "elsewhere");
     await mkdir(elsewhere);
     await mkdir(settings.inbox);
@@ -306,8 +300,7 @@ describe("a transfer that arrives while the daemon runs", () => {
   });
 
   test("tokens are renewed before they expire, and obtained again after a refusal", async () => {
-    const simulator = await openTestSimulator({ tokenSeconds: 3600 });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { simulator, settings } = await openMailbox({}, { tokenSeconds: 3600 });
     const daemon = startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(1);
     simulator.advance(3700);

@@ -3,14 +3,13 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
-import type { Settings } from "../../src/config/settings.ts";
 import { headlineOf, type Status } from "../../src/model/status.ts";
 import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { byWebhook, groupsOf } from "../support/notify.ts";
-import { openMailbox } from "../support/one-mailbox.ts";
+import { drop, openMailbox, openTransfer } from "../support/one-mailbox.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
@@ -25,10 +24,7 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
     ["no password at all", { securityMode: "QUICK", passwordMode: "NONE" }, { noPassword: "open" }],
     ["where other fields are refused", { securityMode: "QUICK" }, { otherFields: "refuse" }],
   ])("waits for a person: %s", async (_name, plan, scenario) => {
-    const { simulator, settings } = await openMailbox(
-      {},
-      { ...BURNS, ...scenario, transfers: [transferPlan({ trackingId: "t1", ...plan })] },
-    );
+    const { simulator, settings } = await openTransfer({ ...plan }, {}, { ...BURNS, ...scenario });
     const { changes } = await runOnce(settings);
     expect(simulator.totals().info).toBe(0);
     expect(changes.at(-1)).toMatchObject({
@@ -227,18 +223,11 @@ function withoutSecondFile() {
 }
 
 async function receive(plan: Partial<TransferPlan>, scenario: Partial<Scenario>) {
-  const { simulator, settings } = await openMailbox(
-    { verify: "prefer" },
-    { ...scenario, transfers: [transferPlan({ trackingId: "t1", ...plan })] },
-  );
+  const { simulator, settings } = await openTransfer({ ...plan }, { verify: "prefer" }, { ...scenario });
   const { changes } = await runOnce(settings);
   const { state, reason, folder = "" } = changes.at(-1) ?? {};
   const isDelivered = state === "delivered";
   const text = isDelivered ? await readFile(join(settings.inbox, folder, "transfer.json"), "utf8") : "{}";
   const manifest = JSON.parse(text) as Readonly<Record<string, unknown>>;
   return { outcome: isDelivered ? state : reason, manifest, requests: simulator.requests() };
-}
-
-async function drop(settings: Settings, trackingId: string, password: string = PASSWORD): Promise<void> {
-  await writeFile(join(settings.state, "passwords", trackingId), password);
 }

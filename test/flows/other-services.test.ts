@@ -8,9 +8,17 @@ import type { Settings } from "../../src/config/settings.ts";
 import type { Status } from "../../src/model/status.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import {
+  drop,
+  openBehind,
+  openMailbox,
+  openTransfer,
+  rules,
+  startAndDeliver,
+} from "../support/one-mailbox.ts";
 import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, PASSWORD, pageSettings, plainSecret } from "../support/settings.ts";
+import { mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const T1 = transferPlan({ trackingId: "t1" });
 const isList = ({ pathname }: URL) => pathname.endsWith("received-transfers");
@@ -20,14 +28,13 @@ const asksForMessages = ({ search }: URL) => search.includes("confidentialMessag
 
 describe("I3 no burnt transfers", () => {
   test("a locked transfer that left the active list is not requested at each poll", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
     let polls = 0;
-    const front = await openFront(simulator, (url, body) => {
+    const { front, settings } = await openBehind((url, body) => {
       if (isInformation(url)) return { status: 403, json: { errorCode: 2005, errorMessage: "locked" } };
       if (isActiveList(url)) return polls++ < 2 ? undefined : { json: { data: [] } };
       return isList(url) ? { json: withStates(body, "LOCKED") } : undefined;
     });
-    startDaemon(await daemonSettings([mailboxSettings(front)]), { lockedMs: 600_000 });
+    startDaemon(settings, { lockedMs: 600_000 });
     await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(12);
     expect(front.seen.filter(isInformation)).toHaveLength(1);
   });
@@ -35,10 +42,10 @@ describe("I3 no burnt transfers", () => {
   test.each(["0", "Thu, 01 Jan 2015 00:00:00 GMT"])(
     "a lock with Retry-After %s is waited out",
     async (retryAfter) => {
-      const simulator = await openTestSimulator({ transfers: [T1] });
+      const { simulator, settings } = await openMailbox();
       const locked = { kind: "error", status: 423, errorCode: 2005, retryAfter } as const;
       simulator.addFault({ on: "info", times: "always", does: locked });
-      startDaemon(await daemonSettings([mailboxSettings(simulator)]), { lockedMs: 600_000 });
+      startDaemon(settings, { lockedMs: 600_000 });
       await expect.poll(() => simulator.totals().received).toBeGreaterThan(12);
       expect(simulator.totals().info).toBe(1);
     },
@@ -59,9 +66,8 @@ describe("I3 no burnt transfers", () => {
   });
 
   test("a supplied password survives an outage, and is sent when an operator allows one more attempt", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
+    const { simulator, settings } = await openMailbox({ passwords: [] });
     simulator.addFault({ on: "info", times: 2, does: { kind: "html", status: 504 } });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await drop(settings, "t1", PASSWORD);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
@@ -71,18 +77,15 @@ describe("I3 no burnt transfers", () => {
     // After two open verdicts a minute has to pass.
     await rm(join(settings.state, "held.json"));
     const more = [mailboxSettings(simulator, { passwords: [], passwordAttempts: 3 })];
-    const again = startDaemon({ ...settings, mailboxes: more });
-    await expect.poll(() => again.stateOf("t1")).toBe("delivered");
+    await startAndDeliver({ ...settings, mailboxes: more });
   });
 
   test("a wrong password is sent once for each attempt, however often a service redirects", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    const front = await openFront(simulator, (url) =>
-      isInformation(url) ? { status: 307, headers: { location: url.pathname } } : undefined,
+    const { front, settings } = await openBehind(
+      (url) => (isInformation(url) ? { status: 307, headers: { location: url.pathname } } : undefined),
+      { passwords: rules("Wr0ng!42") },
     );
-    const daemon = startDaemon(
-      await daemonSettings([mailboxSettings(front, { passwords: rules("Wr0ng!42") })]),
-    );
+    const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
     expect(front.seen.filter(isInformation)).toHaveLength(2);
   });
@@ -90,11 +93,10 @@ describe("I3 no burnt transfers", () => {
   test.each([{ errorCode: "" }, { errorCode: 0 }, { errorCode: 504, message: "timeout" }])(
     "%j comes from a gateway, not from the service: the attempt is spent",
     async (json) => {
-      const simulator = await openTestSimulator({ transfers: [T1] });
-      const front = await openFront(simulator, (url) =>
-        isInformation(url) ? { status: 504, json } : undefined,
+      const { simulator, settings } = await openBehind(
+        (url) => (isInformation(url) ? { status: 504, json } : undefined),
+        { passwords: rules("Wr0ng!42") },
       );
-      const settings = await daemonSettings([mailboxSettings(front, { passwords: rules("Wr0ng!42") })]);
       const daemon = startDaemon(settings);
       await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
       expect(simulator.refusedPasswords("t1")).toHaveLength(2);
@@ -125,11 +127,11 @@ describe("I3 no burnt transfers", () => {
 
   test("daemons that are started again and again do not each spend attempts during one outage", async () => {
     const names = Array.from({ length: 12 }, (_, at) => `t${at}`);
-    const simulator = await openTestSimulator({
-      transfers: names.map((trackingId) => transferPlan({ trackingId })),
-    });
+    const { simulator, settings } = await openMailbox(
+      {},
+      { transfers: names.map((trackingId) => transferPlan({ trackingId })) },
+    );
     simulator.addFault({ on: "info", times: "always", does: { kind: "html", status: 504 } });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     // The time does not go on, so nothing is due again.
     const clock = { now: () => 1_800_000_000_000 };
     const first = startDaemon(settings, { clock });
@@ -152,18 +154,16 @@ describe("I3 no burnt transfers", () => {
         ? { status: 200, text: "<html>", headers: { "content-type": "text/html" } }
         : undefined,
     );
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(await daemonSettings([mailboxSettings(front)]));
   });
 
   test.each(["zip", "eml", "checksums"] as const)(
     "a password that only %s refuses is not lost",
     async (on) => {
       const files = [0, 1, 2].map((at) => ({ name: `${at}.txt`, text: "x" }));
-      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+      const { simulator, settings } = await openTransfer({ files }, { fetch: "zip" });
       simulator.addFault({ on, times: "always", does: { kind: "error", status: 401, errorCode: 3003 } });
-      const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { fetch: "zip" })]));
-      await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+      await startAndDeliver(settings);
     },
   );
 });
@@ -173,15 +173,18 @@ describe("a confidential message is not lost", () => {
 
   test("if the service has ZIP and message at different paths", async () => {
     const files = [0, 1].map((at) => ({ name: `${at}.txt`, text: "x" }));
-    const simulator = await openTestSimulator({ showsMessage: false, transfers: [{ ...MESSAGE, files }] });
-    const front = await openFront(simulator, ({ pathname }) => {
-      const isMissing =
-        pathname.endsWith("/files/eml") || /[^s]\/zip$/.test(pathname.replace("/files/zip", ""));
-      return isMissing ? { status: 404, json: { errorCode: 2003, errorMessage: "no such file" } } : undefined;
-    });
-    const settings = await daemonSettings([mailboxSettings(front, { fetch: "zip" })]);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const { settings } = await openBehind(
+      ({ pathname }) => {
+        const isMissing =
+          pathname.endsWith("/files/eml") || /[^s]\/zip$/.test(pathname.replace("/files/zip", ""));
+        return isMissing
+          ? { status: 404, json: { errorCode: 2003, errorMessage: "no such file" } }
+          : undefined;
+      },
+      { fetch: "zip" },
+      { showsMessage: false, transfers: [{ ...MESSAGE, files }] },
+    );
+    const daemon = await startAndDeliver(settings);
     expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
   });
 
@@ -195,28 +198,27 @@ describe("a confidential message is not lost", () => {
       { status: 400, json: { errorCode: 1005 } },
     ],
   ] as const)("where %s", async (_case, refusal) => {
-    const simulator = await openTestSimulator({ showsMessage: false, transfers: [MESSAGE] });
     let asked = 0;
-    const front = await openFront(simulator, ({ pathname }) => {
-      if (pathname.endsWith("/files/eml")) return refusal;
-      if (!pathname.endsWith("/eml") || asked++ > 0) return undefined;
-      return { status: 404, text: "<html>", headers: { "content-type": "text/html" } };
-    });
-    const settings = await daemonSettings([mailboxSettings(front)]);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const { settings } = await openBehind(
+      ({ pathname }) => {
+        if (pathname.endsWith("/files/eml")) return refusal;
+        if (!pathname.endsWith("/eml") || asked++ > 0) return undefined;
+        return { status: 404, text: "<html>", headers: { "content-type": "text/html" } };
+      },
+      {},
+      { showsMessage: false, transfers: [MESSAGE] },
+    );
+    const daemon = await startAndDeliver(settings);
     expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
   });
 
   test.each(["<html>please sign in</html>", '{"errorCode":5000}'])(
     "if %s arrives instead, once",
     async (text) => {
-      const simulator = await openTestSimulator({ transfers: [MESSAGE] });
+      const { simulator, settings } = await openMailbox({}, { transfers: [MESSAGE] });
       const instead: Misbehaviour = { kind: "body", text, contentType: "application/octet-stream" };
       simulator.addFault({ on: "eml", does: instead });
-      const settings = await daemonSettings([mailboxSettings(simulator)]);
-      const daemon = startDaemon(settings);
-      await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+      const daemon = await startAndDeliver(settings);
       expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
     },
   );
@@ -226,8 +228,7 @@ describe("a confidential message is not lost", () => {
     simulator.addFault({ on: "received", does: { kind: "html", status: 404 } });
     const front = await openFront(simulator, () => undefined);
     const settings = await daemonSettings([mailboxSettings(front)]);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(settings);
     expect(front.seen.filter(isList).every(asksForMessages)).toBe(true);
   });
 });
@@ -239,9 +240,8 @@ describe("a list", () => {
     ["no data", { json: { data: null } }],
     ["nothing", { text: "" }],
   ] as const)("is read without undocumented fields if these are answered with %s", async (_case, answer) => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    const front = await openFront(simulator, (url) => (asksForMessages(url) ? answer : undefined));
-    expect((await runOnce(await daemonSettings([mailboxSettings(front)]))).stateOf("t1")).toBe("delivered");
+    const { settings } = await openBehind((url) => (asksForMessages(url) ? answer : undefined));
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
   test.each([
@@ -249,51 +249,51 @@ describe("a list", () => {
     ["its own 500", { status: 500, json: { errorCode: 5000, errorMessage: "no" } }],
     ["no data", { json: { data: null } }],
   ] as const)("whose page after a short one is %s has ended", async (_case, answer) => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    const front = await openFront(simulator, (url) =>
+    const { settings } = await openBehind((url) =>
       isList(url) && url.searchParams.get("page") === "2" ? answer : undefined,
     );
-    const daemon = await runOnce(await daemonSettings([mailboxSettings(front)]));
+    const daemon = await runOnce(settings);
     expect([daemon.reports, (await daemon.outcome).failedPolls]).toEqual([[], 0]);
   });
 
   test("of transfers that the service does not serve leads to rarer and rarer attempts", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    const front = await openFront(simulator, (url, body) => {
+    const { front, settings } = await openBehind((url, body) => {
       if (isInformation(url)) return { status: 404, json: { errorCode: 2003, errorMessage: "no" } };
       return isList(url) && !isActiveList(url) ? { json: withStates(body, "FAILED") } : undefined;
     });
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
+    const daemon = startDaemon(settings);
     await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(20);
     expect(daemon.changes.at(-1)?.round).toBeLessThanOrEqual(2);
   });
 
   test("with deleted transfers among the active ones starts none of them again", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
     let isDeleted = false;
-    const front = await openFront(simulator, (url, body) => {
+    const { front, settings } = await openBehind((url, body) => {
       if (isInformation(url)) {
         isDeleted = true;
         return { status: 410, json: { errorCode: 2006, errorMessage: "no" } };
       }
       return isList(url) && isDeleted ? { json: withStates(body, "DELETED_BY_ADMIN") } : undefined;
     });
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
+    const daemon = startDaemon(settings);
     await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(20);
     expect(daemon.changes.at(-1)).toMatchObject({ state: "gone", round: 1 });
   });
 
   test("with an entry that can no longer be decoded ends no transfer, and needs attention", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
     let isOdd = false;
-    const front = await openFront(simulator, (url, body) => {
-      if (!isList(url) || !isOdd) return undefined;
-      const { data } = JSON.parse(body);
-      return { json: { data: data.map((entry: object) => ({ ...entry, status: "odd" })) } };
-    });
-    const settings = await daemonSettings([mailboxSettings(front, { passwords: [] })], {
-      http: pageSettings(),
-    });
+    const { front, settings } = await openBehind(
+      (url, body) => {
+        if (!isList(url) || !isOdd) return undefined;
+        const { data } = JSON.parse(body);
+        return { json: { data: data.map((entry: object) => ({ ...entry, status: "odd" })) } };
+      },
+      { passwords: [] },
+      {},
+      {
+        http: pageSettings(),
+      },
+    );
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
     isOdd = true;
@@ -306,36 +306,34 @@ describe("a list", () => {
   });
 
   test("that the service refuses in any way is polled less and less often", async () => {
-    const simulator = await openTestSimulator({ transfers: [] });
+    const { simulator, settings } = await openMailbox({}, { transfers: [] });
     const refused = { kind: "error", status: 404, errorCode: 2003, retryAfter: "600" } as const;
     simulator.addFault({ on: "received", times: "always", does: refused });
-    startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+    startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     await setTimeout(1_500);
     expect(simulator.totals().received).toBeLessThan(4);
   });
 
   test("may lack the recipients of a transfer that is still processed", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    const front = await openFront(simulator, (url, body) => {
+    const { settings } = await openBehind((url, body) => {
       if (!isActiveList(url)) return undefined;
       const { data } = withStates(body, "PROCESSING");
       return { json: { data: data.map((entry) => ({ ...entry, status: { state: "PROCESSING" } })) } };
     });
-    const daemon = await runOnce(await daemonSettings([mailboxSettings(front)]));
+    const daemon = await runOnce(settings);
     expect([daemon.reports, daemon.changes]).toEqual([[], []]);
   });
 
   test("parts of an entry that polling does not need may have any form", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    const front = await openFront(simulator, (url, body) => {
+    const { settings } = await openBehind((url, body) => {
       if (!isActiveList(url)) return undefined;
       const { data } = JSON.parse(body);
       for (const entry of data) Object.assign(entry.status, { sender: "anna@supplier.example" });
       for (const entry of data) Object.assign(entry.transfer, { securityMode: "NONE", recipients: 7 });
       return { json: { data } };
     });
-    expect((await runOnce(await daemonSettings([mailboxSettings(front)]))).stateOf("t1")).toBe("delivered");
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 });
 
@@ -360,16 +358,18 @@ test("I8 bounded: each service has only one transfer with thousands of files in 
 });
 
 test("a deleted transfer whose list cannot be read spends no attempts", async () => {
-  const simulator = await openTestSimulator({ transfers: [T1] });
   let isListed = false;
-  const front = await openFront(simulator, (url, body) => {
-    if (isInformation(url)) return { status: 410, json: { errorCode: 2006, errorMessage: "deleted" } };
-    if (!isList(url) || isActiveList(url)) return undefined;
-    return isListed
-      ? { json: withStates(body, "DELETED_BY_SECURITY") }
-      : { status: 500, json: { errorCode: 5000, errorMessage: "no" } };
-  });
-  const daemon = startDaemon(await daemonSettings([mailboxSettings(front, { pollMs: 3_600_000 })]));
+  const { front, settings } = await openBehind(
+    (url, body) => {
+      if (isInformation(url)) return { status: 410, json: { errorCode: 2006, errorMessage: "deleted" } };
+      if (!isList(url) || isActiveList(url)) return undefined;
+      return isListed
+        ? { json: withStates(body, "DELETED_BY_SECURITY") }
+        : { status: 500, json: { errorCode: 5000, errorMessage: "no" } };
+    },
+    { pollMs: 3_600_000 },
+  );
+  const daemon = startDaemon(settings);
   await expect
     .poll(() => daemon.changes.filter(({ state }) => state === "waiting").length)
     .toBeGreaterThan(3);
@@ -379,21 +379,18 @@ test("a deleted transfer whose list cannot be read spends no attempts", async ()
 });
 
 test("an HTML page instead of a file is requested again, also without an announced length", async () => {
-  const simulator = await openTestSimulator({ transfers: [T1] });
   let pages = 0;
-  const front = await openFront(simulator, ({ pathname }) => {
+  const { settings } = await openBehind(({ pathname }) => {
     if (!/\/files\/[^/]+$/.test(pathname) || /\/(eml|zip|checksums)$/.test(pathname) || pages++ > 1)
       return undefined;
     const headers = { "content-type": "text/html", "transfer-encoding": "chunked" };
     return { text: `<html>${"please wait ".repeat(pages * 1_000)}`, headers };
   });
-  const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await startAndDeliver(settings);
 });
 
 test("a supplied password and a damaged record do not prevent a start", async () => {
-  const simulator = await openTestSimulator({ transfers: [T1] });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const { simulator, settings } = await openMailbox();
   await runOnce(settings);
   simulator.addTransfer(transferPlan({ trackingId: "t2" }));
   await runOnce(settings);
@@ -407,19 +404,6 @@ test("a supplied password and a damaged record do not prevent a start", async ()
 function withStates(body: string, state: string) {
   const { data } = JSON.parse(body) as { data: { status: object }[] };
   return { data: data.map((entry) => ({ ...entry, status: { ...entry.status, state } })) };
-}
-
-function rules(...passwords: string[]) {
-  return passwords.map((text) => ({
-    sender: undefined,
-    trackingId: undefined,
-    password: plainSecret(text),
-  }));
-}
-
-async function drop(settings: Settings, trackingId: string, password: string): Promise<void> {
-  await mkdir(join(settings.state, "passwords"), { recursive: true });
-  await writeFile(join(settings.state, "passwords", trackingId), password);
 }
 
 function messageOf({ inbox }: Settings, folder = ""): Promise<string> {

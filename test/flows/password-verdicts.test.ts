@@ -1,16 +1,15 @@
 /** I3 no burnt transfers: the cost of an attempt whose verdict is unclear. */
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Misbehaviour } from "../../simulator/scenario.ts";
-import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { openMailbox } from "../support/one-mailbox.ts";
+import { drop, openMailbox, openTransfer, rules, startAndDeliver } from "../support/one-mailbox.ts";
 import { runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, plainSecret } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD } from "../support/settings.ts";
 
 const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
@@ -28,8 +27,7 @@ describe("an answer of a proxy", () => {
   test.each([401, 403, 504, 200])("with status %i does not lose the right password", async (status) => {
     const { simulator, settings } = await openMailbox();
     simulator.addFault({ on: "info", does: { kind: "html", status } });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(settings);
   });
 
   test("stops passwords for other transfers until the service answers again", async () => {
@@ -52,8 +50,7 @@ describe("a lock", () => {
     const { simulator, settings } = await openMailbox();
     const locked: Misbehaviour = { kind: "error", status: 403, errorCode: 2005 };
     simulator.addFault({ on: "info", times: 4, does: locked });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await startAndDeliver(settings);
     expect(simulator.totals().info).toBe(5);
   });
 
@@ -186,17 +183,19 @@ describe("inlet password --once-more", () => {
 
 describe("a transfer whose sender chose no password, and whose link carries none", () => {
   test("is opened without one", async () => {
-    const { settings } = await openMailbox(
+    const { settings } = await openTransfer(
+      { passwordMode: "NONE" },
       { passwords: [] },
-      { noPassword: "open", transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })] },
+      { noPassword: "open" },
     );
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
   test("is requested once without one, and then needs attention", async () => {
-    const { simulator, settings } = await openMailbox(
+    const { simulator, settings } = await openTransfer(
+      { passwordMode: "NONE" },
       { passwords: [] },
-      { noPassword: "withheld", transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })] },
+      { noPassword: "withheld" },
     );
     for (let round = 0; round < 3; round++) {
       const { changes } = await runOnce(settings);
@@ -207,17 +206,6 @@ describe("a transfer whose sender chose no password, and whose link carries none
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 });
-
-function rules(...passwords: string[]): MailboxSettings["passwords"] {
-  return passwords.map((text) => ({ sender: "*", trackingId: undefined, password: plainSecret(text) }));
-}
-
-/** `path`: in the folder of supplied passwords. */
-async function drop(settings: Settings, path: string, password: string): Promise<void> {
-  const target = join(settings.state, "passwords", path);
-  await mkdir(join(target, ".."), { recursive: true });
-  await writeFile(target, password);
-}
 
 /** Two services with transfers of the same tracking-id, which wait for passwords. */
 async function openTwoServices() {

@@ -1,14 +1,14 @@
 /** Wrong passwords destroy transfers: which passwords are sent, how often, and the results of a refusal. */
 
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
-import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import type { MailboxSettings } from "../../src/config/settings.ts";
 import type { AskedTransfer, PasswordCommand, PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
-import { openMailbox } from "../support/one-mailbox.ts";
+import { drop, openMailbox, rules } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
 
@@ -203,21 +203,21 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
 
 describe("passwords are found", () => {
   test("by sender and tracking-id, in the order of the rules", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [
-        transferPlan({ trackingId: "t1", from: "Max@Bank.example", password: "of the bank" }),
-        transferPlan({ trackingId: "t2", from: "max@bank.example", password: "of t2" }),
-        transferPlan({ trackingId: "t3", from: "eve@bank.example.evil", password: "of no rule" }),
-      ],
-    });
-    const settings = await daemonSettings([
-      mailboxSettings(simulator, {
+    const { simulator, settings } = await openMailbox(
+      {
         passwords: [
           { sender: undefined, trackingId: "t2", password: plainSecret("of t2") },
           { sender: "*@BANK.example", trackingId: undefined, password: plainSecret("of the bank") },
         ],
-      }),
-    ]);
+      },
+      {
+        transfers: [
+          transferPlan({ trackingId: "t1", from: "Max@Bank.example", password: "of the bank" }),
+          transferPlan({ trackingId: "t2", from: "max@bank.example", password: "of t2" }),
+          transferPlan({ trackingId: "t3", from: "eve@bank.example.evil", password: "of no rule" }),
+        ],
+      },
+    );
     const daemon = await runOnce(settings);
     expect(["t1", "t2", "t3"].map((id) => daemon.stateOf(id))).toEqual(["delivered", "delivered", "waiting"]);
     expect(["t1", "t2", "t3"].map((id) => simulator.refusedPasswords(id))).toEqual([[], [], []]);
@@ -361,11 +361,3 @@ test("a password command is asked about its transfer, and again while it knows n
   expect(daemon.stateOf("t1")).toBe("delivered");
   expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
 });
-
-function rules(...passwords: string[]) {
-  return passwords.map((text) => ({ sender: "*", trackingId: undefined, password: plainSecret(text) }));
-}
-
-async function drop(settings: Settings, trackingId: string, password: string): Promise<void> {
-  await writeFile(join(settings.state, "passwords", trackingId), password);
-}

@@ -10,6 +10,7 @@ import type { Status } from "../../src/model/status.ts";
 import { Local } from "../../src/operate/local.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { openMailbox } from "../support/one-mailbox.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
@@ -42,9 +43,8 @@ describe("I8 bounded: a poll has a deadline", () => {
     ["as a whole, however steadily pages come", { stallMs: 60_000, totalMs: 700 }, 0.3],
     ["for the next page", { stallMs: 500, totalMs: 60_000 }, 2],
   ] as const)("%s; what was listed is taken up, and the mailbox shows why", async (_name, poll, seconds) => {
-    const simulator = await openTestSimulator({ transfers: SOON, maxPageSize: 1 });
+    const { simulator, settings } = await openMailbox({}, { transfers: SOON, maxPageSize: 1 });
     simulator.addFault({ on: "received", skip: 1, times: "always", does: { kind: "stall", seconds } });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings, { poll });
     // The newest is on the first page.
     await expect.poll(() => daemon.stateOf("t4")).toBe("delivered");
@@ -59,8 +59,7 @@ describe("I8 bounded: a poll has a deadline", () => {
 
 describe("a mailbox that cannot be polled", () => {
   test("is polled less and less often, and at its interval after the first success", async () => {
-    const simulator = await openTestSimulator({});
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { simulator, settings } = await openMailbox({}, { transfers: [] });
     const daemon = startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(2);
     const fault = simulator.addFault({
@@ -93,10 +92,9 @@ describe("a mailbox that cannot be polled", () => {
   });
 
   test("is not polled before the service's Retry-After, and shows its next poll", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox({}, {}, { http: pageSettings() });
     const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
     simulator.addFault({ on: "received", does });
-    const settings = await daemonSettings([mailboxSettings(simulator)], { http: pageSettings() });
     const { promise: applied, resolve: follow } =
       Promise.withResolvers<(next: typeof settings) => Promise<void>>();
     const daemon = startDaemon(settings, {
@@ -118,8 +116,7 @@ describe("a mailbox that cannot be polled", () => {
   });
 
   test("is polled at once when an operator gives an order for one of its transfers", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox({ passwords: [] });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     simulator.addFault({ on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } });
@@ -131,9 +128,8 @@ describe("a mailbox that cannot be polled", () => {
 });
 
 test("a service that refuses the page after the last one is polled like any other, and vanished transfers are noticed", async () => {
-  const simulator = await openTestSimulator({ transfers: SOON });
+  const { simulator, settings } = await openMailbox({ passwords: [] }, { transfers: SOON });
   simulator.addFault({ on: "received", fromPage: 2, times: "always", does: { kind: "html", status: 404 } });
-  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
   const daemon = startDaemon(settings);
   await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
   simulator.revoke("t1");
@@ -144,12 +140,11 @@ test("a service that refuses the page after the last one is polled like any othe
 
 describe("a known transfer", () => {
   test("is downloaded with the current transfer-id and expiry of the list", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { simulator, settings } = await openMailbox();
     const alter = (path: string, value: string) =>
       simulator.addFault({ on: "received", times: "always", does: { kind: "alter", path, value } });
     alter("data.0.status.recipients.0.id", "of-another-day");
     alter("data.0.transfer.expirationDate", "2099-01-01T00:00:00+00:00");
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     simulator.clearFaults();
@@ -161,8 +156,7 @@ describe("a known transfer", () => {
   });
 
   test("is downloaded with its known transfer-id if the list no longer names the address", async () => {
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const { simulator, settings } = await openMailbox({ passwords: [] });
     expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
     const does = {
       kind: "alter",
@@ -178,8 +172,7 @@ describe("a known transfer", () => {
 });
 
 test("a vanished transfer ends as gone after two runs from cron", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  const { simulator, settings } = await openMailbox({ passwords: [] });
   expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
   simulator.revoke("t1");
   expect((await runOnce(settings)).stateOf("t1")).toBeUndefined();
@@ -189,8 +182,7 @@ test("a vanished transfer ends as gone after two runs from cron", async () => {
 });
 
 test("a transfer that is listed again has not vanished", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  const { simulator, settings } = await openMailbox({ passwords: [] });
   await runOnce(settings);
   for (let round = 0; round < 3; round++) {
     simulator.addFault({ on: "received", does: { kind: "alter", path: "data", value: [] } });
@@ -200,8 +192,7 @@ test("a transfer that is listed again has not vanished", async () => {
 });
 
 test("an operator polls at once, whatever the interval, and a mailbox that is resumed is polled at once", async () => {
-  const simulator = await openTestSimulator({});
-  const settings = await daemonSettings([mailboxSettings(simulator, { pollMs: 3_600_000 })]);
+  const { simulator, settings } = await openMailbox({ pollMs: 3_600_000 }, { transfers: [] });
   const daemon = startDaemon(settings);
   await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
   const operate = new Local({
