@@ -37,6 +37,10 @@ export interface Step {
   readonly entry?: AnyEntry | undefined;
 }
 
+interface StoppableTimer extends Timer {
+  stop(): void;
+}
+
 const OWN_USER = process.geteuid?.() ?? 0;
 
 /** How long a step of the disk takes. Most of them take no time, so that worlds are quick. */
@@ -108,7 +112,7 @@ export class Process implements Owner, Machine {
   }
 
   clearTimer(timer: Timer | undefined): void {
-    if (timer !== undefined) (timer as SimulatedTimer).stop();
+    if (timer !== undefined) (timer as StoppableTimer).stop();
   }
 
   nextTurn(): Promise<void> {
@@ -161,8 +165,24 @@ export class Process implements Owner, Machine {
     return new Promise((resolve) => void this.#ground.schedule.after(ms, resolve, this));
   }
 
-  #timer(work: () => void, ms: number, repeats: boolean): Timer {
-    return new SimulatedTimer(this.#ground.schedule, this, () => onMachine(this, work), ms, repeats);
+  #timer(work: () => void, ms: number, repeats: boolean): StoppableTimer {
+    const { schedule } = this.#ground;
+    let planned: Planned | undefined;
+    const fire = () => {
+      if (repeats) timer.refresh();
+      onMachine(this, work);
+    };
+    const timer: StoppableTimer = {
+      refresh: () => {
+        timer.stop();
+        planned = schedule.after(Math.max(1, ms), fire, this);
+        return timer;
+      },
+      unref: () => timer,
+      stop: () => schedule.cancel(planned),
+    };
+    timer.refresh();
+    return timer;
   }
 
   /** One step of the disk: it takes time, and may fail, or be the last one. */
@@ -191,85 +211,76 @@ export class Process implements Owner, Machine {
   /** The files of the world, with the results of Node's functions as far as the program uses them. */
   #makeFiles(): Files {
     const { disk } = this.#ground;
-    const looking = async <Result>(path: string, look: () => Result): Promise<Result> => {
-      await this.#step({ type: "read", path });
-      return look();
+    const looks = {
+      lstat: (path: string, options?: { bigint?: boolean }) => statsOf(disk.get(path), options?.bigint),
+      stat: (path: string, options?: { bigint?: boolean }) => statsOf(disk.get(path, true), options?.bigint),
+      statfs: () => ({ type: 0, bsize: 4096, bavail: disk.isFull ? 0 : 2 ** 30, files: 0, ffree: 0 }),
+      readFile: (path: string) => contentOf(path).toString(),
+      readdir: (path: string, options?: { withFileTypes?: boolean }) => {
+        const { entries } = disk.folder(path);
+        if (!options?.withFileTypes) return [...entries.keys()];
+        return [...entries].map(([name, entry]) => ({ name, ...kindsOf(entry) }));
+      },
+      opendir: (path: string) => {
+        const names = [...disk.folder(path).entries.keys()];
+        return (async function* () {
+          for (const name of names) yield { name };
+        })();
+      },
+      realpath: (path: string) => {
+        const { folder, name } = disk.find(path, true);
+        return `${pathOf(folder)}/${name}`;
+      },
     };
-    const changing = async <Result>(path: string, change: () => Result): Promise<Result> => {
-      await this.#step({ type: "change", path });
-      return change();
+    const contentOf = (path: string) => {
+      const entry = disk.get(path, true);
+      if (entry.kind !== "file") throw failure("EISDIR", path);
+      return entry.bytes;
     };
-    const files = {
-      lstat: (path: string, options?: { bigint?: boolean }) =>
-        looking(path, () => statsOf(disk.get(path), options?.bigint)),
-      stat: (path: string, options?: { bigint?: boolean }) =>
-        looking(path, () => statsOf(disk.get(path, true), options?.bigint)),
-      statfs: (path: string) =>
-        looking(path, () => ({
-          type: 0,
-          bsize: 4096,
-          bavail: disk.isFull ? 0 : 2 ** 30,
-          files: 0,
-          ffree: 0,
-        })),
-      readFile: (path: string) =>
-        looking(path, () => {
-          const entry = disk.get(path, true);
-          if (entry.kind !== "file") throw failure("EISDIR", path);
-          return entry.bytes.toString();
-        }),
-      readdir: (path: string, options?: { withFileTypes?: boolean }) =>
-        looking(path, () => {
-          const { entries } = disk.folder(path);
-          if (!options?.withFileTypes) return [...entries.keys()];
-          return [...entries].map(([name, entry]) => ({ name, ...kindsOf(entry) }));
-        }),
-      opendir: (path: string) =>
-        looking(path, () => {
-          const names = [...disk.folder(path).entries.keys()];
-          return (async function* () {
-            for (const name of names) yield { name };
-          })();
-        }),
-      rm: (path: string, options?: { recursive?: boolean; force?: boolean }) =>
-        changing(path, () => {
-          if (disk.tryGet(path) === undefined && options?.force) return;
-          if (options?.recursive) disk.removeTree(path);
-          else disk.unlink(path);
-        }),
-      rmdir: (path: string) => changing(path, () => disk.removeFolder(path)),
-      mkdir: (path: string, options?: { mode?: number; recursive?: boolean }) =>
-        changing(path, () => {
-          if (options?.recursive && disk.tryGet(path) !== undefined) return;
-          disk.makeFolder(path, options?.mode ?? 0o777, OWN_USER);
-        }),
-      makeFolder: (path: string, mode: number) =>
-        changing(path, () => void disk.makeFolder(path, mode, OWN_USER)),
-      rename: (from: string, to: string) => changing(to, () => disk.rename(from, to)),
-      link: (from: string, to: string) => changing(to, () => disk.link(from, to)),
-      unlink: (path: string) => changing(path, () => disk.unlink(path)),
+    const create = (path: string, content: string | Uint8Array, flag: string, mode: number) => {
+      const open = disk.open(path, flag, mode, OWN_USER);
+      open.write(content);
+      open.close();
+    };
+    const changes = {
+      rm: (path: string, options?: { recursive?: boolean; force?: boolean }) => {
+        if (disk.tryGet(path) === undefined && options?.force) return;
+        if (options?.recursive) disk.removeTree(path);
+        else disk.unlink(path);
+      },
+      rmdir: (path: string) => disk.removeFolder(path),
+      mkdir: (path: string, options?: { mode?: number; recursive?: boolean }) => {
+        if (options?.recursive && disk.tryGet(path) !== undefined) return;
+        disk.makeFolder(path, options?.mode ?? 0o777, OWN_USER);
+      },
+      makeFolder: (path: string, mode: number) => void disk.makeFolder(path, mode, OWN_USER),
+      unlink: (path: string) => disk.unlink(path),
       writeFile: (path: string, text: string, options?: { flag?: string; mode?: number }) =>
-        changing(path, () => {
-          const open = disk.open(path, options?.flag ?? "w", options?.mode ?? 0o666, OWN_USER);
-          open.write(text);
-          open.close();
-        }),
-      copyFile: (from: string, to: string) =>
-        changing(to, () => {
-          const source = disk.get(from, true);
-          if (source.kind !== "file") throw failure("EISDIR", from);
-          const open = disk.open(to, "wx", source.mode, OWN_USER);
-          open.write(source.bytes);
-          open.close();
-        }),
-      chmod: (path: string, mode: number) => changing(path, () => disk.setMode(disk.get(path, true), mode)),
-      lchown: (path: string, _uid: number, gid: number) =>
-        changing(path, () => void Object.assign(disk.get(path), { gid })),
-      realpath: (path: string) =>
-        looking(path, () => {
-          const { folder, name } = disk.find(path, true);
-          return `${pathOf(folder)}/${name}`;
-        }),
+        create(path, text, options?.flag ?? "w", options?.mode ?? 0o666),
+      chmod: (path: string, mode: number) => disk.setMode(disk.get(path, true), mode),
+      lchown: (path: string, _uid: number, gid: number) => void Object.assign(disk.get(path), { gid }),
+    };
+    const pairs = {
+      rename: (from: string, to: string) => disk.rename(from, to),
+      link: (from: string, to: string) => disk.link(from, to),
+      copyFile: (from: string, to: string) => create(to, contentOf(from), "wx", disk.get(from, true).mode),
+    };
+    type Work = (path: string, ...rest: never[]) => unknown;
+    /** Each call is one step at the path that it reads or changes. */
+    const inSteps = (type: Step["type"], works: Readonly<Record<string, Work>>, at: 0 | 1 = 0) =>
+      Object.entries(works).map(([name, work]) => {
+        const call = async (...args: [string, ...never[]]) => {
+          await this.#step({ type, path: args[at] ?? "" });
+          return work(...args);
+        };
+        return [name, call] as const;
+      });
+    const files = {
+      ...Object.fromEntries([
+        ...inSteps("read", looks),
+        ...inSteps("change", changes),
+        ...inSteps("change", pairs, 1),
+      ]),
       openFile: async (path: string, flags: string | number, mode: number) => {
         const isRead = flags === "r" || typeof flags === "number";
         await this.#step({ type: isRead ? "read" : "change", path });
@@ -282,32 +293,20 @@ export class Process implements Owner, Machine {
   #openFile(open: OpenEntry): OpenFile {
     const { disk } = this.#ground;
     const { path, entry } = open;
-    const sync = async () => {
-      await this.#step({ type: "sync", path, entry });
-      disk.sync(entry);
+    const step = async <Result>(type: Step["type"], work: () => Result): Promise<Result> => {
+      await this.#step({ type, path, entry });
+      return work();
     };
-    const looking = async <Result>(look: () => Result): Promise<Result> => {
-      await this.#step({ type: "read", path, entry });
-      return look();
-    };
+    const sync = () => step("sync", () => disk.sync(entry));
     return {
       at: (name) => `/proc/self/fd/${open.fd}/${name}`,
-      write: async (content) => {
-        await this.#step({ type: "change", path, entry });
-        open.write(content);
-      },
-      read: (buffer, position) => looking(() => open.read(buffer, position)),
-      readText: () => looking(() => open.file.bytes.toString()),
-      stat: () => looking(() => statsOf(entry)),
-      statExactly: () => looking(() => statsOf(entry, true) as never),
-      chmod: async (mode) => {
-        await this.#step({ type: "change", path, entry });
-        disk.setMode(entry, mode);
-      },
-      truncate: async () => {
-        await this.#step({ type: "change", path, entry });
-        disk.truncate(open.file, path);
-      },
+      write: (content) => step("change", () => open.write(content)),
+      read: (buffer, position) => step("read", () => open.read(buffer, position)),
+      readText: () => step("read", () => open.file.bytes.toString()),
+      stat: () => step("read", () => statsOf(entry)),
+      statExactly: () => step("read", () => statsOf(entry, true) as never),
+      chmod: (mode) => step("change", () => disk.setMode(entry, mode)),
+      truncate: () => step("change", () => disk.truncate(open.file, path)),
       sync,
       datasync: sync,
       close: async () => open.close(),
@@ -319,47 +318,6 @@ export class Process implements Owner, Machine {
 /** When the world's machine was started. */
 export const START_MS = Date.UTC(2026, 0, 5, 8);
 
-class SimulatedTimer implements Timer {
-  readonly #schedule: Schedule;
-  readonly #owner: Owner;
-  readonly #work: () => void;
-  readonly #ms: number;
-  readonly #repeats: boolean;
-  #planned: Planned | undefined;
-
-  constructor(schedule: Schedule, owner: Owner, work: () => void, ms: number, repeats: boolean) {
-    this.#schedule = schedule;
-    this.#owner = owner;
-    this.#work = work;
-    this.#ms = ms;
-    this.#repeats = repeats;
-    this.#plan();
-  }
-
-  refresh(): Timer {
-    this.stop();
-    this.#plan();
-    return this;
-  }
-
-  unref(): Timer {
-    return this;
-  }
-
-  stop(): void {
-    this.#schedule.cancel(this.#planned);
-    this.#planned = undefined;
-  }
-
-  #plan(): void {
-    const fire = () => {
-      if (this.#repeats) this.#plan();
-      this.#work();
-    };
-    this.#planned = this.#schedule.after(Math.max(1, this.#ms), fire, this.#owner);
-  }
-}
-
 function kindsOf({ kind }: AnyEntry) {
   return {
     isFile: () => kind === "file",
@@ -369,47 +327,20 @@ function kindsOf({ kind }: AnyEntry) {
 }
 
 /** As Node's `Stats`, as far as the program uses it. */
-class SimulatedStats {
-  readonly ino: number | bigint;
-  readonly mode: number | bigint;
-  readonly uid: number | bigint;
-  readonly gid: number | bigint;
-  readonly size: number | bigint;
-  readonly dev: number | bigint;
-  readonly mtimeMs: number | bigint;
-  readonly mtimeNs: bigint;
-  readonly ctimeNs: bigint;
-  readonly birthtimeNs: bigint;
-  readonly #kind: AnyEntry["kind"];
-
-  constructor(entry: AnyEntry, isExact: boolean) {
-    const exactly = isExact ? BigInt : Number;
-    this.ino = exactly(entry.ino);
-    this.mode = exactly(entry.mode);
-    this.uid = exactly(entry.uid);
-    this.gid = exactly(entry.gid);
-    this.size = exactly(entry.kind === "file" ? entry.bytes.length : 0);
-    this.dev = exactly(1);
-    this.mtimeMs = exactly(Math.floor(entry.modifiedMs));
-    this.mtimeNs = BigInt(entry.modified);
-    this.ctimeNs = BigInt(entry.changed);
-    this.birthtimeNs = BigInt(entry.ino);
-    this.#kind = entry.kind;
-  }
-
-  isFile(): boolean {
-    return this.#kind === "file";
-  }
-
-  isDirectory(): boolean {
-    return this.#kind === "folder";
-  }
-
-  isSymbolicLink(): boolean {
-    return this.#kind === "link";
-  }
-}
-
 function statsOf(entry: AnyEntry, isExact = false): Stats {
-  return new SimulatedStats(entry, isExact) as unknown as Stats;
+  const exactly = isExact ? BigInt : Number;
+  const stats = {
+    ino: exactly(entry.ino),
+    mode: exactly(entry.mode),
+    uid: exactly(entry.uid),
+    gid: exactly(entry.gid),
+    size: exactly(entry.kind === "file" ? entry.bytes.length : 0),
+    dev: exactly(1),
+    mtimeMs: exactly(Math.floor(entry.modifiedMs)),
+    mtimeNs: BigInt(entry.modified),
+    ctimeNs: BigInt(entry.changed),
+    birthtimeNs: BigInt(entry.ino),
+    ...kindsOf(entry),
+  };
+  return stats as unknown as Stats;
 }

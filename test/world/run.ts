@@ -49,7 +49,7 @@ export async function runPlan(plan: Plan): Promise<Finished> {
 }
 
 /** The same for violations of one kind. */
-export function kindOf(text: string): string {
+function kindOf(text: string): string {
   return text
     .replace(/\b(box|second)@example\.com|\bt\d\b|rule-\d|daemon \d+|[0-9a-f]{8,}.*/gi, "…")
     .replace(/(left: \w+|appears|claim of|delivered to|removed from the inbox|I1: |ran for).*/, "$1")

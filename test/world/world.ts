@@ -187,15 +187,8 @@ export class World implements Ground {
   }
 
   /** Runs work as the operator, who reads and writes the disk without disturbance. */
-  async asOperator<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#operator.run(work);
-    let isOver = false;
-    void done.then(
-      () => (isOver = true),
-      () => (isOver = true),
-    );
-    await this.schedule.run(this.schedule.nowMs + MINUTE_MS, () => isOver);
-    return done;
+  asOperator<Result>(work: () => Promise<Result>): Promise<Result> {
+    return pump(this.schedule, this.#operator.run(work));
   }
 
   records(): Promise<TransferRecord[]> {
@@ -311,8 +304,8 @@ export class World implements Ground {
     daemon.process.kill();
     this.note(`${daemon.process.name} ended${error === undefined ? "" : `: ${String(error)}`}`);
     if (error === undefined || daemon.stop.signal.aborted) return;
-    if (this.#others.delete(daemon)) this.#startLater(RESTART_MS, () => void this.#addOther());
-    else if (this.daemon === daemon) this.#startLater(RESTART_MS, () => this.#restartMain());
+    if (this.#others.delete(daemon)) this.schedule.after(RESTART_MS, () => void this.#addOther());
+    else if (this.daemon === daemon) this.schedule.after(RESTART_MS, () => this.#restartMain());
   }
 
   #addOther(): void {
@@ -321,10 +314,6 @@ export class World implements Ground {
 
   #restartMain(): void {
     if (this.daemon === undefined || this.daemon.process.isDead) this.daemon = this.#startOne(this.settings);
-  }
-
-  #startLater(ms: number, start: () => void): void {
-    this.schedule.after(ms, start);
   }
 
   async #stopAll(): Promise<void> {
@@ -562,7 +551,7 @@ export class World implements Ground {
       if (daemon === undefined || daemon.process.isDead) return;
       // Its memory may differ from the disk. An operator who finds two daemons starts one of them again.
       daemon.process.kill();
-      this.#startLater(1_000, () => this.#restartMain());
+      this.schedule.after(1_000, () => this.#restartMain());
     });
   }
 
@@ -650,10 +639,7 @@ function siteOf(what: Happening): Site | undefined {
 
 function describe(what: Happening): string {
   const { kind, ...facts } = what;
-  const text = JSON.stringify(facts, (key, value) =>
-    key === "site" || key === "inSite" ? JSON.parse(JSON.stringify(value)) : value,
-  );
-  return `${kind} ${text}`;
+  return `${kind} ${JSON.stringify(facts)}`;
 }
 
 const loaded = new Map<string, Promise<Settings | undefined>>();
@@ -679,10 +665,14 @@ function loadSite(site: Site): Promise<Settings | undefined> {
   return loading;
 }
 
+/** Lets time pass until the work is done. */
 async function pump<Result>(schedule: Schedule, work: Promise<Result>): Promise<Result> {
   let isOver = false;
-  void work.finally(() => (isOver = true));
-  while (!isOver) await schedule.run(schedule.nowMs + 60_000, () => isOver);
+  const end = () => {
+    isOver = true;
+  };
+  void work.then(end, end);
+  while (!isOver) await schedule.run(schedule.nowMs + MINUTE_MS, () => isOver);
   return work;
 }
 
