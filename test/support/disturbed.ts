@@ -102,16 +102,13 @@ interface PausingDaemon {
 }
 
 /** `point`: the number of the step at which it suspends itself, or `/` and a part of its path; 0 for none. */
-export type StartPausing<Point = number> = (task: CrashTask, point: Point) => Promise<PausingDaemon>;
-
-/** Suspends after a durable step, counted from the discovery of a transfer. */
-export const pausingAfterSteps: StartPausing = (task, at) => startPausing(task, { at });
+export type StartPausing = (task: CrashTask, point: number | `/${string}`) => Promise<PausingDaemon>;
 
 /**
  * Suspends before a call that changes the inbox or the work folder, so that it continues with outdated knowledge. `from`: a
  * part of the path of the first call that counts.
  */
-export function pausingBeforeCalls(from: string): StartPausing<number | `/${string}`> {
+export function pausingBeforeCalls(from: string): StartPausing {
   return (task, at) => startPausing(task, { at, from, below: join(task.folder, "inbox") });
 }
 

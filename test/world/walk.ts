@@ -15,6 +15,8 @@ import { World } from "./world.ts";
 const MINUTE_MS = 60_000;
 /** When the transfer arrives, and what disturbs it begins. */
 const BEGIN_MS = 1_000;
+/** From then to what happens during a long pause. */
+const LATER_MS = 4 * MINUTE_MS;
 
 /** How a delivery can look. */
 export const SITES: Readonly<Record<string, Partial<Site>>> = {
@@ -70,12 +72,14 @@ function planOf(site: Site, happenings: readonly Happening[], seed: number): Pla
   const taste = { archives: 0.5 };
   const transfer = makeTransfer(new Random(7), 0, site, taste);
   const all: Happening[] = [{ kind: "arrive", transfer: 0 }, ...happenings];
+  const atMs = ({ kind }: Happening) =>
+    kind === "vanish" || kind === "order" ? BEGIN_MS + LATER_MS : BEGIN_MS;
   const lastsMs = Math.max(0, ...happenings.map((what) => ("ms" in what ? what.ms : 0)));
   return {
     seed,
     unrestMs: lastsMs + 2 * MINUTE_MS,
     site,
     transfers: [{ ...transfer, password: "Secret-common" }],
-    happenings: all.map((what) => ({ atMs: BEGIN_MS, what })),
+    happenings: all.map((what) => ({ atMs: atMs(what), what })),
   };
 }

@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { oneIn } from "../../support/thorough.ts";
+import type { Happening } from "../../world/plan.ts";
 import { SITES, walk } from "../../world/walk.ts";
 
 /** The first kind is walked in small steps. The others differ in their last steps, and share most of the first. */
@@ -28,11 +29,21 @@ describe.each(Object.entries(SITES))("%s", (name, site) => {
   });
 
   test("is delivered once, whichever step a daemon pauses at while a second one works on the same folder", async () => {
-    const pause = (afterSteps: number) =>
-      [
-        { kind: "freeze", ms: 8 * 60_000, afterSteps },
-        { kind: "second", ms: 15 * 60_000 },
-      ] as const;
-    expect(await walk(site, pause, oneIn(every + 1), 2)).toEqual([]);
+    expect(await walk(site, pauseBesideSecond, oneIn(every + 1), 2)).toEqual([]);
   });
 });
+
+test.each<readonly [string, Happening]>([
+  ["revoked", { kind: "vanish", transfer: 0, how: "deleted_by_revocation" }],
+  ["discarded", { kind: "order", action: "discard", transfer: 0, withPassword: false }],
+])("a transfer that is %s while a daemon pauses is not delivered after its end", async (_, end) => {
+  const disturb = (afterSteps: number) => [...pauseBesideSecond(afterSteps), end];
+  expect(await walk({}, disturb, oneIn(5))).toEqual([]);
+});
+
+function pauseBesideSecond(afterSteps: number): Happening[] {
+  return [
+    { kind: "freeze", ms: 8 * 60_000, afterSteps },
+    { kind: "second", ms: 15 * 60_000 },
+  ];
+}
