@@ -60,7 +60,6 @@ async function runOnce(task: DisturbedTask): Promise<void> {
   let steps = 0;
   subscribe("inlet:durable-step", (step) => {
     steps++;
-    if (pause?.below === undefined && Object.keys(reported).length > 0) pauseAt(pause, String(step));
     if (steps !== task.crashAt && step !== task.crashAt) return;
     if (unplug !== undefined) {
       const report: CrashReport = { step: String(step), reported, names: listNames(task.folder) };
@@ -70,7 +69,8 @@ async function runOnce(task: DisturbedTask): Promise<void> {
     process.kill(process.pid, "SIGKILL");
   });
   const onEvent = listenTo({ "transfer-discovered": note, "transfer-changed": note });
-  await onMachine(pausingMachine(pause), () => runCrashDaemon(task, onEvent));
+  const machine = pause === undefined ? systemMachine : pausingMachine(pause);
+  await onMachine(machine, () => runCrashDaemon(task, onEvent));
 }
 
 function cutOff([command = "", ...args]: readonly string[]): void {
@@ -81,9 +81,8 @@ function cutOff([command = "", ...args]: readonly string[]): void {
 }
 
 /** Pauses before calls that create, move or remove a name below a folder. */
-function pausingMachine(pause: Pause | undefined) {
-  const { below, from = "" } = pause ?? {};
-  if (below === undefined) return systemMachine;
+function pausingMachine(pause: Pause) {
+  const { below, from } = pause;
   const changes = new Set(["link", "rename", "unlink", "rmdir", "rm", "mkdir", "makeFolder"]);
   let isCounting = false;
   const files = watchFiles(({ name, path, creates }) => {
@@ -95,11 +94,9 @@ function pausingMachine(pause: Pause | undefined) {
 }
 
 /** Suspends this process if this is the step that was meant. */
-function pauseAt(pause: Pause | undefined, step: string): void {
-  if (pause === undefined) return;
+function pauseAt({ at, log }: Pause, step: string): void {
   counted++;
-  appendFileSync(pause.log, `${step}\n`);
-  const { at } = pause;
+  appendFileSync(log, `${step}\n`);
   const isMeant = typeof at === "number" ? counted === at : !wasThere && step.includes(at.slice(1));
   wasThere ||= isMeant;
   if (isMeant) process.kill(process.pid, "SIGSTOP");

@@ -33,10 +33,10 @@ export interface Pause {
   readonly at: number | string;
   /** Gets a line for each step. */
   readonly log: string;
-  /** Steps are calls that are about to change names below this folder. Missing: durable steps after a discovery. */
-  readonly below?: string;
+  /** Steps are calls that are about to change names below this folder. */
+  readonly below: string;
   /** A part of the path of the first call that counts. */
-  readonly from?: string;
+  readonly from: string;
 }
 
 /** A daemon's report just before a power cut. */
