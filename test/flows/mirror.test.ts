@@ -300,7 +300,7 @@ describe("a transfer that arrives while the daemon runs", () => {
   });
 
   test("tokens are renewed before they expire, and obtained again after a refusal", async () => {
-    const { simulator, settings } = await openMailbox({}, { tokenSeconds: 3600 });
+    const { simulator, settings } = await openMailbox({}, { tokenSeconds: 3600, transfers: [] });
     const daemon = startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(1);
     simulator.advance(3700);

@@ -14,16 +14,6 @@ import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD } from "../support/setting
 const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
 describe("an answer of a proxy", () => {
-  test("to a wrong password costs an attempt, because the service has counted it", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
-    simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    const polls = simulator.totals().received;
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
-    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(2);
-  });
-
   test.each([401, 403, 504, 200])("with status %i does not lose the right password", async (status) => {
     const { simulator, settings } = await openMailbox();
     simulator.addFault({ on: "info", does: { kind: "html", status } });

@@ -38,20 +38,6 @@ describe("I3 no burnt transfers", () => {
     });
   });
 
-  test.each([
-    { passwordAttempts: 2, state: "waiting" },
-    { passwordAttempts: 3, state: "delivered" },
-  ])(
-    "an old password after a new one is tried with passwordAttempts $passwordAttempts: $state",
-    async (row) => {
-      const { passwordAttempts, state } = row;
-      const passwords = rules("new", PASSWORD);
-      const { simulator, settings } = await openMailbox({ passwords, passwordAttempts });
-      expect((await runOnce(settings)).changes.at(-1)).toMatchObject({ state });
-      expect(simulator.refusedPasswords("t1")).toEqual(["new"]);
-    },
-  );
-
   test("a wrong password is sent alone, although many files could be fetched at once", async () => {
     const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
     const passwords = rules("Wr0ng!42");

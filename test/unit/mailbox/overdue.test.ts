@@ -58,29 +58,6 @@ describe("an expected transfer", () => {
 });
 
 describe("what is reported", () => {
-  test("is a deadline once, then the next one, then that it came", () => {
-    const steps = [
-      [on(3, "06:00"), 0],
-      [on(3, "06:01"), 0],
-      [on(4, "06:01"), 0],
-      [on(4, "08:00"), on(4, "07:59")],
-      [on(4, "08:01"), on(4, "07:59")],
-    ] as const;
-    let facts = NOTHING;
-    const told = steps.map(([nowMs, arrivedMs]) => {
-      const { missed, cleared, ...verdict } = judge(rule, { ...facts, arrivedMs }, nowMs);
-      facts = verdict.facts;
-      return { missed, cleared };
-    });
-    expect(told).toEqual([
-      { missed: on(3, "06:00"), cleared: undefined },
-      { missed: undefined, cleared: undefined },
-      { missed: on(4, "06:00"), cleared: undefined },
-      { missed: undefined, cleared: on(4, "06:00") },
-      { missed: undefined, cleared: undefined },
-    ]);
-  });
-
   test("is both where one came late and the next did not come", () => {
     const facts = { ...NOTHING, arrivedMs: on(3, "05:00"), missedMs: on(2, "06:00") };
     expect(judge(rule, facts, on(4, "06:00"))).toMatchObject({

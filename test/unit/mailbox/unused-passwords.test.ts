@@ -10,50 +10,26 @@ const MAILBOXES = new Map([
   [mailboxIdOf("b"), {}],
 ]);
 
-test.each([
-  { of: "a transfer that waits", open: ["a"], ended: [], meant: undefined, isRemoved: false },
-  {
-    of: "one that only another mailbox waits for",
-    open: ["b"],
-    ended: ["a"],
-    meant: undefined,
-    isRemoved: false,
-  },
-  {
-    of: "one that a mailbox of another process waits for",
-    open: ["c"],
-    ended: ["a"],
-    meant: undefined,
-    isRemoved: false,
-  },
-  {
-    of: "one that was meant for a mailbox that is done with it",
-    open: ["b"],
-    ended: ["a"],
-    meant: "a",
-    isRemoved: true,
-  },
-  { of: "one that has ended", open: [], ended: ["b"], meant: undefined, isRemoved: true },
-  {
-    of: "one that has ended, and that an order may open again",
-    open: [],
-    ended: ["a"],
-    isOrdered: true,
-    meant: undefined,
-    isRemoved: false,
-  },
-  { of: "one that is still to come", open: [], ended: [], meant: undefined, isRemoved: false },
-  {
-    of: "one that has ended, where a record is damaged",
-    open: [],
-    ended: ["a"],
-    isDamaged: true,
-    meant: undefined,
-    isRemoved: false,
-  },
+interface Case {
+  readonly open?: readonly string[];
+  readonly ended?: readonly string[];
+  readonly meant?: string;
+  readonly isDamaged?: boolean;
+  readonly isOrdered?: boolean;
+}
+
+test.each<[string, Case, boolean]>([
+  ["a transfer that waits", { open: ["a"] }, false],
+  ["one that only another mailbox waits for", { open: ["b"], ended: ["a"] }, false],
+  ["one that a mailbox of another process waits for", { open: ["c"], ended: ["a"] }, false],
+  ["one meant for a mailbox that is done with it", { open: ["b"], ended: ["a"], meant: "a" }, true],
+  ["one that has ended", { ended: ["b"] }, true],
+  ["one that has ended, and that an order may open again", { ended: ["a"], isOrdered: true }, false],
+  ["one that is still to come", {}, false],
+  ["one that has ended, where a record is damaged", { ended: ["a"], isDamaged: true }, false],
 ])(
-  "a password of $of: removed $isRemoved",
-  async ({ open, ended, meant, isRemoved, isDamaged = false, isOrdered = false }) => {
+  "a password of %s: removed %j %s",
+  async (_of, { open = [], ended = [], meant, isDamaged = false, isOrdered = false }, isRemoved) => {
     const answers: boolean[] = [];
     const record = (mailbox: string) => ({ mailbox, trackingId: "t" }) as TransferRecord;
     await forgetUnusedPasswords(

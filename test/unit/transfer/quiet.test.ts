@@ -21,27 +21,18 @@ const quiet = timetable("mon-fri 08:00-18:00");
 /** A Monday in Berlin. */
 const at = (time: string) => Date.parse(`2026-03-02T${time}+01:00`);
 
-describe("a download", () => {
-  test("is postponed to the end of the quiet hours", () => {
-    expect(quietUntil(quiet, FAR_MS, at("08:00"))).toBe(at("18:00"));
-    expect(quietUntil(quiet, FAR_MS, at("17:59:59.999"))).toBe(at("18:00"));
-  });
-
-  test("starts at any other time, and without quiet hours", () => {
-    expect(quietUntil(quiet, FAR_MS, at("07:59:59.999"))).toBeUndefined();
-    expect(quietUntil(quiet, FAR_MS, at("18:00"))).toBeUndefined();
-    expect(quietUntil(undefined, FAR_MS, at("12:00"))).toBeUndefined();
-  });
-
-  test("starts in quiet hours if the transfer would expire too soon after them", () => {
-    expect(quietUntil(quiet, at("17:00"), at("12:00"))).toBeUndefined();
-    expect(quietUntil(quiet, at("23:59:59"), at("12:00"))).toBeUndefined();
-    expect(quietUntil(quiet, at("18:00") + 6 * HOUR_MS, at("12:00"))).toBe(at("18:00"));
-  });
-
-  test("starts if quiet hours would never end", () => {
-    expect(quietUntil(timetable("daily"), FAR_MS, at("12:00"))).toBeUndefined();
-  });
+test.each<[string, ReturnType<typeof timetable> | undefined, number, number, number | undefined]>([
+  ["is postponed to the end of the quiet hours", quiet, FAR_MS, at("08:00"), at("18:00")],
+  ["is postponed until their last moment", quiet, FAR_MS, at("17:59:59.999"), at("18:00")],
+  ["starts before them", quiet, FAR_MS, at("07:59:59.999"), undefined],
+  ["starts after them", quiet, FAR_MS, at("18:00"), undefined],
+  ["starts without quiet hours", undefined, FAR_MS, at("12:00"), undefined],
+  ["starts if the transfer expires during them", quiet, at("17:00"), at("12:00"), undefined],
+  ["starts if it expires too soon after them", quiet, at("23:59:59"), at("12:00"), undefined],
+  ["is postponed if enough time is left", quiet, at("18:00") + 6 * HOUR_MS, at("12:00"), at("18:00")],
+  ["starts if quiet hours would never end", timetable("daily"), FAR_MS, at("12:00"), undefined],
+])("a download %s", (_, hours, expiresMs, nowMs, until) => {
+  expect(quietUntil(hours, expiresMs, nowMs)).toBe(until);
 });
 
 /** Runs the job up to the first change of state. Returns whether it got there, and the next run. */
@@ -104,21 +95,17 @@ describe("downloading in quiet hours", () => {
     expect(await turn(at("12:00"), record)).toEqual({ next: postponed, asked: [] });
   });
 
-  test("finishes a decided delivery", async () => {
-    expect((await turn(at("12:00"), { state: "delivered" })).asked).toEqual(["place"]);
-  });
-
-  test("asks the service about a transfer that vanished", async () => {
-    expect((await turn(at("12:00"), { vanished: true })).asked).toEqual(["state"]);
-  });
-
-  test("downloads a transfer that an operator wants now", async () => {
-    expect((await turn(at("12:00"), { wanted: true })).asked).toEqual(["room", "begin"]);
-  });
-
-  test("downloads a transfer that expires before they end", async () => {
-    const expires = new Date(at("17:00")).toISOString();
-    expect((await turn(at("12:00"), { expires })).asked).toEqual(["room", "begin"]);
+  test.each<[string, Partial<TransferRecord>, string[]]>([
+    ["finishes a decided delivery", { state: "delivered" }, ["place"]],
+    ["asks the service about a transfer that vanished", { vanished: true }, ["state"]],
+    ["downloads a transfer that an operator wants now", { wanted: true }, ["room", "begin"]],
+    [
+      "downloads a transfer that expires before they end",
+      { expires: new Date(at("17:00")).toISOString() },
+      ["room", "begin"],
+    ],
+  ])("%s", async (_, record, asked) => {
+    expect((await turn(at("12:00"), record)).asked).toEqual(asked);
   });
 
   test("works as usual when they are over, whatever the record says of their end", async () => {
