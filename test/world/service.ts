@@ -1,5 +1,5 @@
 /** The transfer service of a world: what it holds, what it answers, and what it counts. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { whenAborted } from "../../src/base/deadline.ts";
 import type { FaultCode } from "../../src/base/fault-codes.ts";
 import { type AnsweredBy, Fault, type FaultDetails } from "../../src/base/faults.ts";
@@ -82,7 +82,7 @@ export class SimulatedService {
 
   /** The service as one process sees it. */
   open(process: Process, id: string): ServicePort {
-    return new Connection(this, this.#random, process, id).port();
+    return connect(this, this.#random, process, id);
   }
 
   stateOf(transfer: SentTransfer): TransferState | "unsent" {
@@ -105,188 +105,93 @@ function messageFacts({ message }: SentTransfer, { hidesMessages }: ServiceHabit
 }
 
 function transferIdOf(trackingId: string, address: string): string {
-  return createHash("sha256")
-    .update(`${trackingId} ${canonicalAddress(address)}`)
-    .digest("hex")
-    .slice(0, 10);
+  return hash("sha256", `${trackingId} ${canonicalAddress(address)}`).slice(0, 10);
 }
 
-class Connection {
-  readonly #service: SimulatedService;
-  readonly #random: Random;
-  readonly #process: Process;
-  readonly #id: string;
-  #ownAnswers = 0;
+/** The service as one process sees it. */
+function connect(service: SimulatedService, random: Random, process: Process, id: string): ServicePort {
+  const { habits } = service;
+  let ownAnswers = 0;
 
-  constructor(service: SimulatedService, random: Random, process: Process, id: string) {
-    this.#service = service;
-    this.#random = random;
-    this.#process = process;
-    this.#id = id;
-  }
+  const refuse = (code: FaultCode): Fault => {
+    ownAnswers++;
+    return word(code, "service");
+  };
 
-  port(): ServicePort {
-    const connection = this;
-    const port: Partial<ServicePort> = {
-      id: this.#id,
-      async *listReceived({ email }, { active }, _onRejected, signal, isKnown) {
-        yield (await connection.#list(email, active, signal)).filter(
-          ({ trackingId }) => isKnown?.(trackingId) !== true,
-        );
-      },
-      pollReceived: async ({ email }, { active }, signal) => ({
-        entries: await connection.#list(email, active, signal),
-        known: [],
-        rejected: [],
-      }),
-      information: (access, signal) =>
-        connection.#ask(signal, () => {
-          const { files, message } = connection.#unlock(access);
-          const totalBytes = files.reduce((sum, { bytes }) => sum + bytes.length, message?.length ?? 0);
-          return { totalBytes, algorithm: "SHA-256" };
-        }),
-      files: (access, signal, onCount) =>
-        connection.#ask(signal, () => {
-          const { files } = connection.#unlock(access);
-          onCount?.(files.length);
-          return files.map(({ id, name, bytes, sha256 }) => ({
-            id,
-            name,
-            bytes: bytes.length,
-            checksum: sha256,
-          }));
-        }),
-      checksums: async (access, listing, signal) => {
-        const files = await listing;
-        return connection.#ask(signal, () => {
-          const { subject, files: sent, message, messageRow } = connection.#unlock(access);
-          const checksumOf = (id: string) => sent.find((file) => file.id === id)?.sha256 ?? "";
-          const rows = files.map(({ id, name }) => {
-            return [id, { name, checksum: { value: checksumOf(id), algorithm: "SHA-256" } }] as const;
-          });
-          const text = messageRow === "eml" ? message : message && fileOfMessage(message);
-          const value = createHash("sha256")
-            .update(text ?? "")
-            .digest("hex");
-          const ofMessage = { name: "message", checksum: { value, algorithm: "SHA-256" } };
-          const unlisted = text === undefined || messageRow === undefined ? [] : [ofMessage];
-          return { subject, byFileId: new Map(rows), unlisted, missing: [] };
-        });
-      },
-      openFile: (access, { id }, { resume }, signal) =>
-        connection.#ask(signal, () => {
-          const { files, message } = connection.#unlock(access);
-          if (id === MESSAGE_FILE && message !== undefined) {
-            return connection.#download(fileOfMessage(message), 0);
-          }
-          const file = files.find((each) => each.id === id);
-          if (file === undefined) throw connection.#word("NOT_FOUND");
-          const isDamaged = file.name === connection.#service.damaged;
-          const bytes = isDamaged ? Buffer.alloc(file.bytes.length, "x") : file.bytes;
-          return connection.#download(bytes, resume?.offset ?? 0);
-        }),
-      openZip: (access, _options, signal) =>
-        connection.#ask(signal, () => connection.#download(connection.#unlock(access).zip, 0)),
-      openEml: (access, { thresholdMegabytes }, signal) =>
-        connection.#ask(signal, () => {
-          const { message } = connection.#unlock(access);
-          const isRefused = connection.#service.habits.wholeThreshold && thresholdMegabytes !== undefined;
-          if (message === undefined || isRefused) throw connection.#word("NOT_FOUND");
-          return connection.#download(message, 0);
-        }),
-      obtainToken: async () => ({ token: new Secret("Token-0"), validUntil: undefined }),
-      apiVersions: (signal) => connection.#ask(signal, () => [{ major: 1, minor: 13 }]),
-      ownAnswers: () => connection.#ownAnswers,
-      clockAheadMs: () => 0,
-      close: async () => {},
-    };
-    return port as ServicePort;
-  }
-
-  async #arrive(signal: AbortSignal): Promise<void> {
+  const arrive = async (signal: AbortSignal): Promise<void> => {
     if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "unsent" });
-    await this.#process.wait(this.#random.int(100));
-    if (this.#service.mood === "silent") await whenAborted(signal);
+    await process.wait(random.int(100));
+    if (service.mood === "silent") await whenAborted(signal);
     if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "none" });
-  }
+  };
 
   /** One request: it takes time, the mood may spoil it, and the answer may be lost after the service has acted. */
-  async #ask<Answer>(signal: AbortSignal, answer: () => Answer): Promise<Answer> {
-    await this.#arrive(signal);
-    const { mood } = this.#service;
-    const isSpoilt = mood !== "fine" && this.#random.chance(mood === "away" ? 1 : 0.4);
-    if (isSpoilt && mood === "away") throw word("SERVICE_UNREACHABLE", "unsent");
-    if (isSpoilt && mood === "failing") {
-      throw word("SERVER_FAULT", this.#random.chance(0.5) ? "service" : "intermediary");
-    }
-    if (isSpoilt && mood === "limiting") throw word("RATE_LIMITED", "service", { retryAfterMs: 20_000 });
-    if (isSpoilt && mood === "foreign") throw word("BAD_ANSWER", "intermediary");
+  const ask = async <Answer>(signal: AbortSignal, answer: () => Answer): Promise<Answer> => {
+    await arrive(signal);
+    const { mood } = service;
+    const isSpoilt = mood !== "fine" && random.chance(mood === "away" ? 1 : 0.4);
+    if (isSpoilt) failBy(mood, random);
     const result = answer();
-    await this.#process.wait(this.#random.int(50));
+    await process.wait(random.int(50));
     if (isSpoilt && mood === "lossy") {
-      throw word(this.#random.chance(0.5) ? "SERVICE_TIMEOUT" : "CONNECTION_LOST", "none");
+      throw word(random.chance(0.5) ? "SERVICE_TIMEOUT" : "CONNECTION_LOST", "none");
     }
-    this.#ownAnswers++;
+    ownAnswers++;
     return result;
-  }
+  };
 
-  #list(email: string, active: boolean | undefined, signal: AbortSignal): Promise<ListedTransfer[]> {
-    return this.#ask(signal, () => {
-      const isForgotten = () => this.#service.mood === "forgetful" && this.#random.chance(0.5);
-      return this.#service.transfers.flatMap((transfer) => {
-        const state = this.#service.stateOf(transfer);
-        const mail = transfer.recipients.find((each) => canonicalAddress(each) === canonicalAddress(email));
-        if (state === "unsent" || mail === undefined || isForgotten()) return [];
-        const isWanted = state === "active" || active !== true || this.#service.habits.ignoresActive;
-        if (!isWanted) return [];
+  const unlock = ({ transferId, password }: TransferAccess): SentTransfer => {
+    const transfer = service.transfers.find(({ trackingId, recipients }) =>
+      recipients.some((address) => transferIdOf(trackingId, address) === transferId),
+    );
+    if (transfer === undefined) throw refuse("NOT_FOUND");
+    transfer.opened++;
+    service.onPassword(transfer, password?.reveal());
+    const state = service.stateOf(transfer);
+    const isThere = state !== "unsent" && state !== "processing";
+    if (state !== "active") throw refuse(isThere ? "TRANSFER_DELETED" : "NOT_FOUND");
+    if (password?.reveal() === transfer.password) return transfer;
+    transfer.wrong++;
+    throw refuse("PASSWORD_REFUSED");
+  };
+
+  const open = <Answer>(
+    access: TransferAccess,
+    signal: AbortSignal,
+    answer: (transfer: SentTransfer) => Answer,
+  ) => ask(signal, () => answer(unlock(access)));
+
+  const list = (email: string, active: boolean | undefined, signal: AbortSignal) =>
+    ask(signal, () =>
+      service.transfers.flatMap((transfer): ListedTransfer[] => {
         const { trackingId, sender, subject, expiresMs } = transfer;
+        const state = service.stateOf(transfer);
+        const mail = transfer.recipients.find((each) => canonicalAddress(each) === canonicalAddress(email));
+        const isForgotten = () => service.mood === "forgetful" && random.chance(0.5);
+        if (state === "unsent" || mail === undefined || isForgotten()) return [];
+        const isWanted = state === "active" || active !== true || habits.ignoresActive;
+        if (!isWanted) return [];
         const transferId = transferIdOf(trackingId, mail);
-        const recipient = {
-          mail,
-          transferId,
-          downloadUrl: new Secret(`https://s/download?id=${transferId}`),
-        };
-        const entry: ListedTransfer = {
+        const downloadUrl = new Secret(`https://s/download?id=${transferId}`);
+        const entry = {
           trackingId,
           state,
           sender,
           subject,
-          recipients: [recipient],
+          recipients: [{ mail, transferId, downloadUrl }],
           to: [mail],
           cc: [],
           expires: new Date(expiresMs),
           passwordMode: "MANUAL",
           securityMode: transfer.securityMode ?? "ONE_TIME_PASSWORD",
-          ...messageFacts(transfer, this.#service.habits),
+          ...messageFacts(transfer, habits),
         };
         return [entry];
-      });
-    });
-  }
-
-  #unlock({ transferId, password }: TransferAccess): SentTransfer {
-    const transfer = this.#service.transfers.find(({ trackingId, recipients }) =>
-      recipients.some((address) => transferIdOf(trackingId, address) === transferId),
+      }),
     );
-    if (transfer === undefined) throw this.#word("NOT_FOUND");
-    transfer.opened++;
-    this.#service.onPassword(transfer, password?.reveal());
-    const state = this.#service.stateOf(transfer);
-    const isThere = state !== "unsent" && state !== "processing";
-    if (state !== "active") throw this.#word(isThere ? "TRANSFER_DELETED" : "NOT_FOUND");
-    if (password?.reveal() === transfer.password) return transfer;
-    transfer.wrong++;
-    throw this.#word("PASSWORD_REFUSED");
-  }
 
-  #word(code: FaultCode): Fault {
-    this.#ownAnswers++;
-    return word(code, "service");
-  }
-
-  #download(content: Buffer, offset: number): Download {
-    const connection = this;
-    const cutAt = this.#service.mood === "lossy" ? offset + this.#random.int(content.length + 1) : undefined;
+  const download = (content: Buffer, offset: number): Download => {
+    const cutAt = service.mood === "lossy" ? offset + random.int(content.length + 1) : undefined;
     return {
       offset,
       totalBytes: content.length,
@@ -299,7 +204,7 @@ class Connection {
           [offset, middle],
           [middle, content.length],
         ] as const) {
-          await connection.#process.wait(connection.#random.int(50));
+          await process.wait(random.int(50));
           if (cutAt !== undefined && to > cutAt) {
             yield content.subarray(from, Math.max(from, cutAt));
             throw word("CONNECTION_LOST", "none");
@@ -309,7 +214,75 @@ class Connection {
       })(),
       cancel: () => {},
     };
-  }
+  };
+
+  const port: Partial<ServicePort> = {
+    id,
+    async *listReceived({ email }, { active }, _onRejected, signal, isKnown) {
+      yield (await list(email, active, signal)).filter(({ trackingId }) => isKnown?.(trackingId) !== true);
+    },
+    pollReceived: async ({ email }, { active }, signal) => ({
+      entries: await list(email, active, signal),
+      known: [],
+      rejected: [],
+    }),
+    information: (access, signal) =>
+      open(access, signal, ({ files, message }) => ({
+        totalBytes: files.reduce((sum, { bytes }) => sum + bytes.length, message?.length ?? 0),
+        algorithm: "SHA-256",
+      })),
+    files: (access, signal, onCount) =>
+      open(access, signal, ({ files }) => {
+        onCount?.(files.length);
+        return files.map((file) => {
+          return { id: file.id, name: file.name, bytes: file.bytes.length, checksum: file.sha256 };
+        });
+      }),
+    checksums: async (access, listing, signal) => {
+      const files = await listing;
+      return open(access, signal, ({ subject, files: sent, message, messageRow }) => {
+        const checksumOf = (fileId: string) => sent.find((file) => file.id === fileId)?.sha256 ?? "";
+        const rows = files.map(({ id: fileId, name }) => {
+          return [fileId, { name, checksum: { value: checksumOf(fileId), algorithm: "SHA-256" } }] as const;
+        });
+        const text = messageRow === "eml" ? message : message && fileOfMessage(message);
+        const value = hash("sha256", text ?? "");
+        const ofMessage = { name: "message", checksum: { value, algorithm: "SHA-256" } };
+        const unlisted = text === undefined || messageRow === undefined ? [] : [ofMessage];
+        return { subject, byFileId: new Map(rows), unlisted, missing: [] };
+      });
+    },
+    openFile: (access, { id: fileId }, { resume }, signal) =>
+      open(access, signal, ({ files, message }) => {
+        if (fileId === MESSAGE_FILE && message !== undefined) return download(fileOfMessage(message), 0);
+        const file = files.find((each) => each.id === fileId);
+        if (file === undefined) throw refuse("NOT_FOUND");
+        const isDamaged = file.name === service.damaged;
+        const bytes = isDamaged ? Buffer.alloc(file.bytes.length, "x") : file.bytes;
+        return download(bytes, resume?.offset ?? 0);
+      }),
+    openZip: (access, _options, signal) => open(access, signal, ({ zip }) => download(zip, 0)),
+    openEml: (access, { thresholdMegabytes }, signal) =>
+      open(access, signal, ({ message }) => {
+        const isRefused = habits.wholeThreshold && thresholdMegabytes !== undefined;
+        if (message === undefined || isRefused) throw refuse("NOT_FOUND");
+        return download(message, 0);
+      }),
+    obtainToken: async () => ({ token: new Secret("Token-0"), validUntil: undefined }),
+    apiVersions: (signal) => ask(signal, () => [{ major: 1, minor: 13 }]),
+    ownAnswers: () => ownAnswers,
+    clockAheadMs: () => 0,
+    close: async () => {},
+  };
+  return port as ServicePort;
+}
+
+/** Before the service has acted. */
+function failBy(mood: Mood, random: Random): void {
+  if (mood === "away") throw word("SERVICE_UNREACHABLE", "unsent");
+  if (mood === "failing") throw word("SERVER_FAULT", random.chance(0.5) ? "service" : "intermediary");
+  if (mood === "limiting") throw word("RATE_LIMITED", "service", { retryAfterMs: 20_000 });
+  if (mood === "foreign") throw word("BAD_ANSWER", "intermediary");
 }
 
 function word(code: FaultCode, answeredBy: AnsweredBy, more: FaultDetails = {}): Fault {
