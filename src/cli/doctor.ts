@@ -16,7 +16,7 @@ import { addExitCodes, type Context, type Outcome, type Runner } from "./command
 import { describeSettings, problemsOf } from "./config.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
-import { checkDropped, checkFileSystem, checkFolders } from "./doctor/folders.ts";
+import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkGroups } from "./doctor/groups.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
 import { addUnit } from "./in-unit.ts";
@@ -80,7 +80,6 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   const folders = await checkFolders(inFolders, settings);
   if (folders === undefined) findings.in("file system").skip("all", "a folder is not usable");
   else {
-    await checkDropped(inFolders, settings);
     await checkGroups(of("folders"), folders.get("work") ?? settings.work);
     await checkFileSystem(of("file system"), folders);
   }

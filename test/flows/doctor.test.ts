@@ -523,21 +523,6 @@ describe("passwords in files", () => {
     expect(stderr).toContain("command printf has several lines");
     expect(simulator.refusedPasswords("t1")).toEqual([]);
   });
-
-  test("in the drop folder are checked too", async () => {
-    const { config, state } = await install();
-    const folder = join(state, "passwords", MAILBOX);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(join(folder, "t8"), "Sunny42 \n", { mode: 0o600 });
-    await writeFile(join(state, "passwords", "t9"), "Sunny42\nfor Anna\n", { mode: 0o600 });
-    await writeFile(join(state, "passwords", "t1"), "Sunny42\n", { mode: 0o600 });
-    const { findings } = await examine(config);
-    const found = findings.filter(({ check }) => check === "passwords").map(({ detail }) => detail);
-    expect(found.toSorted()).toEqual([
-      expect.stringContaining(`${join(folder, "t8")} begins or ends with a blank`),
-      expect.stringContaining(`${join(state, "passwords", "t9")} is not one line with a password`),
-    ]);
-  });
 });
 
 describe("consumers in a group", { tags: ["system"] }, () => {

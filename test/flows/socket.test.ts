@@ -1,9 +1,9 @@
 /** A user who may not use the folders reaches the daemon through its socket, and gets the same answers. */
-import { chmod, chown, writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { makeFolder, runProgram, startProgram } from "../support/program.ts";
+import { makeGroupFolder, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -14,7 +14,7 @@ const SENDER = "anna@supplier.example";
 test("the same commands have the same answers through the folders and through the socket", {
   tags: ["system"],
 }, async () => {
-  const path = join(await makeGroupFolder(), "console.sock");
+  const path = join(await makeGroupFolder(OTHER_USER), "console.sock");
   const { config, folder } = await install(
     {
       transfers: [
@@ -97,11 +97,3 @@ test("the same commands have the same answers through the folders and through th
   expect(remote).toEqual(local);
   expect(JSON.parse(local.stdout).map(({ act }: { act: string }) => act)).toContain("retry");
 });
-
-/** What is created in it belongs to the group of the other user. */
-async function makeGroupFolder(): Promise<string> {
-  const folder = await makeFolder();
-  await chown(folder, 0, OTHER_USER);
-  await chmod(folder, 0o2750);
-  return folder;
-}

@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -125,6 +125,14 @@ export async function runCommand(
   options: RunOptions = {},
 ): Promise<Finished> {
   return finish(startCommand(command, args, options), options.input);
+}
+
+/** What is created in it belongs to this group. */
+export async function makeGroupFolder(group: number): Promise<string> {
+  const folder = await makeFolder();
+  await chown(folder, 0, group);
+  await chmod(folder, 0o2750);
+  return folder;
 }
 
 /** On another file system than `makeFolder`. */

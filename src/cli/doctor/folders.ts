@@ -4,11 +4,10 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { FAULT_CODES } from "../../base/fault-codes.ts";
-import { asFault, systemCode } from "../../base/faults.ts";
+import { systemCode } from "../../base/faults.ts";
 import { lookAt } from "../../base/files.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
-import { describeOuterBlanks } from "../../base/secret.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import { type Settings, targetsOf } from "../../config/settings.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
@@ -22,7 +21,6 @@ import {
   TRUSTED_FOLDERS,
 } from "../../inbox/work-folder.ts";
 import { MAX_NAME_BYTES } from "../../model/names.ts";
-import { listDrops, readPassword } from "../../passwords/stored.ts";
 import type { Examination, Findings } from "./findings.ts";
 
 const INBOX = "inbox";
@@ -82,24 +80,6 @@ async function checkPrivate(findings: Findings, state: string): Promise<void> {
       const readers = await describeReaders(folder);
       if (readers !== undefined) findings.warn(check, readers);
     }
-  }
-}
-
-const UNUSED = "is not one line with a password, so it is not used: write only the password into it";
-
-/** A wrong password in the drop folder costs an attempt, or leaves its transfer waiting. */
-export async function checkDropped(findings: Findings, { state }: Settings): Promise<void> {
-  try {
-    await asOwnerOf(state, async () => {
-      for (const { path } of await listDrops(state)) {
-        const password = await readPassword(path);
-        const wrong = password === undefined ? UNUSED : describeOuterBlanks(password);
-        if (wrong !== undefined) findings.warn("passwords", `${path} ${wrong}`);
-      }
-    });
-  } catch (error) {
-    // The first start creates the folder.
-    if (systemCode(error) !== "ENOENT") findings.skip("passwords", asFault(error).message);
   }
 }
 

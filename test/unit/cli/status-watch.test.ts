@@ -45,27 +45,15 @@ describe("the status on a screen", () => {
 });
 
 describe("inlet status --watch", () => {
-  test.each([
-    ["q", "fine"],
-    ["\u0003", "interrupted"],
-  ])("ends with %j, and leaves the terminal as it was", async (key, outcome) => {
-    const { stdin, written, ended } = watch();
-    await expect.poll(() => written.join("")).toContain("Mailboxes:");
-    expect(stdin.isRaw).toBe(true);
-    stdin.emit("data", Buffer.from("x"));
-    stdin.emit("data", Buffer.from(key));
-    expect(await ended).toBe(outcome);
-    expect([stdin.isRaw, stdin.isPaused]).toEqual([false, true]);
-    expect(written[0]).toBe("\u001b[?1049h\u001b[?25l\u001b[?7l");
-    expect(written.at(-1)).toBe(RESTORED);
-    expect([stdin.listenerCount("data"), process.listenerCount("exit")]).toEqual([0, exits]);
-  });
-
-  test("a signal ends it too, and a failure restores the terminal", async () => {
+  test("ends with a signal, and leaves the terminal as it was, also after a failure", async () => {
     const stopped = watch();
-    await expect.poll(() => stopped.written.length).toBeGreaterThan(1);
+    await expect.poll(() => stopped.written.join("")).toContain("Mailboxes:");
+    expect(stopped.stdin.isRaw).toBe(true);
+    stopped.stdin.emit("data", Buffer.from("x"));
     stopped.stop.abort();
     expect(await stopped.ended).toBe("interrupted");
+    expect([stopped.stdin.isRaw, stopped.stdin.isPaused]).toEqual([false, true]);
+    expect([stopped.stdin.listenerCount("data"), process.listenerCount("exit")]).toEqual([0, exits]);
     const failed = watch(async () => {
       throw new Fault("CONFIG_INVALID");
     });
