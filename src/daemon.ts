@@ -9,23 +9,28 @@ import { closeDisks } from "./base/machine.ts";
 import { Outage } from "./base/outage.ts";
 import { pause } from "./base/timers.ts";
 import type { Settings } from "./config/settings.ts";
-import { type DaemonParts, keepBoardFresh, openConsole } from "./daemon/console.ts";
+import {
+  createMonitor,
+  type DaemonParts,
+  keepBoardFresh,
+  type Monitor,
+  openConsole,
+} from "./daemon/console.ts";
 import { joinFleet } from "./daemon/fleet.ts";
 import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
 import { createHandlers } from "./daemon/handlers.ts";
 import { announce, recover, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
-import { createMonitor, type Monitor } from "./daemon/monitor.ts";
+import { startOrderRunner } from "./daemon/orders.ts";
+import type { Parts } from "./daemon/parts.ts";
 import {
   type DaemonPatience,
   journalNotices,
   openDaemonHandoffs,
   openEngine,
   openNotifier,
-} from "./daemon/open-parts.ts";
-import { startOrderRunner } from "./daemon/orders.ts";
-import type { Parts } from "./daemon/parts.ts";
+} from "./daemon/parts.ts";
 import { watchPromises } from "./daemon/promises.ts";
 import {
   applySettings,

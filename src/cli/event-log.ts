@@ -3,7 +3,7 @@ import type { Fault } from "../base/faults.ts";
 import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { hasEnded, isUnwanted, QUIET, type TransferRecord } from "../model/record.ts";
-import type { EventLines } from "../observe/log-limit.ts";
+import type { EventLines } from "../observe/log.ts";
 
 export function logEvents(log: EventLines): Emit {
   const logged = new LoggedReasons();

@@ -29,14 +29,18 @@ const LINKS = [
 
 export type PageName = (typeof LINKS)[number][0];
 
-interface Page {
-  readonly name: PageName;
+/** What is inside the frame. */
+export interface PageContent {
   /** The heading above the body; some pages have none. */
   readonly title?: string;
-  readonly notice: Notice | undefined;
-  /** The address of the page, relative to the console's root. */
-  readonly address: string;
+  readonly notice?: Notice | undefined;
   readonly body: Html;
+}
+
+/** `address`: of the page, relative to the console's root. */
+interface Page extends PageContent {
+  readonly name: PageName;
+  readonly address: string;
 }
 
 export function renderDocument(status: Status, page: Page, visitor: Visitor, time: PageTime): string {

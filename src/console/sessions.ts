@@ -2,7 +2,7 @@
  * Sessions of the console. Programs send a token with each request. People sign in with it once and get a cookie that
  * other sites cannot send, and a proof in every form that other sites cannot know.
  */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
@@ -240,8 +240,7 @@ function decodeName(text: string): string {
 
 /** Compares digests in constant time. */
 function isSame(a: string, b: string): boolean {
-  const [first, second] = [a, b].map((text) => createHash("sha256").update(text).digest());
-  return first !== undefined && second !== undefined && timingSafeEqual(first, second);
+  return timingSafeEqual(hash("sha256", a, "buffer"), hash("sha256", b, "buffer"));
 }
 
 /** Browsers send the origin of a form; a request without one is not from a browser. */

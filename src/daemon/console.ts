@@ -1,18 +1,24 @@
-/** The console: its server, and the regular refresh of the status that it shows. */
+/** What shows a running daemon: its status, its metrics, work that hangs, and the console that serves them. */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
-import type { HttpSettings } from "../config/settings.ts";
+import { readVersion } from "../base/version.ts";
+import type { HttpSettings, Settings } from "../config/settings.ts";
 import type { ConsolePort } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
-import { describeDaemon, readDeliveries, readGone } from "../operate/facts.ts";
+import type { Vitals } from "../host/systemd.ts";
+import { type Events, listenTo } from "../model/events.ts";
+import { isPolled } from "../model/status.ts";
+import { Board } from "../observe/board.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import { Pulse } from "../observe/pulse.ts";
+import { describeDaemon, keptIn, readDeliveries, readGone } from "../operate/facts.ts";
 import { tallyHistory } from "../operate/history.ts";
 import { Local } from "../operate/local.ts";
 import type { LiveSettings } from "./live-settings.ts";
-import type { Monitor } from "./monitor.ts";
 import type { Parts } from "./parts.ts";
 import type { Waiting } from "./unfinished.ts";
 
@@ -82,7 +88,7 @@ async function openAccess(
   const read = needsToken ? (http.read ?? "open") : "open";
   if (!http.actions && read === "open") return undefined;
   const daemon = JSON.stringify([hostname(), http.listen, live.now.inbox]);
-  const cookie = createHash("sha256").update(daemon).digest("hex").slice(0, 12);
+  const cookie = hash("sha256", daemon).slice(0, 12);
   const readTokens = needsToken ? createTokenReader(live, clock, stop) : undefined;
   await readTokens?.();
   return new Sessions({ read, readTokens, cookie, clock });
@@ -151,4 +157,34 @@ export async function keepBoardFresh(
   scope.adopt(setInterval(look, REFRESH_EVERY_MS), clearInterval);
   // Not awaited: a day of the journal may be long.
   look();
+}
+
+export type Monitor = Awaited<ReturnType<typeof createMonitor>>;
+
+/** Subscribes to the events at once. Without a console, which would serve them, there are no metrics. */
+export async function createMonitor(settings: Settings, hasConsole: boolean, clock: Clock, events: Events) {
+  const board = new Board(describeDaemon(settings), settings.mailboxes, clock, keptIn(settings.work));
+  const pulse = new Pulse();
+  let isStarted = false;
+  const metrics = hasConsole ? await loadMetrics(settings, board, clock) : undefined;
+  if (metrics !== undefined) events.subscribe(metrics.listener);
+  events.subscribe(pulse.listener);
+  const ready = () => {
+    isStarted = true;
+  };
+  events.subscribe(listenTo({ ready }));
+  // Last: its subscribers ask whether the daemon is ready.
+  events.subscribe(board.listener);
+  const vitals: Vitals = {
+    status: () => board.read(),
+    isReady: () => isStarted && isPolled(board.read()),
+    stuck: () => pulse.stuck(),
+    onChange: (subscriber) => board.onChange(subscriber),
+  };
+  return { board, pulse, metrics, vitals };
+}
+
+async function loadMetrics({ mailboxes }: Settings, board: Board, clock: Clock): Promise<Metrics> {
+  const { Metrics } = await import("../observe/metrics.ts");
+  return new Metrics(mailboxes, readVersion(), () => board.read(), clock);
 }

@@ -15,8 +15,8 @@ import { downloadTransfer } from "../transfer/download.ts";
 import type { Patience } from "../transfer/run.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 import { LargeTransfers } from "../transfer/turns.ts";
-import { type DaemonPatience, HANDOFF_PATIENCE } from "./open-parts.ts";
 import type { Parts } from "./parts.ts";
+import { type DaemonPatience, HANDOFF_PATIENCE } from "./parts.ts";
 
 /** Long lists take time. The total is below the watchdog's limit for hanging work. */
 const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };

@@ -1,5 +1,5 @@
 /** Opens the folders of a daemon, and the stores in them. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import {
@@ -13,7 +13,7 @@ import { readFile } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
-import { groupsOf, handoffOf, inboxesOf } from "../config/settings.ts";
+import { groupsOf, handoffOf, inboxesOf, type MailboxSettings } from "../config/settings.ts";
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
 import { openInbox } from "../inbox/inbox.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
@@ -33,9 +33,12 @@ import { openLedger } from "../ledger/ledger.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
+import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import { actorOf } from "../model/order.ts";
+import { hasEnded } from "../model/record.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 import { openPasswords, type PasswordsOptions } from "../passwords/passwords.ts";
-import { coRecipientsAmong } from "./co-recipients.ts";
+import type { CoRecipients } from "../passwords/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 /** The journal says this instead of a host. */
@@ -121,7 +124,7 @@ function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptio
   const recorded = new Set<string>();
   return async ({ mailbox, trackingId, sender, round }, { mark, uid }) => {
     const text = JSON.stringify([mark, mailbox, trackingId]);
-    const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
+    const id = hash("sha256", text).slice(0, 16);
     if (recorded.has(id)) return;
     if (recorded.size >= MAX_RECORDED) recorded.clear();
     recorded.add(id);
@@ -140,4 +143,38 @@ async function readWriter(state: string): Promise<string> {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
   }
   return (await readFile(path, "utf8")).replace(/[^0-9a-z]/g, "");
+}
+
+/** Finds the open records of a transfer for other mailboxes. `mailboxes`: as configured now. */
+export function coRecipientsAmong(
+  mailboxes: () => readonly MailboxSettings[],
+  ledger: Pick<Ledger, "find">,
+): CoRecipients {
+  const serviceOf = (mailbox: string) => {
+    const found = mailboxOf(mailboxes(), { mailbox });
+    return found === undefined ? "" : idOf(found);
+  };
+  return {
+    serviceOf,
+    async open(mailbox, trackingId) {
+      const service = serviceOf(mailbox);
+      const isOther = ({ name }: MailboxSettings) => mailboxIdOf(name) !== mailboxIdOf(mailbox);
+      const others = mailboxes().filter((other) => isOther(other) && idOf(other) === service);
+      const found = others.map(async ({ name, passwordAttempts }) => {
+        const record = await ledger.find({ mailbox: name, trackingId });
+        return record === undefined || hasEnded(record) ? [] : [{ record, passwordAttempts }];
+      });
+      return (await Promise.all(found)).flat();
+    },
+    async isElsewhere(mailbox, trackingId) {
+      const service = serviceOf(mailbox);
+      const others = mailboxes().filter((other) => idOf(other) !== service);
+      const found = others.map(({ name }) => ledger.find({ mailbox: name, trackingId }));
+      return (await Promise.all(found)).some((record) => record !== undefined && !hasEnded(record));
+    },
+  };
+}
+
+function idOf({ service }: MailboxSettings): string {
+  return serviceIdOf(service.baseUrl);
 }

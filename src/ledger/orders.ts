@@ -19,29 +19,20 @@ import {
 } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import {
-  ACTIONS,
-  ActorShape,
-  MAILBOX_ACTS,
   type MailboxOrder,
+  MailboxOrderShape,
   type Order,
+  OrderShape,
   type PasswordNotice,
+  PasswordNoticeShape,
 } from "../model/order.ts";
 import { digestOfMailbox } from "../model/transfer.ts";
 import { parseJson } from "./format.ts";
 import { nameOf } from "./paths.ts";
 
-const OfMailbox = {
-  mailbox: v.string(),
-  by: ActorShape,
-  /** When it was given. */
-  at: v.pipe(v.string(), v.isoTimestamp()),
-};
-const Common = { ...OfMailbox, trackingId: v.string(), round: v.number() };
-
-const Shape = v.variant("action", [
-  v.object({ ...Common, action: v.picklist(ACTIONS), grants: v.optional(v.number()) }),
-  v.object({ ...Common, action: v.literal("password") }),
-  v.object({ ...OfMailbox, action: v.picklist(MAILBOX_ACTS) }),
+const Shape = v.intersect([
+  v.variant("action", [OrderShape, PasswordNoticeShape, MailboxOrderShape]),
+  v.object({ at: v.pipe(v.string(), v.isoTimestamp()) }),
 ]);
 
 const ENTRY = /^.+~([0-9a-f]{16})\.json$/;

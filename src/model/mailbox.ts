@@ -23,7 +23,6 @@ export interface Mailbox {
   readonly verify: "require" | "prefer";
   /** A path with placeholders, such as `{mailbox}/{sender}/{trackingId}`. */
   readonly layout: string;
-  /** In the order of attempts. */
   readonly passwords: readonly PasswordRule[];
   /** How many wrong passwords may be tried for one transfer. */
   readonly passwordAttempts: number;
@@ -38,7 +37,6 @@ export interface Mailbox {
   readonly quiet?: Timetable | undefined;
   /** Missing: the common one. */
   readonly handoff?: Handoff;
-  /** Decides about each complete transfer before its delivery. */
   readonly check?: Check | undefined;
   readonly expect?: readonly Expectation[];
   /** Missing: every transfer is delivered in the same way. */
@@ -135,9 +133,7 @@ export interface AskedTransfer {
 export interface Limits {
   /** Requests for transfers at once, per service. */
   readonly requests: number;
-  /** Downloads at once. */
   readonly transfers: number;
-  /** Files of one transfer at once. */
   readonly filesPerTransfer: number;
   /** Space that must stay free on the inbox's disk. */
   readonly minFreeBytes: number;
@@ -175,9 +171,7 @@ export interface Handoff {
   readonly unpack?: "none" | "beside" | "instead";
   /** The suffix of an empty file that is created after each delivered folder or file. */
   readonly done?: string | undefined;
-  /** Runs after each delivery. */
   readonly command?: HandoffCommand | undefined;
-  /** Called after each delivery. */
   readonly webhook?: Receiver | undefined;
   /** The name of the file that a consumer creates in the folder to acknowledge it. */
   readonly acknowledgement?: string | undefined;

@@ -2,7 +2,7 @@
  * Names for a transfer's files and folders. They work on every common file system and for SMB clients, resemble the
  * original, and no two in one folder are the same.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { composed, foldName, IGNORED, limitMarks } from "../base/fold-name.ts";
 import { compareTexts } from "../base/phrases.ts";
 import { inTurns } from "../base/timers.ts";
@@ -205,7 +205,7 @@ function addMark(text: string, mark: string, maxBytes: number = MAX_NAME_BYTES):
 
 /** The first hexadecimal digits of a hash over texts, which may hold any code units. */
 function markOf(texts: readonly string[], digits: number): string {
-  return createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, digits);
+  return hash("sha256", JSON.stringify(texts)).slice(0, digits);
 }
 
 /**

@@ -1,6 +1,5 @@
 /** Orders of operators: what they are, who gives them, who may, and the commands that give them. */
 import * as v from "valibot";
-import type { TransferKey } from "./record.ts";
 
 export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
 
@@ -66,26 +65,28 @@ export const ACTS = [...TRANSFER_ACTS, ...MAILBOX_ACTS, "reload", "reload-refuse
 
 export type Act = (typeof ACTS)[number];
 
-export interface Order extends TransferKey {
-  readonly action: Action;
-  /** The transfer's round when the order was given. In a later round the order is done already. */
-  readonly round: number;
-  readonly by: Actor;
-  /** With `retry`: password attempts allowed beyond the budget from now on. */
-  readonly grants?: number | undefined;
-}
+const OfMailbox = { mailbox: v.string(), by: ActorShape };
+/** `round`: of the transfer when the order was given. In a later round the order is done already. */
+const OfTransfer = { ...OfMailbox, trackingId: v.string(), round: v.number() };
+
+/** `grants`: with `retry`, password attempts allowed beyond the budget from now on. */
+export const OrderShape = v.object({
+  ...OfTransfer,
+  action: v.picklist(ACTIONS),
+  grants: v.optional(v.number()),
+});
 
 /** Says who supplied a password. The password itself is elsewhere. */
-export interface PasswordNotice extends Pick<Order, "mailbox" | "trackingId" | "round" | "by"> {
-  readonly action: "password";
-}
+export const PasswordNoticeShape = v.object({ ...OfTransfer, action: v.literal("password") });
 
 /** An act on a mailbox. For `pause` and `resume` it only says who acted: the pause itself is elsewhere. */
-export interface MailboxOrder extends Pick<Order, "mailbox" | "by"> {
-  readonly action: MailboxAct;
-  readonly trackingId?: undefined;
-  readonly round?: undefined;
-}
+export const MailboxOrderShape = v.object({ ...OfMailbox, action: v.picklist(MAILBOX_ACTS) });
+
+export type Order = Readonly<v.InferOutput<typeof OrderShape>>;
+export type PasswordNotice = Readonly<v.InferOutput<typeof PasswordNoticeShape>>;
+export type MailboxOrder = Readonly<
+  v.InferOutput<typeof MailboxOrderShape> & { trackingId?: undefined; round?: undefined }
+>;
 
 /** Options of a command that acts on a transfer. */
 export interface CommandOptions {

@@ -5,22 +5,12 @@ import { composed } from "../base/fold-name.ts";
 import { addressForm, makeMatcher, textForm } from "../base/normal-form.ts";
 import { parseMoment } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
-import { STATES, type State, shownFolder, type TransferKey } from "./record.ts";
+import { STATES, shownFolder, type TransferKey } from "./record.ts";
 import { TRANSFER_GROUPS } from "./status.ts";
 
-/** Missing keys choose all. */
-export interface TransferFilter {
-  /** The whole name or address. `*` stands for any text, `?` for any character; case is ignored. */
-  readonly mailbox?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly state?: State | undefined;
-  /** Such as `password` or `CHECKSUM_MISMATCH`. Case is ignored. */
-  readonly reason?: string | undefined;
-  /** Part of the tracking-id, sender, mailbox, subject, message, folder or operator. Case is ignored. */
-  readonly text?: string | undefined;
-  /** Changed from then on, in milliseconds. */
+/** Missing keys choose all. `sinceMs`: changed from then on; `untilMs`: before then. */
+export interface TransferFilter extends Omit<v.InferOutput<typeof FilterShape>, "since" | "until"> {
   readonly sinceMs?: number | undefined;
-  /** Before then. */
   readonly untilMs?: number | undefined;
 }
 
@@ -88,7 +78,8 @@ function count(max: number) {
   return v.pipe(digits, v.maxValue(max, said));
 }
 
-const FILTERS = {
+/** Case is ignored. */
+const FilterShape = v.object({
   mailbox: text("The whole name of the mailbox. * stands for any text, ? for any character."),
   sender: text("The whole address of the sender, in the same way."),
   state: oneOf(STATES, "The state."),
@@ -96,14 +87,14 @@ const FILTERS = {
   text: text("A part of the tracking-id, sender, mailbox, subject, message, folder or operator."),
   since: moment("Changed from then on"),
   until: moment("Changed before then"),
-};
+});
 
 /** `urgency`: the first to expire first, as open transfers are sorted unless told otherwise. */
 export const SORTS = ["urgency", "newest", "oldest", "sender", "size"] as const;
 
 /** Parameters of the list of transfers. */
 export const ListQueryShape = v.strictObject({
-  ...FILTERS,
+  ...FilterShape.entries,
   group: oneOf(["open", ...TRANSFER_GROUPS], "Only open transfers, or only this group of them."),
   act: oneOf(TRANSFER_ACTS, "Only transfers for which this action may be possible."),
   sort: oneOf(SORTS, "By default urgency with group, else newest."),
@@ -118,7 +109,7 @@ export type JournalKind = (typeof JOURNAL_KINDS)[number];
 
 /** Parameters of the history. */
 export const HistoryQueryShape = v.strictObject({
-  ...FILTERS,
+  ...FilterShape.entries,
   kind: v.optional(v.picklist(JOURNAL_KINDS, `must be one of ${JOURNAL_KINDS.join(", ")}`), "transfers"),
   limit: v.optional(count(MAX_PAGE_SIZE), String(DEFAULT_SIZE)),
 });

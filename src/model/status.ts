@@ -39,7 +39,6 @@ const TroubleShape = v.object({
    * are affected, `mailboxes` that were paused together, or what is overdue, such as `orders`.
    */
   what: v.string(),
-  /** The names of the mailboxes that it affects. */
   mailboxes: v.optional(listOf(v.string())),
   since: Time,
   /** In the table of faults. */
@@ -54,7 +53,6 @@ export type Trouble = Readonly<v.InferOutput<typeof TroubleShape>>;
 const MailboxShape = v.object({
   name: v.string(),
   email: v.string(),
-  /** The address of its service. */
   service: v.string(),
   paused: v.boolean(),
   /** The operator who paused it. Missing for a pause in the configuration. */
@@ -96,10 +94,8 @@ export const OpenTransferShape = v.object({
   trackingId: v.string(),
   sender: v.string(),
   state: StateShape,
-  /** The section of the console that it is shown in. */
   group: v.picklist(TRANSFER_GROUPS),
   round: Count,
-  /** Known once the transfer was opened. */
   subject: Text,
   files: Count,
   bytes: Count,

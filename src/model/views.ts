@@ -30,7 +30,6 @@ export const TransferShape = v.object({
   folder: TextOrNull,
   /** The inbox of that folder: an absolute path. Null: the common inbox. */
   inbox: TextOrNull,
-  /** The route that it matches. */
   route: TextOrNull,
   subject: TextOrNull,
   files: CountOrNull,
@@ -205,7 +204,6 @@ export const StoryShape = v.object({
   routedBecause: TextOrNull,
   /** The operator who allowed its delivery, whatever the routes say. */
   allowedBy: TextOrNull,
-  /** In order. */
   rounds: listOf(RoundShape),
   staged: Texts,
   /** The folder in quarantine. */
@@ -258,7 +256,6 @@ export const MailboxResultShape = v.object({
   discovered: Count,
 });
 
-/** What an act on one mailbox has led to. */
 export type MailboxResult = Readonly<v.InferOutput<typeof MailboxResultShape>>;
 
 export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;

@@ -1,4 +1,4 @@
-import { createServer } from "node:http";
+import { createServer, type OutgoingHttpHeaders } from "node:http";
 import { createServer as createRawServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -11,18 +11,17 @@ import { firstFile, openPair, openTestService, SIGNAL, transferPlan, verify } fr
 import { MAILBOX } from "../support/settings.ts";
 
 test("every request names the program", async () => {
-  const { service, access, simulator } = await openPair(
-    {},
-    { userAgent: "inlet/1.2.3 (+https://x.example)" },
-  );
+  const userAgent = "inlet/1.2.3 (+https://x.example)";
+  const { service, access, simulator } = await openPair({}, { userAgent });
   await service.pollReceived(await verify(service), {}, SIGNAL);
   await service.information(access, SIGNAL);
   await service.apiVersions(SIGNAL);
   const names = new Set(simulator.requests().map(({ headers }) => headers["user-agent"]));
-  expect([...names]).toEqual(["inlet/1.2.3 (+https://x.example)"]);
+  expect([...names]).toEqual([userAgent]);
 });
 
 const LARGE = [{ name: "large.bin", generate: { bytes: 1_000_000 } }];
+const WITH_LARGE = { transfers: [transferPlan({ files: LARGE })] };
 
 describe("every failure of a request is a fault with a verdict", () => {
   const answers: readonly (readonly [string, Misbehaviour, string, string])[] = [
@@ -42,12 +41,7 @@ describe("every failure of a request is a fault with a verdict", () => {
     ["a field of the wrong type", { kind: "alter", path: "data.0.size", value: "5" }, "BAD_ANSWER", "retry"],
     ["a field missing", { kind: "alter", path: "data.0.id" }, "BAD_ANSWER", "retry"],
     ["an encoding that was not requested", { kind: "encoding", encoding: "br" }, "BAD_ANSWER", "retry"],
-    [
-      "too many requests",
-      { kind: "error", status: 429, errorCode: 2007, retryAfter: "60" },
-      "RATE_LIMITED",
-      "wait",
-    ],
+    ["too many requests", { kind: "error", status: 429, errorCode: 2007 }, "RATE_LIMITED", "wait"],
     ["a failing service", { kind: "error", status: 500, errorCode: 5000 }, "SERVER_FAULT", "retry"],
     ["a missing licence", { kind: "error", status: 403, errorCode: 3001 }, "NOT_LICENSED", "wait"],
     ["an unknown refusal", { kind: "error", status: 418, errorCode: 12345 }, "BAD_REQUEST", "fatal"],
@@ -75,14 +69,8 @@ describe("every failure of a request is a fault with a verdict", () => {
   ] as const)("an answer larger than any honest one, packed or not: %s of %i MiB", async (ask, mebibytes) => {
     const huge = Buffer.alloc(mebibytes * 1024 * 1024, " ");
     for (const packed of [true, false]) {
-      const url = await listen(
-        createServer((_request, response) => {
-          response
-            .writeHead(200, packed ? { "content-encoding": "gzip" } : {})
-            .end(packed ? gzipSync(huge) : huge);
-        }),
-      );
-      const { service, access } = await openPair({}, { baseUrl: new URL(url) });
+      const headers = packed ? { "content-encoding": "gzip" } : {};
+      const { service, access } = await openAnswering(200, headers, packed ? gzipSync(huge) : huge);
       const asked = {
         information: () => service.information(access, SIGNAL),
         page: () => service.pollReceived({ email: MAILBOX, token: new Secret("token") }, {}, SIGNAL),
@@ -94,10 +82,8 @@ describe("every failure of a request is a fault with a verdict", () => {
 
   test("an answer that is not HTTP, and a closed port", async () => {
     const { service, access } = await openPair({}, { baseUrl: new URL("http://127.0.0.1:1") });
-    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
-      code: "SERVICE_UNREACHABLE",
-      verdict: "retry",
-    });
+    const unreachable = { code: "SERVICE_UNREACHABLE", verdict: "retry" };
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject(unreachable);
     const raw = createRawServer((socket) => {
       socket.on("error", () => {}).end("SSH-2.0-OpenSSH\r\n");
     });
@@ -110,21 +96,16 @@ describe("every failure of a request is a fault with a verdict", () => {
 
   test("unknown fields and states are no fault", async () => {
     const { service, access, simulator } = await openPair();
-    simulator.addFault({
-      on: "files",
-      does: { kind: "alter", path: "data.0.novelty", value: { deep: [1] } },
-    });
-    simulator.addFault({ on: "files", does: { kind: "alter", path: "future", value: "x" } });
+    for (const path of ["data.0.novelty", "future"])
+      simulator.addFault({ on: "files", does: { kind: "alter", path, value: { deep: [1] } } });
     expect(await service.files(access, SIGNAL)).toHaveLength(2);
   });
 
   test("the service's Retry-After is understood", async () => {
     const { service, access, simulator } = await openPair();
     simulator.addFault({ on: "files", does: { kind: "error", status: 503, retryAfter: "17" } });
-    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
-      code: "SERVER_FAULT",
-      retryAfterMs: 17_000,
-    });
+    const failed = { code: "SERVER_FAULT", retryAfterMs: 17_000 };
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject(failed);
     const date = new Date(Date.now() + 90_000).toUTCString();
     simulator.addFault({ on: "files", does: { kind: "error", status: 429, retryAfter: date } });
     const fault = await service.files(access, SIGNAL).catch((error: unknown) => error as Fault);
@@ -167,19 +148,14 @@ describe("a body that breaks is a fault", () => {
     ["stalled", { kind: "stall", afterBytes: 100_000 }, "SERVICE_TIMEOUT"],
   ];
   test.each(bodies)("%s", async (_case, does, code) => {
-    const { service, access, transfer, simulator } = await openPair(
-      { transfers: [transferPlan({ files: LARGE })] },
-      { timeoutMs: 300 },
-    );
+    const { service, access, transfer, simulator } = await openPair(WITH_LARGE, { timeoutMs: 300 });
     simulator.addFault({ on: "file", does });
     const download = await service.openFile(access, firstFile(transfer), {}, SIGNAL);
     await expect(count(download)).rejects.toMatchObject({ code });
   });
 
   test("but not if it is compressed, or sent without its length", async () => {
-    const { service, access, transfer, simulator } = await openPair({
-      transfers: [transferPlan({ files: LARGE })],
-    });
+    const { service, access, transfer, simulator } = await openPair(WITH_LARGE);
     const file = firstFile(transfer);
     simulator.addFault({ on: "file", does: { kind: "encoding", encoding: "gzip" } });
     expect(await count(await service.openFile(access, file, {}, SIGNAL))).toBe(1_000_000);
@@ -194,12 +170,7 @@ describe("a body that breaks is a fault", () => {
   test("also if its compression is broken", async () => {
     const packed = gzipSync(Buffer.alloc(100_000, "x"));
     packed[50] = (packed[50] ?? 0) ^ 255;
-    const url = await listen(
-      createServer(
-        (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end(packed),
-      ),
-    );
-    const { service, access } = await openPair({}, { baseUrl: new URL(url) });
+    const { service, access } = await openAnswering(200, { "content-encoding": "gzip" }, packed);
     const download = await service.openFile(access, { id: "x", name: "x" }, {}, SIGNAL);
     await expect(count(download)).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
@@ -218,9 +189,8 @@ describe("a body that breaks is a fault", () => {
     const { service, simulator } = await openPair();
     const address = await verify(service);
     simulator.addFault({ on: "received", does: { kind: "body", text } });
-    await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject({
-      code: "ANSWER_TOO_LARGE",
-    });
+    const tooLarge = { code: "ANSWER_TOO_LARGE" };
+    await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject(tooLarge);
   });
 });
 
@@ -233,10 +203,8 @@ describe("secrets go to the configured origin only", () => {
       for (const on of ["files", "file"] as const) {
         simulator.addFault({ on, does: { kind: "redirect", to: `${witness.url}/api/stolen`, status } });
       }
-      await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
-        code: "REDIRECT_REFUSED",
-        verdict: "wait",
-      });
+      const refused = { code: "REDIRECT_REFUSED", verdict: "wait" };
+      await expect(service.files(access, SIGNAL)).rejects.toMatchObject(refused);
       await expect(service.openFile(access, firstFile(transfer), {}, SIGNAL)).rejects.toThrow(witness.url);
       expect(witness.seen).toEqual([]);
     },
@@ -297,10 +265,8 @@ describe("secrets go to the configured origin only", () => {
     const { service, access, simulator } = await openPair();
     const secrets = [access.password?.reveal() ?? "", simulator.clientId];
     const echoed = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]).join(" ");
-    simulator.addFault({
-      on: "files",
-      does: { kind: "error", status: 400, errorCode: 1004, errorMessage: echoed },
-    });
+    const does = { kind: "error", status: 400, errorCode: 1004, errorMessage: echoed } as const;
+    simulator.addFault({ on: "files", does });
     const fault = await service.files(access, SIGNAL).catch((error: unknown) => error as Fault);
     for (const secret of secrets) expect(`${fault} ${JSON.stringify(fault)}`).not.toContain(secret);
     expect(String(fault)).toContain("[secret]");
@@ -361,6 +327,12 @@ describe("secrets go to the configured origin only", () => {
     });
   });
 });
+
+/** A service that gives each request the same answer. */
+async function openAnswering(status: number, headers: OutgoingHttpHeaders, body: Buffer) {
+  const server = createServer((_request, response) => void response.writeHead(status, headers).end(body));
+  return openPair({}, { baseUrl: new URL(await listen(server)) });
+}
 
 async function count(download: Download): Promise<number> {
   let bytes = 0;

@@ -102,10 +102,8 @@ describe("the console", () => {
   ] as const)("fits a screen of $width pixels in $colorScheme mode, with enough contrast", async (screen) => {
     const { width, colorScheme } = screen;
     const long = `long-${"x".repeat(150)}`;
-    const transfers = [
-      transferPlan({ trackingId: "t1" }),
-      transferPlan({ trackingId: long, password: "unknown" }),
-    ];
+    const closed = transferPlan({ trackingId: long, password: "unknown" });
+    const transfers = [transferPlan({ trackingId: "t1" }), closed];
     const { url } = await start({ transfers }, ACTING, { t1: "delivered", [long]: "waiting" });
     const { page } = await openBrowser(url, { viewport: { width, height: 800 }, colorScheme });
     await signIn(page);

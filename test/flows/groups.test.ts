@@ -55,12 +55,11 @@ describe("a group for delivered files", () => {
   });
 
   test("belongs to each mailbox, and a folder that exists keeps its own", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [
-        transferPlan({ trackingId: "t1" }),
-        transferPlan({ trackingId: "t2", to: ["lab@example.com"] }),
-      ],
-    });
+    const transfers = [
+      transferPlan({ trackingId: "t1" }),
+      transferPlan({ trackingId: "t2", to: ["lab@example.com"] }),
+    ];
+    const simulator = await openTestSimulator({ transfers });
     const lab = { name: "lab@example.com", email: "lab@example.com" };
     const handoff = { ...makeHandoff({}), group: String(OTHER_GROUP) };
     const settings = await daemonSettings(
@@ -84,22 +83,17 @@ describe("a group for delivered files", () => {
       return runCommand("setpriv", [...who, process.execPath, LAUNCHER, ...args, "--config", config]);
     };
     const refused = await runAs(["--clear-groups"], "once");
-    expect([refused.exitCode, refused.stderr]).toEqual([
-      2,
-      expect.stringContaining(`${GROUP} (EPERM; user ${DAEMON} is no member)`),
-    ]);
+    const named = `${GROUP} (EPERM; user ${DAEMON} is no member)`;
+    expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining(named)]);
     expect(refused.stderr).toContain("SupplementaryGroups=");
+    const found = `folders\tgroup ${GROUP}\t`;
     const doctor = await runAs(["--clear-groups"], "doctor");
-    expect([doctor.exitCode, doctor.stdout]).toEqual([
-      2,
-      expect.stringContaining(`failed\tfolders\tgroup ${GROUP}\t`),
-    ]);
+    expect([doctor.exitCode, doctor.stdout]).toEqual([2, expect.stringContaining(`failed\t${found}`)]);
     const fromRoot = await runProgram(["doctor", "--config", config]);
-    expect(fromRoot.stdout).toContain(
-      `skipped\tfolders\tgroup ${GROUP}\tits number is ${GROUP}; user ${DAEMON} runs the daemon`,
-    );
+    const why = `its number is ${GROUP}; user ${DAEMON} runs the daemon`;
+    expect(fromRoot.stdout).toContain(`skipped\t${found}${why}`);
     const member = ["--groups", String(GROUP)];
-    expect((await runAs(member, "doctor")).stdout).toContain(`ok\tfolders\tgroup ${GROUP}\t`);
+    expect((await runAs(member, "doctor")).stdout).toContain(`ok\t${found}`);
     expect((await runAs(member, "once")).exitCode).toBe(0);
     expect(entriesBelow(inbox).filter((it) => !it.endsWith(` ${GROUP}`))).toEqual([]);
     expect(statSync(join(inbox, MAILBOX)).uid).toBe(DAEMON);
@@ -122,12 +116,8 @@ describe("a group for delivered files", () => {
     simulator.addTransfer(transferPlan({ trackingId: "t2" }));
     await expect.poll(() => daemon.stateOf("t2")).toBe("delivered");
     const below = join(settings.inbox, MAILBOX, "anna@supplier.example");
-    expect([statSync(below).gid, statSync(join(below, "t1")).gid, statSync(join(below, "t2")).gid]).toEqual([
-      GROUP,
-      GROUP,
-      OTHER_GROUP,
-    ]);
-    expect(statSync(join(below, "t2", "transfer.json")).gid).toBe(OTHER_GROUP);
+    const groups = ["", "t1", "t2", "t2/transfer.json"].map((path) => statSync(join(below, path)).gid);
+    expect(groups).toEqual([GROUP, GROUP, OTHER_GROUP, OTHER_GROUP]);
   });
 });
 

@@ -245,13 +245,8 @@ const SILENT: readonly Way[] = [
   {
     because: "the folder of orders is read-only",
     async begin({ disks }) {
-      await giveOrder(disks.at("store"), {
-        action: "retry",
-        mailbox: MAILBOX,
-        trackingId: "t1",
-        round: 1,
-        by: OPERATOR,
-      });
+      const key = { mailbox: MAILBOX, trackingId: "t1", round: 1 };
+      await giveOrder(disks.at("store"), { ...key, action: "retry", by: OPERATOR });
       await disks.run(
         `mount --bind store/orders store/orders && mount -o remount,bind,ro store/orders && mount --move store/orders ${ORDERS}`,
       );
@@ -358,72 +353,43 @@ function taken(folder: string): string {
 }
 
 /** A first message says that a service fails, and the cause begins before the second one, which says that this is over. */
-async function afterNotice(
-  { service }: World,
-  sent: () => Promise<unknown> | unknown,
-  begin: () => Promise<unknown> | unknown,
-): Promise<void> {
-  service.addFault({ on: "received", times: "always", does: { kind: "error", status: 503 } });
-  await sent();
-  await begin();
-  service.clearFaults();
-}
-
-function notify(code: string, words: string) {
+function notify(code: string, words: string, begin: Way["begin"], usesMail = false) {
   return {
+    usesMail,
     trouble: { what: "notify", code, words },
     isReady: true,
     logs: [...MAILBOX_LOGS, "a notification could not be sent, and is retried"],
+    ...(usesMail ? {} : { notices: ["service", "service over"] }),
+    async begin(world: World) {
+      const { service, receiver, mail } = world;
+      service.addFault({ on: "received", times: "always", does: { kind: "error", status: 503 } });
+      if (usesMail) await mail().expectMails(1);
+      else await expect.poll(() => receiver.calls).toHaveLength(1);
+      await begin(world);
+      service.clearFaults();
+    },
   };
 }
 
 const NOTIFICATIONS: readonly Way[] = [
   {
     because: "the receiver of notifications is away",
-    ...notify("NOTIFY_WEBHOOK_FAILED", "ECONNREFUSED"),
-    notices: ["service", "service over"],
-    begin: (world) =>
-      afterNotice(
-        world,
-        () => expect.poll(() => world.receiver.calls).toHaveLength(1),
-        () => world.receiver.stop(),
-      ),
+    ...notify("NOTIFY_WEBHOOK_FAILED", "ECONNREFUSED", ({ receiver }) => receiver.stop()),
     lift: ({ receiver }) => receiver.start(),
   },
   {
     because: "the receiver of notifications answers 500",
-    ...notify("NOTIFY_WEBHOOK_FAILED", "500"),
-    notices: ["service", "service over"],
-    begin: (world) =>
-      afterNotice(
-        world,
-        () => expect.poll(() => world.receiver.calls).toHaveLength(1),
-        () => world.receiver.answerWith(refuse(500)),
-      ),
+    ...notify("NOTIFY_WEBHOOK_FAILED", "500", ({ receiver }) => receiver.answerWith(refuse(500))),
     lift: ({ receiver }) => receiver.answerWith(accept),
   },
   {
     because: "the mail server is away",
-    usesMail: true,
-    ...notify("MAIL_UNREACHABLE", "ECONNREFUSED"),
-    begin: (world) =>
-      afterNotice(
-        world,
-        () => world.mail().expectMails(1),
-        () => world.mail().kill(),
-      ),
+    ...notify("MAIL_UNREACHABLE", "ECONNREFUSED", ({ mail }) => mail().kill(), true),
     lift: ({ mail }) => mail().start(),
   },
   {
     because: "the mail server refuses the recipient",
-    usesMail: true,
-    ...notify("MAIL_REFUSED", "no such recipient"),
-    begin: (world) =>
-      afterNotice(
-        world,
-        () => world.mail().expectMails(1),
-        () => world.mail().refuseAll(true),
-      ),
+    ...notify("MAIL_REFUSED", "no such recipient", ({ mail }) => mail().refuseAll(true), true),
     lift: ({ mail }) => mail().refuseAll(false),
   },
 ];

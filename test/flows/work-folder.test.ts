@@ -16,35 +16,26 @@ const [DAEMON, CONSUMER] = [15_000, 16_000];
 type Exchange = (work: string, away: string, state: string) => Promise<void>;
 
 describe("a work folder made by another user", () => {
-  const LINKS = [
-    ["is a link", async (work: string, away: string) => symlink(away, work), ""],
-    [
-      "holds a link",
-      async (work: string, _away: string, state: string) => {
-        await mkdir(work, { mode: 0o700 });
-        await symlink(state, join(work, "staging"));
-      },
-      "staging",
-    ],
-  ] as const;
-  const OTHERS = [
-    [
-      "is another user's",
-      async (work: string) => {
-        await mkdir(work, { mode: 0o777 });
-        await chown(work, CONSUMER, CONSUMER);
-      },
-      "",
-    ],
-    [
-      "holds another user's folder",
-      async (work: string) => {
-        await mkdir(join(work, "staging"), { recursive: true, mode: 0o700 });
-        await chown(join(work, "staging"), CONSUMER, CONSUMER);
-      },
-      "staging",
-    ],
-  ] as const;
+  const holdLink: Exchange = async (work, _away, state) => {
+    await mkdir(work, { mode: 0o700 });
+    await symlink(state, join(work, "staging"));
+  };
+  const beOthers: Exchange = async (work) => {
+    await mkdir(work, { mode: 0o777 });
+    await chown(work, CONSUMER, CONSUMER);
+  };
+  const holdOthers: Exchange = async (work) => {
+    await mkdir(join(work, "staging"), { recursive: true, mode: 0o700 });
+    await chown(join(work, "staging"), CONSUMER, CONSUMER);
+  };
+  const LINKS: [string, Exchange, string][] = [
+    ["is a link", (work, away) => symlink(away, work), ""],
+    ["holds a link", holdLink, "staging"],
+  ];
+  const OTHERS: [string, Exchange, string][] = [
+    ["is another user's", beOthers, ""],
+    ["holds another user's folder", holdOthers, "staging"],
+  ];
   const REFUSED = "and that %s is refused by name, and nothing is changed";
   test.each(LINKS)(REFUSED, (_what, exchange, named) => expectRefusal(exchange, named));
   test.each(OTHERS)(REFUSED, { tags: ["system"] }, (_what, exchange, named) =>

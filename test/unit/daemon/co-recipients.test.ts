@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
+import { coRecipientsAmong } from "../../../src/daemon/workspace.ts";
 import { mailboxSettings } from "../../support/settings.ts";
 
 test("a transfer that the disk does not give is not taken for one that no other mailbox has", async () => {

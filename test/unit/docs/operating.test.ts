@@ -73,7 +73,7 @@ function findLogged(): { levels: string[]; message: string }[] {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith(".ts"))
     .map((name) => join(folder, name));
-  const texts = [...files, join(ROOT, "src/observe/log-limit.ts")].map((file) =>
+  const texts = [...files, join(ROOT, "src/observe/log.ts")].map((file) =>
     readFileSync(file, "utf8").replace(/\s+/g, " "),
   );
   const call = /\blog(?:\.(\w+)|\[([^\]]+)\])\((?:[^"]*?, ?)?"([^"]+)",? ?\)/g;

@@ -2,8 +2,7 @@ import { Writable } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { logEvents } from "../../../src/cli/event-log.ts";
-import { createLog } from "../../../src/observe/log.ts";
-import { limitLog } from "../../../src/observe/log-limit.ts";
+import { createLog, limitLog } from "../../../src/observe/log.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -1,8 +1,7 @@
 /** Metrics for alerts: none is missing, and none is wrong. */
 import { expect, test } from "vitest";
-import { type DaemonParts, openConsole } from "../../../src/daemon/console.ts";
+import { createMonitor, type DaemonParts, openConsole } from "../../../src/daemon/console.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
-import { createMonitor } from "../../../src/daemon/monitor.ts";
 import { Events, listenTo } from "../../../src/model/events.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 import { Board } from "../../../src/observe/board.ts";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
-import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
+import { coRecipientsAmong } from "../../../src/daemon/workspace.ts";
 import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
-import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
+import { coRecipientsAmong } from "../../../src/daemon/workspace.ts";
 import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
