@@ -33,8 +33,7 @@ class LongestFirst extends BaseSequencer {
 
 const REDIS = "flows on redis";
 /** Small files that take more than a minute. */
-const LONG =
-  /\/(consumer-attacks|crash-inbox|failing-disk|power-loss|stops|upload-transfer|walks|worlds)\.test\.ts$/;
+const LONG = /\/(consumer-attacks|crash-inbox|power-loss|stops|upload-transfer|walks|worlds)\.test\.ts$/;
 
 export default defineConfig({
   test: {

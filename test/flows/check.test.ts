@@ -6,11 +6,10 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { peekLedger } from "../../src/ledger/peek.ts";
 import type { Check } from "../../src/model/mailbox.ts";
 import type { Action } from "../../src/model/order.ts";
 import { readApi } from "../support/api.ts";
-import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { checkWith } from "../support/handoff.ts";
 import { makeFolder, startChild } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -288,16 +287,6 @@ describe("the settings of the check", () => {
   });
 });
 
-test("a redelivery is checked again", async () => {
-  const { settings, note } = await prepare((note) => checkWith(NOTE, [note]));
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  await order(settings, "redeliver");
-  await expect.poll(() => lines(note).length).toBe(2);
-  expect(new Set(lines(note)).size).toBe(2);
-  await settled(daemon, settings, 2);
-});
-
 interface Shown {
   readonly attention: readonly object[];
 }
@@ -310,13 +299,6 @@ async function prepare(check: (note: string, go: string) => Check | undefined, m
   const [note, go] = [join(folder, "note"), join(folder, "go")];
   const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, check: check(note, go) }));
   return { settings: { ...settings, mailboxes }, note, go, simulator };
-}
-
-async function settled(daemon: TestDaemon, settings: Settings, round: number): Promise<void> {
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  await expect
-    .poll(async () => (await peekLedger(settings).find({ mailbox: MAILBOX, trackingId: "t1" }))?.round)
-    .toBe(round);
 }
 
 function order(settings: Settings, action: Action, round = 1): Promise<string> {

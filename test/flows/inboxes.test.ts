@@ -58,20 +58,6 @@ describe("two mailboxes with two inboxes", () => {
     });
   });
 
-  test("one folder may be the inbox of both, and a name that is taken gets a number", async () => {
-    const { settings, sales } = await setUp([SALES, HR], (sales) => ({
-      inbox: sales,
-      layout: "all/{trackingId}",
-    }));
-    const both = {
-      ...settings,
-      mailboxes: settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox: sales })),
-    };
-    await mkdir(join(sales, "all", "t0"), { recursive: true });
-    await runOnce(both);
-    expect(await foldersIn(sales)).toEqual(["all/t0-2", "all/t1"]);
-  });
-
   test("pick-up, acknowledgement and removal are seen in the mailbox's own inbox", async () => {
     const { settings, sales, hr, simulator } = await setUp([SALES, HR]);
     const handoff = makeHandoff({ acknowledgement: "done", keep: { pickedUpMs: 1 } });
@@ -160,7 +146,7 @@ describe("an inbox on another file system", () => {
 });
 
 describe("I2 once: a delivery whose round has ended, and whose folder is not placed yet", () => {
-  test.each([
+  test.each<[what: string, change: (settings: Settings) => Settings, inbox?: string]>([
     ["has another inbox", (settings: Settings) => withInbox(settings, join(settings.inbox, "../other"))],
     ["has no inbox of its own", (settings: Settings) => withInbox(settings, undefined)],
     ["is no longer configured", (settings: Settings) => ({ ...settings, mailboxes: [] })],
@@ -168,31 +154,29 @@ describe("I2 once: a delivery whose round has ended, and whose folder is not pla
       "stays, and the common inbox is another one",
       (settings: Settings) => withInbox({ ...settings, inbox: join(settings.inbox, "../common") }, undefined),
     ],
-  ])("is placed once, in the inbox of its record, although its mailbox now %s", async (_what, change) => {
-    const { settings, own } = await crashBeforePlacing();
-    const changed = change(settings);
-    for (const _ of [1, 2]) await runOnce(changed);
-    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-    for (const name of ["inbox", "other", "common"]) {
-      expect(await foldersIn(join(own, "..", name))).toEqual([]);
-    }
-    const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
-    expect(record).toMatchObject({ state: "delivered", inbox: own, folder: `${MAILBOX}/t1` });
-    // It is still watched there.
-    await rename(join(own, MAILBOX, "t1"), join(own, "..", "mine"));
-    const last = await runOnce(changed);
-    expect(last.handoffs).toEqual(["t1: taken"]);
-  });
-
-  test("is placed in the inbox that was the common one", async () => {
-    const { settings, folder } = await crashBeforePlacing("inbox");
-    const changed = { ...settings, inbox: join(folder, "common") };
-    for (const _ of [1, 2]) await runOnce(changed);
-    expect(await foldersIn(settings.inbox)).toEqual([`${MAILBOX}/t1`]);
-    expect(await foldersIn(changed.inbox)).toEqual([]);
-    await rename(join(settings.inbox, MAILBOX, "t1"), join(folder, "mine"));
-    expect((await runOnce(changed)).handoffs).toEqual(["t1: taken"]);
-  });
+    [
+      "has the common inbox as before, and that is another one",
+      (settings: Settings) => ({ ...settings, inbox: join(settings.inbox, "../common") }),
+      "inbox",
+    ],
+  ])(
+    "is placed once, in the inbox of its record, although its mailbox now %s",
+    async (_what, change, first) => {
+      const { settings, own } = await crashBeforePlacing(first);
+      const changed = change(settings);
+      for (const _ of [1, 2]) await runOnce(changed);
+      expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
+      for (const name of ["inbox", "other", "common"].filter((each) => each !== first)) {
+        expect(await foldersIn(join(own, "..", name))).toEqual([]);
+      }
+      const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
+      expect(record).toMatchObject({ state: "delivered", inbox: own, folder: `${MAILBOX}/t1` });
+      // It is still watched there.
+      await rename(join(own, MAILBOX, "t1"), join(own, "..", "mine"));
+      const last = await runOnce(changed);
+      expect(last.handoffs).toEqual(["t1: taken"]);
+    },
+  );
 
   test("waits while that inbox is missing, and never creates it", async () => {
     const { settings, own } = await crashBeforePlacing();
@@ -233,10 +217,7 @@ function withInbox(settings: Settings, inbox: string | undefined): Settings {
 }
 
 /** Mailboxes with one transfer each: `t0`, `t1` …. The first two have inboxes of their own. */
-async function setUp(
-  names: readonly string[],
-  keys: (sales: string, hr: string) => { inbox?: string; layout?: string } = () => ({}),
-) {
+async function setUp(names: readonly string[]) {
   const plans = names.map((to, at) => transferPlan({ trackingId: `t${at}`, to: [to] }));
   const simulator = await openTestSimulator({ transfers: plans });
   const settings = await daemonSettings(
@@ -246,7 +227,6 @@ async function setUp(
   const mailboxes = settings.mailboxes.map((mailbox, at) => ({
     ...mailbox,
     ...(at < 2 ? { inbox: [sales, hr][at] } : {}),
-    ...keys(sales, hr),
   }));
   return { simulator, settings: { ...settings, mailboxes }, sales, hr };
 }

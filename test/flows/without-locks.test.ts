@@ -14,7 +14,7 @@ import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { FilePlan } from "../../simulator/scenario.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
-import { type Installation, install, mailboxKeys } from "../support/installation.ts";
+import { type Installation, install } from "../support/installation.ts";
 import { readRecords } from "../support/ledger.ts";
 import { compilePreload } from "../support/preload.ts";
 import { runProgram, startProgram } from "../support/program.ts";
@@ -45,35 +45,6 @@ test("without locks, two daemons deliver each transfer once and complete", async
   expect(contested).toBeGreaterThanOrEqual(MIN_CONTESTED);
   await expectNothingLeft(installation);
   expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual(NAMES);
-});
-
-test("without locks, a consumer that takes folders at once gets each transfer once and complete", async () => {
-  const { sent, inbox, installation, env } = await setUp();
-  const taken = join(installation.folder, "taken");
-  const consumer = startConsumer(join(inbox, MAILBOX, SENDER), taken);
-  const contested = await runBoth(installation, env, () => listNames(taken).length);
-  await expectNothingLeft(installation);
-  await consumer.stop();
-
-  expect(readDeliveries(taken)).toEqual(sent);
-  expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual([]);
-  expect(contested).toBeGreaterThanOrEqual(MIN_CONTESTED);
-});
-
-test("without locks, two daemons with different inboxes of a mailbox deliver each transfer to one of them", async () => {
-  const { sent, installation, env } = await setUp();
-  const inboxes = ["one", "two"].map((name) => join(installation.folder, name)) as [string, string];
-  const keysFor = (inbox: string) => ({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox }] });
-  await installation.rewrite(keysFor(inboxes[0]));
-  const below = inboxes.map((inbox) => join(inbox, MAILBOX, SENDER));
-  const count = () => below.reduce((sum, parent) => sum + listNames(parent).length, 0);
-  const contested = await runBoth(installation, env, count, keysFor(inboxes[1]));
-  await expectNothingLeft(installation);
-
-  expect(below.flatMap(listNames).toSorted()).toEqual(NAMES);
-  expect(Object.assign({}, ...below.map(readDeliveries))).toEqual(sent);
-  expect(contested).toBeGreaterThanOrEqual(MIN_CONTESTED);
-  expect(listNames(join(installation.inbox, MAILBOX))).toEqual([]);
 });
 
 test("without locks, a consumer that takes single files at once gets each file once and complete", async () => {

@@ -5,12 +5,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync 
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect } from "vitest";
-import type { TransferPlan } from "../../simulator/scenario.ts";
 import { readTree, withoutTimes } from "./daemon.ts";
 import { type CrashTask, runCrashDaemon } from "./daemon-task.ts";
 import { AT_ONCE, PLANS, runChild, runToItsEnd, walkPoints } from "./disturbed.ts";
 import { isOnRedis } from "./engine.ts";
-import type { HandoffTask } from "./handoff.ts";
 import { observeInbox } from "./inbox-observer.ts";
 import { makeFolder, runCommand } from "./program.ts";
 import { accept, openReceiver, type Receiver } from "./receiver.ts";
@@ -43,8 +41,6 @@ interface CrashedLife {
 interface CrashOptions {
   /** The daemon also creates the folders, with some 50 more steps. */
   readonly isNew?: boolean;
-  /** Besides `PLANS`. */
-  readonly transfers?: readonly TransferPlan[];
   /** The default is `files`. */
   readonly fetch?: CrashTask["fetch"];
   /** A consumer takes everything at once. */
@@ -58,7 +54,6 @@ interface CrashOptions {
   readonly hasCheck?: boolean;
   /** The mailbox has its own inbox. */
   readonly hasInbox?: boolean;
-  readonly handoff?: HandoffTask;
 }
 
 /**
@@ -70,7 +65,7 @@ export async function walkCrashes(
   options: CrashOptions,
   which: { readonly every: number; readonly last?: number; readonly atOnce?: number },
 ): Promise<CrashedLife> {
-  const simulator = await openTestSimulator({ transfers: [...PLANS, ...(options.transfers ?? [])] });
+  const simulator = await openTestSimulator({ transfers: PLANS });
   const { life: undisturbed, ...own } = await runWithCrashes(simulator, [], options);
   // Only the steps of this process can be watched.
   const { user, ...others } = options;
@@ -99,7 +94,7 @@ export async function runWithCrashes(
   crashes: readonly number[],
   options: CrashOptions = {},
 ): Promise<{ readonly crashed: number; readonly life: CrashedLife; readonly steps: readonly number[] }> {
-  const { fetch = "files", isNew = false, hasCheck = false, hasInbox = false, handoff, user } = options;
+  const { fetch = "files", isNew = false, hasCheck = false, hasInbox = false, user } = options;
   const folder = await makeFolder();
   const { inbox, taken, own, note } = pathsIn(folder);
   const receiver = options.hasHandoff ? await openReceiver(accept) : undefined;
@@ -117,7 +112,6 @@ export async function runWithCrashes(
     ...(options.group === undefined ? {} : { group: options.group }),
     ...(hasInbox ? { inbox: own } : {}),
     ...(hasCheck ? { check: [CHECK, note, join(inbox, "orders@example.com")] as const } : {}),
-    ...(handoff === undefined ? {} : { handoff }),
     ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
   };
   if (!isNew) await runCrashDaemon({ ...task, paused: true });

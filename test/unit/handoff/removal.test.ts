@@ -122,23 +122,6 @@ test("a folder is removed by the second scan that finds its time over, not soone
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
 
-test("no folder is removed while the clock cannot be trusted", async () => {
-  const bench = await openBench(NOT_PICKED_UP);
-  const { folder } = await bench.deliver("t1");
-  bench.isClockRight = false;
-  for (let scans = 0; scans < 4; scans++) {
-    bench.machine.passMs(91 * DAY_MS);
-    await bench.scan();
-  }
-  expect(existsSync(folder)).toBe(true);
-  bench.isClockRight = true;
-  await bench.scan();
-  expect(existsSync(folder)).toBe(true);
-  bench.machine.passMs(HOUR_MS);
-  await bench.scan();
-  expect(existsSync(folder)).toBe(false);
-});
-
 test("an acknowledged folder waits under its own name until it is removed", async () => {
   const bench = await openBench(PICKED_UP);
   const { folder, record } = await bench.deliver("t1", { acknowledgement: "DONE" });
