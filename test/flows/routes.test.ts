@@ -207,38 +207,28 @@ describe("since", () => {
   const LATER = transferPlan({ trackingId: "later", from: ANNA });
   const OLD = Array.from({ length: 4 }, () => "gone ignored");
 
-  test("now leaves out what is there at the first poll, and nothing else", async () => {
-    const { simulator, settings, states } = await start("now");
+  test.each([
+    ["now leaves out what is there at the first poll, and nothing else", SCENARIO.transfers, OLD],
+    ["now leaves nothing out of a mailbox that was empty", [], OLD.map(() => undefined)],
+  ])("%s", async (_, transfers, left) => {
+    const { simulator, settings, states } = await start("now", transfers);
     await runOnce(settings);
-    expect(await states()).toEqual([...OLD, undefined]);
+    expect(await states()).toEqual([...left, undefined]);
     expect(simulator.totals().file).toBe(0);
     simulator.addTransfer(LATER);
     await runOnce(settings);
-    expect(await states()).toEqual([...OLD, "delivered"]);
+    expect(await states()).toEqual([...left, "delivered"]);
   });
 
-  test("now leaves nothing out of a mailbox that was empty", async () => {
-    const { simulator, settings, states } = await start("now", []);
+  test.each([
+    ["a date leaves out what is listed before then", 3_600_000, 0, "gone ignored"],
+    ["a date in the past leaves nothing out", -1_000, 0, "delivered"],
+    ["a date is judged by the clock of the service: ours may be wrong", 3_600_000, 2 * 3_600, "delivered"],
+  ])("%s", async (_, sinceMs, aheadSeconds, state) => {
+    const { simulator, settings, states } = await start(Date.now() + sinceMs);
+    simulator.advance(aheadSeconds);
     await runOnce(settings);
-    simulator.addTransfer(LATER);
-    await runOnce(settings);
-    expect((await states()).at(-1)).toBe("delivered");
-  });
-
-  test("a date leaves out what is listed before then; one in the past nothing", async () => {
-    const future = await start(Date.now() + 3_600_000);
-    await runOnce(future.settings);
-    expect((await future.states()).slice(0, 4)).toEqual(OLD);
-    const past = await start(Date.now() - 1_000);
-    await runOnce(past.settings);
-    expect((await past.states()).slice(0, 4)).toEqual(Array.from({ length: 4 }, () => "delivered"));
-  });
-
-  test("a date is judged by the clock of the service, because ours may be wrong", async () => {
-    const { simulator, settings, states } = await start(Date.now() + 3_600_000);
-    simulator.advance(2 * 3_600);
-    await runOnce(settings);
-    expect((await states()).slice(0, 4)).toEqual(Array.from({ length: 4 }, () => "delivered"));
+    expect(await states()).toEqual([...OLD.map(() => state), undefined]);
   });
 });
 
