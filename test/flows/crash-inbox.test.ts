@@ -13,7 +13,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
   test(
     "into the mailbox's own inbox",
     async () => {
-      const { tree } = await walkCrashes({ hasInbox: true, isNew: true }, { every: oneIn(7) });
+      const { tree } = await walkCrashes({ hasInbox: true, isNew: true }, { every: oneIn(12) });
       const paths = Object.keys(tree);
       expect(paths.filter((path) => !path.startsWith("own/orders@example.com/t"))).toEqual([]);
       expect(paths).not.toEqual([]);
@@ -25,7 +25,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     tags: ["system"],
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { groups, staged } = await walkCrashes({ user: OTHER_USER, group: "17001" }, { every: oneIn(7) });
+    const { groups, staged } = await walkCrashes({ user: OTHER_USER, group: "17001" }, { every: oneIn(12) });
     expect([groups, staged]).toEqual([[17_001], []]);
   });
 
@@ -33,7 +33,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     "also as a user other than root, who cannot write delivered files",
     async () => {
       const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
-      await walkCrashes({ ...user, fileMode: 0o440 }, { every: oneIn(8) });
+      await walkCrashes({ ...user, fileMode: 0o440 }, { every: oneIn(12) });
     },
     TIMEOUT_MS,
   );

@@ -45,18 +45,18 @@ describe("in a checkout", () => {
   });
 });
 
-describe("as a package", () => {
-  test("every command has its help", async () => {
-    const { stdout } = await runProgram(["--help"]);
-    const names = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name ?? "");
-    expect(names).toContain("api");
-    for (const name of names) {
-      const help = await runProgram([name, "--help"]);
-      expect(help).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`Usage: inlet ${name}`) });
-      expect((await runProgram(["help", name])).stdout).toBe(help.stdout);
-    }
-  });
+test("every command has its help", async () => {
+  const { stdout } = await runProgram(["--help"]);
+  const names = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name ?? "");
+  expect(names).toContain("api");
+  for (const name of names) {
+    const help = await runProgram([name, "--help"]);
+    expect(help).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`Usage: inlet ${name}`) });
+    expect((await runProgram(["help", name])).stdout).toBe(help.stdout);
+  }
+});
 
+describe("as a package", () => {
   test("it installs from its tarball and runs on plain Node, without the sources and without other packages", async () => {
     const folder = await makeFolder();
     const prefix = await installPackage(folder);

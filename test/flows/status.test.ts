@@ -57,7 +57,7 @@ describe("inlet status", () => {
     const { inlet, run, rewrite, config, keys } = await setUp();
     await run();
     const codeOf = async (line: string) => (await inlet(line)).exitCode;
-    await expect.poll(() => codeOf("status")).toBe(3);
+    await expect.poll(async () => (await inlet("status")).stdout).toContain("3 transfers need attention");
     const credential = [{ sender: "*", password: { credential: "secret_supplier" } }];
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, passwords: credential }] });
     expect(await codeOf("status")).toBe(3);

@@ -33,27 +33,32 @@ export async function callCommand(
   const program = createProgram(async (work) => {
     outcome = await work(context);
   });
+  for (const command of [program, ...program.commands]) {
+    command.configureOutput({
+      writeOut: (text) => void context.stdout.write(text),
+      writeErr: (text) => void context.stderr.write(text),
+    });
+  }
   await program.parseAsync([...args], { from: "user" });
   return { outcome, stdout: stdout.text, stderr: stderr.text };
 }
 
-/** As a process would end; `undefined` for wrong usage, which commander itself prints. */
+/** As a process would end. */
 export async function runCommandHere(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   input: string,
-): Promise<Finished | undefined> {
+): Promise<Finished> {
   const [stdout, stderr] = [new TextWriter(), new TextWriter()];
   const stdin = Readable.from([Buffer.from(input)]);
   const given = { stdin, stdout, stderr, onReload() {}, onFault() {} } as unknown as Partial<Context>;
-  const ended = await callCommand(args, env, given).catch(async (error: unknown) => {
-    if (error instanceof CommanderError) return undefined;
+  const { outcome } = await callCommand(args, env, given).catch(async (error: unknown) => {
+    if (error instanceof CommanderError) return { outcome: error.exitCode === 0 ? "fine" : "usage" } as const;
     const fault = await explainPermission(asFault(error));
     stderr.write(formatFailure(fault, args.includes("--json")));
     return { outcome: outcomeOfFault(fault) };
   });
-  if (ended === undefined) return undefined;
-  return { exitCode: EXIT_CODES[ended.outcome].code, stdout: stdout.text, stderr: stderr.text };
+  return { exitCode: EXIT_CODES[outcome].code, stdout: stdout.text, stderr: stderr.text };
 }
 
 class TextWriter extends Writable {

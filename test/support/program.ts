@@ -51,11 +51,10 @@ export async function runProgram(args: readonly string[], options: RunOptions = 
     const before = process.cwd();
     isInside = true;
     process.chdir(cwd);
-    const ended = await runCommandHere(args, { ...usualEnv(), ...env }, input).finally(() => {
+    return runCommandHere(args, { ...usualEnv(), ...env }, input).finally(() => {
       process.chdir(before);
       isInside = false;
     });
-    if (ended !== undefined) return ended;
   }
   return finish(startProgram(args, options), input);
 }

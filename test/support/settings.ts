@@ -41,7 +41,7 @@ export function mailboxSettings(
   return {
     name: MAILBOX,
     email: MAILBOX,
-    pollMs: 100,
+    pollMs: 300,
     fetch: "files",
     verify: "require",
     layout: "{mailbox}/{sender}/{trackingId}",
