@@ -20,7 +20,7 @@ const POLL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const DELIVERY_SECONDS = [1, 5, 15, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
 
 /** Each metric with its help. */
-const HELP = {
+export const HELP = {
   inlet_polls_total: "Polls, by how they ended.",
   inlet_discovered_total: "Transfers that were found.",
   inlet_ended_total: "Transfers, by the state in which they ended.",

@@ -68,15 +68,10 @@ describe("the example", () => {
   });
 
   test("names the schema for editors by its address, so that every copy of the example does", async () => {
-    const { $id, $comment, ...schema } = JSON.parse(
-      await readFile(join(CONFIG_FOLDER, "inlet.schema.json"), "utf8"),
-    );
+    const schema = JSON.parse(await readFile(join(CONFIG_FOLDER, "inlet.schema.json"), "utf8"));
+    const $id = `${packageJson.homepage}/schema/v1/inlet.schema.json`;
+    expect(schema).toMatchObject({ $id, $comment: `Of Inlet ${packageJson.version}.` });
     expect(example.split("\n")[0]).toBe(`# yaml-language-server: $schema=${$id}`);
-    expect([$id, $comment]).toEqual([
-      `${packageJson.homepage}/schema/v1/inlet.schema.json`,
-      `Of Inlet ${packageJson.version}.`,
-    ]);
-    expect(schema).toEqual(JSON.parse(JSON.stringify(SCHEMA)));
   });
 });
 

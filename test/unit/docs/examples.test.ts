@@ -1,10 +1,10 @@
 /**
- * What the pages quote exists: commands and their options, scripts, files; and every configuration is valid. Blocks of a
+ * What the pages quote exists: links, commands and their options, scripts, files; and every configuration is valid. Blocks of a
  * shell are run by test/flows/pages.test.ts.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Command, CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
@@ -12,7 +12,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { loadSettings } from "../../../src/config/load.ts";
 import { defineAll } from "../../support/command-tables.ts";
 import { blocksOf, inlineCodeOf, PAGES, readPage } from "../../support/pages.ts";
-import { makeFolder } from "../../support/program.ts";
+import { makeFolder, runCommand } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
 import { CA } from "../../support/tls.ts";
 
@@ -20,7 +20,7 @@ import { CA } from "../../support/tls.ts";
 const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
   "": () => true,
   sh: () => true,
-  // Run by configuring.test.ts.
+  // Run below.
   bash: (page) => page === "docs/configuring.md",
   yaml: () => true,
   mermaid: () => true,
@@ -50,6 +50,23 @@ describe.each(PAGES)("%s", (page) => {
       if (objection !== undefined) wrong.push(`${line}: ${objection}`);
     }
     expect(wrong).toEqual([]);
+  });
+
+  test("links to what there is", () => {
+    const links = [...readPage(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map(
+      ([, target]) => target ?? "",
+    );
+    const local = links.filter((target) => !/^[a-z]+:/.test(target));
+    expect(local.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
+  });
+
+  test("links to headings that there are", () => {
+    const links = [...readPage(page).matchAll(/\]\(([^)#\s:]*)#([^)\s]+)\)/g)];
+    const wrong = links.filter(([, target = "", anchor = ""]) => {
+      const other = target === "" ? page : join(dirname(page), target);
+      return !anchorsOf(other).includes(anchor);
+    });
+    expect(wrong.map(([link]) => link)).toEqual([]);
   });
 
   test("names scripts and files that there are", () => {
@@ -103,6 +120,44 @@ describe("configurations", () => {
   });
 });
 
+test("every invariant in docs/design.md is named by the tests that it names", () => {
+  const page = readPage("docs/design.md");
+  const rows = [...page.matchAll(/^\| (I\d [a-z ]+?) \|.*\| ([^|]+) \|$/gm)];
+  expect(rows).toHaveLength(8);
+  for (const [, name = "", shown = ""] of rows) {
+    const files = [...shown.matchAll(/\(\.\.\/(test\/[^)]+)\)/g)].map(([, file]) => file ?? "");
+    expect(files.length).toBeGreaterThan(0);
+    for (const file of files) expect(readFileSync(join(ROOT, file), "utf8"), file).toContain(name);
+  }
+});
+
+test("the command for a vault prints a password, nothing if there is no entry, and fails if the vault fails", async () => {
+  const folder = await makeFolder();
+  const script = blocksOf("docs/configuring.md").find(({ text }) => text.includes("vault kv get"));
+  await writeFile(join(folder, "ask-vault"), script?.text ?? "");
+  const vault = `#!/bin/sh
+case $4 in
+  transfers/known@a.example) echo "WARNING! The token expires soon." >&2; echo secret ;;
+  transfers/other@a.example) echo "No value found at transfers/data/other@a.example" >&2; exit 2 ;;
+  transfers/deleted@a.example) echo "No data found at transfers/data/deleted@a.example" >&2; exit 2 ;;
+  transfers/denied@a.example) printf 'Error making API request.\\n\\nCode: 403. Errors:\\n* permission denied\\n' >&2; exit 2 ;;
+  transfers/fieldless@a.example) echo 'Field "password" not present in secret' >&2; exit 1 ;;
+  *) echo 'Get "https://vault.example": dial tcp: connect: connection refused' >&2; exit 2 ;;
+esac
+`;
+  await writeFile(join(folder, "vault"), vault, { mode: 0o700 });
+  const ask = async (sender: string) => {
+    const env = { PATH: `${folder}:${process.env["PATH"]}`, INLET_SENDER: sender };
+    const { exitCode, stdout } = await runCommand("sh", [join(folder, "ask-vault")], { env });
+    return [exitCode, stdout];
+  };
+  expect(await ask("known@a.example")).toEqual([0, "secret\n"]);
+  for (const name of ["other", "deleted"]) expect(await ask(`${name}@a.example`)).toEqual([0, ""]);
+  for (const name of ["denied", "fieldless", "unreachable"]) {
+    expect(await ask(`${name}@a.example`)).toEqual([1, ""]);
+  }
+});
+
 /** A command or option without its arguments is only mentioned. */
 const MENTIONED: ReadonlySet<string> = new Set([
   "commander.missingArgument",
@@ -132,4 +187,15 @@ async function objectionTo(words: readonly string[]): Promise<string | undefined
 function forget(command: Command): void {
   for (const option of command.options) command.setOptionValue(option.attributeName(), undefined);
   for (const child of command.commands) forget(child);
+}
+
+/** As GitHub makes them from headings. */
+function anchorsOf(page: string): string[] {
+  const headings = [...readPage(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading ?? "");
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} -]/gu, "")
+      .replaceAll(" ", "-"),
+  );
 }
