@@ -81,7 +81,8 @@ export function formatSize({ files, bytes }: { files?: Known; bytes?: Known }): 
 
 type Known = number | null | undefined;
 
-const UNIT_MS: Readonly<Record<string, number>> = {
+export const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
   s: 1_000,
   m: 60_000,
   h: 3_600_000,

@@ -24,20 +24,11 @@ const TAKE = {
 export async function lockBySqlite(path: string, kind: keyof typeof TAKE): Promise<KernelLock | undefined> {
   // SQLite would not say why it cannot create the file.
   await (await open(path, "a", 0o600)).close();
-  let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(path, { timeout: 0 });
-    database.exec(TAKE[kind]);
-    const held = database;
-    return {
-      release() {
-        if (held.isOpen) held.close();
-      },
-    };
+    const held = tryTake(path, kind);
+    return held && { release: () => held.isOpen && held.close() };
   } catch (error) {
-    database?.close();
     if (!(error instanceof Error && "errcode" in error)) throw error;
-    if (error.errcode === SQLITE_BUSY) return undefined;
     const code = error.errcode === SQLITE_FULL ? "DISK_FULL" : "DISK_REFUSED";
     throw new Fault(code, { detail: `${path}: ${error.message}`, cause: error });
   }
@@ -45,15 +36,21 @@ export async function lockBySqlite(path: string, kind: keyof typeof TAKE): Promi
 
 /** Whether a process holds the lock alone. Creates no file, and blocks other processes only for the moment of this call. */
 export function isLockedAlone(path: string): boolean {
+  const taken = tryTake(path, "shared", { readOnly: true });
+  taken?.close();
+  return taken === undefined;
+}
+
+/** `undefined` if another process holds the lock. */
+function tryTake(path: string, kind: keyof typeof TAKE, options = {}): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(path, { readOnly: true, timeout: 0 });
-    database.exec(TAKE.shared);
-    return false;
+    database = new DatabaseSync(path, { ...options, timeout: 0 });
+    database.exec(TAKE[kind]);
+    return database;
   } catch (error) {
-    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return true;
-    throw error;
-  } finally {
     database?.close();
+    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return undefined;
+    throw error;
   }
 }

@@ -1,4 +1,5 @@
 /** Durations, sizes, rates and permissions: their syntax, and their value in milliseconds, bytes and bits. */
+import { UNIT_MS } from "../base/phrases.ts";
 import { type Spot, showValue } from "./draft.ts";
 import { READ, type SchemaNode } from "./schema-nodes.ts";
 
@@ -51,13 +52,6 @@ export const MODE = {
 
 const LONGEST = "3650d";
 
-const DURATION_MS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
 const DECIMAL = 1_000;
 const BINARY = 1_024;
 const POWERS = ["", "K", "M", "G", "T"];
@@ -101,7 +95,7 @@ function upTo(longest: string, text: string, at: Spot): number | undefined {
 function countMs(text: string): number | undefined {
   if (!new RegExp(LONG_DURATION_PATTERN, "u").test(text)) return undefined;
   const [, count = "", unit = ""] = /^([\d.]+)(\w+)$/.exec(text) ?? [];
-  return Math.max(1, Math.round(Number(count) * (DURATION_MS[unit] ?? Number.NaN)));
+  return Math.max(1, Math.round(Number(count) * (UNIT_MS[unit] ?? Number.NaN)));
 }
 
 /** `10MiB` → 10485760, `1GB` → 1000000000, `512` → 512. `undefined` for other texts, and above the safe integers. */

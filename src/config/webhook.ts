@@ -74,30 +74,16 @@ function readWebhook(read: Read<typeof FORM>, at: Spot): Receiver | undefined {
   return url === null ? undefined : { ...others, url, headers, proxy, timeoutMs };
 }
 
-/** In lower case: headers of Inlet, and those that would change how the call is sent. */
-const RESERVED_HEADERS = [
-  "connection",
-  "content-encoding",
-  "content-length",
-  "content-type",
-  "expect",
-  "host",
-  "idempotency-key",
-  "inlet-signature",
-  "keep-alive",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "user-agent",
-];
+/** Headers of Inlet, and those that would change how the call is sent. */
+const RESERVED_HEADER =
+  /^(connection|content-(encoding|length|type)|expect|host|idempotency-key|inlet-signature|keep-alive|te|trailer|transfer-encoding|upgrade|user-agent)$/;
 
 function readHeaders(headers: ReadItems<typeof HEADER>, at: Spot): readonly OwnHeader[] {
   const read = new Map<string, OwnHeader>();
   for (const [number, header] of headers.entries()) {
     if (header === undefined) continue;
     const name = header.name.toLowerCase();
-    const wrong = RESERVED_HEADERS.includes(name) ? "is set by Inlet" : read.has(name) && "is used twice";
+    const wrong = RESERVED_HEADER.test(name) ? "is set by Inlet" : read.has(name) && "is used twice";
     if (wrong) at.refuse(`${showValue(header.name)} ${wrong}`, number, "name");
     read.set(name, header);
   }
