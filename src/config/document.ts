@@ -88,17 +88,12 @@ function broken(...errors: readonly YamlError[]): ConfigDocument {
   return { values: {}, errors, locate: () => undefined };
 }
 
-interface Finding {
-  /** An offset in the text. */
-  readonly at: number;
-  readonly message: string;
-}
-
-function findErrors(document: Document.Parsed, text: string): Finding[] {
+/** `at`: an offset in the text. */
+function findErrors(document: Document.Parsed, text: string) {
   const bare = document.errors.find(({ pos: [at] }) => /\{\w+\} *$/.test(text.slice(0, at)));
   // The other errors follow from this one.
   if (bare !== undefined) return [{ at: bare.pos[0], message: QUOTE_PLACEHOLDERS }];
-  const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos: [at], code }) => ({
+  const found = [...document.errors, ...document.warnings].map(({ pos: [at], code }) => ({
     at,
     message: MESSAGES[code] ?? "this is not valid YAML: check the quotes, colons and indentation here",
   }));

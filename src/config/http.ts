@@ -89,10 +89,8 @@ const MIN_TOKEN_CHARACTERS = 16;
 function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot): HttpSettings | undefined {
   const { listen, actions, tokens = new Map<string, TokenSettings>(), hosts = [] } = read;
   if (tokens.has("token") && token !== undefined) {
-    const number = at
-      .at("tokens")
-      .entries()
-      .findIndex((entry) => entry.at("name").raw === "token");
+    const entries = at.at("tokens").entries();
+    const number = entries.findIndex((entry) => entry.at("name").raw === "token");
     at.refuse('"token" is used twice', "tokens", number, "name");
   }
   if (token !== undefined) tokens.set("token", { source: token, role: "operate" });

@@ -1,5 +1,4 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
-import { readFile } from "../base/files.ts";
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath, type Spot, variableFor } from "./draft.ts";
 import { checkInboxes, type Folders, readFolders } from "./folders.ts";
@@ -12,7 +11,7 @@ import { entriesOf, readKeys } from "./read.ts";
 import { SCHEMA } from "./schema.ts";
 import { SERVICE } from "./service.ts";
 import { DEFAULT_PATH, type HttpSettings, type ServiceSettings, type Settings } from "./settings.ts";
-import { candidatesOf, readSource, type SourceOptions } from "./source.ts";
+import { candidatesOf, findFile, readSource, type SourceOptions } from "./source.ts";
 
 export interface LoadOptions extends SourceOptions {
   /** The user, who determines the default state folder. */
@@ -100,20 +99,15 @@ export async function loadHttp(options: SourceOptions): Promise<HttpSettings | u
 export async function findLastAddress(
   options: SourceOptions,
 ): Promise<{ readonly file: string; readonly addresses: readonly HttpSettings[] }> {
-  const { env } = options;
-  const { candidates } = candidatesOf(options);
-  let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];
-  // The first candidate that exists wins.
-  for (const candidate of candidates.toReversed()) {
-    // The daemon itself says why it cannot read its configuration.
-    const found = await readFile(candidate, "utf8").catch(() => undefined);
-    if (found !== undefined) [file, text] = [candidate, found];
-  }
+  // The daemon itself says why it cannot read its configuration.
+  const found = await findFile(options).catch(() => undefined);
+  const file = found?.file ?? candidatesOf(options).candidates.at(-1) ?? DEFAULT_PATH;
   // It also says what is not valid in it.
   const valid = await loadHttp(options).catch(() => undefined);
-  const [, written] = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m.exec(text) ?? [];
+  const listen = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m;
+  const [, written] = listen.exec(found?.text ?? "") ?? [];
   const given = [
-    env[variableFor(["http", "listen"])],
+    options.env[variableFor(["http", "listen"])],
     written,
     SCHEMA.properties.http.properties.listen.default,
   ];

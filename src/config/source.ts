@@ -91,10 +91,7 @@ export function digestOf(text: string): string {
 }
 
 /** The files to look for, the first one first. A named one is the only one. */
-export function candidatesOf(options: SourceOptions): {
-  named: string | undefined;
-  candidates: readonly string[];
-} {
+export function candidatesOf(options: SourceOptions) {
   const { path, env, cwd = process.cwd() } = options;
   const { defaultPaths = [userPath(env) ?? [], DEFAULT_PATH].flat() } = options;
   const given = path ?? (env["INLET_CONFIG"] || undefined);
@@ -102,14 +99,8 @@ export function candidatesOf(options: SourceOptions): {
   return { named, candidates: named === undefined ? defaultPaths : [named] };
 }
 
-interface FoundFile {
-  /** The first candidate that exists. A named file must exist; default files may be missing. */
-  readonly file: string | undefined;
-  readonly text: string;
-  readonly candidates: readonly string[];
-}
-
-async function findFile(options: SourceOptions): Promise<FoundFile> {
+/** The first candidate that exists. A named file must exist; default files may be missing. */
+export async function findFile(options: SourceOptions) {
   const { named, candidates } = candidatesOf(options);
   for (const file of candidates) {
     const text = await tryReadText(file);
