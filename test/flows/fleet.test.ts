@@ -4,8 +4,10 @@
  * is restarted, flushed and cut off.
  */
 import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
@@ -40,13 +42,8 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   const folder = await makeFolder();
   const inbox = join(folder, "inbox");
   const observer = observeInbox(inbox, 20);
-  const direct = {
-    url: simulator.url,
-    clientId: simulator.clientId,
-    folder,
-    redis: redis.url,
-    lockMs: LOCK_MS,
-  };
+  const { url, clientId } = simulator;
+  const direct = { url, clientId, folder, redis: redis.url, lockMs: LOCK_MS };
   const start = (behindProxy = false) => {
     const task = behindProxy ? { ...direct, redis: `redis://127.0.0.1:${proxy.port}` } : direct;
     const daemon = startChild(task);
@@ -141,9 +138,8 @@ function shuffle<Item>(items: readonly Item[], random: () => number): Item[] {
 
 async function kill(daemon: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
   if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
-  const gone = new Promise((resolve) => daemon.once("exit", resolve));
   daemon.kill(signal);
-  await gone;
+  await once(daemon, "exit");
 }
 
 /** The number of deliveries of each transfer in the journals; lines with the same folder count once. */
@@ -169,8 +165,4 @@ function readNames(folder: string): string[] {
   } catch {
     return [];
   }
-}
-
-async function pause(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -6,19 +6,15 @@ import { checkAnswer, errorsOf, readApi } from "../../support/api.ts";
 import { openTestConsole } from "../../support/console.ts";
 import { blocksOf } from "../../support/pages.ts";
 
-interface Operation {
-  readonly operationId: string;
-  readonly parameters: readonly {
-    readonly name: string;
-    readonly required: boolean;
-    readonly description?: string;
-  }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, Content>> };
-  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, Content>> }>>;
+interface WithContent {
+  readonly content: Readonly<Record<string, { readonly schema: { readonly $ref: string } }>>;
 }
 
-interface Content {
-  readonly schema: { readonly $ref: string };
+interface Operation {
+  readonly operationId: string;
+  readonly parameters: readonly { readonly name: string; readonly required: boolean }[];
+  readonly requestBody?: WithContent;
+  readonly responses: Readonly<Record<string, WithContent>>;
 }
 
 interface Document {

@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openHost, type Vitals } from "../../../src/host/systemd.ts";
+import { type Host, openHost, type Vitals } from "../../../src/host/systemd.ts";
 import { listenTo } from "../../../src/model/events.ts";
 import type { Status } from "../../../src/model/status.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -28,10 +28,7 @@ test("is ready after the first poll, not before, and reports its stop", async ()
 
 test("reports the start and end of a reload, even of refused settings", async () => {
   const { host, sent } = await setUp();
-  const vitals = new TestVitals();
-  vitals.ready = true;
-  const reporting = host?.startReporting(vitals, SIGNAL);
-  onTestFinished(() => reporting?.close());
+  report(host, true);
   await expect.poll(sent).toEqual([expect.stringContaining("READY=1 ")]);
   const order: string[] = [];
   await host?.reloading(async () => {
@@ -45,9 +42,7 @@ test("reports the start and end of a reload, even of refused settings", async ()
 
 test("feeds the watchdog while work makes progress, and reports each stall once", async () => {
   const { host, sent, events } = await setUp({ WATCHDOG_USEC: "90000", WATCHDOG_PID: String(process.pid) });
-  const vitals = new TestVitals();
-  const reporting = host?.startReporting(vitals, SIGNAL);
-  onTestFinished(() => reporting?.close());
+  const vitals = report(host);
   const fed = async () => (await sent()).filter((line) => line === "WATCHDOG=1").length;
   const expected: string[] = [];
   for (const stalls of [["t1"], ["t1"], ["t2", "t1"]]) {
@@ -80,8 +75,7 @@ test("reports once that systemd cannot be notified", async () => {
   const events: string[] = [];
   const env = { NOTIFY_SOCKET: "/nowhere", PATH: await makeFolder() };
   const host = openHost(env, listenTo({ "supervisor-unreachable": ({ reason }) => events.push(reason) }));
-  const reporting = host?.startReporting(new TestVitals(), SIGNAL);
-  onTestFinished(() => reporting?.close());
+  report(host);
   await expect.poll(() => events).toEqual(["systemd-notify was not found"]);
 });
 
@@ -113,6 +107,14 @@ class TestVitals implements Vitals {
       this.change = () => {};
     };
   }
+}
+
+/** Until the test ends. */
+function report(host: Host | undefined, ready = false): TestVitals {
+  const vitals = Object.assign(new TestVitals(), { ready });
+  const reporting = host?.startReporting(vitals, SIGNAL);
+  onTestFinished(() => reporting?.close());
+  return vitals;
 }
 
 async function setUp(env: Readonly<Record<string, string>> = {}) {
