@@ -30,23 +30,15 @@ export class Guesses {
     const found = check();
     if (found !== undefined) return found;
     const peer = peerOf(address);
-    const recent = this.#recent(peer);
-    this.#note(peer, [...recent, this.#clock.now()].slice(-MAX_WRONG_PER_MINUTE));
-    if (recent.length < MAX_WRONG_PER_MINUTE) return undefined;
-    await pause(this.#pauseMs);
-    return "throttled";
-  }
-
-  #note(peer: string, times: number[]): void {
+    const nowMs = this.#clock.now();
+    const recent = (this.#wrongMs.get(peer) ?? []).filter((ms) => nowMs - ms < MINUTE_MS);
     const [oldest] = this.#wrongMs.keys();
     this.#wrongMs.delete(peer);
     if (this.#wrongMs.size >= MAX_PEERS && oldest !== undefined) this.#wrongMs.delete(oldest);
-    this.#wrongMs.set(peer, times);
-  }
-
-  #recent(peer: string): number[] {
-    const nowMs = this.#clock.now();
-    return (this.#wrongMs.get(peer) ?? []).filter((ms) => nowMs - ms < MINUTE_MS);
+    this.#wrongMs.set(peer, [...recent, nowMs].slice(-MAX_WRONG_PER_MINUTE));
+    if (recent.length < MAX_WRONG_PER_MINUTE) return undefined;
+    await pause(this.#pauseMs);
+    return "throttled";
   }
 }
 

@@ -1,5 +1,5 @@
 /** The history: charts over the last day, week and month, and a search in the journal. */
-import { formatSize } from "../base/phrases.ts";
+import { formatSeconds, formatSize } from "../base/phrases.ts";
 import { HistoryQueryShape, linkTo, parseQuery } from "../model/queries.ts";
 import { shownFolder } from "../model/record.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
@@ -78,11 +78,5 @@ function renderSubject({ subject, folder, inbox }: HistoryEntry): Html | string 
 
 function renderContent(entry: HistoryEntry): Html {
   const { seconds } = entry;
-  return html`${formatSize(entry)}${seconds !== undefined && html`<br>in ${formatDuration(seconds)}`}`;
-}
-
-function formatDuration(seconds: number): string {
-  if (seconds < 60) return `${Math.round(seconds * 10) / 10} s`;
-  if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
-  return seconds < 86_400 ? `${Math.round(seconds / 360) / 10} h` : `${Math.round(seconds / 8640) / 10} d`;
+  return html`${formatSize(entry)}${seconds !== undefined && html`<br>in ${formatSeconds(seconds)}`}`;
 }

@@ -65,10 +65,7 @@ export const showMailbox: ShowPage = async (context) => {
   const troubles = status.troubles.filter(({ mailboxes = [] }) => mailboxes.includes(title));
   const open = board.transfers().filter((transfer) => transfer.mailbox === title);
   const all = linkTo("transfers", { mailbox: title });
-  const rows = renderRows(
-    open.slice(0, MAX_OPEN).map((it) => board.withHelp(it)),
-    context,
-  );
+  const rows = renderRows(open.slice(0, MAX_OPEN), context);
   const body = html`<section id="health" data-live>${renderTroubles(troubles, time)}${renderMailboxActions(mailbox, context)}${renderFacts(mailbox, time)}</section>
 <section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : rows}${open.length > MAX_OPEN && html`<p><a href="${all}">Show all ${open.length}</a></p>`}</section>
 <section id="past" data-live><h2>Last transfers</h2>${past ? renderEntries(past, time) : JOURNAL_BUSY}<p><a href="${linkTo("history", { mailbox: title })}">History of this mailbox</a></p></section>`;

@@ -37,12 +37,7 @@ function renderAttention(context: PageContext): Html {
   const byCause = Map.groupBy(attention, causeKeyOf);
   return html`${heading}${causes.map((cause) => {
     const first = (byCause.get(causeKeyOf(cause)) ?? []).slice(0, MAX_PER_CAUSE);
-    const rows = renderRows(
-      first.map((it) => tools.board.withHelp(it)),
-      context,
-      { hasHeading: true },
-    );
-    return renderCause(cause, rows, context);
+    return renderCause(cause, renderRows(first, context, { hasHeading: true }), context);
   })}`;
 }
 

@@ -50,11 +50,7 @@ export const showTransfers: ShowPage = (context) => {
   const found = listOpen(all, query);
   const canAct = visitor.proof !== undefined && found.total > 0;
   const selection = canAct ? FORM : undefined;
-  const rows = renderRows(
-    found.transfers.map((it) => tools.board.withHelp(it)),
-    context,
-    { selection },
-  );
+  const rows = renderRows(found.transfers, context, { selection });
   const heading =
     found.total === 0
       ? "No open transfer matches"
@@ -179,8 +175,9 @@ export function renderRows(
   return html`<ul class="rows">${transfers.map((transfer) => renderRow(transfer, context, options))}</ul>`;
 }
 
-function renderRow(transfer: TransferStatus, context: PageContext, options: RowOptions): Html {
-  const { time, status, visitor } = context;
+function renderRow(found: TransferStatus, context: PageContext, options: RowOptions): Html {
+  const { tools, time, status, visitor } = context;
+  const transfer = tools.board.withHelp(found);
   const { hasHeading = false, selection } = options;
   const { trackingId, sender, mailbox, state, expires, subject, progress, commands } = transfer;
   const isSoon = expires !== undefined && Date.parse(expires) - time.nowMs < DAY_MS;

@@ -19,11 +19,7 @@ const ROLES = {
 
 type Role = keyof typeof ROLES;
 
-export interface Fleet {
-  /** When another process polled the mailbox successfully, as far as it has reported. */
-  polledMs(mailbox: MailboxId): number | undefined;
-  promised(): Promised[];
-}
+export type Fleet = NonNullable<ReturnType<typeof joinFleet>>;
 
 /** Reports and reads until the scope ends. `undefined` with the embedded engine: then this process is alone. */
 export function joinFleet(
@@ -32,7 +28,7 @@ export function joinFleet(
   events: Events,
   clock: Clock,
   scope: AsyncDisposableStack,
-): Fleet | undefined {
+) {
   if (queue === "embedded") return undefined;
   /** When this process polled each mailbox successfully. */
   const own = new Map<MailboxId, number>();
@@ -69,15 +65,13 @@ export function joinFleet(
   const tryExchange = () => void exchange().catch(() => {});
   tryExchange();
   scope.adopt(setInterval(tryExchange, REPORT_EVERY_MS), clearInterval);
+  const promise = (role: Role): Promised => {
+    const dueMs = roles[role] + WITHIN_MS;
+    return { kind: "fleet", subject: `role ${role}`, text: ROLES[role], dueMs, graceMs: WITHIN_MS };
+  };
   return {
-    polledMs: (mailbox) => polled.get(mailbox),
-    promised: () =>
-      (Object.keys(ROLES) as Role[]).map((role) => ({
-        kind: "fleet",
-        subject: `role ${role}`,
-        text: ROLES[role],
-        dueMs: roles[role] + WITHIN_MS,
-        graceMs: WITHIN_MS,
-      })),
+    /** When another process polled the mailbox successfully, as far as it has reported. */
+    polledMs: (mailbox: MailboxId) => polled.get(mailbox),
+    promised: () => (Object.keys(ROLES) as Role[]).map(promise),
   };
 }

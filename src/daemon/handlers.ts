@@ -29,12 +29,8 @@ interface HandlerOptions {
   readonly lost: AbortSignal;
 }
 
-export interface DaemonHandlers extends Handlers {
-  /** How many polls failed so far. */
-  failedPolls(): number;
-}
-
-export function createHandlers(parts: Parts, options: HandlerOptions): DaemonHandlers {
+/** `failedPolls`: how many polls failed so far. */
+export function createHandlers(parts: Parts, options: HandlerOptions): Handlers & { failedPolls(): number } {
   const { live, mailboxes, expected, clock, demandFolders, queue, ledger } = parts;
   const { mode, patience, pulse, lost } = options;
   let failedPolls = 0;

@@ -9,7 +9,6 @@ import {
   HistoryEntryShape,
   JournalPageShape,
   MailboxResultShape,
-  ObjectionShape,
   StoryShape,
   TransferListShape,
   TransferShape,
@@ -73,7 +72,8 @@ export const API_SHAPES = {
   Status: StatusShape,
   Transfers: v.union([TransferListShape, OpenListShape]),
   Story: StoryShape,
-  Objection: ObjectionShape,
+  /** `objection`: why an act is not possible, for people; null if nothing is known against it. */
+  Objection: v.object({ objection: v.nullable(v.string()) }),
   JournalPage: JournalPageShape,
   Events: v.string(),
   OpenApi: v.record(v.string(), v.unknown()),

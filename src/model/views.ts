@@ -241,9 +241,6 @@ export const ActResultShape = v.object({
   result: ResultShape,
 });
 
-/** `objection`: why an act is not possible, for people; null if nothing is known against it. */
-export const ObjectionShape = v.object({ objection: TextOrNull });
-
 export const MailboxResultShape = v.object({
   mailbox: v.string(),
   /** 200: done, or the order was given; 404: no such mailbox; 409: not possible now. */
