@@ -5,7 +5,6 @@ import { asFault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { listOrders } from "../ledger/orders.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { AttemptKey } from "../model/attempts.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
@@ -73,8 +72,7 @@ export async function sweep(tools: Parts): Promise<void> {
   await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes.states, isOrdered));
   if (!mailboxes.isClockRight()) return;
   await orLater(passwords.forgetExpired());
-  const listed = () => attemptKeysOf(mailboxes);
-  await orLater(ledger.sweep({ ...live.now.keep, isListed, listed }));
+  await orLater(ledger.sweep({ ...live.now.keep, isListed }));
 }
 
 /**
@@ -101,13 +99,4 @@ export async function forgetUnusedPasswords(
     }
     return false;
   });
-}
-
-/** The keys of all listed transfers; `undefined` until every list is known. */
-function attemptKeysOf(mailboxes: Parts["mailboxes"]): AttemptKey[] | undefined {
-  const states = [...mailboxes.states.values()];
-  if (!states.every((state) => state.isListKnown)) return undefined;
-  return states.flatMap(({ service, transfers }) =>
-    transfers.trackingIds().map((trackingId) => ({ serviceId: service.id, trackingId })),
-  );
 }

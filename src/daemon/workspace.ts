@@ -25,7 +25,6 @@ import {
   findExposed,
   findExposedState,
   type KnownFolders,
-  knowFolders,
   memoryOf,
   rememberWork,
 } from "../inbox/work-folder.ts";
@@ -85,7 +84,7 @@ export async function openWorkspace(
   const membership = scope.adopt(await joinMembers(work, state, process), (joined) => joined.leave());
   const { temporary, staging } = new LedgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
-  const id = await rememberWork(settings, temporary);
+  const folders = await rememberWork(settings, temporary);
   const ledger = await openLedger({
     work,
     root,
@@ -93,7 +92,7 @@ export async function openWorkspace(
     writer: isAlone ? undefined : await readWriter(state),
     folderMode: (record) => handoffOf(live.now, record).folderMode,
     folderGroup: (record) => handoffOf(live.now, record).gid,
-    watermark: { path: `${memoryOf(settings)}.last`, id },
+    watermark: { path: `${memoryOf(settings)}.last`, id: folders.id },
   });
   scope.adopt(ledger, (it) => it.close());
   const inbox = await openInbox(root, staging, () => live.now.limits.minFreeBytes);
@@ -101,7 +100,7 @@ export async function openWorkspace(
   if (known === undefined) await inbox.prepare(inboxesOf(settings));
   await inbox.demandGroups(groupsOf(settings));
   return {
-    folders: await knowFolders(settings, id, temporary),
+    folders,
     ledger,
     inbox,
     membership,

@@ -55,11 +55,21 @@ export async function demandKnownFormat(work: string): Promise<void> {
   throw new Fault("WORK_NEWER", { detail: `${work} was used by ${program}, and this is ${readVersion()}` });
 }
 
+/** The folders as they were opened. */
+export interface KnownFolders extends Folders {
+  /** Of the work folder, and remembered by the state folder. */
+  readonly id: string;
+  /** In the work folder, for temporary files. */
+  readonly temporary: string;
+  /** The file systems of the two folders. */
+  readonly devices: { readonly work: number; readonly state: number };
+}
+
 /**
- * Gives the work folder an id, notes the format, and has the state folder remember the id. May be called twice. Returns
- * the id. `temporary`: a folder on the same file system whose files are removed after a crash.
+ * Gives the work folder an id, notes the format, and has the state folder remember the id. May be called twice.
+ * `temporary`: a folder in the work folder whose files are removed after a crash.
  */
-export async function rememberWork(folders: Folders, temporary: string): Promise<string> {
+export async function rememberWork(folders: Folders, temporary: string): Promise<KnownFolders> {
   const { work, state, inbox } = folders;
   const memory = memoryOf(folders);
   await makeFolderDurably(dirname(memory), 0o700);
@@ -70,7 +80,8 @@ export async function rememberWork(folders: Folders, temporary: string): Promise
   if ((await readFormat(work)).format < FORMAT) {
     await replaceDurably(formatOf(work), `${FORMAT} ${readVersion()}\n`, 0o600, temporary);
   }
-  return id;
+  const devices = { work: (await stat(work)).dev, state: (await stat(state)).dev };
+  return { inbox, work, state, id, temporary, devices };
 }
 
 /** Folders in which other users could replace the work folder, or entries of it, while Inlet runs. */
@@ -180,22 +191,6 @@ async function tryReadText(path: string): Promise<string | undefined> {
 
 async function writeOnce(path: string, text: string, temporary: string): Promise<void> {
   await createTextDurably(path, `${text}\n`, temporary).catch(tolerate("TARGET_EXISTS"));
-}
-
-/** The folders as they were opened. */
-export interface KnownFolders extends Folders {
-  /** Of the work folder, and remembered by the state folder. */
-  readonly id: string;
-  /** In the work folder, for temporary files. */
-  readonly temporary: string;
-  /** The file systems of the two folders. */
-  readonly devices: { readonly work: number; readonly state: number };
-}
-
-export async function knowFolders(folders: Folders, id: string, temporary: string): Promise<KnownFolders> {
-  const { inbox, work, state } = folders;
-  const devices = { work: (await stat(work)).dev, state: (await stat(state)).dev };
-  return { inbox, work, state, id, temporary, devices };
 }
 
 /** Throws if these are no longer the known folders. Changes nothing. */

@@ -7,12 +7,11 @@ import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { random } from "../base/random.ts";
-import type { AttemptKey } from "../model/attempts.ts";
 import { KINDS } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseSlot } from "./attempts.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { attemptsKey, digitsOf, type LedgerPaths, parseRecordFile, parseStaged } from "./paths.ts";
+import { digitsOf, type LedgerPaths, parseRecordFile, parseStaged } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
 
@@ -23,8 +22,6 @@ export interface RetentionRules {
   readonly historyMs: number | undefined;
   /** Whether the service lists the transfer, or may list it. */
   isListed(record: TransferRecord): boolean;
-  /** All transfers that the services list; `undefined` while the list of a mailbox is not known. */
-  listed(): Iterable<AttemptKey> | undefined;
 }
 
 /** Parts of the ledger, by the first two digits of a name's digest. */
@@ -51,7 +48,7 @@ export class Retention {
     this.#next = (this.#next + 1) % PARTS;
     if (rules.ledgerMs !== undefined) {
       await this.#sweepRecords(digits, rules, nowMs - rules.ledgerMs);
-      if (digits === "00") await this.#sweepAttempts(rules, nowMs - rules.ledgerMs);
+      if (digits === "00") await this.#sweepAttempts(nowMs - rules.ledgerMs);
     }
     if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
   }
@@ -110,16 +107,13 @@ export class Retention {
     return false;
   }
 
-  /** Removes attempts at transfers that have neither a record nor a note. */
-  async #sweepAttempts(rules: RetentionRules, beforeMs: number): Promise<void> {
+  /** Removes attempts at transfers that have neither a record nor a note. One that a power cut has emptied stays. */
+  async #sweepAttempts(beforeMs: number): Promise<void> {
     for (const file of await this.#disk.list(this.#paths.attempts)) {
       const path = join(this.#paths.attempts, file);
       const { name, at } = parseSlot((await tryRead(this.#disk, path)) ?? "");
-      const isOver =
-        name !== undefined && at !== undefined
-          ? Date.parse(at) < beforeMs && !(await this.#isKnown(name))
-          : await this.#isForgotten(file, rules, beforeMs);
-      if (isOver) await tryUnlink(this.#disk, path);
+      if (name === undefined || at === undefined || Date.parse(at) >= beforeMs) continue;
+      if (!(await this.#isKnown(name))) await tryUnlink(this.#disk, path);
     }
   }
 
@@ -128,18 +122,6 @@ export class Retention {
     if ((await this.#disk.kindOf(this.#paths.note(name))) !== undefined) return true;
     const current = await this.#rounds.current(name).catch(ifReadable);
     return current === undefined || current.begin !== undefined || current.end !== undefined;
-  }
-
-  /** For an attempt without its text, which a power cut leaves: it is old, and no service lists its transfer. */
-  async #isForgotten(file: string, rules: RetentionRules, beforeMs: number): Promise<boolean> {
-    const modifiedMs = await this.#disk.modifiedMs(join(this.#paths.attempts, file));
-    if (modifiedMs === undefined || modifiedMs >= beforeMs) return false;
-    const listed = rules.listed();
-    if (listed === undefined) return false;
-    for (const { serviceId, trackingId } of listed) {
-      if (file.startsWith(`${attemptsKey(serviceId, trackingId)}.`)) return false;
-    }
-    return true;
   }
 
   async #sweepJournal(beforeMs: number): Promise<void> {

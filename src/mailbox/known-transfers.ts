@@ -37,11 +37,6 @@ export class KnownTransfers {
     return this.#settled.size;
   }
 
-  /** Open and settled transfers. */
-  trackingIds(): string[] {
-    return [...this.#open.keys(), ...this.#settled.keys()];
-  }
-
   isSettled(trackingId: string): boolean {
     return this.#settled.has(trackingId);
   }

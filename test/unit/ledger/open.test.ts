@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, readFile, rm, utimes, writeFile } from "node:fs/pro
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { attemptsKey, LedgerPaths } from "../../../src/ledger/paths.ts";
+import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import type { Ledger } from "../../../src/ledger/port.ts";
 import { Retention } from "../../../src/ledger/retention.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
@@ -114,7 +114,7 @@ describe("the journal has the end of a round once, though somebody looks for end
 });
 
 describe("retention", () => {
-  const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false, listed: () => [] };
+  const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false };
 
   test("removes the records of a transfer that expired long enough ago, and no other", async () => {
     const { ledger, files } = await openWith([
@@ -208,22 +208,6 @@ describe("retention", () => {
     }
     await sweepAll(ledger, rules);
     expect(await readdir(join(work, "attempts"))).toEqual(["a.1.json"]);
-  });
-
-  test("removes an attempt that a power cut has emptied, once it is old and its transfer is not listed", async () => {
-    const { ledger, work } = await openWith([]);
-    const keys = ["listed", "gone", "new"].map((trackingId) => attemptsKey("https://a.example", trackingId));
-    const files = keys.map((key) => `${key}.1.json`);
-    for (const [at, file] of files.entries()) {
-      const path = join(work, "attempts", file);
-      await writeFile(path, "");
-      if (at < 2) await utimes(path, 0, (Date.now() - 91 * DAY_MS) / 1000);
-    }
-    await sweepAll(ledger, { ...rules, listed: () => undefined });
-    expect(await readdir(join(work, "attempts"))).toHaveLength(3);
-    const listed = () => [{ serviceId: "https://a.example", trackingId: "listed" }];
-    await sweepAll(ledger, { ...rules, listed });
-    expect((await readdir(join(work, "attempts"))).toSorted()).toEqual([files[0], files[2]].toSorted());
   });
 
   test("removes months of the journal", async () => {
