@@ -42,13 +42,11 @@ export async function lockInbox(
 
 /** The process that locked the inbox last, whether or not it still holds the lock. */
 export async function describeHolder(work: string): Promise<string> {
-  try {
-    const { pid, host, since, kind } = JSON.parse(await readFile(join(work, HOLDER), "utf8"));
-    const holder = `process ${Number(pid)} on ${String(host)}, since ${String(since)}`;
-    return kind === "shared" ? `${holder}, and perhaps others that share a queue` : holder;
-  } catch {
-    return "an unknown process";
-  }
+  const facts = await readFacts(join(work, HOLDER));
+  if (facts === undefined) return "an unknown process";
+  const { pid, host, since, kind } = facts;
+  const holder = `process ${Number(pid)} on ${String(host)}, since ${String(since)}`;
+  return kind === "shared" ? `${holder}, and perhaps others that share a queue` : holder;
 }
 
 export interface Membership {
@@ -137,8 +135,8 @@ export async function findDaemonState(work: string): Promise<string | undefined>
     if (await isHeldAlone(path)) running.push(factsOf(path));
   }
   for (const path of [...running, join(work, HOLDER)]) {
-    const state = await readState(path);
-    if (state !== undefined) return state;
+    const { host, state } = (await readFacts(path)) ?? {};
+    if (host === hostname() && typeof state === "string") return state;
   }
   return undefined;
 }
@@ -153,10 +151,10 @@ function factsOf(path: string): string {
   return `${path}.json`;
 }
 
-async function readState(path: string): Promise<string | undefined> {
+/** `undefined` for a file that cannot be read, or is damaged. */
+async function readFacts(path: string): Promise<Record<string, unknown> | undefined> {
   try {
-    const { host, state } = JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;
-    return host === hostname() && typeof state === "string" ? state : undefined;
+    return JSON.parse(await readFile(path, "utf8")) ?? undefined;
   } catch {
     return undefined;
   }

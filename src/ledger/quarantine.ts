@@ -38,12 +38,6 @@ export interface Quarantined {
   readonly code: string;
 }
 
-interface QuarantinedRound {
-  readonly name: string;
-  readonly round: number;
-  readonly folder: string;
-}
-
 const ENTRY = /^(.+)~(\d+)$/;
 
 export class Quarantine {
@@ -61,7 +55,8 @@ export class Quarantine {
     return join(this.folder, `${name}~${round}`);
   }
 
-  async list(): Promise<QuarantinedRound[]> {
+  /** The rounds whose content is here. */
+  async list() {
     const entries = await this.#disk.list(this.folder).catch(tolerate("ENOENT"));
     return (entries ?? []).flatMap((entry) => {
       const [, name, round] = ENTRY.exec(entry) ?? [];

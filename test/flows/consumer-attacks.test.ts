@@ -55,18 +55,6 @@ describe("while a consumer exchanges the sender's folder for a link", () => {
     expect([readdirSync(site.outside), site.staged()]).toEqual([[], []]);
   });
 
-  test("a redelivery stays in the inbox", async () => {
-    const site = await setUp(FOLDER);
-    site.addTransfers();
-    await site.once();
-    await site.inlet("redeliver", "--yes", ...TRANSFERS);
-    await site.underAttack(() => site.once());
-    expect(readdirSync(site.outside)).toEqual([]);
-    await site.finish();
-    expect(site.delivered()).toEqual(TRANSFERS.flatMap((id) => [id, `${id}-2`]).toSorted());
-    expect(readdirSync(site.outside)).toEqual([]);
-  });
-
   test.each([
     ["folders", FOLDER, ["-a"]],
     ["single files", FILES, ["-al"]],
