@@ -25,7 +25,7 @@ const MAX_ENTRIES = 1_000;
 const Short = v.pipe(v.string(), v.maxLength(MAX_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
 /** The ids of a list are kept in memory between polls. Real ones have 24 characters. */
-const TrackingId = v.pipe(Id, v.maxLength(MAX_ID_CHARACTERS));
+const TrackingId = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_ID_CHARACTERS));
 /** Text that is printed unchanged, so it must not hold control characters. */
 const Plain = v.pipe(
   v.string(),

@@ -1,7 +1,7 @@
 /** Every byte of every download counts for the bandwidth limit, which changes nothing but the speed. */
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { Bandwidth } from "../../src/service/bandwidth.ts";
+import type { Bandwidth } from "../../src/service/bandwidth.ts";
 import type { Download, ServicePort } from "../../src/service/port.ts";
 import { firstFile, openPair, openTestService, SIGNAL, transferPlan } from "../support/service.ts";
 
@@ -60,23 +60,8 @@ describe("a limit", () => {
     const whole = await buffer((await free.openFile(access, firstFile(transfer), {}, SIGNAL)).body);
     expect((await holding).equals(whole)).toBe(true);
   });
-
-  test("does not delay the stop of a waiting download", async () => {
-    const bandwidth = bandwidthOf([{ at: undefined, bytesPerSecond: 1 }]);
-    const { service, access, transfer } = await openPair(scenario, { bandwidth });
-    const stop = new AbortController();
-    const download = await service.openFile(access, firstFile(transfer), {}, stop.signal);
-    const reading = (async () => {
-      for await (const _chunk of download.body) stop.abort();
-    })();
-    await expect(reading).rejects.toMatchObject({ code: "STOPPED" });
-  });
 });
 
 async function drain(download: Download): Promise<void> {
   for await (const _chunk of download.body);
-}
-
-function bandwidthOf(rules: ReturnType<ConstructorParameters<typeof Bandwidth>[0]>): Bandwidth {
-  return new Bandwidth(() => rules);
 }

@@ -30,16 +30,6 @@ const NO_ENDS = [
 ] as const;
 
 describe("all pages of a list", () => {
-  test("end at the empty page, whatever the size of earlier pages", async () => {
-    const asked: number[] = [];
-    const ids = await readAll((page) => {
-      asked.push(page);
-      return [["a", "b"], ["c"], ["d", "e"], []][page - 1] ?? [];
-    });
-    expect(ids).toEqual(["a", "b", "c", "d", "e"]);
-    expect(asked).toEqual([1, 2, 3, 4]);
-  });
-
   test.each(REFUSALS)("end if the page after a short one is answered with %s", async (_name, refusal) => {
     expect(await readUntil([["a", "b"], ["c"]], refusal, 2)).toEqual(["a", "b", "c"]);
     // The service caps its pages, and the last one is shorter.
@@ -65,40 +55,42 @@ describe("all pages of a list", () => {
     await expect(readUntil(pages, refusal, 100)).rejects.toBe(refusal);
   });
 
-  test("yield each entry once, although pages repeat some", async () => {
-    expect(
-      await readAll(
-        (page) =>
-          [
-            ["a", "a", "b"],
-            ["b", "c"],
-            ["c", "d"],
-          ][page - 1] ?? [],
-      ),
-    ).toEqual(["a", "b", "c", "d"]);
-  });
-
-  test("continue after a page without new entries, because entries may have moved to the next", async () => {
-    expect(await readAll((page) => [["a", "b"], ["b", "a"], ["c"]][page - 1] ?? [])).toEqual(["a", "b", "c"]);
-  });
-
-  test("end if the service ignores the page number", async () => {
+  test.each([
+    ["end at the empty page, whatever the size of earlier pages", [["a", "b"], ["c"], ["d", "e"]], "abcde"],
+    [
+      "yield each entry once",
+      [
+        ["a", "a", "b"],
+        ["b", "c"],
+        ["c", "d"],
+      ],
+      "abcd",
+    ],
+    [
+      "continue after a page without new entries, which may have moved",
+      [["a", "b"], ["b", "a"], ["c"]],
+      "abc",
+    ],
+  ])("%s", async (_name, pages, ids) => {
     const asked: number[] = [];
-    const ids = await readAll((page) => {
+    const found = await readAll((page) => {
       asked.push(page);
-      return ["a", "b"];
+      return pageOf(pages[page - 1] ?? []);
     });
-    expect(ids).toEqual(["a", "b"]);
+    expect(found.join("")).toBe(ids);
     expect(asked).toEqual([1, 2, 3, 4]);
   });
 
-  test("end if pages repeat old entries for ever", async () => {
+  test.each([
+    ["the service ignores the page number", () => pageOf(["a", "b"])],
+    ["pages repeat old entries", (page: number) => pageOf(page % 2 === 0 ? ["b", "a"] : ["a", "b"])],
+    ["known entries repeat", () => knownPage(["a", "b"])],
+  ])("end if %s for ever", async (_name, at) => {
     const asked: number[] = [];
-    const ids = await readAll((page) => {
+    await readAll((page) => {
       asked.push(page);
-      return page % 2 === 0 ? ["b", "a"] : ["a", "b"];
+      return at(page);
     });
-    expect(ids).toEqual(["a", "b"]);
     expect(asked).toEqual([1, 2, 3, 4]);
   });
 
@@ -132,29 +124,18 @@ describe("all pages of a list", () => {
       rejected: [{ fault: new Fault("BAD_ANSWER"), trackingId: undefined }],
     };
     const pages = [pageOf(["a"]), broken, pageOf(["b"]), pageOf([])];
-    const found = await Array.fromAsync(
-      allPages(
-        async (page) => pages[page - 1] ?? pageOf([]),
+    expect(
+      await readAll(
+        (page) => pages[page - 1] ?? pageOf([]),
         (entry) => rejected.push(entry),
       ),
-    );
-    expect(found.flat().map((entry) => entry.trackingId)).toEqual(["a", "b"]);
+    ).toEqual(["a", "b"]);
     expect(rejected).toHaveLength(1);
   });
 
   test("continue after pages with known entries only, and yield only unknown ones", async () => {
     const pages = [knownPage(["a"]), knownPage(["b"]), knownPage(["c"]), knownPage(["d"]), pageOf(["e"])];
-    expect(await readPages(pages)).toEqual(["e"]);
-  });
-
-  test("end if known entries repeat for ever", async () => {
-    const asked: number[] = [];
-    const known = allPages(async (page) => {
-      asked.push(page);
-      return knownPage(["a", "b"]);
-    }, ignore);
-    expect(await Array.fromAsync(known)).toEqual([]);
-    expect(asked).toEqual([1, 2, 3, 4]);
+    expect(await readAll((page) => pages[page - 1] ?? pageOf([]))).toEqual(["e"]);
   });
 
   test("are requested one page ahead, and no further", async () => {
@@ -217,13 +198,11 @@ async function readUntil(
   return given.flat().map((entry) => entry.trackingId);
 }
 
-async function readPages(pages: readonly Page<Entry>[]): Promise<string[]> {
-  const given = await Array.fromAsync(allPages(async (page) => pages[page - 1] ?? pageOf([]), ignore));
-  return given.flat().map((entry) => entry.trackingId);
-}
-
-async function readAll(idsOf: (page: number) => readonly string[]): Promise<string[]> {
-  const entries = await Array.fromAsync(allPages(async (page) => pageOf(idsOf(page)), ignore));
+async function readAll(
+  fetchPage: (page: number) => Page<Entry>,
+  onRejected: (entry: Rejected) => void = ignore,
+): Promise<string[]> {
+  const entries = await Array.fromAsync(allPages(async (page) => fetchPage(page), onRejected));
   return entries.flat().map((entry) => entry.trackingId);
 }
 
