@@ -126,7 +126,9 @@ export function faultOfTransport(error: unknown, what: string, answeredBy: Answe
   const root = rootError(error);
   // The parser's error holds received bytes, which may be secret.
   const cause = root.name === "HTTPParserError" ? undefined : error;
-  return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, answeredBy, cause });
+  const detail = `${what}: ${explain(root)}`;
+  if (root.code?.startsWith("Z_")) return foreignAnswer("BAD_ANSWER", detail, cause);
+  return new Fault(codeOfTransport(root), { detail, answeredBy, cause });
 }
 
 /** An answer that is not in the service's own format: a proxy may have written it. */
@@ -152,7 +154,6 @@ function codeOfTransport(error: SystemError): FaultCode {
   const code = error.code ?? "";
   if (error.message.startsWith("Proxy response")) return "PROXY_REFUSED";
   if (error.name === "HTTPParserError") return "BAD_ANSWER";
-  if (code.startsWith("Z_")) return "BAD_ANSWER";
   if (TLS_ERROR.test(code)) return "TLS_REFUSED";
   return BY_SOCKET_ERROR[code] ?? "CONNECTION_LOST";
 }

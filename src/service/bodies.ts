@@ -1,7 +1,6 @@
 /** Reads the bodies of answers without trusting their size, encoding or form. */
 import { pipeline } from "node:stream";
-import { promisify } from "node:util";
-import { createGunzip, gunzip } from "node:zlib";
+import { createGunzip } from "node:zlib";
 import { Fault } from "../base/faults.ts";
 import { foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
@@ -63,15 +62,15 @@ function parseJson(text: string, what: string): unknown {
   }
 }
 
-/** Throws `ANSWER_TOO_LARGE` if the body, compressed or decompressed, is longer than `maxBytes`. */
+/** Throws `ANSWER_TOO_LARGE` if the decompressed body is longer than `maxBytes`. */
 export async function readText(answer: Answer, maxBytes: number, what: string): Promise<string> {
   return (await readUnzipped(answer, maxBytes, what)).toString();
 }
 
 async function readUnzipped(answer: Answer, maxBytes: number, what: string): Promise<Buffer> {
-  const raw = await readAtMost(answer.body, maxBytes);
-  if (raw === undefined) throw foreignAnswer("ANSWER_TOO_LARGE", what);
-  return unzip(raw, encodingOf(answer), maxBytes, what);
+  const body = await readAtMost(unzipped(answer, what), maxBytes);
+  if (body === undefined) throw foreignAnswer("ANSWER_TOO_LARGE", what);
+  return body;
 }
 
 /** `undefined` if the body is longer; the rest is not read. */
@@ -107,17 +106,6 @@ export function unzipped(answer: Answer, what: string): AsyncIterable<Uint8Array
   if (encoding === "gzip") return pipeline(answer.body, createGunzip(), () => {});
   answer.body.cancel();
   throw unknownEncoding(encoding, what);
-}
-
-async function unzip(raw: Buffer, encoding: string, maxBytes: number, what: string): Promise<Buffer> {
-  if (encoding === "identity") return raw;
-  if (encoding !== "gzip") throw unknownEncoding(encoding, what);
-  try {
-    return await promisify(gunzip)(raw, { maxOutputLength: maxBytes });
-  } catch (cause) {
-    if (cause instanceof RangeError) throw foreignAnswer("ANSWER_TOO_LARGE", what, cause);
-    throw foreignAnswer("BAD_ANSWER", `${what}: the gzip is broken`, cause);
-  }
 }
 
 export function unknownEncoding(encoding: string, what: string): Fault {

@@ -7,12 +7,13 @@ import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
+import { timeLimit } from "../base/timers.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { faultOfRefusal, faultOfTransport, foreignAnswer, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, readJson, readText } from "./bodies.ts";
 import { readEntries } from "./entries.ts";
 import { Gate, type Place } from "./gate.ts";
-import { type Abort, type Answer, type RequestEvents, receive } from "./receiving.ts";
+import { type Answer, receive } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has polling. */
 export const POLLING_MINOR_VERSION = 12;
@@ -93,25 +94,15 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
     place: Place | undefined,
     finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
-    // `AbortSignal.any` would do the same, but costs as much as a small request.
-    let abort: Abort | undefined;
-    let isTooLate = false;
+    const late = timeLimit(Math.min(options.timeoutMs * ANSWER_TIMEOUTS, LONGEST_TIMER_MS));
+    const either = AbortSignal.any([signal, late.signal]);
     let answeredBy: AnsweredBy = "unsent";
     const onSending = () => {
       answeredBy = "none";
       place?.onSending();
     };
-    const giveUp = () => {
-      isTooLate = true;
-      abort?.(new Error("the answer takes too long"));
-    };
-    const timer = setTimeout(giveUp, Math.min(options.timeoutMs * ANSWER_TIMEOUTS, LONGEST_TIMER_MS));
-    const onStart = (it: Abort) => {
-      abort = it;
-      if (isTooLate) giveUp();
-    };
     try {
-      const answer = await send(connections, options, call, { signal, clock, onStart, onSending });
+      const answer = await send(connections, options, call, { signal: either, clock, onSending });
       measureClock(answer);
       place?.onAnswer();
       // A turn later, undici can use the connection again.
@@ -119,10 +110,10 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
       return await finish(answer);
     } catch (error) {
       if (error instanceof Fault) countOwn(call, error.answeredBy === "service");
-      else if (isTooLate) throw tooSlow(call.what, answeredBy);
+      else if (late.signal.aborted) throw tooSlow(call.what, answeredBy);
       throw faultOf(error, call.what, signal, answeredBy);
     } finally {
-      clearTimeout(timer);
+      late.clear();
     }
   };
   /** A request for a transfer keeps its place while it is repeated: requests that depend on its answer may wait for one. */
@@ -213,12 +204,18 @@ export function faultOf(error: unknown, what: string, signal: AbortSignal, answe
   return new Fault("STOPPED", { detail: what, answeredBy, cause: signal.reason });
 }
 
+interface Sending {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly onSending: () => void;
+}
+
 /** Returns a success, and follows redirects within the service. Throws a fault for any other answer. */
 async function send(
   connections: Dispatcher,
   options: HttpOptions,
   call: Call,
-  { signal, clock, ...events }: RequestEvents & { readonly signal: AbortSignal; readonly clock: Clock },
+  { signal, clock, onSending }: Sending,
 ): Promise<Answer> {
   const { origin } = options.baseUrl;
   let path = pathOf(options.baseUrl, call);
@@ -230,7 +227,7 @@ async function send(
       headers: headersOf(options, call),
       body: call.json === undefined ? null : JSON.stringify(call.json),
     };
-    const answer = await receive(connections, request, signal, events);
+    const answer = await receive(connections, request, signal, onSending);
     const kind = kindOfAnswer(answer.statusCode);
     if (kind !== "redirect" && kind !== "refusal") return answer;
     const location = kind === "redirect" ? headerOf(answer, "location") : undefined;

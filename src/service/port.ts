@@ -8,11 +8,10 @@
 import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer, TransferFile, TransferInformation } from "../model/transfer.ts";
 import type { ChecksumReport } from "./checksums.ts";
-import type { Page, Rejected } from "./decoding.ts";
 import type * as wire from "./wire.ts";
 
 export type { ChecksumRow } from "./checksums.ts";
-export type { Page, Rejected } from "./decoding.ts";
+export type { Page, Rejected } from "./wire.ts";
 
 /** An address with the token that proves its ownership. */
 export interface VerifiedAddress {
@@ -99,7 +98,7 @@ export interface ServicePort {
     address: VerifiedAddress,
     query: PollQuery,
     signal: AbortSignal,
-  ): Promise<Page<ListedTransfer>>;
+  ): Promise<wire.Page<ListedTransfer>>;
   /**
    * Yields each received transfer once, page by page, except those that `isKnown` names by tracking-id. Entries that cannot
    * be decoded go to `onRejected`. The list is complete only if the iteration ends without a fault.
@@ -107,17 +106,21 @@ export interface ServicePort {
   listReceived(
     address: VerifiedAddress,
     query: Omit<PollQuery, keyof PageQuery>,
-    onRejected: (entry: Rejected) => void,
+    onRejected: (entry: wire.Rejected) => void,
     signal: AbortSignal,
     isKnown?: (trackingId: string) => boolean,
   ): AsyncIterable<readonly ListedTransfer[]>;
-  pollSent(address: VerifiedAddress, query: PollQuery, signal: AbortSignal): Promise<Page<ListedTransfer>>;
+  pollSent(
+    address: VerifiedAddress,
+    query: PollQuery,
+    signal: AbortSignal,
+  ): Promise<wire.Page<ListedTransfer>>;
   /** Deprecated: exists in versions 1.x only. */
   pollSentLegacy(
     address: VerifiedAddress,
     query: PageQuery,
     signal: AbortSignal,
-  ): Promise<Page<wire.LegacyTransfer>>;
+  ): Promise<wire.Page<wire.LegacyTransfer>>;
 
   information(access: TransferAccess, signal: AbortSignal): Promise<TransferInformation>;
   /** `onCount` is called with the number of files after each, and may throw to stop. */

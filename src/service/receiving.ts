@@ -25,22 +25,15 @@ export interface AnswerBody extends AsyncIterable<Uint8Array> {
   whenEnded(call: (bytes: number) => void): void;
 }
 
-/** Aborts a request, and the reading of its body. */
-export type Abort = (reason: unknown) => void;
-
-export interface RequestEvents {
-  /** Called with the function that aborts the request. */
-  onStart(abort: Abort): void;
-  /** Called before the first byte of the request is sent. */
-  onSending(): void;
-}
-
-/** Resolves with the head of the answer. `signal` aborts the request at any time, also while its body is read. */
+/**
+ * Resolves with the head of the answer. `signal` aborts the request at any time, also while its body is read. `onSending` is
+ * called before the first byte of the request is sent.
+ */
 export function receive(
   dispatcher: Dispatcher,
   options: Dispatcher.DispatchOptions,
   signal: AbortSignal,
-  { onStart, onSending }: RequestEvents,
+  onSending: () => void,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   if (signal.aborted) {
@@ -51,7 +44,6 @@ export function receive(
   const onAbort = () => receiver.fail(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   receiver.onEnd = () => signal.removeEventListener("abort", onAbort);
-  onStart((reason) => receiver.fail(reason));
   dispatcher.dispatch(options, receiver);
   return promise;
 }

@@ -6,7 +6,6 @@ import type { TransferFile } from "../model/transfer.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { EmptyAnswer, readAtMost } from "./bodies.ts";
 import { type ChecksumReport, parseChecksums } from "./checksums.ts";
-import type { Decoder } from "./decoding.ts";
 import { createDownloads } from "./downloads.ts";
 import { type Call, type HttpOptions, openHttp } from "./http.ts";
 import { allPages, LARGEST_PAGE_SIZE, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
@@ -26,7 +25,7 @@ export function openService(options: ServiceOptions): ServicePort {
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
   /** By address: the page size that fits, if full pages were too large. */
   const pageSizes = new Map<string, number>();
-  const ask = async <Value>(decode: Decoder<Value>, call: Call, signal: AbortSignal) =>
+  const ask = async <Value>(decode: wire.Decoder<Value>, call: Call, signal: AbortSignal) =>
     decode(await http.json(call, signal), call.what);
 
   return {

@@ -193,7 +193,7 @@ function connect(url: string, connections: number): Dispatcher {
 
 function ask(connections: Dispatcher, path: string): Promise<Answer> {
   const { signal } = new AbortController();
-  return receive(connections, { path, method: "GET" }, signal, { onStart() {}, onSending() {} });
+  return receive(connections, { path, method: "GET" }, signal, () => {});
 }
 
 async function answer(

@@ -24,7 +24,7 @@ test("small pieces arrive as one chunk, and their memory is reused", async () =>
   const { signal } = new AbortController();
   const request = { path: "/", method: "GET" } as const;
 
-  const { body } = await receive(dispatcher, request, signal, { onStart() {}, onSending() {} });
+  const { body } = await receive(dispatcher, request, signal, () => {});
   const chunks = await Array.fromAsync(body);
 
   expect(chunks).toEqual([Buffer.from([3, 3, 3, 5, 5, 5, 5, 5])]);
