@@ -2,7 +2,7 @@ import { createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import { describe, expect, test } from "vitest";
 import { listen, openProxy, openWitness } from "../support/servers.ts";
-import { openPair, openTestService, openTestSimulator, SIGNAL } from "../support/service.ts";
+import { expectFault, openPair, openTestService, openTestSimulator, SIGNAL } from "../support/service.ts";
 import { NO_PROXY } from "../support/settings.ts";
 import { CA, CLIENT, SERVER } from "../support/tls.ts";
 
@@ -12,19 +12,14 @@ describe("TLS", () => {
   test("refuses a certificate of an unknown authority, and accepts it once the authority is trusted", async () => {
     const simulator = await openTestSimulator({}, { tls });
     const doubtful = openTestService(simulator);
-    await expect(doubtful.apiVersions(SIGNAL)).rejects.toMatchObject({
-      code: "TLS_REFUSED",
-      verdict: "wait",
-    });
+    await expectFault(doubtful.apiVersions(SIGNAL), "TLS_REFUSED", "wait");
     const trusting = openTestService(simulator, { ca: CA });
     expect(await trusting.apiVersions(SIGNAL)).toHaveLength(1);
   });
 
   test("refuses a certificate for another host", async () => {
     const simulator = await openTestSimulator({}, { tls, host: "127.0.0.2" });
-    await expect(openTestService(simulator, { ca: CA }).apiVersions(SIGNAL)).rejects.toMatchObject({
-      code: "TLS_REFUSED",
-    });
+    await expectFault(openTestService(simulator, { ca: CA }).apiVersions(SIGNAL), "TLS_REFUSED");
   });
 
   test("sends a client certificate if the service wants one", async () => {
@@ -43,9 +38,7 @@ describe("TLS", () => {
   test("reports a service that does not speak TLS", async () => {
     const { simulator } = await openPair();
     const baseUrl = new URL(simulator.url.replace("http:", "https:"));
-    await expect(openTestService(simulator, { baseUrl }).apiVersions(SIGNAL)).rejects.toMatchObject({
-      code: "TLS_REFUSED",
-    });
+    await expectFault(openTestService(simulator, { baseUrl }).apiVersions(SIGNAL), "TLS_REFUSED");
   });
 });
 
@@ -57,7 +50,7 @@ describe("a proxy", () => {
     expect(await service.apiVersions(SIGNAL)).toHaveLength(1);
     expect(proxy.asked).toEqual([`CONNECT ${new URL(simulator.url).host}`]);
     const doubtful = openTestService(simulator, { proxy: { ...NO_PROXY, https: proxy.url } });
-    await expect(doubtful.apiVersions(SIGNAL)).rejects.toMatchObject({ code: "TLS_REFUSED" });
+    await expectFault(doubtful.apiVersions(SIGNAL), "TLS_REFUSED");
   });
 
   test("forwards requests to a plain service", async () => {
@@ -85,10 +78,7 @@ describe("a proxy", () => {
     const service = openTestService(simulator, { ca: CA, proxy: { ...NO_PROXY, https: named } });
     expect(await service.apiVersions(SIGNAL)).toHaveLength(1);
     const nameless = openTestService(simulator, { ca: CA, proxy: { ...NO_PROXY, https: proxy.url } });
-    await expect(nameless.apiVersions(SIGNAL)).rejects.toMatchObject({
-      code: "PROXY_REFUSED",
-      verdict: "wait",
-    });
+    await expectFault(nameless.apiVersions(SIGNAL), "PROXY_REFUSED", "wait");
   });
 
   test("that is down is reported differently from a service that is down", async () => {
@@ -98,7 +88,7 @@ describe("a proxy", () => {
       baseUrl: new URL(witness.url),
       proxy: { ...NO_PROXY, http: "http://127.0.0.1:1" },
     });
-    await expect(service.apiVersions(SIGNAL)).rejects.toMatchObject({ code: "SERVICE_UNREACHABLE" });
+    await expectFault(service.apiVersions(SIGNAL), "SERVICE_UNREACHABLE");
     expect(witness.seen).toEqual([]);
   });
 });

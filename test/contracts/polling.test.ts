@@ -4,7 +4,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { findRecipient } from "../../src/model/transfer.ts";
 import { allPages } from "../../src/service/polling.ts";
 import type { ServicePort, VerifiedAddress } from "../../src/service/port.ts";
-import { KNOWN_FIELDS, openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
+import { expectFault, KNOWN_FIELDS, openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 describe("polling received transfers", () => {
@@ -102,14 +102,9 @@ describe("polling received transfers", () => {
   test("needs a token of the same address", async () => {
     const { service } = await openPair();
     const wrong = { email: MAILBOX, token: new Secret("no-such-token") };
-    await expect(service.pollReceived(wrong, {}, SIGNAL)).rejects.toMatchObject({
-      code: "TOKEN_REFUSED",
-      verdict: "wait",
-    });
+    await expectFault(service.pollReceived(wrong, {}, SIGNAL), "TOKEN_REFUSED", "wait");
     const { token } = await verify(service, "other@example.com");
-    await expect(service.pollReceived({ email: MAILBOX, token }, {}, SIGNAL)).rejects.toMatchObject({
-      code: "TOKEN_REFUSED",
-    });
+    await expectFault(service.pollReceived({ email: MAILBOX, token }, {}, SIGNAL), "TOKEN_REFUSED");
   });
 
   test("needs version 1.12; other operations need an older one", async () => {
@@ -123,18 +118,13 @@ describe("polling received transfers", () => {
   test("fails with a clear fault if the service is too old", async () => {
     const { service } = await openPair({ apiVersion: "1.11" });
     const address = await verify(service);
-    await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject({
-      code: "API_VERSION",
-      verdict: "fatal",
-    });
+    await expectFault(service.pollReceived(address, {}, SIGNAL), "API_VERSION", "fatal");
   });
 
   test("fails with a clear fault for an invalid query", async () => {
     const { service } = await openPair();
     const address = await verify(service);
-    await expect(service.pollReceived(address, { page: 0 }, SIGNAL)).rejects.toMatchObject({
-      code: "BAD_REQUEST",
-    });
+    await expectFault(service.pollReceived(address, { page: 0 }, SIGNAL), "BAD_REQUEST");
   });
 
   test("rejects only the broken entry, with its position", async () => {

@@ -1,8 +1,10 @@
 /** A simulated service and its client, which end with the test. */
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { openSimulator, type SimulatorOptions } from "../../simulator/open.ts";
 import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
 import type { SimulatedTransfer, Simulator } from "../../simulator/simulator.ts";
+import type { FaultCode } from "../../src/base/fault-codes.ts";
+import type { Verdict } from "../../src/base/fault-kinds.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../src/service/port.ts";
 import { openService, type ServiceOptions } from "../../src/service/service.ts";
@@ -89,6 +91,10 @@ export function firstFile({ files }: SimulatedTransfer): { id: string; name: str
 
 export async function verify(service: ServicePort, email: string = MAILBOX): Promise<VerifiedAddress> {
   return { email, token: (await service.obtainToken(email, undefined, SIGNAL)).token };
+}
+
+export async function expectFault(work: Promise<unknown>, code: FaultCode, verdict?: Verdict): Promise<void> {
+  await expect(work).rejects.toMatchObject(verdict === undefined ? { code } : { code, verdict });
 }
 
 /** Every path in the specification, and further paths that services have. */
