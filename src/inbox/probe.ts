@@ -84,7 +84,10 @@ function newFolder(folder: string): string {
 async function probe(folder: string, inbox: string, signal: AbortSignal): Promise<ProbeFacts> {
   const attempt = async (work: () => Promise<Trial>): Promise<Trial> => {
     signal.throwIfAborted();
-    return work().catch(reasonOf);
+    return work().catch((error: unknown) => {
+      signal.throwIfAborted();
+      return reasonOf(error);
+    });
   };
   const at = (name: string) => join(folder, name);
   return {
