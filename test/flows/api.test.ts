@@ -83,6 +83,8 @@ describe("lists", () => {
     // A later service may know the field.
     await api("received", MAILBOX, "--fields", "transfer(ofTomorrow(x))");
     expect(simulator.requests().at(-1)?.query["fields"]).toEqual(["trackingId,transfer(ofTomorrow(x))"]);
+    await api("received", MAILBOX, "--fields", "default");
+    expect(simulator.requests().at(-1)?.query).not.toHaveProperty("fields");
     const wrong = await api("received", MAILBOX, "--fields", "status(state");
     expect(wrong.exitCode).toBe(2);
     expect(wrong.stderr).toContain('"status(state" should be names');
@@ -100,6 +102,9 @@ describe("shows", () => {
     expect(stderr).toBe("Subject: Order 4711\n");
     const json = JSON.parse((await api("--json", "checksums", transferId)).stdout);
     expect(json).toMatchObject({ subject: "Order 4711", unlisted: [], missing: [] });
+    const file = join(await makeFolder(), "checksums.csv");
+    expect((await api("checksums", transferId, "-o", file)).exitCode).toBe(0);
+    expect(await readFile(file, "utf8")).toContain("Order 4711");
   });
 
   test("password rules, a generated password, and the check of one", async () => {

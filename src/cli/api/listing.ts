@@ -16,6 +16,7 @@ import type { LegacyTransfer } from "../../service/wire.ts";
 import type { Outcome } from "../command.ts";
 import { wholeNumber } from "../options.ts";
 import { say } from "../printing.ts";
+import { saveDownload } from "./downloads.ts";
 import { type Call, type Operations, print } from "./operation.ts";
 
 interface ListOptions extends PageQuery {
@@ -27,6 +28,8 @@ interface ListOptions extends PageQuery {
 const MAX_REASONS = 10;
 
 const LAST_PAGE = 1_000_000;
+/** Requests no fields, so that the service chooses them. */
+const SERVICE_DEFAULT = "default";
 
 /** The fields that the table shows. */
 const SHOWN_FIELDS =
@@ -41,8 +44,8 @@ export function addListing(api: Operations): void {
       .option("--inactive", "only transfers that can no longer be downloaded")
       .option(
         "--fields <expression>",
-        "the fields to request, such as 'status(state),transfer(files)'; with --json, 'raw' has what the service sent, without links and secrets",
-        parseFields,
+        "the fields to request, such as 'status(state),transfer(files)', or 'default' for those that the service chooses; with --json, 'raw' has what the service sent, without links and secrets",
+        (text) => (text === SERVICE_DEFAULT ? text : parseFields(text)),
       );
   }
   const legacy = "list sent transfers with the deprecated operation of versions 1.x";
@@ -59,7 +62,9 @@ export function addListing(api: Operations): void {
     print(call, ["id", "bytes", "checksum", "name"], await call.service.files(access, call.stop)),
   );
   const checksums = "show the checksums file of a transfer, matched with its file list";
-  api.addForTransfer("checksums", checksums, showChecksums);
+  api
+    .addForTransfer("checksums", checksums, showChecksums)
+    .option("-o, --output <file>", "save the file itself, byte for byte");
 }
 
 function addPaging(command: Command): Command {
@@ -81,7 +86,8 @@ function listTransfers(
 ): Promise<Outcome> {
   const { fields, json: keepRaw = false, active, inactive } = call.options;
   const query: PollQuery = {
-    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { fields, keepRaw }),
+    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { keepRaw }),
+    ...(fields === undefined || fields === SERVICE_DEFAULT ? {} : { fields }),
     ...(active || inactive ? { active: active === true } : {}),
   };
   const [who, poll] =
@@ -125,8 +131,15 @@ async function list<Entry extends LegacyTransfer | ListedTransfer>(
   return unusable.length === 0 ? "fine" : "failed";
 }
 
-async function showChecksums(call: Call, access: TransferAccess): Promise<Outcome> {
+async function showChecksums(
+  call: Call<{ readonly output?: string }>,
+  access: TransferAccess,
+): Promise<Outcome> {
   const { context, options, service, stop } = call;
+  if (options.output !== undefined) {
+    const open = () => service.openChecksums(access, stop);
+    return print(call, ["path", "bytes"], await saveDownload(context, options.output, open));
+  }
   const files = await service.files(access, stop);
   const report = await service.checksums(access, files, stop);
   const { subject, byFileId } = report;
