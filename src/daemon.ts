@@ -16,7 +16,6 @@ import {
   type Monitor,
   openConsole,
 } from "./daemon/console.ts";
-import { joinFleet } from "./daemon/fleet.ts";
 import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
 import { createHandlers } from "./daemon/handlers.ts";
 import { announce, recover, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
@@ -284,9 +283,8 @@ async function work(
   } else {
     handoffs.start();
     startHousekeeping(parts, scope);
-    const fleet = joinFleet(settings, membership, events, clock, scope);
     // Not through the filter of the folders' watch, which waits for the disk.
-    watchPromises(parts, fleet, events.emit, scope);
+    watchPromises(parts, membership, events, scope);
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
     const reloads = new Mutex();

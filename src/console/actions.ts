@@ -39,7 +39,6 @@ export const FORMS: Readonly<Record<string, (tools: ConsoleTools, form: Form) =>
   "/mailbox-actions": actOnMailboxes,
 };
 
-/** Exchanges a token for a cookie. */
 async function signIn(tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
   const cookie = await access.signIn(response.req, fields.get("token") ?? "");
   const notice = { text: "The token is wrong.", isError: true };
@@ -47,13 +46,11 @@ async function signIn(tools: ConsoleTools, { access, response, fields }: Form): 
   response.writeHead(303, { location: backOf(fields), "set-cookie": cookie }).end();
 }
 
-/** Ends the session. */
 async function signOut(_tools: ConsoleTools, { access, response, fields }: Form): Promise<void> {
   const cookie = access.signOut(response.req, fields.get("proof"));
   response.writeHead(303, { location: "./", "set-cookie": cookie }).end();
 }
 
-/** Polls, pauses or resumes mailboxes. */
 async function actOnMailboxes({ operate }: ConsoleTools, form: Form): Promise<void> {
   const { access, response, fields } = form;
   const by = await requireRole(access, "operate", response.req, fields.get("proof"));

@@ -4,9 +4,8 @@ import { HistoryQueryShape, linkTo, parseQuery } from "../model/queries.ts";
 import { shownFolder } from "../model/record.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
 import { RANGES, type Range, renderChart, startOf } from "./chart.ts";
-import { renderFilterForm } from "./filter-form.ts";
 import { type Html, html, type PageColumn, type PageTime, renderTable, renderTime } from "./html.ts";
-import { renderHidden } from "./layout.ts";
+import { renderFilterForm, renderHidden } from "./layout.ts";
 import { noticeOf, type ShowPage } from "./port.ts";
 import { addressOfStory } from "./transfers.ts";
 

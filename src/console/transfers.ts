@@ -13,13 +13,11 @@ import {
   type TransferStatus,
 } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
-import { type Choices, renderFilterForm } from "./filter-form.ts";
 import { type Html, html, type PageTime, renderClock, renderDue, renderTime } from "./html.ts";
-import { renderHidden } from "./layout.ts";
+import { type Choices, renderFilterForm, renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
 import { noticeOf, type PageContext, type ShowPage } from "./port.ts";
 
-/** What the page shows. */
 type PageQuery = Parsed<typeof ListQueryShape>;
 
 /** Associates checkboxes with the form that acts on them. */
@@ -35,7 +33,6 @@ const SORT_TITLES: Choices = [
   ["size", "largest"],
 ];
 
-/** Open transfers on a page. */
 const MAX_ROWS = 500;
 /** Transfers that a question about several names. */
 const MAX_NAMED = 10;

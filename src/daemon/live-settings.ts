@@ -29,7 +29,6 @@ export class LiveSettings {
     return this.#configured;
   }
 
-  /** The operators' pauses in force. */
   get pauses(): Pauses {
     return this.#pauses;
   }
@@ -65,7 +64,6 @@ export class LiveSettings {
   }
 }
 
-/** The service of each mailbox. */
 function servicesOf(mailboxes: Settings["mailboxes"]): ReadonlyMap<string, string> {
   return new Map(mailboxes.map(({ name, service }) => [mailboxIdOf(name), serviceIdOf(service.baseUrl)]));
 }
@@ -96,7 +94,6 @@ function fixedValuesOf({ inbox, work, state, queue, keep, http }: Settings) {
   return { inbox, work, state, queue, keep, http: http && { ...http, tokens: http.tokens.size > 0 } };
 }
 
-/** The keys whose values differ. */
 function changedKeys(before: Readonly<Record<string, unknown>>, next: Readonly<Record<string, unknown>>) {
   return Object.keys(next).filter((key) => !isDeepStrictEqual(plain(before[key]), plain(next[key])));
 }

@@ -10,7 +10,6 @@ import {
   waitsForPassword,
 } from "./record.ts";
 
-/** What the answer depends on. */
 type Facts = Pick<TransferRecord, "state"> & Partial<Pick<TransferRecord, "reason" | "acknowledged">>;
 
 /**
@@ -51,7 +50,6 @@ export function actionsFor(
   return [isExhausted ? "grant" : "password", ...possible.filter((action) => action !== "retry")];
 }
 
-/** The command for an act. */
 export function commandOf(act: TransferAct, trackingId: string, options: CommandOptions = {}): string {
   return act === "grant"
     ? commandFor("password", trackingId, { ...options, onceMore: true })

@@ -19,7 +19,6 @@ export interface SpentAttempts {
   readonly spent: number;
   /** Attempts without a known answer. */
   readonly unanswered: number;
-  /** Fingerprints of refused passwords. */
   readonly fingerprints: readonly string[];
   /** Other mailboxes made some of the attempts. */
   readonly isShared: boolean;

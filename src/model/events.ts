@@ -7,7 +7,6 @@ import type { Broken } from "./promise.ts";
 import type { TransferRecord } from "./record.ts";
 import type { TokenFacts } from "./token.ts";
 
-/** The facts of each type of event. */
 interface EventFacts {
   "transfer-discovered": { record: TransferRecord };
   /** The transfer entered the state of its record. `fault`: why it waits, or why it ended. */
@@ -130,7 +129,6 @@ interface EventFacts {
 
 type EventType = keyof EventFacts;
 
-/** An event of this type. */
 export type EventOf<Type extends EventType> = Readonly<{ type: Type } & EventFacts[Type]>;
 
 export type DaemonEvent = { [Type in EventType]: EventOf<Type> }[EventType];
@@ -165,7 +163,6 @@ export type Emit = (event: DaemonEvent) => void;
 
 export type Listeners = { readonly [Type in EventType]?: (event: EventOf<Type>) => void };
 
-/** A listener for every type of event. */
 export type AllListeners = Required<Listeners>;
 
 /** Returns a listener that passes each event to the function for its type, if there is one. */

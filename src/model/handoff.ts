@@ -23,7 +23,6 @@ export interface Delivered {
   readonly bytes?: number | undefined;
 }
 
-/** A delivery that needs attention. */
 export interface HandoffTrouble extends Delivered {
   readonly failed: readonly FailedStep[];
   /** The folder was not picked up within the expected time. */
@@ -33,9 +32,7 @@ export interface HandoffTrouble extends Delivered {
 export interface FailedStep {
   readonly step: HandoffStep;
   readonly message: string;
-  /** The last output of the command. */
   readonly output?: string | undefined;
-  /** Another attempt follows by itself. */
   readonly willRetry: boolean;
 }
 
@@ -45,7 +42,6 @@ export interface HandoffSummary {
   readonly waiting: number;
   /** Delivery time of the oldest such folder; missing without one, or when entries were only counted. */
   readonly oldestMs: number | undefined;
-  /** Number of deliveries that need attention. */
   readonly troubled: number;
   /** The first of them, failed steps before overdue folders. */
   readonly troubles: readonly HandoffTrouble[];

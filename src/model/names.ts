@@ -52,7 +52,6 @@ export function numberedName(name: string, number: number): string {
   return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
 }
 
-/** The values of a layout's placeholders. */
 export interface LayoutValues {
   readonly mailbox: string;
   readonly sender: string;

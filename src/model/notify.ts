@@ -3,7 +3,6 @@ import type { SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
 import type { Timetable } from "../base/timetable.ts";
 
-/** What a notification can be about. */
 export const NOTICE_KINDS = [
   "password",
   "quarantined",

@@ -32,7 +32,6 @@ export const ActorShape = v.object({
   from: oneLine(MAX_HOST_CHARACTERS),
 });
 
-/** Who acts, and from where. */
 export type Actor = Readonly<v.InferOutput<typeof ActorShape>>;
 
 /** Long names are cut, and characters that could hide text are replaced. */
@@ -88,7 +87,6 @@ export type MailboxOrder = Readonly<
   v.InferOutput<typeof MailboxOrderShape> & { trackingId?: undefined; round?: undefined }
 >;
 
-/** Options of a command that acts on a transfer. */
 export interface CommandOptions {
   readonly config?: string | undefined;
   readonly mailbox?: string | undefined;
@@ -116,7 +114,6 @@ function isPlain(text: string): boolean {
   return /^[\w.@/][\w.@/-]*$/.test(text);
 }
 
-/** One word for a shell. */
 export function quote(text: string): string {
   return isPlain(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

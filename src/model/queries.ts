@@ -92,7 +92,6 @@ const FilterShape = v.object({
 /** `urgency`: the first to expire first, as open transfers are sorted unless told otherwise. */
 export const SORTS = ["urgency", "newest", "oldest", "sender", "size"] as const;
 
-/** Parameters of the list of transfers. */
 export const ListQueryShape = v.strictObject({
   ...FilterShape.entries,
   group: oneOf(["open", ...TRANSFER_GROUPS], "Only open transfers, or only this group of them."),
@@ -107,7 +106,6 @@ const JOURNAL_KINDS = ["transfers", "changes", "acts"] as const;
 
 export type JournalKind = (typeof JOURNAL_KINDS)[number];
 
-/** Parameters of the history. */
 export const HistoryQueryShape = v.strictObject({
   ...FilterShape.entries,
   kind: v.optional(v.picklist(JOURNAL_KINDS, `must be one of ${JOURNAL_KINDS.join(", ")}`), "transfers"),
@@ -116,7 +114,6 @@ export const HistoryQueryShape = v.strictObject({
 
 export type Parsed<Shape extends v.GenericSchema> = v.InferOutput<Shape> & TransferFilter;
 
-/** One page of transfers. */
 export type ListQuery = Omit<Parsed<typeof ListQueryShape>, "since" | "until">;
 
 /** Reads the parameters of an address; empty ones are missing. Returns a sentence if one is not valid. */

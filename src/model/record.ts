@@ -29,7 +29,6 @@ export const STATES = [
 
 export type State = (typeof STATES)[number];
 
-/** States in which a round has ended. */
 const ENDED: ReadonlySet<State> = new Set(["delivered", "picked-up", "quarantined", "gone"]);
 
 /** How many files match a checksum of their sender. */
@@ -62,7 +61,6 @@ export const ReleaseShape = v.object({
 });
 
 const PasswordObstacleShape = v.object({
-  /** Attempts spent so far. */
   spent: v.number(),
   /** No attempts are left, not even for a supplied password. */
   isExhausted: v.boolean(),

@@ -105,7 +105,6 @@ export class Board {
     return { ...transfer, message: help, actions, commands, ...(keptIn === undefined ? {} : { keptIn }) };
   }
 
-  /** Whether the status has one of these troubles. */
   hasTrouble(...what: readonly GeneralTrouble[]): boolean {
     return what.some((each) => this.#troubles.has(each));
   }

@@ -10,7 +10,6 @@ import { needsNoAttention, type State, type TransferRecord, waitsForPassword } f
 import type { Progress, Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
-/** Records that are kept. */
 const MAX_KEPT = 15_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Longer than the pause between two recoveries. */

@@ -1,5 +1,5 @@
 /** Times on the pages of the console. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { formatStatus } from "../../../src/cli/status-text.ts";
 import { renderClock, renderDue, renderTime } from "../../../src/console/html.ts";
 import { renderMailboxes } from "../../../src/console/mailboxes.ts";
@@ -9,21 +9,17 @@ const ISO = "2026-07-01T20:00:00.000Z";
 const TIME = { nowMs: Date.parse("2026-07-01T20:00:03Z"), zone: "Europe/Berlin" };
 const MARKUP = `datetime="${ISO}" title="2026-07-01 22:00:00"`;
 
-describe("a time", () => {
-  test("is relative, with the exact time in the zone for those who point at it", () => {
-    expect(String(renderTime(ISO, TIME))).toBe(`<time ${MARKUP}>3 s ago</time>`);
-    expect(renderTime(undefined, TIME)).toBeUndefined();
-  });
-
-  test("is written out where that is wanted", () => {
-    const exact = String(renderTime(ISO, { ...TIME, isExact: true }));
-    expect(exact).toBe(`<time ${MARKUP}>2026-07-01 22:00:00 (3 s ago)</time>`);
-    expect(String(renderClock(ISO, TIME))).toBe(`<time ${MARKUP}>22:00:00</time>`);
-  });
-
-  test("that is due is now", () => {
-    expect(String(renderDue(ISO, TIME))).toBe(`<time ${MARKUP}>now</time>`);
-  });
+test.each([
+  ["is relative", renderTime(ISO, TIME), "3 s ago"],
+  [
+    "is exact where that is wanted",
+    renderTime(ISO, { ...TIME, isExact: true }),
+    "2026-07-01 22:00:00 (3 s ago)",
+  ],
+  ["may be that of a clock", renderClock(ISO, TIME), "22:00:00"],
+  ["that is due is now", renderDue(ISO, TIME), "now"],
+])("a time %s, with the exact time in the zone for those who point at it", (_what, time, words) => {
+  expect(String(time)).toBe(`<time ${MARKUP}>${words}</time>`);
 });
 
 test("a poll that is due is shown as now, on pages and by commands", async () => {
