@@ -357,6 +357,25 @@ function testEngine(create: Create): void {
     await expect.poll(() => count("failing")).toBeGreaterThan(7);
   });
 
+  test("a mailbox never has two polls at once, and `pollNow` awaits one that starts after it", async () => {
+    let [running, most, polls] = [0, 0, 0];
+    const queue = await begin(create(1), {
+      async poll() {
+        polls++;
+        most = Math.max(most, ++running);
+        await setTimeout(50);
+        running--;
+        return NO_WAIT;
+      },
+    });
+    const first = queue.pollNow(["m"]);
+    await expect.poll(() => polls).toBe(1);
+    await Promise.all([queue.pollNow(["m"]), queue.pollNow(["m"]), queue.pollNow(["m"])]);
+    await first;
+    expect(polls).toBeGreaterThan(1);
+    expect(most).toBe(1);
+  });
+
   test("lets running jobs end when it closes, and aborts them after the grace period", async () => {
     const ended: string[] = [];
     const begun: string[] = [];
