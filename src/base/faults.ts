@@ -1,6 +1,6 @@
 /** Errors that carry a verdict: what to do about them. */
-import { areaOf, FAULT_CODES, type FaultCode } from "./fault-codes.ts";
-import type { Verdict } from "./fault-kinds.ts";
+
+import { areaOf, FAULT_CODES, type FaultCode, type Verdict } from "./fault-codes.ts";
 
 /**
  * Who answered a request. `service`: the answer has the service's own format. `intermediary`: it has not, so a

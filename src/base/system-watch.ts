@@ -57,7 +57,8 @@ export async function watchByChokidar(
     );
     // A folder that cannot be read now may be readable at the next check.
     polling.on("error", () => ready.resolve());
-    events.unwatchable(faultOf(folder, error));
+    const detail = `${folder} (${systemCode(error) || "unknown reason"})`;
+    events.unwatchable(new Fault("WATCH_REFUSED", { detail, cause: error }));
     void native.close();
   });
   return {
@@ -68,11 +69,4 @@ export async function watchByChokidar(
       ready.resolve();
     },
   };
-}
-
-function faultOf(folder: string, cause: unknown): Fault {
-  return new Fault("WATCH_REFUSED", {
-    detail: `${folder} (${systemCode(cause) || "unknown reason"})`,
-    cause,
-  });
 }

@@ -2,8 +2,7 @@
 import { once } from "node:events";
 import type { Command } from "commander";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
-import { actorOf } from "../base/fault-codes.ts";
-import type { Actor } from "../base/fault-kinds.ts";
+import { type Actor, actorOf } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { Environment } from "../config/draft.ts";
 

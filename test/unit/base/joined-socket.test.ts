@@ -17,9 +17,11 @@ import { type Answer, receive } from "../../../src/service/receiving.ts";
 import { CA, SERVER } from "../../support/tls.ts";
 
 const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
+afterEach(end);
+
+async function end(): Promise<void> {
+  for (const stop of ends.splice(0).reverse()) await stop();
+}
 
 type Framing = "length" | "chunked" | "close";
 
@@ -167,10 +169,6 @@ async function connectJoined(url: string): Promise<{ readonly joined: Socket; re
   return { joined, inner: await inner.promise };
 }
 
-async function end(): Promise<void> {
-  for (const stop of ends.splice(0).reverse()) await stop();
-}
-
 async function open(scheme: "http" | "https", listener: RequestListener): Promise<Dispatcher> {
   const server: Server = scheme === "http" ? createServer(listener) : createSecureServer(SERVER, listener);
   const connections = connect(await listen(server, scheme), 2);
@@ -200,11 +198,8 @@ async function answer(
   { framing, pieces, seed }: Body,
   response: Parameters<RequestListener>[1],
 ): Promise<void> {
-  if (framing === "length")
-    response.setHeader(
-      "content-length",
-      pieces.reduce((sum, { bytes }) => sum + bytes, 0),
-    );
+  const length = pieces.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (framing === "length") response.setHeader("content-length", length);
   if (framing === "close") response.useChunkedEncodingByDefault = false;
   for (const [index, { bytes, pauseMs }] of pieces.entries()) {
     response.write(contentOf(bytes, seed, index));

@@ -240,10 +240,15 @@ mailboxes:
 `),
       {},
     );
-    const pick = (it: typeof handoff | undefined) => [it?.deliver, it?.names, it?.manifest, it?.done];
-    expect(pick(handoff)).toEqual(["folder", "{trackingId}_{name}", "inside", ".done"]);
-    expect(pick(mailboxes[0]?.handoff)).toEqual(["files", "{trackingId}_{name}", "none", ".ok"]);
-    expect(pick(mailboxes[1]?.handoff)).toEqual(["folder", "{trackingId}_{name}", "beside", undefined]);
+    const handoffs = [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)];
+    const picked = handoffs.map((it) => [it?.deliver, it?.manifest, it?.done]);
+    expect(picked).toEqual([
+      ["folder", "inside", ".done"],
+      ["files", "none", ".ok"],
+      ["folder", "beside", undefined],
+      ["files", "beside", ".done"],
+    ]);
+    expect(handoff.names).toBe("{trackingId}_{name}");
     const shared = await problemsOf(config("mailboxes: [{ email: a@example.com, layout: flat }]"));
     expect(shared).toEqual([expect.stringContaining("must contain {trackingId} or {transferId}")]);
   });
@@ -314,13 +319,13 @@ describe("the file", () => {
   });
 
   test("is named by --config, else INLET_CONFIG, else the default", async () => {
-    const [named, variable] = [await writeConfig(SMALLEST), await writeConfig(SMALLEST)];
-    const [env, defaultPaths] = [{ INLET_CONFIG: variable }, [await writeConfig(SMALLEST)]];
-    expect((await loadSettings({ path: named, env, defaultPaths })).source).toBe(named);
-    const relative = { path: basename(named), cwd: dirname(named) };
-    expect((await loadSettings({ ...relative, env })).source).toBe(named);
-    expect((await loadSettings({ env, defaultPaths })).source).toBe(variable);
-    expect((await loadSettings({ env: {}, defaultPaths })).source).toBe(defaultPaths[0]);
+    const [path, variable, usual] = await Promise.all([1, 2, 3].map(() => writeConfig(SMALLEST)));
+    const options = { env: { INLET_CONFIG: variable }, defaultPaths: [usual ?? ""] };
+    const sourceOf = async (more: object) => (await loadSettings({ ...options, ...more })).source;
+    expect(await sourceOf({ path })).toBe(path);
+    expect(await sourceOf({ path: basename(path ?? ""), cwd: dirname(path ?? "") })).toBe(path);
+    expect(await sourceOf({})).toBe(variable);
+    expect(await sourceOf({ env: {} })).toBe(usual);
   });
 
   test("is not created, nor its folder", async () => {
@@ -332,31 +337,25 @@ describe("the file", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("must exist if it is named", async () => {
+  test("must exist if it is named, and be a text that is not too large", async () => {
     const folder = await makeFolder();
     const path = join(folder, "x");
-    for (const [options, why] of [
-      [{ path, env: {} }, `${path} does not exist, but --config names it`],
-      [{ env: { INLET_CONFIG: path } }, `${path} does not exist, but INLET_CONFIG names it`],
-      [{ path: folder, env: {} }, `${folder} cannot be read (EISDIR)`],
-    ] as const)
-      expect(await faultMessage(loadSettings(options))).toContain(why);
-  });
-
-  test("is refused if it is too large or not text", async () => {
-    const file = await writeConfig("");
-    await writeFile(file, Buffer.from([0x61, 0x3a, 0x20, 0xe4, 0x0a]));
-    expect(await faultMessage(loadSettings({ path: file, env: {} }))).toContain("is not UTF-8 text");
-    await writeFile(file, "#".repeat(2_000_000));
-    expect(await faultMessage(loadSettings({ path: file, env: {} }))).toContain("is too large");
+    const refuse = async (options: object, why: string) =>
+      expect(await faultMessage(loadSettings({ env: {}, ...options }))).toContain(why);
+    await refuse({ path }, `${path} does not exist, but --config names it`);
+    await refuse({ env: { INLET_CONFIG: path } }, `${path} does not exist, but INLET_CONFIG names it`);
+    await refuse({ path: folder }, `${folder} cannot be read (EISDIR)`);
+    await writeFile(path, Buffer.from([0x61, 0x3a, 0x20, 0xe4, 0x0a]));
+    await refuse({ path }, "is not UTF-8 text");
+    await writeFile(path, "#".repeat(2_000_000));
+    await refuse({ path }, "is too large");
   });
 
   test("has a message with the first steps if it is missing and nothing is set", async () => {
-    const message = await faultMessage(loadSettings({ env: { HOME: "/root" }, defaultPaths: [NOWHERE] }));
-    expect(message).toContain(
-      `${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another file`,
-    );
-    const both = await faultMessage(loadSettings({ env: {}, defaultPaths: [NOWHERE, `${NOWHERE}-2`] }));
+    const messageFor = (...defaultPaths: string[]) => faultMessage(loadSettings({ env: {}, defaultPaths }));
+    const message = await messageFor(NOWHERE);
+    expect(message).toContain(`${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another`);
+    const both = await messageFor(NOWHERE, `${NOWHERE}-2`);
     expect(both).toContain(`${NOWHERE} and ${NOWHERE}-2 do not exist, neither --config`);
     const [, example = ""] = /copy of (\S+),/.exec(message) ?? [];
     expect(await readFile(example, "utf8")).toContain("inbox:");

@@ -44,9 +44,8 @@ describe.each([ONE_POD, FLEET])("%s", (file) => {
   });
 
   test("names ports that its pods have", () => {
-    for (const { ports = [], startupProbe, livenessProbe, readinessProbe } of pods.flatMap(
-      (pod) => pod.containers,
-    )) {
+    const containers = pods.flatMap((pod) => pod.containers);
+    for (const { ports = [], startupProbe, livenessProbe, readinessProbe } of containers) {
       const probes = [startupProbe, livenessProbe, readinessProbe].filter((probe) => probe !== undefined);
       const probed = probes.map(({ httpGet, tcpSocket }) => httpGet?.port ?? tcpSocket?.port);
       expect(ports.map(({ name }) => name)).toEqual(expect.arrayContaining(probed));

@@ -1,7 +1,7 @@
 /** The table of faults says where each fault is counted. */
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { AREAS, type Counting } from "../../../src/base/fault-kinds.ts";
+import { AREAS, type Counting } from "../../../src/base/fault-codes.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import { NOTICE_KINDS } from "../../../src/model/notify.ts";
