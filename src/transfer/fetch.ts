@@ -7,6 +7,7 @@ import { returnChunk } from "../base/blocks.ts";
 import { mapLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
 import { finishFile, syncFile } from "../base/durable.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { type OpenFile, openFile, rm, withFile } from "../base/files.ts";
 import type { Stage } from "../ledger/port.ts";
@@ -65,12 +66,11 @@ async function fetchFile(
     try {
       return { sha256: await fetchOnce(context, file, path, signal) };
     } catch (error) {
-      const code = error instanceof Fault ? error.code : undefined;
-      const isWrong = code === "CHECKSUM_MISMATCH" || code === "SIZE_MISMATCH";
-      if (!isWrong || (isSecond && code === "SIZE_MISMATCH")) throw error;
+      if (!hasCode(error, "CHECKSUM_MISMATCH", "SIZE_MISMATCH")) throw error;
+      if (isSecond && error.code === "SIZE_MISMATCH") throw error;
       if (isSecond) {
         await syncFile(path, context.run.handoff.fileMode);
-        return { sha256: await hashFile(path, signal), doubt: error as Fault };
+        return { sha256: await hashFile(path, signal), doubt: error };
       }
     }
     await rm(path, { force: true });
@@ -132,7 +132,7 @@ async function receive(
     try {
       return await receiveRest(context, file, part, tag, signal);
     } catch (error) {
-      if (!isInterruption(error)) throw error;
+      if (!hasCode(error, "CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED")) throw error;
       const gained = part.bytes - furthest;
       setbacks = gained >= ENOUGH_BYTES ? 0 : setbacks + weightOf(gained);
       if (setbacks >= MAX_SETBACKS) throw error;
@@ -170,8 +170,7 @@ async function receiveRest(
     }
     if (isPage(download) && part.bytes !== file.bytes) throw sizeMismatch(part, file);
   } catch (error) {
-    const isOtherSize = error instanceof Fault && error.code === "SIZE_MISMATCH";
-    if (!isPage(download) || !isOtherSize) throw error;
+    if (!isPage(download) || !hasCode(error, "SIZE_MISMATCH")) throw error;
     await part.startAgain();
     throw insteadOf(file, "an HTML page");
   } finally {
@@ -202,10 +201,8 @@ function insteadOf({ originalName }: PlannedFile, instead: string): Fault {
   return new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
-function isInterruption(error: unknown): error is Fault {
-  return (
-    error instanceof Fault && ["CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED"].includes(error.code)
-  );
+function hasCode(error: unknown, ...codes: readonly FaultCode[]): error is Fault {
+  return error instanceof Fault && codes.includes(error.code);
 }
 
 /**

@@ -10,7 +10,7 @@ import type { ChecksumRow, Download } from "../service/port.ts";
 import { hashFile } from "./fetch.ts";
 import type { Plan } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
-import { asOperationFault, failOptional, isRefusedForGood } from "./settle.ts";
+import { asOperationFault, failOptional, kindOfFailure } from "./settle.ts";
 
 /**
  * The limit of the EML's size: one byte, so that no file fits beside the message. The interface takes megabytes, which
@@ -36,11 +36,11 @@ export async function fetchMessage(run: Run, plan: Plan): Promise<Message> {
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
   } catch (error) {
-    if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
     if (!(error instanceof Fault)) throw error;
+    if (error.code === "SIZE_MISMATCH") return refused(error);
     if (!failOptional(run, "message", error)) throw asOperationFault(error);
     // If the list does not say, a refusal means that there is no message.
-    if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
+    if (!hasMessage && kindOfFailure(error) === "refused") return { kind: "none" };
     return refused(error);
   }
 }
@@ -99,7 +99,7 @@ async function openMessage({ source, record, signal }: Run, plan: Plan): Promise
   } catch (error) {
     const mayBeThreshold =
       error instanceof Fault &&
-      (isRefusedForGood(error) || ["BAD_REQUEST", "NO_SUCH_ENDPOINT"].includes(error.code));
+      (kindOfFailure(error) === "refused" || ["BAD_REQUEST", "NO_SUCH_ENDPOINT"].includes(error.code));
     if (!mayBeThreshold) throw error;
     return service.openEml(plan.access, options, signal);
   }

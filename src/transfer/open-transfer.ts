@@ -86,7 +86,7 @@ export async function openTransfer(run: Run): Promise<Step<Plan>> {
   for await (const { id, name, bytes, checksum } of inTurns(files)) {
     const own = checksum === undefined ? undefined : checksumOf(checksum, algorithm);
     const all = [own, rows.get(id)?.checksum].filter((it) => it !== undefined);
-    const checksums = all.filter(isKnown);
+    const checksums = all.filter(({ algorithm: each }) => nodeAlgorithm(each) !== undefined);
     unknown ??= all.find((it) => !checksums.includes(it));
     planned.push({ id, name: names.get(id) ?? id, originalName: name, bytes, checksums });
   }
@@ -134,10 +134,6 @@ function checkLimits(files: number, bytes: number, { maxFiles, maxTransferBytes 
     bytes > maxTransferBytes ? `${bytes} bytes, and ${maxTransferBytes} are allowed` : undefined;
   const detail = tooMany ?? tooLarge;
   if (detail !== undefined) throw new Fault("LIMIT_EXCEEDED", { detail });
-}
-
-function isKnown({ algorithm }: Checksum): boolean {
-  return nodeAlgorithm(algorithm) !== undefined;
 }
 
 /** A later request was refused although the password had been accepted: counts a wrong attempt. */

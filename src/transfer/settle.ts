@@ -123,20 +123,18 @@ export async function askState(run: Run): Promise<Outcome | undefined> {
     const pauseMs = backoffMs(record.attempts, tools.random(), tools.patience.retryMs);
     return wait(run, "retry", new Fault("NOT_READY", { detail: state }), pauseMs, { vanished: true });
   }
-  return { kind: "gone", reason: state ?? "not_listed", message: goneMessage(state) };
+  const why = WHY_GONE[state ?? ""] ?? "the service no longer lists it";
+  const message = `It was gone before it could be delivered: ${why}. Ask the sender to send it again.`;
+  return { kind: "gone", reason: state ?? "not_listed", message };
 }
 
-function goneMessage(state: string | undefined): string {
-  const why: Readonly<{ [state: string]: string }> = {
-    deleted_by_expiration: "it expired",
-    deleted_by_revocation: "the sender revoked it",
-    deleted_by_admin: "the service's administrator deleted it",
-    deleted_by_security: "its recipients tried too many wrong passwords",
-    failed: "the service could not process it",
-  };
-  const reason = why[state ?? ""] ?? "the service no longer lists it";
-  return `It was gone before it could be delivered: ${reason}. Ask the sender to send it again.`;
-}
+const WHY_GONE: Readonly<Record<string, string>> = {
+  deleted_by_expiration: "it expired",
+  deleted_by_revocation: "the sender revoked it",
+  deleted_by_admin: "the service's administrator deleted it",
+  deleted_by_security: "its recipients tried too many wrong passwords",
+  failed: "the service could not process it",
+};
 
 /** An operation that has failed this often in a round counts as refused. */
 const PERSISTENT_FROM = 5;
@@ -156,7 +154,7 @@ const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIME
  * answer: a proxy's, one about the whole transfer, a server error, or a conflict that may pass. `other`: no failed request, such
  * as a full disk.
  */
-function kindOf({ answeredBy, code }: Fault): "refused" | "transient" | "failed" | "other" {
+export function kindOfFailure({ answeredBy, code }: Fault): "refused" | "transient" | "failed" | "other" {
   if (answeredBy === undefined || code === "STOPPED") return "other";
   if (answeredBy === "none" || answeredBy === "unsent" || TRANSIENT.has(code)) return "transient";
   const isFailure = code === "SERVER_FAULT" || code === "CONFLICT" || ABOUT_TRANSFER.has(code);
@@ -169,7 +167,7 @@ function kindOf({ answeredBy, code }: Fault): "refused" | "transient" | "failed"
  * many times.
  */
 export function failOptional(run: Run, operation: "zip" | "checksums" | "message", fault: Fault): boolean {
-  const kind = kindOf(fault);
+  const kind = kindOfFailure(fault);
   if (kind === "other") return false;
   // Single files replace a ZIP completely, so there is no need to wait.
   if (kind === "refused" || (kind === "failed" && operation === "zip")) return true;
@@ -182,14 +180,9 @@ export function asOperationFault(fault: Fault): Fault {
   return new Fault("BAD_ANSWER", { detail: fault.message, answeredBy: "service", cause: fault });
 }
 
-/** Whether the service itself refused, so that a retry is of no use. */
-export function isRefusedForGood(fault: Fault): boolean {
-  return kindOf(fault) === "refused";
-}
-
 /** Counts a failure of an operation that every delivery needs. Returns whether the transfer needs a person. */
 function failRequired(run: Run, fault: Fault): boolean {
   const isTransient =
-    fault.answeredBy === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
+    fault.answeredBy === undefined ? fault.verdict === "retry" : kindOfFailure(fault) !== "refused";
   return run.countFailure("rest") >= PERSISTENT_FROM || !isTransient;
 }
