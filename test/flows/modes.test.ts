@@ -24,7 +24,7 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
     ["no password at all", { securityMode: "QUICK", passwordMode: "NONE" }, { noPassword: "open" }],
     ["where other fields are refused", { securityMode: "QUICK" }, { otherFields: "refuse" }],
   ])("waits for a person: %s", async (_name, plan, scenario) => {
-    const { simulator, settings } = await openTransfer({ ...plan }, {}, { ...BURNS, ...scenario });
+    const { simulator, settings } = await openTransfer(plan, {}, { ...BURNS, ...scenario });
     const { changes } = await runOnce(settings);
     expect(simulator.totals().info).toBe(0);
     expect(changes.at(-1)).toMatchObject({
@@ -36,8 +36,7 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
   });
 
   test("is opened with the password that a person supplied for it", async () => {
-    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK", password: "agreed 42" });
-    const { settings } = await openMailbox({}, { ...BURNS, transfers: [plan] });
+    const { settings } = await openTransfer({ securityMode: "QUICK", password: "agreed 42" }, {}, BURNS);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("mode");
     await drop(settings, "t1", "agreed 42");
@@ -64,11 +63,10 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
   });
 
   test("needs attention, and is notified of", async () => {
-    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
-    const simulator = await openTestSimulator({ ...BURNS, transfers: [plan] });
     const receiver = await openReceiver(accept);
     const more = { http: pageSettings(), notify: [byWebhook(receiver.url)] };
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)], more));
+    const { settings } = await openTransfer({ securityMode: "QUICK" }, {}, BURNS, more);
+    const daemon = startDaemon(settings);
     const notices = () => groupsOf(receiver).map(({ kind, first: [one] }) => [kind, one?.["message"]]);
     await expect
       .poll(notices)
@@ -79,8 +77,7 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
   });
 
   test("keeps the mode that was listed first, whatever later lists say", async () => {
-    const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
-    const { simulator, settings } = await openMailbox({}, { ...BURNS, transfers: [plan] });
+    const { simulator, settings } = await openTransfer({ securityMode: "QUICK" }, {}, BURNS);
     await runOnce(settings);
     const path = "data.0.transfer.securityMode";
     for (const does of [{ value: { name: "ONE_TIME_PASSWORD" } }, {}]) {

@@ -1,5 +1,5 @@
 /** Services, and proxies in front of them, that answer differently from the simulated one. */
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ import {
 } from "../support/one-mailbox.ts";
 import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
+import { mailboxSettings, pageSettings } from "../support/settings.ts";
 
 const T1 = transferPlan({ trackingId: "t1" });
 const isList = ({ pathname }: URL) => pathname.endsWith("received-transfers");
@@ -68,7 +68,7 @@ describe("I3 no burnt transfers", () => {
   test("a supplied password survives an outage, and is sent when an operator allows one more attempt", async () => {
     const { simulator, settings } = await openMailbox({ passwords: [] });
     simulator.addFault({ on: "info", times: 2, does: { kind: "html", status: 504 } });
-    await drop(settings, "t1", PASSWORD);
+    await drop(settings, "t1");
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
     expect(daemon.changes.at(-1)?.message).toContain("is kept until another attempt is allowed");
@@ -116,8 +116,7 @@ describe("I3 no burnt transfers", () => {
     const moved = new URL(beside.url);
     const settings = await daemonSettings([first, second]);
     expect(moved.pathname).toBe("/two");
-    await mkdir(join(settings.state, "passwords", "a"), { recursive: true });
-    await writeFile(join(settings.state, "passwords", "a", "t1"), PASSWORD);
+    await drop(settings, join("a", "t1"));
     const daemon = await runOnce(settings);
     expect(daemon.changes.filter(({ state }) => state === "delivered").map(({ mailbox }) => mailbox)).toEqual(
       ["a"],

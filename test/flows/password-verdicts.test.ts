@@ -9,7 +9,7 @@ import { install, mailboxKeys } from "../support/installation.ts";
 import { drop, openMailbox, openTransfer, rules, startAndDeliver } from "../support/one-mailbox.ts";
 import { runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
 
 const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
@@ -78,7 +78,7 @@ describe("a supplied password", () => {
 
   test("is used again for redeliver and release", async () => {
     const { simulator, settings } = await openMailbox({ passwords: [] });
-    await drop(settings, "t1", PASSWORD);
+    await drop(settings, "t1");
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     const order = {
       action: "redeliver",
@@ -93,9 +93,8 @@ describe("a supplied password", () => {
   });
 
   test("is forgotten when the transfer has expired", async () => {
-    const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 15 });
-    const { settings } = await openMailbox({ passwords: [] }, { transfers: [plan] });
-    await drop(settings, "t1", PASSWORD);
+    const { settings } = await openTransfer({ expiresInSeconds: 15 }, { passwords: [] });
+    await drop(settings, "t1");
     await runOnce(settings);
     const kept = () => readdir(join(settings.state, "accepted"));
     expect(await kept()).toHaveLength(1);
@@ -192,7 +191,7 @@ describe("a transfer whose sender chose no password, and whose link carries none
       if (round === 0) expect(changes.at(-1)).toMatchObject({ state: "waiting", reason: "password" });
     }
     expect(simulator.totals().info).toBe(1);
-    await drop(settings, "t1", PASSWORD);
+    await drop(settings, "t1");
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 });

@@ -8,7 +8,7 @@ import type { MailboxSettings } from "../../src/config/settings.ts";
 import type { AskedTransfer, PasswordCommand, PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
-import { drop, openMailbox, rules } from "../support/one-mailbox.ts";
+import { drop, openMailbox, openTransfer, rules } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
 
@@ -28,7 +28,7 @@ describe("I3 no burnt transfers", () => {
     expect(simulator.refusedPasswords("t1")).toEqual(["wrong 1", "wrong 2"]);
     await drop(settings, "t1", "wrong 5");
     await runOnce(settings);
-    await drop(settings, "t1", PASSWORD);
+    await drop(settings, "t1");
     const last = await runOnce(settings);
     expect(simulator.refusedPasswords("t1")).toEqual(["wrong 1", "wrong 2", "wrong 5"]);
     expect(last.changes.at(-1)).toMatchObject({
@@ -135,7 +135,7 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     await expect.poll(() => readdir(join(settings.state, "passwords"))).toEqual([]);
     await drop(settings, "t1", "not quite");
     await expect.poll(() => readdir(join(settings.state, "passwords"))).toEqual([]);
-    await drop(settings, "t1", PASSWORD);
+    await drop(settings, "t1");
     await expect
       .poll(() =>
         daemon.changes
@@ -234,8 +234,7 @@ describe("passwords are found", () => {
 
   test("again after a crash, although an accepted password was removed from the drop folder", async () => {
     const { simulator, settings } = await openMailbox({ passwords: [] });
-    await mkdir(join(settings.state, "passwords"), { recursive: true });
-    await drop(settings, "t1", PASSWORD);
+    await drop(settings, "t1");
     simulator.addFault({ on: "files", does: { kind: "error", status: 503 } });
     expect((await runOnce(settings, { retryMs: 1_000 })).stateOf("t1")).toBe("waiting");
     expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
@@ -307,9 +306,6 @@ test("a transfer that waits for a password is reported once, across polls and re
 });
 
 test("a password command is asked about its transfer, and again while it knows none", async () => {
-  const simulator = await openTestSimulator({
-    transfers: [transferPlan({ trackingId: "t1", from: "anna@supplier.example", subject: "Offer" })],
-  });
   const asked: AskedTransfer[] = [];
   const answers = [undefined, undefined, "Wr0ng!42", "Wr0ng!42", PASSWORD];
   const password: PasswordCommand = {
@@ -322,7 +318,10 @@ test("a password command is asked about its transfer, and again while it knows n
     },
   };
   const passwords = [{ sender: undefined, trackingId: undefined, password }];
-  const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts: 3 })]);
+  const { simulator, settings } = await openTransfer(
+    { from: "anna@supplier.example", subject: "Offer" },
+    { passwords, passwordAttempts: 3 },
+  );
   let aheadMs = 0;
   const daemon = startDaemon(settings, { clock: { now: () => Date.now() + aheadMs } });
   await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
