@@ -155,13 +155,13 @@ export function coRecipientsAmong(
   };
   return {
     serviceOf,
-    async open(mailbox, trackingId) {
+    async openBudgets(mailbox, trackingId) {
       const service = serviceOf(mailbox);
       const isOther = ({ name }: MailboxSettings) => mailboxIdOf(name) !== mailboxIdOf(mailbox);
       const others = mailboxes().filter((other) => isOther(other) && idOf(other) === service);
       const found = others.map(async ({ name, passwordAttempts }) => {
         const record = await ledger.find({ mailbox: name, trackingId });
-        return record === undefined || hasEnded(record) ? [] : [{ record, passwordAttempts }];
+        return record === undefined || hasEnded(record) ? [] : [passwordAttempts];
       });
       return (await Promise.all(found)).flat();
     },

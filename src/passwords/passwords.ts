@@ -337,8 +337,8 @@ async function passOver(
 async function mayBeSentLater(tools: ProofTools, request: PasswordRequest): Promise<boolean> {
   const { spent, unanswered } = await countSpent(tools, request);
   if (unanswered > 0) return true;
-  const others = await tools.coRecipients.open(request.mailbox.name, request.record.trackingId);
-  return others.some(({ passwordAttempts }) => spent < passwordAttempts);
+  const budgets = await tools.coRecipients.openBudgets(request.mailbox.name, request.record.trackingId);
+  return budgets.some((budget) => spent < budget);
 }
 
 /** As `Passwords.isIdle`. */

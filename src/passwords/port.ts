@@ -32,19 +32,12 @@ export type Proof<Value> =
   /** No candidate is left: `message` says why, and what a person can do. */
   | { readonly kind: "waiting"; readonly message: string; readonly obstacle: PasswordObstacle };
 
-/** Another mailbox that has received the same transfer, and has not ended it. */
-interface CoRecipient {
-  readonly record: TransferRecord;
-  /** How many wrong passwords the transfer may cost, as that mailbox is configured. */
-  readonly passwordAttempts: number;
-}
-
 /** The other mailboxes of the same service that received a transfer: one password opens it for all of them. */
 export interface CoRecipients {
   /** The id of a mailbox's service. */
   serviceOf(mailbox: string): string;
-  /** The co-recipients whose round is open, as far as records can be read. */
-  open(mailbox: string, trackingId: string): Promise<readonly CoRecipient[]>;
+  /** The `passwordAttempts` of each co-recipient whose round is open, as far as records can be read. */
+  openBudgets(mailbox: string, trackingId: string): Promise<readonly number[]>;
   /** Whether a mailbox of another service has an open transfer of the same tracking-id. */
   isElsewhere(mailbox: string, trackingId: string): Promise<boolean>;
 }

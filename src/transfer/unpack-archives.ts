@@ -19,6 +19,15 @@ import type { ListedEntry } from "./unpack-directory.ts";
 
 type SentFile = Contents["files"][number];
 
+interface Archive {
+  readonly sent: SentFile;
+  entries: readonly ListedEntry[];
+  /** Its unpacked files, once all are there. */
+  made?: readonly SentFile[];
+  /** Why it is delivered as it is. */
+  refused?: Fault;
+}
+
 /** Text compresses to a twentieth, and logs to a hundredth. An archive that promises more is probably made to fill a disk. */
 const MAX_RATIO = 200;
 /** A small archive may expand to this size, whatever its ratio is. */
@@ -39,54 +48,55 @@ const REFUSED: ReadonlySet<string> = new Set([
 export async function unpackArchives(run: Run, contents: Contents): Promise<Contents> {
   const { unpack = "none" } = run.handoff;
   if (unpack === "none" || contents.unpacked !== undefined) return contents;
-  const archives = contents.files.filter(({ name }) => /.\.zip$/i.test(name));
-  if (archives.length === 0) return contents;
+  const isInstead = unpack === "instead";
+  const zips = contents.files.filter(({ name }) => /.\.zip$/i.test(name));
+  if (zips.length === 0) return contents;
+  const archives = zips.map((sent): Archive => ({ sent, entries: [] }));
   const stage = await run.openStage();
-  const refused = new Map<SentFile, Fault>();
-  const forEachArchive = async (work: (archive: SentFile) => Promise<void>) => {
+  const forEachArchive = async (work: (archive: Archive) => Promise<void>) => {
     for (const archive of archives) {
       run.signal.throwIfAborted();
-      if (refused.has(archive)) continue;
+      if (archive.refused !== undefined) continue;
       await work(archive).catch((error: unknown) => {
         if (!(error instanceof Fault && REFUSED.has(error.code))) throw error;
-        const { originalName } = archive;
+        const { originalName } = archive.sent;
         run.tools.emit({ type: "archive-left", record: run.record, archive: originalName, fault: error });
-        refused.set(archive, error);
+        archive.refused = error;
       });
     }
   };
   const total = { files: contents.files.length, bytes: bytesOf(contents) };
-  const listed = new Map<SentFile, readonly ListedEntry[]>();
   await forEachArchive(async (archive) => {
-    const entries = await listArchive(run, stage, archive, total);
-    total.files += entries.length - (unpack === "instead" ? 1 : 0);
-    total.bytes += sizeOf(entries) - (unpack === "instead" ? archive.size : 0);
-    listed.set(archive, entries);
+    archive.entries = await listArchive(run, stage, archive.sent, total);
+    total.files += archive.entries.length - (isInstead ? 1 : 0);
+    total.bytes += sizeOf(archive.entries) - (isInstead ? archive.sent.size : 0);
   });
   // All at once: a sender may send as many archives as files.
-  const names = await nameEntries(run, contents.files, listed);
-  const made = new Map<SentFile, readonly SentFile[]>();
+  const entries = archives.flatMap((archive) =>
+    archive.entries.map(({ path }, at) => ({ id: idOf(archive, at), name: nameFor(archive, path) })),
+  );
+  const reserved = [...reservedNames(run.handoff), ...contents.files.map(({ name }) => name)];
+  const names = await safeNames(entries, reserved);
   await forEachArchive(async (archive) => {
-    const entries = listed.get(archive) ?? [];
-    made.set(archive, await unpackOne(run, stage, archive, entries, names));
+    archive.made = await unpackOne(run, stage, archive, names);
   });
-  const isReplaced = (file: SentFile) => unpack === "instead" && made.has(file);
+  const isReplaced = ({ made }: Archive) => isInstead && made !== undefined;
+  const replaced = new Set(archives.filter(isReplaced).map(({ sent }) => sent));
   // Only now: until then, a failed attempt leaves everything that was downloaded.
-  for (const archive of archives) {
-    if (isReplaced(archive)) await rm(join(stage.folder, archive.name), { force: true });
-  }
-  const extended: Contents = {
+  for (const { name } of replaced) await rm(join(stage.folder, name), { force: true });
+  run.contents = {
     ...contents,
-    files: [...contents.files.filter((file) => !isReplaced(file)), ...[...made.values()].flat()],
-    unpacked: archives.map((archive) => {
-      const { name, originalName, size, sha256 } = archive;
-      const isDelivered = !isReplaced(archive);
-      const files = made.get(archive)?.length ?? 0;
-      return { name, originalName, size, sha256, isDelivered, files, refused: refused.get(archive)?.message };
+    files: [
+      ...contents.files.filter((file) => !replaced.has(file)),
+      ...archives.flatMap(({ made = [] }) => made),
+    ],
+    unpacked: archives.map(({ sent, made = [], refused }) => {
+      const { name, originalName, size, sha256 } = sent;
+      const isDelivered = !replaced.has(sent);
+      return { name, originalName, size, sha256, isDelivered, files: made.length, refused: refused?.message };
     }),
   };
-  run.contents = extended;
-  return extended;
+  return run.contents;
 }
 
 /** `total`: of the transfer, with the archives that are listed so far. */
@@ -121,21 +131,9 @@ async function listArchive(
   return entries;
 }
 
-function nameEntries(
-  { handoff }: Run,
-  files: readonly SentFile[],
-  listed: ReadonlyMap<SentFile, readonly ListedEntry[]>,
-): Promise<Map<string, string>> {
-  const entries = [...listed].flatMap(([archive, all]) =>
-    all.map(({ path }, at) => ({ id: idOf(archive, at), name: nameFor(archive, path) })),
-  );
-  const reserved = [...reservedNames(handoff), ...files.map(({ name }) => name)];
-  return safeNames(entries, reserved);
-}
-
 /** Of one entry of an archive. */
-function idOf({ name }: SentFile, at: number): string {
-  return `${at}/${name}`;
+function idOf({ sent }: Archive, at: number): string {
+  return `${at}/${sent.name}`;
 }
 
 function sizeOf(entries: readonly ListedEntry[]): number {
@@ -146,30 +144,29 @@ function sizeOf(entries: readonly ListedEntry[]): number {
 async function unpackOne(
   run: Run,
   stage: Stage,
-  archive: SentFile,
-  entries: readonly ListedEntry[],
+  archive: Archive,
   names: ReadonlyMap<string, string>,
 ): Promise<SentFile[]> {
   const { unpackZip } = await import("./unpack.ts");
-  const bytes = sizeOf(entries);
+  const { sent, entries } = archive;
   const wanted = entries.map((entry, at) => ({
     originalName: entry.path,
     name: names.get(idOf(archive, at)) ?? "",
     bytes: entry.bytes,
     checksums: [],
   }));
-  const reservation = await run.tools.inbox.reserve(run.key, bytes, entries.length);
+  const reservation = await run.tools.inbox.reserve(run.key, sizeOf(entries), entries.length);
   try {
     const options = { fileMode: run.handoff.fileMode, skipsFolders: true };
-    const path = join(stage.folder, archive.name);
+    const path = join(stage.folder, sent.name);
     const digests = await unpackZip(path, wanted, stage.folder, options, run.signal);
     return wanted.map((file) => ({
       name: file.name,
       originalName: file.originalName,
       size: file.bytes,
       sha256: digests.get(file) ?? "",
-      verified: archive.verified,
-      from: archive.name,
+      verified: sent.verified,
+      from: sent.name,
     }));
   } finally {
     reservation.release();
@@ -177,6 +174,6 @@ async function unpackOne(
 }
 
 /** `data.zip` with `docs/a.txt`: `data_docs_a.txt`. */
-function nameFor({ name }: SentFile, path: string): string {
-  return `${name.replace(/\.zip$/i, "")}_${path.replaceAll("/", "_")}`;
+function nameFor({ sent }: Archive, path: string): string {
+  return `${sent.name.replace(/\.zip$/i, "")}_${path.replaceAll("/", "_")}`;
 }

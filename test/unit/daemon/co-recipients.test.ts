@@ -12,6 +12,6 @@ test("a transfer that the disk does not give is not taken for one that no other 
   ];
   const find = () => Promise.reject(new Fault("DISK_UNREADABLE"));
   const among = coRecipientsAmong(() => mailboxes, { find });
-  await expect(among.open("a", "t1")).rejects.toMatchObject({ code: "DISK_UNREADABLE" });
+  await expect(among.openBudgets("a", "t1")).rejects.toMatchObject({ code: "DISK_UNREADABLE" });
   await expect(among.isElsewhere("a", "t1")).rejects.toMatchObject({ code: "DISK_UNREADABLE" });
 });

@@ -12,7 +12,7 @@ import { mailboxSettings } from "../../support/settings.ts";
 const DAY_MS = 24 * 60 * 60_000;
 const START_MS = Date.parse("2026-03-01T00:00:00Z");
 const mailbox = mailboxSettings({ url: "https://transfer.example.com", clientId: "x" });
-const alone = { serviceOf: () => "service", open: async () => [], isElsewhere: async () => false };
+const alone = { serviceOf: () => "service", openBudgets: async () => [], isElsewhere: async () => false };
 
 test.each([
   ["the term at most", "9999-12-31T00:00:00Z", 30],
