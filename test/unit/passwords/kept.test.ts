@@ -1,4 +1,4 @@
-/** How long an accepted password is kept that a person supplied. */
+/** How long an accepted password is remembered. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -7,45 +7,73 @@ import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
-import { mailboxSettings } from "../../support/settings.ts";
+import { mailboxSettings, plainSecret } from "../../support/settings.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const START_MS = Date.parse("2026-03-01T00:00:00Z");
 const mailbox = mailboxSettings({ url: "https://transfer.example.com", clientId: "x" });
-const alone = { serviceOf: () => "service", openBudgets: async () => [], isElsewhere: async () => false };
 
 test.each([
   ["the term at most", "9999-12-31T00:00:00Z", 30],
   ["the term, if the expiry is not known", undefined, 30],
   ["the life of the transfer", "2026-03-11T00:00:00Z", 10],
-])("it is kept for %s", async (_case, expires, days) => {
-  const folder = await makeFolder();
-  const state = join(folder, "state");
-  let nowMs = START_MS;
-  const passwords = await openPasswords({
-    state,
-    clock: { now: () => nowMs },
-    attempts: (await ledgerIn(folder)).attempts,
-    coRecipients: alone,
-    keepMs: 30 * DAY_MS,
-    nameOf: ({ trackingId }) => trackingId,
-  });
+])("one that a person supplied is kept for %s", async (_case, expires, days) => {
+  const { passwords, world, state } = await open();
   await writeFile(join(state, "passwords", "t1"), "hunter2");
-  const request = {
-    mailbox,
-    service: { id: "service", ownAnswers: () => 1 },
-    record: makeRecord({ mailbox: mailbox.name, trackingId: "t1", expires }),
-    link: async () => undefined,
-    send: async () => "information",
-    probe: async () => {},
-    onRefused() {},
-  };
-  expect(await passwords.prove(request, SIGNAL)).toMatchObject({ kind: "accepted" });
+  expect(await passwords.prove(requestOf({ expires }), SIGNAL)).toMatchObject({ kind: "accepted" });
   const isKept = async (atMs: number) => {
-    nowMs = atMs;
+    world.nowMs = atMs;
     await passwords.forgetExpired();
     return (await passwords.supplied(mailbox, "t1")) !== undefined;
   };
   expect(await isKept(START_MS + days * DAY_MS)).toBe(true);
   expect(await isKept(START_MS + days * DAY_MS + 1)).toBe(false);
 });
+
+test("I3 no burnt transfers: one that was accepted is no guess, and is sent again without a free attempt", async () => {
+  const { passwords, world } = await open();
+  const rule = { sender: undefined, trackingId: undefined, password: plainSecret("hunter2") };
+  const own = { ...mailbox, passwords: [rule] };
+  expect(await passwords.prove(requestOf({}, own), SIGNAL)).toMatchObject({ kind: "accepted" });
+  world.hasFreeAttempt = false;
+  for (const name of [mailbox.name, "second"]) {
+    const proof = await passwords.prove(requestOf({}, { ...mailbox, name }), SIGNAL);
+    expect(proof).toMatchObject({ kind: "accepted" });
+  }
+});
+
+async function open() {
+  const folder = await makeFolder();
+  const state = join(folder, "state");
+  const world = { nowMs: START_MS, hasFreeAttempt: true };
+  const { attempts } = await ledgerIn(folder);
+  const passwords = await openPasswords({
+    state,
+    clock: { now: () => world.nowMs },
+    attempts: {
+      spent: (...args) => attempts.spent(...args),
+      grant: (...args) => attempts.grant(...args),
+      take: async (...args) => (world.hasFreeAttempt ? attempts.take(...args) : undefined),
+    },
+    coRecipients: {
+      serviceOf: () => "service",
+      openBudgets: async () => [],
+      isElsewhere: async () => false,
+    },
+    keepMs: 30 * DAY_MS,
+    nameOf: ({ trackingId }) => trackingId,
+  });
+  return { passwords, world, state };
+}
+
+function requestOf({ expires }: { readonly expires?: string | undefined }, own = mailbox) {
+  return {
+    mailbox: own,
+    service: { id: "service", ownAnswers: () => 1 },
+    record: makeRecord({ mailbox: own.name, trackingId: "t1", expires }),
+    link: async () => undefined,
+    send: async () => "information",
+    probe: async () => {},
+    onRefused() {},
+  };
+}
