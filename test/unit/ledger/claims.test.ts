@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { Claims } from "../../../src/ledger/claims.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { makeFolder } from "../../support/program.ts";
 
 const A = `t1.${"a".repeat(32)}~1`;
 const B = `t2.${"b".repeat(32)}~1`;
@@ -65,9 +65,7 @@ describe("a claim", () => {
 });
 
 async function openClaims(): Promise<{ claims: Claims; paths: LedgerPaths }> {
-  const folder = await mkdtemp(join(tmpdir(), "inlet-claims-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const paths = new LedgerPaths(folder);
+  const paths = new LedgerPaths(await makeFolder());
   for (const path of [paths.names, paths.temporary]) await mkdir(path);
   return { claims: new Claims(systemDisk, paths), paths };
 }

@@ -1,5 +1,5 @@
 /** Each step of a round by itself, with and without hard links. */
-import { mkdir, symlink } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
@@ -112,23 +112,6 @@ describe.each([
     await rounds.endWith(stage, DELIVERED);
     expect(await rounds.place({ ...DELIVERED, token: stage.token })).toBe("m/F-2");
     expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual([]);
-  });
-
-  test("nothing is delivered through a link", async () => {
-    const bench = await open();
-    await symlink("/", join(bench.root, "m"));
-    await expect(start(bench).placing.takeFolder("m/F", { mailbox: "m" })).rejects.toMatchObject({
-      code: "TARGET_UNSAFE",
-    });
-  });
-
-  test("a quarantined stage moves to the quarantine", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    await rounds.endWith(stage, { ...T1, state: "quarantined" });
-    expect(await rounds.place({ ...T1, state: "quarantined", token: stage.token })).toBe(`${NAME}~1`);
-    expect(await bench.disk.list(rounds.quarantine.folderOf(NAME, 1))).toEqual(["file"]);
   });
 
   test("a stage is continued by its process, and by no other", async () => {
