@@ -32,8 +32,9 @@ class LongestFirst extends BaseSequencer {
 }
 
 const REDIS = "flows on redis";
-/** Small files that take more than a minute. */
-const LONG = /\/(consumer-attacks|crash-inbox|power-loss|stops|upload-transfer|walks|worlds)\.test\.ts$/;
+/** Small files that take long. */
+const LONG =
+  /\/(answers|consumer-attacks|crash|crash-inbox|failing-disk|faults|install|kills|power-loss|redis-troubles|stops|upload-transfer|walks|worlds)\.test\.ts$/;
 
 export default defineConfig({
   test: {
