@@ -12,7 +12,7 @@ import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
-import { LOGIN, openMailServer } from "../support/mail-server.ts";
+import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
 import { runProgram } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
@@ -20,7 +20,7 @@ import { startRedis } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openProxy } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
+import { LOGIN, mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
 import { FOLDER as TLS_FOLDER } from "../support/tls.ts";
 
 const UNKNOWN = "another-Password:1";

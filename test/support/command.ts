@@ -47,10 +47,10 @@ export async function callCommand(
 export async function runCommandHere(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  input: string,
+  input: Iterable<Buffer> | AsyncIterable<Buffer>,
 ): Promise<Finished> {
   const [stdout, stderr] = [new TextWriter(), new TextWriter()];
-  const stdin = Readable.from([Buffer.from(input)]);
+  const stdin = Readable.from(input);
   const given = { stdin, stdout, stderr, onReload() {}, onFault() {} } as unknown as Partial<Context>;
   const { outcome } = await callCommand(args, env, given).catch(async (error: unknown) => {
     if (error instanceof CommanderError) return { outcome: error.exitCode === 0 ? "fine" : "usage" } as const;

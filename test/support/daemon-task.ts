@@ -3,16 +3,10 @@ import { inFile, openPasswordCommand, openSecret } from "../../src/config/creden
 import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Emit } from "../../src/model/events.ts";
-import { type ChannelSettings, NOTICE_KINDS } from "../../src/model/notify.ts";
+import type { ChannelSettings } from "../../src/model/notify.ts";
 import { checkWith, type HandoffTask, makeHandoff } from "./handoff.ts";
-import {
-  mailboxSettings,
-  pageSettings,
-  plainSecret,
-  receiverAt,
-  redisQueue,
-  settingsIn,
-} from "./settings.ts";
+import { byMail, byWebhook } from "./notify.ts";
+import { mailboxSettings, pageSettings, plainSecret, redisQueue, settingsIn } from "./settings.ts";
 
 /** Of every daemon. */
 interface CommonTask {
@@ -58,14 +52,8 @@ export interface ChildTask extends CommonTask {
   readonly http?: true;
   /** Notifications: to this address. */
   readonly notify?: string | undefined;
-  /** Notifications by mail, to these recipients. */
-  readonly mail?: {
-    readonly port: number;
-    readonly to: readonly string[];
-    readonly user: string;
-    readonly password: string;
-    readonly ca: string;
-  };
+  /** Notifications by mail, to the mail server of tests. */
+  readonly mailPort?: number;
 }
 
 /** Short, so that another process soon takes the job of a killed one. */
@@ -108,7 +96,7 @@ export function settingsOfChild(task: ChildTask): Settings {
   return settingsIn(task.folder, [{ ...mailbox, service: { ...mailbox.service, timeoutMs } }], {
     ...(task.handoff === undefined ? {} : { handoff: makeHandoff(task.handoff) }),
     ...(task.http === true ? { http: pageSettings() } : {}),
-    ...(channels.length === 0 ? {} : { notify: channels.map(withShortTimes) }),
+    ...(channels.length === 0 ? {} : { notify: channels }),
     ...(task.redis === undefined ? {} : { queue: queueOf(task, task.redis) }),
   });
 }
@@ -128,22 +116,10 @@ function queueOf({ lockMs, queue, sentinelPassword }: ChildTask, url: string): R
   return { ...redisQueue(url, lockMs), ...queue, ...secret };
 }
 
-function channelsOf({ notify, mail }: ChildTask): ChannelSettings["channel"][] {
-  const timeoutMs = 5_000;
-  const channels: ChannelSettings["channel"][] = [];
-  if (notify !== undefined) {
-    channels.push({ kind: "webhook", ...receiverAt(notify, "key", { timeoutMs }) });
-  }
-  if (mail !== undefined) {
-    const { user, password } = mail;
-    const login = { user: plainSecret(user), password: plainSecret(password) };
-    const server = { host: "127.0.0.1", from: "inlet@example.com", tls: "required" } as const;
-    channels.push({ kind: "mail", ...mail, ...server, ...login, timeoutMs });
-  }
-  return channels;
-}
-
-function withShortTimes(channel: ChannelSettings["channel"]): ChannelSettings {
-  const times = { mailboxes: undefined, quiet: undefined, gatherMs: 50, everyMs: 50 };
-  return { on: NOTICE_KINDS, urgent: ["disk"], ...times, channel };
+function channelsOf({ notify, mailPort }: ChildTask): ChannelSettings[] {
+  const times = { gatherMs: 50, everyMs: 50 };
+  return [
+    ...(notify === undefined ? [] : [byWebhook(notify, times)]),
+    ...(mailPort === undefined ? [] : [byMail({ port: mailPort }, times)]),
+  ];
 }

@@ -10,13 +10,12 @@ import { expect, onTestFinished } from "vitest";
 import { unpackPackages } from "./debian.ts";
 import { makeFolder } from "./program.ts";
 import { freePort } from "./redis-server.ts";
+import { LOGIN } from "./settings.ts";
 import { SERVER } from "./tls.ts";
 
 const PACKAGES = ["exim4-daemon-light", "libidn12", "libnss-wrapper"];
 /** Of `nobody`, where the tests run as root. */
 const NOBODY = 65_534;
-
-export const LOGIN = { user: "inlet", password: "Sturdy+Anchor%9 ü" };
 
 export interface MailServer {
   readonly port: number;

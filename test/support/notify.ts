@@ -1,9 +1,9 @@
-/** Settings of notifications for tests, and what receivers got. */
+/** Settings of notifications for tests, and what receivers got. This file needs no test runner. */
 import type { ChannelSettings, MailChannel } from "../../src/model/notify.ts";
 import { NOTICE_KINDS } from "../../src/model/notify.ts";
-import { LOGIN, type MailServer } from "./mail-server.ts";
+import type { MailServer } from "./mail-server.ts";
 import type { Receiver } from "./receiver.ts";
-import { plainSecret, receiverAt } from "./settings.ts";
+import { LOGIN, plainSecret, receiverAt } from "./settings.ts";
 import { CA } from "./tls.ts";
 
 export const SECRET = "Signing+Key%7 ö";

@@ -5,11 +5,9 @@
  */
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
-import { createServer } from "node:net";
 import { join } from "node:path";
-import { Readable, Writable } from "node:stream";
+import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { CommanderError } from "commander";
 import { onTestFinished } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { SUPPLIER } from "../../simulator/demo.ts";
@@ -17,9 +15,10 @@ import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { asFault, describeFault } from "../../src/base/faults.ts";
 import { type Context, EXIT_CODES, type Outcome } from "../../src/cli/command.ts";
-import { callCommand } from "./command.ts";
+import { callCommand, runCommandHere } from "./command.ts";
 import { essentialProgram, installProgram } from "./debian.ts";
-import { makeFolder, runCommand } from "./program.ts";
+import { type Finished, makeFolder, runCommand } from "./program.ts";
+import { freePort } from "./redis-server.ts";
 import { ROOT } from "./root.ts";
 import { openTestSimulator } from "./service.ts";
 
@@ -59,12 +58,6 @@ interface Call {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-}
-
-interface Answer {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 export async function openPageMachine(options: PageOptions): Promise<PageMachine> {
@@ -194,7 +187,7 @@ esac
 `,
 };
 
-function listen(path: string, answer: (call: Call) => Promise<Answer>): void {
+function listen(path: string, answer: (call: Call) => Promise<Finished>): void {
   const server = createHttpServer(async (request, response) => {
     response.end(JSON.stringify(await answer(JSON.parse(await text(request)) as Call)));
   }).listen(path);
@@ -206,24 +199,19 @@ async function perform(
   { typed }: PageOptions,
   simulator: Simulator,
   running: Running,
-): Promise<Answer> {
+): Promise<Finished> {
   const [name = ""] = call.args;
   const ready = UNTIL_STOPPED[name];
   if (ready !== undefined) return running.start(call, ready);
   // A daemon and a single run exclude each other: a reader would have stopped the daemon.
   if (name === "once") await running.stop();
-  const stdin = Readable.from(answers(() => typed[name]?.(simulator)));
   const before = process.cwd();
   process.chdir(call.cwd);
   try {
-    const given = { stdin } as unknown as Context;
-    const { outcome, stdout, stderr } = await callCommand(call.args, call.env, given);
-    const isExpected = EXPECTED[name]?.includes(outcome) === true;
-    return { exitCode: isExpected ? 0 : EXIT_CODES[outcome].code, stdout, stderr };
-  } catch (error) {
-    if (error instanceof CommanderError)
-      return { exitCode: error.exitCode, stdout: "", stderr: error.message };
-    return { exitCode: 1, stdout: "", stderr: describeFault(asFault(error)) };
+    const input = answers(() => typed[name]?.(simulator));
+    const ended = await runCommandHere(call.args, call.env, input);
+    const isExpected = EXPECTED[name]?.some((outcome) => EXIT_CODES[outcome].code === ended.exitCode);
+    return isExpected ? { ...ended, exitCode: 0 } : ended;
   } finally {
     process.chdir(before);
   }
@@ -247,7 +235,7 @@ class Running {
   }
 
   /** Returns when it is ready. */
-  async start({ args, env }: Call, ready: string): Promise<Answer> {
+  async start({ args, env }: Call, ready: string): Promise<Finished> {
     const stop = new AbortController();
     const output = new Output(ready);
     const context = {
@@ -294,13 +282,4 @@ class Output extends Writable {
     if (this.text.includes(this.#wanted)) this.#found(undefined);
     done();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }

@@ -51,7 +51,7 @@ export async function runProgram(args: readonly string[], options: RunOptions = 
     const before = process.cwd();
     isInside = true;
     process.chdir(cwd);
-    return runCommandHere(args, { ...usualEnv(), ...env }, input).finally(() => {
+    return runCommandHere(args, { ...usualEnv(), ...env }, [Buffer.from(input)]).finally(() => {
       process.chdir(before);
       isInside = false;
     });

@@ -14,6 +14,8 @@ import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 export const MAILBOX = "orders@example.com";
 export const OPERATOR = { who: "anna", from: "desk" } as const;
 export const PASSWORD = "Sunny+Harbour%42 ä";
+/** At the mail server of tests. */
+export const LOGIN = { user: "inlet", password: "Sturdy+Anchor%9 ü" };
 export const NO_PROXY = { http: "", https: "", except: "" };
 
 export function plainSecret(text: string) {

@@ -6,13 +6,12 @@ import type { Simulator } from "../../simulator/simulator.ts";
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { ChildTask } from "./daemon-task.ts";
 import { type Disks, openUsualDisks } from "./disks.ts";
-import { LOGIN, type MailServer, openMailServer } from "./mail-server.ts";
+import { type MailServer, openMailServer } from "./mail-server.ts";
 import { groupsOf } from "./notify.ts";
 import { accept, openReceiver, type Receiver } from "./receiver.ts";
 import { startRedis, type TestRedis } from "./redis.ts";
 import { openTestSimulator, transferPlan } from "./service.ts";
 import { PASSWORD } from "./settings.ts";
-import { CA } from "./tls.ts";
 import { FINE, type Health, type WatchedDaemon } from "./watched-daemon.ts";
 
 const ENGINES = ["embedded", "redis"] as const;
@@ -201,10 +200,7 @@ async function openWorld(way: Way, engine: string): Promise<World> {
     mail: demand(mail),
   };
   await writeFile(around.disks.at("password"), PASSWORD);
-  const channel =
-    mail === undefined
-      ? { notify: around.receiver.url }
-      : { mail: { port: mail.port, to: ["ops@example.com"], ca: CA, ...LOGIN } };
+  const channel = mail === undefined ? { notify: around.receiver.url } : { mailPort: mail.port };
   const daemon = around.disks.startDaemon(service, { ...channel, ...queue?.task, ...way.task?.(around) });
   return Object.assign(around, { daemon });
 }

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import packageJson from "../../../package.json" with { type: "json" };
+import { packagesInLicenses, packagesInSbom } from "../../support/package.ts";
 import { LAUNCHER } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
-import { packagesInLicenses, packagesInSbom } from "../../support/sbom.ts";
 
 const dist = join(dirname(LAUNCHER), "../dist");
 const text = readFileSync(join(dist, "sbom.cdx.json"), "utf8");
