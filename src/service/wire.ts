@@ -33,7 +33,7 @@ export interface Rejected {
 export type Decoder<Value> = (answer: unknown, what: string) => Value;
 
 const MAX_CHARACTERS = 1_000;
-const MAX_ID_CHARACTERS = 100;
+const MAX_ID_CHARACTERS = 255;
 /** A link with a password has a few hundred characters. */
 const MAX_LINK_CHARACTERS = 2_000;
 const MAX_SECRET_CHARACTERS = 8_000;
