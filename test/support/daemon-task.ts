@@ -52,8 +52,8 @@ export interface ChildTask extends CommonTask {
   readonly http?: true;
   /** Notifications: to this address. */
   readonly notify?: string | undefined;
-  /** Notifications by mail, to the mail server of tests. */
-  readonly mailPort?: number;
+  /** Notifications: by mail, to this mail server. */
+  readonly mail?: { readonly port: number; readonly ca: string };
 }
 
 /** Short, so that another process soon takes the job of a killed one. */
@@ -116,10 +116,10 @@ function queueOf({ lockMs, queue, sentinelPassword }: ChildTask, url: string): R
   return { ...redisQueue(url, lockMs), ...queue, ...secret };
 }
 
-function channelsOf({ notify, mailPort }: ChildTask): ChannelSettings[] {
+function channelsOf({ notify, mail }: ChildTask): ChannelSettings[] {
   const times = { gatherMs: 50, everyMs: 50 };
   return [
     ...(notify === undefined ? [] : [byWebhook(notify, times)]),
-    ...(mailPort === undefined ? [] : [byMail({ port: mailPort }, times)]),
+    ...(mail === undefined ? [] : [byMail(mail, times)]),
   ];
 }

@@ -11,7 +11,7 @@ import { unpackPackages } from "./debian.ts";
 import { makeFolder } from "./program.ts";
 import { freePort } from "./redis-server.ts";
 import { LOGIN } from "./settings.ts";
-import { SERVER } from "./tls.ts";
+import { CA, SERVER } from "./tls.ts";
 
 const PACKAGES = ["exim4-daemon-light", "libidn12", "libnss-wrapper"];
 /** Of `nobody`, where the tests run as root. */
@@ -21,6 +21,8 @@ export interface MailServer {
   readonly port: number;
   /** TLS from the first byte. */
   readonly tlsPort: number;
+  /** The authority of its certificate. */
+  readonly ca: string;
   /** All mails so far, in the order of their arrival. */
   mails(): Promise<Mail[]>;
   /** Waits until there are so many. */
@@ -102,6 +104,7 @@ export async function openMailServer(): Promise<MailServer> {
   return {
     port,
     tlsPort,
+    ca: CA,
     mails,
     async expectMails(count) {
       await expect.poll(async () => (await mails()).length).toBe(count);

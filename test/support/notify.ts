@@ -1,10 +1,8 @@
 /** Settings of notifications for tests, and what receivers got. This file needs no test runner. */
 import type { ChannelSettings, MailChannel } from "../../src/model/notify.ts";
 import { NOTICE_KINDS } from "../../src/model/notify.ts";
-import type { MailServer } from "./mail-server.ts";
 import type { Receiver } from "./receiver.ts";
 import { LOGIN, plainSecret, receiverAt } from "./settings.ts";
-import { CA } from "./tls.ts";
 
 export const SECRET = "Signing+Key%7 ö";
 
@@ -29,7 +27,7 @@ export function byWebhook(
 
 /** STARTTLS and a login. */
 export function byMail(
-  { port }: Pick<MailServer, "port">,
+  { port, ca }: { readonly port: number; readonly ca?: string },
   settings: Partial<ChannelSettings> = {},
   mail: Partial<MailChannel> = {},
 ): ChannelSettings {
@@ -42,7 +40,7 @@ export function byMail(
     tls: "required",
     user: plainSecret(LOGIN.user),
     password: plainSecret(LOGIN.password),
-    ca: CA,
+    ca,
     timeoutMs: 10_000,
     ...mail,
   } as const;

@@ -200,7 +200,8 @@ async function openWorld(way: Way, engine: string): Promise<World> {
     mail: demand(mail),
   };
   await writeFile(around.disks.at("password"), PASSWORD);
-  const channel = mail === undefined ? { notify: around.receiver.url } : { mailPort: mail.port };
+  const channel =
+    mail === undefined ? { notify: around.receiver.url } : { mail: { port: mail.port, ca: mail.ca } };
   const daemon = around.disks.startDaemon(service, { ...channel, ...queue?.task, ...way.task?.(around) });
   return Object.assign(around, { daemon });
 }
