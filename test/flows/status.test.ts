@@ -18,8 +18,9 @@ describe("inlet status", () => {
     const read = async () => JSON.parse((await inlet("status --json")).stdout);
     await expect.poll(async () => (await read()).recent).toMatchObject([{ trackingId: "t1" }]);
     await expect.poll(async () => (await read()).totals.attention).toBe(3);
-    const { exitCode, stdout } = await inlet("status");
-    expect(exitCode).toBe(3);
+    // The daemon of a busy machine may not answer in time.
+    await expect.poll(async () => (await inlet("status")).exitCode).toBe(3);
+    const { stdout } = await inlet("status");
     expect(stdout).toContain("3 transfers need attention");
     expect(stdout).toContain(`process ${daemon.pid}, `);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
@@ -60,7 +61,7 @@ describe("inlet status", () => {
     await expect.poll(async () => (await inlet("status")).stdout).toContain("3 transfers need attention");
     const credential = [{ sender: "*", password: { credential: "secret_supplier" } }];
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, passwords: credential }] });
-    expect(await codeOf("status")).toBe(3);
+    await expect.poll(() => codeOf("status")).toBe(3);
     expect(await codeOf("retry closed")).toBe(3);
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, poll: "two monkeys" }] });
     expect(await codeOf("status --health alive")).toBe(0);
@@ -91,9 +92,7 @@ describe("inlet status", () => {
     const daemon = await run();
     // The address is only in the file.
     const options = { env: { INLET_HTTP__LISTEN: keys.http.listen } };
-    await expect
-      .poll(async () => (await inlet("status")).stdout, { timeout: 20_000 })
-      .toContain("3 transfers need attention");
+    await expect.poll(async () => (await inlet("status")).stdout).toContain("3 transfers need attention");
     const text = spoil(await readFile(config, "utf8"));
     if (text !== undefined) await writeFile(config, text);
     else await rm(config);

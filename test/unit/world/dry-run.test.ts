@@ -16,7 +16,7 @@ import type { SentTransfer } from "../../world/service.ts";
 import { World } from "../../world/world.ts";
 import "../../world/run.ts";
 
-const WORLDS = 80;
+const WORLDS = 64;
 const SHARDS = 2;
 const PAST: readonly Happening["kind"][] = [
   "arrive",
