@@ -51,8 +51,8 @@ export async function createTextDurably(
 }
 
 /**
- * Replaces the whole content of a file: readers see the old text or the new. A crash can leave the temporary file
- * behind, in `folder`, which is on the same file system: see `clearTemporaries`.
+ * Replaces the whole content of a file: readers see the old text or the new. `folder`: for the temporary file, on the same
+ * file system. A crash can leave it there: see `clearTemporaries`.
  */
 export async function replaceDurably(
   target: string,
@@ -120,7 +120,7 @@ export async function clearTemporaries(
 ): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!pattern.test(name)) continue;
-    // Its writer may just have used it.
+    // Missing if its writer has renamed it since.
     const { mtimeMs = nowMs } = (await lookAtLink(join(folder, name))) ?? {};
     if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true, recursive: true });
   }
@@ -190,7 +190,7 @@ async function makeDurably(path: string, make: (path: string) => Promise<unknown
 
 /**
  * Gives a folder and the files in it to a group, and syncs each file that changes. Only for a folder that no other user can
- * write. May be called twice. The system clears set-ID bits of files, so modes are set afterwards.
+ * write. May be called twice.
  */
 export async function setGroup(folder: string, gid: number): Promise<void> {
   const changed: string[] = [];
@@ -207,8 +207,8 @@ export async function setGroup(folder: string, gid: number): Promise<void> {
 }
 
 /**
- * Keeps a set-group-ID bit that the folder inherited, if that is allowed: without it only some of its files would get the
- * group.
+ * Sets the mode, and keeps an inherited set-group-ID bit where the system allows it: without the bit, later files in the
+ * folder would not get its group.
  */
 export async function setFolderMode(path: string, mode: number): Promise<void> {
   const inherited = (await stat(path)).mode & SET_GROUP;

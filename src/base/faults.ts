@@ -47,7 +47,7 @@ export class Fault extends Error {
   }
 }
 
-/** Of the disks that Inlet needs. */
+/** Whether it is a fault of a disk that Inlet needs. */
 export function isOfDisk({ code }: { readonly code: string }): boolean {
   return areaOf(code) === "disk";
 }
@@ -60,11 +60,11 @@ const MEANINGS: Readonly<Record<string, FaultCode>> = {
   EROFS: "DISK_READ_ONLY",
 };
 
-/** The fault of an error of the file system, which names its path; any other error as it is. `path`: a better one. */
+/** The fault of a file-system error, which names `path` or that of the error; any other error as it is. */
 export function faultOfDisk(error: unknown, path?: string): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
-  const { path: own, dest = own } = error as { readonly path?: unknown; readonly dest?: unknown };
-  const named = path ?? dest;
+  const { path: from, dest: to = from } = error as { readonly path?: unknown; readonly dest?: unknown };
+  const named = path ?? to;
   // A program that could not be started has a path too, and an error of the network has none.
   if (named === undefined || String(error.syscall).startsWith("spawn")) return error;
   const code = MEANINGS[String(error.code)] ?? "DISK_REFUSED";

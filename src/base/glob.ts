@@ -1,9 +1,9 @@
-/** Glob patterns for addresses. */
+/** Glob patterns for texts of senders. */
 
 /**
  * `*` matches any run of characters, `?` matches one; nothing else is special. Senders choose the text, so time is
- * bounded by the length of the text times that of the pattern: only the last `*` is ever extended. An earlier one need
- * not be, because the text after it matched.
+ * bounded by the length of the text times that of the pattern: after a mismatch, only the last `*` so far takes one
+ * more character. Earlier ones keep theirs, because everything between them and the last one matched.
  */
 export function matchesGlob(text: string, glob: string): boolean {
   const [characters, pattern] = [[...text], [...glob]];

@@ -1,4 +1,4 @@
-/** Locks of the machine on files: they end with their holder. */
+/** Locks on files that end with their holder, on the machine that a test may replace. */
 import { exists } from "./durable.ts";
 import { Fault } from "./faults.ts";
 import { closedDisks, machine } from "./machine.ts";

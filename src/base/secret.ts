@@ -52,10 +52,11 @@ export function scrub(text: string, secrets: readonly Secret[]): string {
     .toSorted((a, b) => b.length - a.length);
   const scrubbed = spellings.reduce((rest, spelling) => rest.replaceAll(spelling, PLACEHOLDER), text);
   const bare = bareText(scrubbed);
+  // Shorter values occur in any text by chance.
   return values.some((value) => value.length >= 4 && bare.includes(bareText(value))) ? PLACEHOLDER : scrubbed;
 }
 
-/** Percent encoding and character references decoded, as bytes, in lower case. */
+/** Decodes percent encoding and character references, in lower case. Each character stands for a byte, as in `%c3%a4`. */
 function bareText(text: string): string {
   const bytesOf = (piece: string) => Buffer.from(piece).toString("latin1");
   const character = (code: number) => (code <= 0x10ffff ? bytesOf(String.fromCodePoint(code)) : " ");

@@ -1,6 +1,6 @@
 /**
- * Locks that the kernel keeps, taken through SQLite on a file: they hold between processes and containers that share
- * the disk, and end with their holder, however it ended. A suspended process (SIGSTOP) still holds its locks.
+ * Kernel locks on files, taken by letting SQLite lock them. They exclude processes and containers that share the disk,
+ * and end with their holder, even after a crash. A suspended process (SIGSTOP) still holds its locks.
  */
 import { open } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
@@ -15,6 +15,7 @@ const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 
 const TAKE = {
+  // Without a journal file, and held until the file is closed.
   alone: "PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE",
   // A read transaction that stays open: it allows other shared locks, and no exclusive one.
   shared: "BEGIN; SELECT count(*) FROM sqlite_schema",

@@ -13,7 +13,7 @@ export interface FolderEvents {
 }
 
 export interface FolderWatch {
-  /** Resolves when changes from now on are noticed. */
+  /** Resolves when the watch has begun: later changes are noticed. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export async function watchByChokidar(
   let polling: FSWatcher | undefined;
   native.on("error", (error) => {
     if (polling !== undefined) return;
-    // Also reports entries that were changed meanwhile.
+    // Reports all entries, because changes may have been missed meanwhile.
     polling = begin(
       watch(folder, {
         ...options,
@@ -55,7 +55,7 @@ export async function watchByChokidar(
         pollingBinaryInterval: checkEveryMs,
       }),
     );
-    // A folder that cannot be read now may be readable at the next check.
+    // The watch has begun all the same: the folder may be readable at the next poll.
     polling.on("error", () => ready.resolve());
     const detail = `${folder} (${systemCode(error) || "unknown reason"})`;
     events.unwatchable(new Fault("WATCH_REFUSED", { detail, cause: error }));

@@ -46,6 +46,7 @@ export async function readTail<Value extends object>(
 ): Promise<boolean> {
   const names = await namesIn(tailed);
   for (const name of [...positions.keys()]) if (!names.includes(name)) positions.delete(name);
+  /** Lines of each file that are not passed on yet. The next one is last, for `pop`. */
   const unread = new Map<string, Line<Value>[]>();
   let isComplete = true;
   const read = async (name: string) => {
@@ -53,15 +54,16 @@ export async function readTail<Value extends object>(
       isComplete = false;
       return [];
     });
-    // From the end, so that lines can be taken with `pop`.
     if (lines.length > 0) unread.set(name, lines.toReversed());
     else unread.delete(name);
   };
   const orderOf = (lines: Line<Value>[]) => {
     const value = lines.at(-1)?.value;
+    // A damaged line comes first: its file continues behind it.
     return value === undefined ? "" : tailed.orderOf(value);
   };
   for (const name of names) await read(name);
+  // Passes on the oldest of the next lines, until no file has one.
   for (;;) {
     const [oldest] = [...unread].toSorted(([, a], [, b]) => (orderOf(a) < orderOf(b) ? -1 : 1));
     const line = oldest?.[1].pop();

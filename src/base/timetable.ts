@@ -1,7 +1,7 @@
 /**
- * Weekly times in the local time of a time zone. When clocks change, spans omit skipped times and include repeated ones
- * twice; a `WeeklyTime` occurs once: at the end of the gap, or at the first of two. Local times are counted in milliseconds
- * as if they were UTC.
+ * Weekly times in the local time of a time zone. When clocks go forward or back, a span is shorter or longer. A
+ * `WeeklyTime` still occurs once: at the end of the gap if it is skipped, the first time if it is repeated. Local times
+ * are counted in milliseconds as if they were UTC.
  */
 
 export const DAY_MS = 86_400_000;
@@ -9,7 +9,7 @@ export const WEEK_MS = 7 * DAY_MS;
 
 /** The epoch began on a Thursday; weeks begin on Monday. */
 const MONDAY_MS = 3 * DAY_MS;
-/** Clocks may skip the start or end of a span in one week. Then it comes in the next week. */
+/** No change is further away: if clocks skip a span in one week, it comes in the next. */
 const FURTHEST_CHANGE_MS = 3 * WEEK_MS;
 
 /** A part of the week, in milliseconds since its start; the end is exclusive. */
@@ -66,15 +66,16 @@ export function nextChange(timetable: Timetable, ms: number): number | undefined
 
 /** The last instant, at most `ms`, at which the time occurred. */
 export function lastTimeOf({ zone, days, timeMs }: WeeklyTime, ms: number): number {
-  // Clocks may have shown the first minutes of a day, and gone back to the day before.
+  // Clocks that go back at midnight may have shown the first minutes of tomorrow already.
   const tomorrow = Math.floor(localTimeAt(zone, ms) / DAY_MS) * DAY_MS + DAY_MS;
+  // A week, tomorrow, and spare days in case today's time is still to come, or clocks have skipped a day.
   const instants = Array.from({ length: 10 }, (_, ago) => tomorrow - ago * DAY_MS)
     .filter((midnight) => days.includes(Math.floor(weekTimeOf(midnight) / DAY_MS)))
     .map((midnight) => firstInstantOf(zone, midnight + timeMs));
   return Math.max(...instants.filter((instant) => instant <= ms));
 }
 
-/** The next instant at which something may change: a span starts or ends, the offset changes, or a day has passed. */
+/** When a span starts or ends, or the offset changes; a day later at most, because `nextShift` expects one change. */
 function nextEdge({ zone, spans }: Timetable, ms: number): number {
   const at = timeOfWeek(zone, ms);
   const edges = spans.flatMap(({ fromMs, untilMs }) => [fromMs, untilMs]);
@@ -111,7 +112,7 @@ export function localTimeAt(zone: string, ms: number): number {
 
 /** The first instant with this local time; for a skipped time the end of the gap. */
 export function firstInstantOf(zone: string, localMs: number): number {
-  // No zone is further from UTC than a day: these are the offsets before and after a change around that time.
+  // The instant is less than a day from `localMs` as UTC, so these are the offsets before and after a change around it.
   const before = localMs - offsetAt(zone, localMs - DAY_MS);
   if (localTimeAt(zone, before) === localMs) return before;
   const after = localMs - offsetAt(zone, localMs + DAY_MS);

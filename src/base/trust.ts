@@ -1,9 +1,9 @@
 /** The certificate authorities that this process trusts. */
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
-let isKnown = false;
+let hasReadStore = false;
 
-/** For TLS with an authority of the configuration. */
+/** Options for TLS. `ca`: an authority that the configuration adds. */
 export function authoritiesWith(ca: string | undefined): { readonly ca?: string[] } {
   trustSystemStore();
   return ca === undefined ? {} : { ca: [...getCACertificates("default"), ca] };
@@ -11,8 +11,8 @@ export function authoritiesWith(ca: string | undefined): { readonly ca?: string[
 
 /** Trusts, besides Node's own list, the store of the system, where companies put their authority. Reads it once. */
 function trustSystemStore(): void {
-  if (isKnown) return;
-  isKnown = true;
+  if (hasReadStore) return;
+  hasReadStore = true;
   const known = [...getCACertificates("default"), ...getCACertificates("system")];
   setDefaultCACertificates([...new Set(known)]);
 }

@@ -32,8 +32,8 @@ export async function openTokens(
   service: ServicePort,
   folder: string,
 ): Promise<Tokens> {
-  const open = await loadTokenStores();
-  return new Tokens(mailbox, service, mailbox.service.token, open(folder), systemClock);
+  const openStore = await loadTokenStores();
+  return new Tokens(mailbox, service, mailbox.service.token, openStore(folder), systemClock);
 }
 
 /** Whether one of the versions can list received transfers. */

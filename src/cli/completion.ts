@@ -83,7 +83,7 @@ async function findOffers(
   load: (command: Command) => Promise<void>,
 ): Promise<Offer[]> {
   if (parent === null) return [];
-  // A shell passes `--option=value` as one word, or as three.
+  // `--option=value` arrives as one word, or from bash as three. Both become two: `=` is left out.
   const split = words.flatMap((word) => (word.startsWith("--") ? word.split(/=(.*)/s).slice(0, 2) : [word]));
   const typed = split.at(-1) === "=" ? "" : (split.at(-1) ?? "");
   let command = parent;
@@ -119,8 +119,9 @@ function offersOf(command: Command, typed: string): Offer[] {
 
 function valuesOf(it: Option | Argument): Offer[] {
   if (it.argChoices !== undefined) return it.argChoices.map((word) => [word, ""]);
+  // `file` in `--config <file>`.
   const name = "flags" in it ? it.flags.replace(/^.*[<[]|[.>\]]+$/g, "") : it.name();
   if (name === "folder") return [[":folder", ""]];
-  // An argument `file` is a file of a transfer.
+  // The argument `file` is a file of a transfer, not of this disk.
   return "flags" in it && ["file", "path"].includes(name) ? [[":file", ""]] : [];
 }

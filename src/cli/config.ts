@@ -67,8 +67,8 @@ export function define(config: Command, run: Runner): void {
 async function check(context: Context, { config: path, json, secrets }: CheckOptions): Promise<Outcome> {
   const load = { env: context.env, path, ignoreSecrets: secrets === false };
   const result = await loadSettings(load).catch((error: unknown) => explainPermission(asFault(error)));
-  if (result instanceof Fault && result.code !== "CONFIG_INVALID") throw result;
   if (result instanceof Fault) {
+    if (result.code !== "CONFIG_INVALID") throw result;
     const problems = problemsOf(result);
     if (json) printJson(context, { valid: false, problems, warnings: [] });
     else for (const problem of problems) context.stdout.write(`${printable(problem)}\n`);

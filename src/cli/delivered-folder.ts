@@ -3,6 +3,7 @@ import { type FileHandle, open, opendir, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { Fault, tolerate } from "../base/faults.ts";
 import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
+import type { Settings } from "../config/settings.ts";
 import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {
@@ -43,7 +44,7 @@ export interface FoundDelivery {
   /** The folder with its files. */
   readonly folder: string;
   readonly manifest: FileAt;
-  /** Missing if it has none. `within`: how the paths in it begin. */
+  /** Missing if it has none. `within`: the beginning of all paths in it, such as `NAME/`. */
   readonly sums?: FileAt & { readonly within?: string };
   /** Other deliveries, and files of consumers, may be in the folder too. */
   readonly isShared?: boolean;
@@ -120,7 +121,7 @@ async function describeDifference(
   }
   try {
     const found = verification.finish(name);
-    if (found === (sha256 ?? found)) return undefined;
+    if (sha256 === undefined || found === sha256) return undefined;
   } catch (error) {
     if (!(error instanceof Fault && error.code === "CHECKSUM_MISMATCH")) throw error;
   }
@@ -160,8 +161,9 @@ async function readExpected({ manifest: at, sums: beside }: FoundDelivery): Prom
   const expected: Expected[] = filesIn(manifest).map(
     ({ name, deliveredAs = name, size, sha256, ...file }) => {
       const sum = sums?.get(name);
-      const differs = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
-      const conflict = sums === undefined || sum === sha256 ? undefined : differs;
+      const isAgreed = sums === undefined || sum === sha256;
+      const why = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
+      const conflict = isAgreed ? undefined : why;
       return { name: deliveredAs, size, sha256, checksums: checksumsOf(file), conflict };
     },
   );
@@ -181,12 +183,12 @@ function checksumsOf({ checksum, algorithm }: Partial<Manifest["files"][number]>
 }
 
 /**
- * The deliveries in a folder and below it, whose manifest is inside or beside them, or only in the work folder of the
- * configuration. `onUnreadable` gets folders that cannot be read.
+ * Finds the deliveries in and below a folder, by the manifests inside and beside them, and by those in the work folder
+ * if `configured` is given. `onUnreadable` gets folders that cannot be read.
  */
 export async function* findDeliveries(
   root: string,
-  configured: Parameters<typeof findWithoutManifest>[1] | undefined,
+  configured: Pick<Settings, "inbox" | "work"> | undefined,
   onUnreadable: (folder: string, code: string) => void,
   signal: AbortSignal,
 ): AsyncGenerator<FoundDelivery, void, undefined> {
@@ -219,7 +221,7 @@ async function* findBelow(
   }
 }
 
-/** Beside a folder, `NAME.transfer.json`. Beside single files, as the configuration names it, perhaps with a number. */
+/** `NAME.transfer.json` is beside a folder. Beside single files, `handoff.names` decides: `ID_transfer-2.json`. */
 const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
 
 /** The delivery whose manifest this file is, if it is one. */
@@ -239,10 +241,10 @@ async function* findBeside(path: string): AsyncGenerator<FoundDelivery> {
     yield { folder: parent, manifest, isShared: true };
 }
 
-/** Deliveries below a folder of which only the work folder has a manifest, because consumers get none. */
+/** Deliveries below a folder whose manifest is only in the work folder, because consumers get none. */
 async function* findWithoutManifest(
   root: string,
-  { inbox, work }: { readonly inbox: string; readonly work: string },
+  { inbox, work }: Pick<Settings, "inbox" | "work">,
 ): AsyncGenerator<FoundDelivery> {
   const { placements } = new LedgerPaths(work);
   for (const entry of (await readdir(placements).catch(tolerate("ENOENT"))) ?? []) {

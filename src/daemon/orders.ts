@@ -1,6 +1,6 @@
 /**
- * Carries out operators' orders as they arrive, one after the other, and retries failed ones. The journal has each order
- * before it is carried out.
+ * Carries out operators' orders as they arrive, one after the other, and retries failed ones. Each order is in the journal
+ * before it is carried out, except a poll, which gets its line afterwards, with the outcome.
  */
 
 import { Coalesced } from "../base/concurrency.ts";
@@ -77,7 +77,7 @@ export class OrderRunner {
 
   /** Resolves when every order given before the call was tried. */
   run(): Promise<void> {
-    // It is repeated, and is late then.
+    // A failed run is repeated. Until one succeeds, `dueMs` says that it is late.
     return this.#runs.run().catch(() => {});
   }
 
@@ -86,8 +86,8 @@ export class OrderRunner {
   }
 
   /**
-   * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone, except
-   * `discard`, which needs no service.
+   * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone, unless any
+   * process can carry them out.
    */
   async #run(): Promise<void> {
     const given = await listOrders(this.#tools.work);
@@ -95,7 +95,7 @@ export class OrderRunner {
     for (const known of [this.#failing, this.#recorded]) {
       for (const id of known) if (!ids.has(id)) known.delete(id);
     }
-    // A poll has its own promise.
+    // The watcher of promises asks about polls themselves.
     this.#open = given.filter(({ order }) => order.action !== "poll");
     for (const each of given) {
       const { order } = each;
@@ -141,9 +141,10 @@ export class OrderRunner {
     try {
       if (stateNow() === undefined) return await remove();
       if (!isPaused()) await queue.pollNow([name]);
-      const now = stateNow()?.health.last;
-      if (now === before && !isPaused()) return;
-      const { fault, ...found } = now === before ? { fault: new Fault("MAILBOX_PAUSED") } : (now ?? {});
+      const last = stateNow()?.health.last;
+      const isPolled = last !== before;
+      if (!isPolled && !isPaused()) return;
+      const { fault, ...found } = isPolled ? (last ?? {}) : { fault: new Fault("MAILBOX_PAUSED") };
       const failure = fault && { reason: fault.code, message: fault.message };
       await ledger.recordAct({ id, act: "poll", ...by, given: at, mailbox, ...found, ...failure });
       emit({ type: "operator-acted", act: "poll", by, mailbox, trackingId: undefined });
@@ -155,7 +156,7 @@ export class OrderRunner {
 
   #isForAnyProcess({ order }: GivenOrder): boolean {
     const { isShared, clock } = this.#tools;
-    // They only concern the journal.
+    // Only the journal needs them: the file of a pause has the effect.
     if (order.action === "pause" || order.action === "resume") return true;
     if (order.action !== "discard" && order.action !== "poll") return false;
     return !isShared || clock.now() - Date.parse(order.at) >= LEFT_TO_OTHERS_MS;

@@ -50,8 +50,8 @@ export interface PasswordsOptions {
 
 interface ProofTools extends PasswordsOptions {
   /**
-   * Passwords that the service has accepted. If the disk refuses to store one, it is sent again without counting as a guess,
-   * also for other mailboxes that received the transfer.
+   * Passwords that the service has accepted. They need no slot, also for other mailboxes that received the transfer, even
+   * if the disk refused to store them.
    */
   readonly proven: Map<string, Secret>;
   readonly breaker: Breaker;
@@ -103,6 +103,7 @@ async function prove<Value>(
 ): Promise<Proof<Value>> {
   const { state, clock, keepMs = Number.POSITIVE_INFINITY } = tools;
   const { record } = request;
+  /** Why the last password was not sent; `known` if all were refused before. */
   let obstacle: Permission = "known";
   const notes: string[] = [];
   for await (const candidate of candidatesFor(tools, request, signal)) {
@@ -126,7 +127,7 @@ async function prove<Value>(
     }
     const { password, path } = candidate;
     if (path !== undefined) {
-      // The service chooses the expiry.
+      // The service chooses the expiry, and the operator the longest time.
       const untilMs = Math.min(expiryOf(record), clock.now() + keepMs);
       await keepPassword(state, attemptKey(request), password, untilMs);
       await takeAway(path, password);
@@ -135,11 +136,11 @@ async function prove<Value>(
   }
   const unusable = await whyUnusable(tools, request);
   if (unusable !== undefined) notes.unshift(NOTES[unusable]);
-  const spent = await countSpent(tools, request);
-  const message = [explain(spent, record, obstacle), ...notes].join(" ");
-  const isExhausted = spent.spent >= spent.allowed;
+  const attempts = await countSpent(tools, request);
+  const message = [explain(attempts, record, obstacle), ...notes].join(" ");
+  const { spent, allowed } = attempts;
   const isUnusable = unusable !== undefined;
-  return { kind: "waiting", message, obstacle: { spent: spent.spent, isExhausted, isUnusable } };
+  return { kind: "waiting", message, obstacle: { spent, isExhausted: spent >= allowed, isUnusable } };
 }
 
 const REFUSED = Symbol("refused");
@@ -182,7 +183,7 @@ async function attempt<Value>(
 
 /**
  * The password has to be proven again. The refusal counts as an attempt with a lost answer: the service accepted this
- * password before, and the same status may refuse something else. Without a free slot no password is sent anyway.
+ * password before, and may have refused something else. If no slot is free, none is needed: nothing more is sent.
  */
 async function refuseLater(tools: ProofTools, request: PasswordRequest): Promise<void> {
   tools.proven.delete(keyOf(request));
@@ -195,8 +196,8 @@ function isBadRequest({ code, answeredBy }: Fault): boolean {
 }
 
 /**
- * Whether the attempt cost nothing. Only the service's own answer says so. A deleted transfer may be its verdict on this
- * attempt. So may a lock, if an earlier attempt of ours was refused or has an unknown verdict.
+ * Whether the attempt cost nothing: it was not sent, or the service's own answer says so. A deletion may be the result of
+ * this attempt. So may a lock, if an earlier attempt of ours was refused or its answer was lost.
  */
 async function costsNothing({ code, answeredBy }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
   if (answeredBy === "unsent" || code === "PASSWORDS_HELD") return true;
@@ -219,7 +220,7 @@ async function permit(
   const refused = [...unwritten].filter((it) => it.startsWith(ours)).map((it) => it.slice(ours.length));
   const spent = { ...others, fingerprints: [...others.fingerprints, ...refused] };
   const permission = await mayTry(spent, candidate, record.trackingId, mailbox.passwordAttempts);
-  // An earlier process may have lost an answer: this attempt could be lost too.
+  // An earlier process may have lost an answer, and this one has had none: let the service answer without a password first.
   if (others.unanswered > 0 && service.ownAnswers() === 0) breaker.doubt(service);
   return permission;
 }
@@ -268,8 +269,8 @@ async function* candidatesFor(
 }
 
 /**
- * Where a dropped password may be. `isAmbiguous`: several services list this tracking-id, and a dropped password names none of
- * their mailboxes.
+ * The files that may hold a dropped password. `isAmbiguous`: several services list this tracking-id, and a file without a
+ * mailbox in its name is there; it is left out.
  */
 async function findDrops(
   { state, coRecipients }: ProofTools,
@@ -295,7 +296,7 @@ async function whyUnusable(
   return undefined;
 }
 
-/** As `Passwords.supplied`. */
+/** As `Passwords.supplied`. The mark joins those of all files. */
 async function supplied(
   { state, coRecipients }: ProofTools,
   mailbox: string,
@@ -314,7 +315,7 @@ async function forget(state: string, request: PasswordRequest, candidate: Candid
   if (path !== undefined) await takeAway(path, password);
 }
 
-/** Removes a dropped password that was refused before, or is not sent. Returns notes for people. */
+/** Removes a dropped password that was refused before, or will never be sent. Returns notes for people. */
 async function passOver(
   tools: ProofTools,
   request: PasswordRequest,
@@ -331,8 +332,8 @@ async function passOver(
 }
 
 /**
- * Whether a mailbox that a dropped password is meant for has an attempt left, or may get one: if answers were lost, the
- * password may be right, and is sent once an operator allows another attempt.
+ * Whether a dropped password is worth keeping: another mailbox that received the transfer has an attempt left, or an
+ * operator may allow one, because after a lost answer this password may be the right one.
  */
 async function mayBeSentLater(tools: ProofTools, request: PasswordRequest): Promise<boolean> {
   const { spent, unanswered } = await countSpent(tools, request);
@@ -345,16 +346,17 @@ async function mayBeSentLater(tools: ProofTools, request: PasswordRequest): Prom
 async function isIdle(tools: ProofTools, request: PasswordRequest, signal: AbortSignal): Promise<boolean> {
   const { passwordAttempts } = request.mailbox;
   const { trackingId, password } = request.record;
-  const spent = await countSpent(tools, request);
+  const attempts = await countSpent(tools, request);
   for await (const candidate of candidatesFor(tools, request, signal)) {
     // A dropped password has to be removed at least.
     if (candidate.source === "drop" || isProven(tools, request, candidate)) return false;
-    if ((await mayTry(spent, candidate, trackingId, passwordAttempts)) === "yes") return false;
+    if ((await mayTry(attempts, candidate, trackingId, passwordAttempts)) === "yes") return false;
   }
+  const { spent, allowed } = attempts;
   return (
     password !== undefined &&
-    password.spent === spent.spent &&
-    password.isExhausted === spent.spent >= spent.allowed &&
+    password.spent === spent &&
+    password.isExhausted === spent >= allowed &&
     password.isUnusable === ((await whyUnusable(tools, request)) !== undefined)
   );
 }

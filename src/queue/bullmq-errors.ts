@@ -9,7 +9,7 @@ interface Refusal {
 }
 
 const ODD_VALUE = "a key holds a value that is not Inlet's";
-/** Scripts do not say which command. */
+/** The error of a script does not name the command. */
 const UNNAMED_COMMAND = "its user may not do all that Inlet needs";
 const ODD_ADVICE =
   "Stop all processes, remove all keys of redis.prefix, and start again: no transfer is lost. Keep other programs away from these keys.";
@@ -60,7 +60,7 @@ export function unreachable(address: string, why: string, cause?: Error): Fault 
   return new Fault("QUEUE_UNREACHABLE", { detail: `${address} (${why})`, cause });
 }
 
-/** Whether a command is not permitted, and the fault does not say which. */
+/** Whether the fault is a missing permission, and does not name the command. */
 export function isUnnamedCommand({ message }: Fault): boolean {
   return message.includes(UNNAMED_COMMAND);
 }

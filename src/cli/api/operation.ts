@@ -37,7 +37,7 @@ export interface Call<Options = unknown> {
   verified(email: string): Promise<VerifiedAddress>;
 }
 
-/** Prints these keys of the rows, or of one row; with `--json` the document. */
+/** Prints what was found, one row or several, with a column for each key; with `--json` the document. */
 export function print<Row extends object>(
   { context, options }: Call,
   keys: readonly (keyof Row & string)[],
@@ -66,7 +66,7 @@ type Operation<Options, Args extends unknown[]> = (call: Call<Options>, ...args:
 
 export type Operations = ReturnType<typeof operationsOf>;
 
-/** Adds commands to `parent`. An operation gets the command's arguments. The caller adds options. */
+/** Adds commands to `parent`, to which callers add options. An operation gets the values of the command's arguments. */
 export function operationsOf(parent: Command, run: Runner) {
   const add = <Options>(usage: string, summary: string, operation: Operation<Options, string[]>): Command => {
     const command = parent.command(usage).description(summary);
@@ -106,6 +106,7 @@ async function withService<Options>(
   const settings = await loadService({ path, baseUrl, mailbox, env: context.env });
   const clientId = await settings.clientId?.read(stop);
   const token = await settings.token?.read(stop);
+  // A new client id is enough for operations without a verified address.
   const service = openClient(settings, clientId ?? makeClientId());
   const verified = async (email: string): Promise<VerifiedAddress> => {
     if (token !== undefined) return { email, token };

@@ -18,6 +18,7 @@ export async function checkDaemon({ findings, settings, signal }: Examination): 
   if (http === undefined) {
     return findings.ok("console", "http.listen is false: there is no console, and no health check");
   }
+  // In an object: without a daemon the answer is `undefined`, as the result of a failed check is.
   const asked = await findings.attempt("console", async () => ({
     answer: await askDaemon(http, "/api/status", signal),
   }));
@@ -28,9 +29,10 @@ export async function checkDaemon({ findings, settings, signal }: Examination): 
     return findings.warn("console", detail, "Run doctor as a user who can read a token of http.tokens.");
   }
   const status = statusIn(answer);
-  if (status?.daemon.inbox !== inbox) await checkAddress(findings, http, answer !== undefined, status);
+  const isOurs = status?.daemon.inbox === inbox;
+  if (!isOurs) await checkAddress(findings, http, answer !== undefined, status);
   checkAccess(findings, http);
-  if (status?.daemon.inbox !== inbox) return;
+  if (!isOurs) return;
   findings.ok("console", `the daemon (process ${status.daemon.pid}) answers at ${describe(http)}`);
   for (const { name } of mailboxes) checkPolls(findings, name, status);
   for (const { what, message, advice } of status.troubles) findings.warn(what, message, advice);
@@ -89,7 +91,7 @@ async function tryListening({ listen }: HttpSettings): Promise<string | undefine
   }
 }
 
-/** A token for actions alone does not change the finding. */
+/** About reading: a token for actions alone does not prevent it. */
 function checkAccess(findings: Findings, http: HttpSettings): void {
   const { listen, read = "open" } = http;
   if ("path" in listen || LOOPBACK.test(hostOf(listen)) || read !== "open") return;
@@ -100,7 +102,7 @@ function checkAccess(findings: Findings, http: HttpSettings): void {
   );
 }
 
-/** What prevents polls is among the troubles. */
+/** Only when it was polled: faults of polls are among the troubles. */
 function checkPolls(findings: Findings, name: string, status: Status): void {
   const known = status.mailboxes.find((mailbox) => mailbox.name === name);
   if (known === undefined) {

@@ -26,8 +26,8 @@ export interface Finding {
 }
 
 /**
- * The remedy of a failure: other rights, another configuration or set-up, a connection, or a person. An earlier kind may
- * hide a later one, so it decides the outcome.
+ * What failures need: other rights, another configuration or set-up, a connection, a person. The first kind decides the
+ * outcome, because it may hide failures of the others.
  */
 const WORST_FIRST = ["denied", "usage", "unreachable", "attention"] as const;
 
@@ -53,7 +53,7 @@ export class Findings {
     this.#failures = failures;
   }
 
-  /** The same for another area. They have one outcome. */
+  /** For the findings of another area, which count for the same outcome. */
   in(area: Area): Findings {
     return new Findings(area, this.#onFinding, this.#failures);
   }
@@ -86,6 +86,7 @@ export class Findings {
   /** Adds the fault's message, and its advice unless a better one is given. */
   failWith(check: string, fault: Fault, advice: string = fault.advice): void {
     const outcome = outcomeOfFault(fault);
+    // An unexpected fault needs a person.
     const failure = WORST_FIRST.find((it) => it === outcome) ?? "attention";
     this.fail(check, failure, fault.message, advice);
   }

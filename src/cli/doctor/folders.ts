@@ -35,7 +35,7 @@ export async function checkFolders(
 ): Promise<CheckedFolders | undefined> {
   const { inbox, work, state } = settings;
   await checkOwner(findings, settings);
-  // Each inbox other than the common one, with the first mailbox that has it.
+  // Each inbox other than the common one, with the first mailbox that has it: the last entry of a Map wins.
   const own = new Map(
     targetsOf(settings)
       .toReversed()
@@ -67,6 +67,7 @@ async function checkPrivate(findings: Findings, state: string): Promise<void> {
     const folder = join(state, name);
     const facts = await lookAt(folder);
     if (facts === undefined) continue;
+    // The empty name is the state folder itself.
     const check = name || "state";
     const isOpen = isWrittenByAll(facts.mode);
     if (facts.uid !== owner) {
@@ -122,8 +123,9 @@ async function checkFolder(findings: Findings, check: string, folder: string): P
       return undefined;
     }
     await access(existing, constants.R_OK | constants.W_OK | constants.X_OK);
-    // Consumers watch the inbox, so nothing is created in it.
-    if (!isThere || !check.startsWith(INBOX)) await asOwnerOf(existing, () => tryMaking(existing));
+    // Nothing is created in an inbox: consumers watch it.
+    const isInbox = isThere && check.startsWith(INBOX);
+    if (!isInbox) await asOwnerOf(existing, () => tryMaking(existing));
     const absent = `${folder} does not exist yet: the first start creates it`;
     findings.ok(check, isThere ? `${folder} exists and is writable` : absent);
     return existing;
@@ -233,7 +235,7 @@ function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
   }
   report("locks", facts.lock, "kernel locks exclude a second process");
   const names = `up to ${MAX_NAME_BYTES} bytes`;
-  const tooLong = `names of ${names} do not fit (${facts.longName}): a transfer with such a name cannot be delivered`;
+  const tooLong = `names of ${MAX_NAME_BYTES} bytes are refused (${facts.longName}): a transfer with a long name cannot be delivered`;
   if (facts.longName === undefined) findings.ok("names", names);
   else findings.warn("names", tooLong, ANOTHER);
 }
