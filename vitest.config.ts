@@ -42,7 +42,9 @@ export default defineConfig({
     globalSetup: "test/support/built-program.ts",
     setupFiles: "test/support/layer.ts",
     // `npm test` excludes these, and `npm run test:system` runs only these.
-    tags: [{ name: "system", description: "needs root, a program that Debian packages, or Redis" }],
+    tags: [
+      { name: "system", description: "needs root, a program that Debian packages, or Redis, or takes long" },
+    ],
     // Most tests wait for processes, disks and timers: four at a time keep two cores busy.
     maxWorkers: Math.max(4, availableParallelism()),
     // Patience costs nothing where a test passes, and a busy machine may be ten times slower.
