@@ -18,7 +18,7 @@ export interface ChatMessage {
 }
 
 export interface ChatLink {
-  /** Replaced if it has more than letters, digits, dots and hyphens. */
+  /** Replaced unless it has only letters, digits, dots and hyphens. */
   readonly label: string;
   readonly url: string;
 }

@@ -56,7 +56,7 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
 
 type Connected = Pool.Options & { readonly connect: buildConnector.connector };
 
-/** undici holds a TLS session only weakly, and so would lose it when garbage is collected. */
+/** Holds the last TLS session, so that it is not collected as garbage: undici has only a weak reference to it. */
 function sessionKeeper(): (connect: buildConnector.connector) => buildConnector.connector {
   const kept: { session?: Buffer } = {};
   return (connect) => (target, callback) =>

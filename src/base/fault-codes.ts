@@ -192,7 +192,7 @@ export const FAULT_CODES = {
     PERMISSION_DENIED:
       "This user may not read or act here. Run the command with sudo, or as the owner that the message names. Or let the user work through the daemon: set http.listen to a Unix socket, and add the user to the socket's group. To act, it also needs http.actions: true.",
     UNAUTHORIZED:
-      "The token is missing or wrong. Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send none with an action: use the console, or run the command as the owner of the folders.",
+      "The token is missing or wrong. Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send no token with an action: use the console, or run the command as the owner of the folders.",
     NOT_ALLOWED:
       "This is not allowed here. To act, use a token with the role operate, and set http.actions: true.",
   }),
@@ -297,7 +297,7 @@ export const FAULT_CODES = {
     MAIL_REFUSED:
       "The mail server refused the mail. Check notify.mail.from and notify.mail.to, and whether the server accepts mail from this machine.",
     MAIL_RECIPIENTS_REFUSED:
-      "The mail server refused some recipients of a mail, and the others have it. Check notify.mail.to. Later mails go to all recipients; this one is not sent again.",
+      "The mail server refused some recipients of a mail; the others received it. Check notify.mail.to. Later mails go to all recipients; this one is not sent again.",
   }),
   ...faults("late", "wait", "person", {
     POLL_OVERDUE:
@@ -323,7 +323,7 @@ export const FAULT_CODES = {
     MAILBOX_PAUSED:
       "An operator has paused the mailbox. It is not polled, and its transfers may expire. Resume it with inlet resume.",
     ENTRIES_UNUSABLE:
-      "Entries of the service's list cannot be used. Do what the message says: these transfers are not downloaded.",
+      "Entries of the service's list cannot be used. These transfers are not downloaded; the message says why.",
     VERIFICATION_ENDS:
       "The verification of a mailbox's address ends soon, or has ended. Verify the address again with inlet verify-address.",
   }),

@@ -16,8 +16,8 @@ export function composed(text: string): string {
 }
 
 /**
- * The part of a name that every file system distinguishes. Lower case comes first and last: `ẞ` becomes `ss` only by
- * way of `ß`.
+ * A key that is the same for names which some file system takes for one. Lower case comes first and last: `ẞ` becomes
+ * `ss` only by way of `ß`.
  */
 export function foldName(name: string): string {
   return limitMarks(name.replace(IGNORED, ""))

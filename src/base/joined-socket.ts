@@ -28,7 +28,7 @@ export function joinedConnector(options: buildConnector.BuildOptions): buildConn
         return !records.isFull;
       },
     };
-    // undici passes options that it does not know to Node's `connect`.
+    // undici passes `onread` on to Node's `connect`. The spread is for its type, which lacks it.
     const connect = buildConnector({
       ...options,
       ...(session === undefined ? {} : { session }),
@@ -68,7 +68,7 @@ class JoinedSocket extends Duplex {
   override _read(): void {
     this.#isWanted = true;
     if (this.#records.waitingBytes > 0) this.#passOnSoon();
-    // Not at once: undici would drop the bytes that it is about to take.
+    // Not at once: Node calls this while undici takes the last bytes, which would be lost.
     else if (this.#end !== undefined) process.nextTick(() => this.#passOn());
   }
 

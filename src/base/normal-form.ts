@@ -3,7 +3,7 @@ import { foldName, limitMarks } from "./fold-name.ts";
 import { matchesGlob } from "./glob.ts";
 
 /**
- * The form of a text or a pattern. The form of a form is the same form. `undefined` if the text holds a lone surrogate,
+ * The form of a text or a pattern. Applied to a form, it changes nothing. `undefined` if the text holds a lone surrogate,
  * which programs read in different ways. A pattern keeps its `*` and `?`; in full width they have the same meaning.
  */
 export type NormalForm = (text: string) => string | undefined;
@@ -44,7 +44,7 @@ export function makeMatcher(pattern: string | undefined, form: NormalForm): (tex
 /** `foldName` drops the other invisible characters. */
 const INVISIBLE = /\p{Cf}|(?!\s)\p{Cc}/gu;
 
-/** The blank of Braille is a symbol. */
+/** With the blank of Braille, which is a symbol in Unicode. */
 const BLANKS = /[\s\u2800]+/g;
 
 /** The look-behind keeps this linear for long runs in the middle. */

@@ -1,6 +1,6 @@
 /**
- * Creates files that must not exist yet, on which alone the safety of the ledger rests, and replaces files of which
- * readers see the old text or the new.
+ * Creates files only if they do not exist yet, which is all that the ledger's safety rests on. Replaces files in one step,
+ * so that readers see the old text or the new one.
  */
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "./disk.ts";
@@ -58,8 +58,8 @@ async function writeAndClose(file: DiskFile, text: string): Promise<void> {
 }
 
 /**
- * Writes a text to a new file in `folder`, on the same file system, and lets `place` give it its name. Without a sync, a
- * power cut can leave it empty. A crash can leave the file in `folder`, where a start removes it.
+ * Writes a text to a new file in `folder`, which `place` links or renames to its final name on the same file system. Without
+ * a sync, a power cut can leave the file empty. After a crash it may stay in `folder`; the next start removes it.
  */
 export async function writeUnnamed(
   disk: Disk,
@@ -79,7 +79,7 @@ export async function writeUnnamed(
     }
     await place(unnamed);
   } catch (error) {
-    // A start removes it.
+    // If this fails, the next start removes it.
     await tryUnlink(disk, unnamed).catch(() => {});
     throw error;
   }

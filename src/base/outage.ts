@@ -40,7 +40,7 @@ export class Outage {
     if (this.#affected.delete(key)) this.#show();
   }
 
-  /** Nobody watches any longer what is affected. */
+  /** Forgets all keys, because they are no longer watched. */
   end(): void {
     this.#affected.clear();
     if (this.#shown !== undefined) this.#show();

@@ -1,9 +1,9 @@
-/** The user that root works as, names of users, and variables for programs. */
+/** Work that root does as a folder's owner, texts for variables, and names of users and groups. */
 import { lookAt, readFile } from "./files.ts";
 
 /**
- * Runs `work`; for root, as the owner of the folder, so that the daemon can read the files made there, and no link that the
- * owner has put there can lead root elsewhere.
+ * Runs `work`, as the owner of the folder if this process is root: the daemon can then read the new files, and the owner's
+ * links cannot lead root elsewhere.
  */
 export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value>): Promise<Value> {
   const owner = await lookAt(folder);

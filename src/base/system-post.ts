@@ -1,4 +1,4 @@
-/** A POST of which only the status of the answer counts. */
+/** The real machine's POST. Only the status of the answer counts. */
 import type { ConnectionOptions } from "./connection.ts";
 
 export interface Post extends Pick<ConnectionOptions, "proxy" | "ca" | "timeoutMs"> {

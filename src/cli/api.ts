@@ -7,7 +7,7 @@ import { addDownloads, ownName, saveDownload } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
 import { type Call, type Operations, operationsOf, type PasswordOptions, print } from "./api/operation.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
-import { canPoll, UNREPORTED } from "./client.ts";
+import { canPoll, LACKS_VERSION } from "./client.ts";
 import { invalid, type Outcome, type Runner } from "./command.ts";
 import { wholeNumber } from "./options.ts";
 import { printJson, say } from "./printing.ts";
@@ -67,17 +67,17 @@ async function checkPassword(call: Call<PasswordOptions>): Promise<Outcome> {
   return check.valid ? "fine" : "attention";
 }
 
-const OF_PACK = ["id", "locale", "version", "changed", "displayName", "href"] as const;
+const PACK_COLUMNS = ["id", "locale", "version", "changed", "displayName", "href"] as const;
 
 function addLanguages(languages: Operations): void {
   const list = async (call: Call<{ readonly majorVersion?: number }>) =>
-    print(call, OF_PACK, await call.service.languagePacks(call.options.majorVersion, call.stop));
+    print(call, PACK_COLUMNS, await call.service.languagePacks(call.options.majorVersion, call.stop));
   languages
     .add("list", "list the installed language packs", list)
     .option("--major-version <number>", "only packs of this major version", wholeNumber(1, 1_000_000));
   languages
     .add("show", "show one language pack", async (call, id = "") =>
-      print(call, OF_PACK, await call.service.languagePack(id, call.stop)),
+      print(call, PACK_COLUMNS, await call.service.languagePack(id, call.stop)),
     )
     .argument("<id>", "the id of the pack, such as en-US_2");
   languages
@@ -112,7 +112,7 @@ async function showStatus(call: Call): Promise<Outcome> {
   const rows = (versions ?? []).map(({ major, minor }) => ({ version: `${major}.${minor}` }));
   print(call, ["version"], rows, { apiVersions: versions ?? null });
   if (versions === undefined) {
-    say(call.context, `The service ${UNREPORTED}.`);
+    say(call.context, `The service ${LACKS_VERSION}.`);
     return "attention";
   }
   if (!canPoll(versions)) throw new Fault("API_VERSION");

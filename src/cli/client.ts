@@ -41,8 +41,8 @@ export function canPoll(versions: readonly ApiVersion[]): boolean {
   return versions.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION);
 }
 
-/** Said of a service without a version. */
-export const UNREPORTED =
+/** Completes a sentence about a service. */
+export const LACKS_VERSION =
   "does not report its version: it is older than 1.13, or the base URL is not quite right";
 
 /** `1.12, 1.13`. */

@@ -56,7 +56,7 @@ const DEFER_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
 /** After this time without an answer, Redis is as good as away. */
 const DEPTH_TIMEOUT_MS = 1_000;
-/** How long Redis keeps the note that a running job has to run again. After longer runs the next poll adds it. */
+/** How long Redis keeps the note that a running job has to run again. If the run takes longer, the next poll adds the job. */
 const RERUN_NOTE_MS = 24 * 3_600_000;
 const REMOVE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
@@ -65,8 +65,8 @@ const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
 type JobData = Readonly<v.InferOutput<typeof JobShape>>;
 
 /**
- * Connects in the background. `start` waits until Redis can be used. It throws `QUEUE_UNREACHABLE` and `QUEUE_REFUSED`
- * unless `waitForRedis` is set, and `QUEUE_UNSUITABLE`.
+ * Connects in the background. `start` waits until Redis can be used. It throws `QUEUE_UNSUITABLE` and, without
+ * `waitForRedis`, also `QUEUE_UNREACHABLE` and `QUEUE_REFUSED`.
  */
 export function openBullQueue(options: BullOptions): JobQueue {
   return new BullEngine(options, connect(options.redis));
@@ -82,7 +82,7 @@ class BullEngine implements JobQueue {
   readonly #downloads = new Map<string, Queue<JobData>>();
   readonly #polls: Polls;
   readonly #runs: Runs;
-  /** Running handlers. Calls that only wait for Redis are left out: nothing is lost with them. */
+  /** Running handlers, which a stop waits for. Calls to Redis are not among them, and may be cut off. */
   readonly #work = new WaitGroup();
   readonly #workers: Worker[] = [];
   readonly #downloaders: Worker<JobData>[] = [];
@@ -140,21 +140,30 @@ class BullEngine implements JobQueue {
   }
 
   async idle(): Promise<void> {
-    let limited: number;
-    let hasWorked: boolean;
-    do {
-      limited = 0;
-      for (const [key, queue] of this.#untried) {
-        const look = () => this.#watch.reach(() => this.#progressOf(queue, key));
-        let progress = await look();
-        for (; progress === "untried"; progress = await look()) await pause(IDLE_CHECK_MS);
-        if (progress === "limited") limited++;
-        else this.#untried.delete(key);
-      }
+    for (;;) {
+      const limited = await this.#waitForTries();
       // Jobs of other processes count only while they run here: other processes may add jobs for ever.
-      hasWorked = this.#work.size > 0;
+      const hasWorked = this.#work.size > 0;
       await this.#work.wait();
-    } while (hasWorked || this.#untried.size > limited);
+      const hasNewJobs = this.#untried.size > limited;
+      if (!hasWorked && !hasNewJobs) return;
+    }
+  }
+
+  /** Returns how many of the jobs are limited, and so stay untried. */
+  async #waitForTries(): Promise<number> {
+    let limited = 0;
+    for (const [key, queue] of this.#untried) {
+      const look = () => this.#watch.reach(() => this.#progressOf(queue, key));
+      let progress = await look();
+      while (progress === "untried") {
+        await pause(IDLE_CHECK_MS);
+        progress = await look();
+      }
+      if (progress === "limited") limited++;
+      else this.#untried.delete(key);
+    }
+    return limited;
   }
 
   async depth(): Promise<number | undefined> {
@@ -189,11 +198,13 @@ class BullEngine implements JobQueue {
       isClosed = true;
     });
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
-    // Record finished jobs in Redis, if it answers. The ledger has their outcome anyway.
-    for (let waitedMs = 0; !isClosed && waitedMs < CLOSE_TIMEOUT_MS; await pause(IDLE_CHECK_MS)) {
-      if (this.#work.size > 0) continue;
-      if (this.#client.status !== "ready") break;
-      if (this.#stopping.signal.aborted) waitedMs += IDLE_CHECK_MS;
+    // Without running handlers, workers only record finished jobs in Redis. The ledger has their outcome anyway.
+    let waitedMs = 0;
+    while (!isClosed && waitedMs < CLOSE_TIMEOUT_MS) {
+      const onlyRecords = this.#work.size === 0;
+      if (onlyRecords && this.#client.status !== "ready") break;
+      if (onlyRecords && this.#stopping.signal.aborted) waitedMs += IDLE_CHECK_MS;
+      await pause(IDLE_CHECK_MS);
     }
     clearTimeout(grace);
     this.#stopping.abort();
@@ -208,7 +219,7 @@ class BullEngine implements JobQueue {
     this.#client.disconnect();
   }
 
-  /** A run reads the note after it moved its job. So write the note first, then check the job's state again. */
+  /** A run looks for the note once its job is no longer active. So write the note first, then check the state again. */
   async #runNow(queue: Queue<JobData>, key: string, data: JobData, priority: number): Promise<void> {
     let state = await queue.getJobState(key);
     if (state === "active") {
@@ -303,6 +314,7 @@ class BullEngine implements JobQueue {
     if (!parsed.success) return;
     const data = parsed.output;
     if (this.#stopping.signal.aborted) return this.#requeue(job, token);
+    // This process may have lost the job and taken it again: end its earlier run.
     this.#runs.abort([id]);
     const run = this.#runs.begin(id, data.mailbox);
     if (run === undefined) {

@@ -29,7 +29,7 @@ interface ScheduledPoll extends PollSchedule {
 export interface DuePoll extends Holder {
   /** 0: it is not scheduled. */
   readonly everyMs: number;
-  /** A limit of the service does not drop it. */
+  /** By `pollNow`: does not wait for its turn, and is not dropped by a limit of the service. */
   isUrgent: boolean;
   readonly over: PromiseWithResolvers<void>;
 }
@@ -111,6 +111,7 @@ export class Polls {
     clearTimeout(scheduled.timer);
     await this.#add(mailbox, isUrgent);
     if (this.#scheduled.get(mailbox) !== scheduled) return;
+    // Another call for this mailbox may have planned meanwhile.
     clearTimeout(scheduled.timer);
     scheduled.timer = setTimeout(() => void this.#pollAndPlan(scheduled, false), scheduled.waitMs);
     scheduled.waitMs = everyMs * (1 + JITTER * (this.#random() * 2 - 1));
@@ -161,9 +162,9 @@ export class Polls {
   async #poll(poll: DuePoll): Promise<void> {
     const { mailbox, service, isUrgent } = poll;
     const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0 };
-    const heldMs = isUrgent ? 0 : await this.#turns.take(poll);
-    if (heldMs > 0) {
-      scheduled.waitMs = heldMs * (1 + JITTER * this.#random());
+    const untilTurnMs = isUrgent ? 0 : await this.#turns.take(poll);
+    if (untilTurnMs > 0) {
+      scheduled.waitMs = untilTurnMs * (1 + JITTER * this.#random());
       return;
     }
     if (this.#isClosed) return;

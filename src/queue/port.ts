@@ -23,12 +23,12 @@ export interface Handlers {
 export interface JobQueue {
   /**
    * Starts running jobs. Called once; before it only `depth` and `close` may be called. On Redis it waits for the connection
-   * and throws `QUEUE_UNREACHABLE` or `QUEUE_UNSUITABLE`.
+   * and throws `QUEUE_UNREACHABLE`, `QUEUE_REFUSED` or `QUEUE_UNSUITABLE`.
    */
   start(handlers: Handlers): Promise<void>;
   /**
-   * Polls these mailboxes and no others, each at its interval with some jitter. New mailboxes, and mailboxes that wait after
-   * a failed poll, are polled at once; this ends the limits of their services.
+   * Polls these mailboxes and no others, each at its interval with some jitter. Ends the limits of polls. New
+   * mailboxes, and mailboxes that wait after a failed poll, are polled at once.
    */
   schedule(polls: readonly PollSchedule[]): Promise<void>;
   /** Polls these mailboxes now, in this process, scheduled or not. Resolves when the polls are over. */
@@ -41,14 +41,14 @@ export interface JobQueue {
    */
   runNow(job: TransferJob): Promise<void>;
   /**
-   * Resolves when nothing runs in this process, and each job that it added was tried by some process, or waits for its delay
-   * or for the end of a limit. Jobs of other processes are not awaited. For a process that schedules nothing.
+   * Resolves when nothing runs in this process, and each job that it added was tried by some process, is delayed or is
+   * limited. Jobs of other processes are not awaited. Only for a process that schedules nothing.
    */
   idle(): Promise<void>;
   /** Jobs that wait for a slot, without delayed and limited ones. `undefined` while Redis is away. */
   depth(): Promise<number | undefined>;
   /**
-   * The services that have a due job and a free place in this process. An engine that works has none, or only for a moment.
+   * The services that have a due job and a free place in this process. A healthy engine has none, or only for a moment.
    * Fails, or does not answer, while Redis is away.
    */
   stalled(): Promise<readonly string[]>;

@@ -127,6 +127,7 @@ export function faultOfTransport(error: unknown, what: string, answeredBy: Answe
   // The parser's error holds received bytes, which may be secret.
   const cause = root.name === "HTTPParserError" ? undefined : error;
   const detail = `${what}: ${explain(root)}`;
+  // Of zlib: the body is not valid gzip.
   if (root.code?.startsWith("Z_")) return foreignAnswer("BAD_ANSWER", detail, cause);
   return new Fault(codeOfTransport(root), { detail, answeredBy, cause });
 }

@@ -9,7 +9,7 @@ import type { BandwidthRule } from "../model/mailbox.ts";
 const BURST_MS = 250;
 /** Small, so that each download gets its next turn soon. */
 const MAX_BYTES_PER_TURN = 64 * 1024;
-/** Downloads that become ready within this time go on together: fewer wake-ups, and well within a burst. */
+/** Fewer wake-ups: the bandwidth saved during one pause serves several downloads. */
 const SHORTEST_PAUSE_MS = 20;
 
 /** As configured now. */
@@ -32,9 +32,9 @@ export function rateAt(
 export class Bandwidth {
   readonly #rules: Rules;
   readonly #clock: Clock;
-  /** The rules of the rate, and the time in which it applies. */
-  #valid = { rules: undefined as ReturnType<Rules>, bytesPerSecond: 0, fromMs: 0, untilMs: 0 };
-  /** The bytes that have passed take until then, at the rate. On the monotonic clock. */
+  /** The present rate, the rules that it comes from, and the time in which it applies. */
+  #rate = { rules: undefined as ReturnType<Rules>, bytesPerSecond: 0, fromMs: 0, untilMs: 0 };
+  /** When a line of this rate would be done with the bytes that have passed. On the monotonic clock. */
   #usedUntilMs = Number.NEGATIVE_INFINITY;
   readonly #turn = new Mutex();
 
@@ -69,11 +69,12 @@ export class Bandwidth {
   #tryTake(bytes: number): { readonly bytes?: number; readonly waitMs: number } {
     const rate = this.#currentRate();
     if (rate === Number.POSITIVE_INFINITY) return { bytes, waitMs: 0 };
-    // At most half of what a burst holds, so that bandwidth saved while a timer is late still fits in.
+    // At most half a burst, so that a late timer wastes no bandwidth.
     const turn = Math.min(bytes, MAX_BYTES_PER_TURN, Math.ceil((rate * BURST_MS) / 2_000));
     const turnMs = (turn / rate) * 1_000;
     const nowMs = monotonicMs();
-    const usedUntilMs = Math.max(this.#usedUntilMs, nowMs - Math.max(BURST_MS, turnMs)) + turnMs;
+    const savedSinceMs = nowMs - Math.max(BURST_MS, turnMs);
+    const usedUntilMs = Math.max(this.#usedUntilMs, savedSinceMs) + turnMs;
     if (usedUntilMs > nowMs) return { waitMs: Math.ceil(usedUntilMs - nowMs) };
     this.#usedUntilMs = usedUntilMs;
     return { bytes: turn, waitMs: 0 };
@@ -82,10 +83,10 @@ export class Bandwidth {
   #currentRate(): number {
     const nowMs = this.#clock.now();
     const rules = this.#rules();
-    const { fromMs, untilMs } = this.#valid;
-    if (rules !== this.#valid.rules || nowMs < fromMs || nowMs >= untilMs) {
-      this.#valid = { ...rateAt(rules ?? [], nowMs), rules, fromMs: nowMs };
+    const { fromMs, untilMs } = this.#rate;
+    if (rules !== this.#rate.rules || nowMs < fromMs || nowMs >= untilMs) {
+      this.#rate = { ...rateAt(rules ?? [], nowMs), rules, fromMs: nowMs };
     }
-    return this.#valid.bytesPerSecond;
+    return this.#rate.bytesPerSecond;
   }
 }

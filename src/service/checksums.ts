@@ -40,7 +40,7 @@ const DELIMITERS = [",", ";", "\t"];
 
 const MAX_SUBJECT_CHARACTERS = 1_000;
 
-/** Throws `CHECKSUMS_UNREADABLE` if the structure is another one in every charset that the bytes may have. */
+/** Throws `CHECKSUMS_UNREADABLE` if the bytes have this structure in no charset. */
 export async function parseChecksums(
   bytes: Uint8Array,
   contentType: string | undefined,
@@ -87,7 +87,7 @@ interface Table {
   readonly rows: readonly ChecksumRow[];
 }
 
-/** A row has a checksum or an empty cell. Until every file has a row, a listed name suffices. */
+/** A file's row has a checksum, an empty cell or, until there is a row for every file, a listed name. */
 async function findTable(
   text: string,
   names: ReadonlySet<string>,
@@ -99,6 +99,7 @@ async function findTable(
     const isOfFile = rows.length < fileCount && names.has(name);
     const checksum = parseChecksum(cell);
     if (checksum !== undefined || cell === "" || isOfFile) rows.push({ name, checksum });
+    // The row of labels has exactly two.
     else if (name.trim() === "" || name.includes(delimiter)) return undefined;
     else return { subject: readSubject(text.slice(0, start), delimiter), rows: rows.reverse() };
   }
@@ -195,7 +196,7 @@ function readRecord(text: string, end: number, names: ReadonlySet<string>): CsvR
   const quoted = opening === undefined ? undefined : unquote(text.slice(opening, closing + 1));
   const isQuoted = quoted !== undefined && (names.has(quoted) || !names.has(name));
   if (isQuoted) return { ...rest, name: quoted, start: opening ?? start };
-  // Quotes that are part of the name, or that were not doubled.
+  // The quotes are part of the name, or enclose a name whose own quotes were not doubled.
   const isOfName = names.has(name) || !name.startsWith('"');
   return { ...rest, name: isOfName ? name : unquote(name), start };
 }
@@ -207,8 +208,8 @@ function openingQuote(text: string, closing: number): number | undefined {
     if (last < 0) return undefined;
     let first = last;
     while (text[first - 1] === '"') first--;
-    const isOdd = (last - first) % 2 === 0;
-    if (isOdd) return first === 0 || isLineEnd(text[first - 1]) ? first : undefined;
+    const quotes = last - first + 1;
+    if (quotes % 2 === 1) return first === 0 || isLineEnd(text[first - 1]) ? first : undefined;
     at = first;
   }
   return undefined;

@@ -35,7 +35,7 @@ export function createDownloads(
   idListForm: IdListForm,
   bandwidth: Pick<Bandwidth, "take"> | undefined,
 ): Downloads {
-  /** Older services have these operations below `files`. */
+  /** Older services have these operations below `files`, and may answer `NOT_FOUND` for what the list announces. */
   async function openWhole(
     access: TransferAccess,
     name: "zip" | "eml" | "checksums",
@@ -53,7 +53,7 @@ export function createDownloads(
     } catch (error) {
       if (!(error instanceof Fault && missing.includes(error.code))) throw error;
       return await openAt(["files"]).catch((second: unknown) => {
-        // At the second path the service may refuse the name as a wrong file-id, so a proxy's answer at the first counts.
+        // The service may take the second path for a wrong file-id, so a proxy's refusal of the first one says more.
         throw second instanceof Fault && error.answeredBy === "intermediary" ? error : second;
       });
     }
@@ -125,7 +125,7 @@ function zipQuery({ includeChecksumFile, only, except }: ZipOptions, form: IdLis
   return [
     ["include-checksum-file", includeChecksumFile],
     ...lists.map((list) => ["customized-files-ids", list] as const),
-    ["is-customized-files-ids-include", except && false],
+    ["is-customized-files-ids-include", except === undefined ? undefined : false],
   ];
 }
 

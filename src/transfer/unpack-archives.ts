@@ -71,7 +71,7 @@ export async function unpackArchives(run: Run, contents: Contents): Promise<Cont
     total.files += archive.entries.length - (isInstead ? 1 : 0);
     total.bytes += sizeOf(archive.entries) - (isInstead ? archive.sent.size : 0);
   });
-  // All at once: a sender may send as many archives as files.
+  // In one call: with one for each archive, the time would grow with the square of their number.
   const entries = archives.flatMap((archive) =>
     archive.entries.map(({ path }, at) => ({ id: idOf(archive, at), name: nameFor(archive, path) })),
   );
@@ -112,7 +112,7 @@ async function listArchive(
   const refuse = (detail: string) => {
     throw new Fault("LIMIT_EXCEEDED", { detail });
   };
-  // A released transfer may exceed the limits without its archives.
+  // The files sent may exceed the limits already: a released transfer is not checked.
   const demandFew = (entries: number) => {
     if (total.files + entries <= maxFiles) return;
     refuse(`with its entries, the transfer would have more than ${formatCount(maxFiles, "file", "files")}`);

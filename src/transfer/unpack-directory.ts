@@ -46,8 +46,8 @@ export async function listDirectory(
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
   const listed = new Map<string, ListedEntry>();
-  for await (const { readings, entry } of plainEntries(archive, true, signal, onCount)) {
-    const [path] = readings;
+  for await (const { names, entry } of plainEntries(archive, true, signal, onCount)) {
+    const [path] = names;
     refuseOutside(path);
     if (listed.has(path)) throw wrong(`${quoted(path)} is there twice`);
     listed.set(path, { path, bytes: entry.uncompressedSize });
@@ -55,7 +55,7 @@ export async function listDirectory(
   return [...listed.values()];
 }
 
-/** Inlet gives files its own names, but an archive with such paths is no honest one. */
+/** Inlet gives files its own names anyway, but such a path means an attack or a broken program. */
 function refuseOutside(path: string): void {
   const isOutside = /^[/\\]|^[A-Za-z]:/.test(path) || path.split(/[/\\]/).includes("..");
   if (isOutside) throw wrong(`${quoted(path)} leads out of its folder`);
@@ -71,33 +71,33 @@ export async function matchDirectory(
   const unmatched = new Unmatched(wanted);
   const matched: MatchedEntry[] = [];
   let extras = 0;
-  for await (const { readings, entry } of plainEntries(archive, skipsFolders, signal)) {
-    const match = await unmatched.take(readings, entry.uncompressedSize);
+  for await (const { names, entry } of plainEntries(archive, skipsFolders, signal)) {
+    const match = await unmatched.take(names, entry.uncompressedSize);
     if (match !== undefined) matched.push({ wanted: match, entry });
-    else if (++extras > (allowExtra ? 1 : 0)) throw wrong(`${quoted(readings[0])} is not in the list`);
+    else if (++extras > (allowExtra ? 1 : 0)) throw wrong(`${quoted(names[0])} is not in the list`);
   }
   const missing = unmatched.first();
   if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
   return matched;
 }
 
-/** The files of an archive, each with the readings of its name. Entries that share bytes are refused at the end. */
+/** The files of an archive, each with its name in both decodings. Entries that share bytes are refused at the end. */
 async function* plainEntries(
   archive: ZipFile,
   skipsFolders: boolean,
   signal: AbortSignal,
   onCount: (entries: number) => void = () => {},
-): AsyncGenerator<{ readonly readings: readonly [string, string]; readonly entry: Entry }> {
+): AsyncGenerator<{ readonly names: readonly [string, string]; readonly entry: Entry }> {
   const entries: Entry[] = [];
   for await (const found of inTurns(archive.eachEntry())) {
     signal.throwIfAborted();
     onCount(archive.entriesRead);
-    const readings = readName(found);
-    if (skipsFolders && isFolder(found, readings)) continue;
-    refuseSpecial(found, readings);
+    const names = decodeName(found);
+    if (skipsFolders && isFolder(found, names[0])) continue;
+    refuseSpecial(found, names[0]);
     const entry = withoutTexts(found);
     entries.push(entry);
-    yield { readings, entry };
+    yield { names, entry };
   }
   refuseOverlaps(entries, archive.fileSize);
 }
@@ -140,15 +140,15 @@ class Unmatched {
   }
 
   /** The file that belongs to an entry; `undefined` if no file has its name. */
-  async take(readings: readonly string[], bytes: number): Promise<WantedEntry | undefined> {
+  async take(names: readonly string[], bytes: number): Promise<WantedEntry | undefined> {
     for (const [at, form] of FORMS.entries()) {
-      this.#byForm[at] ??= await this.#named(form);
-      for (const reading of readings) {
-        const file = this.#byForm[at].get(form(reading));
+      this.#byForm[at] ??= await this.#indexBy(form);
+      for (const name of names) {
+        const file = this.#byForm[at].get(form(name));
         if (file === undefined) continue;
-        if (file === "several") throw wrong(`${quoted(reading)} stands for several files`);
-        if (!this.#left.delete(file)) throw wrong(`${quoted(reading)} is there twice`);
-        if (file.bytes !== bytes) throw wrongSize(reading, bytes, file.bytes);
+        if (file === "several") throw wrong(`${quoted(name)} stands for several files`);
+        if (!this.#left.delete(file)) throw wrong(`${quoted(name)} is there twice`);
+        if (file.bytes !== bytes) throw wrongSize(name, bytes, file.bytes);
         return file;
       }
     }
@@ -160,7 +160,7 @@ class Unmatched {
     return first;
   }
 
-  async #named(form: (name: string) => string): Promise<Map<string, WantedEntry | "several">> {
+  async #indexBy(form: (name: string) => string): Promise<Map<string, WantedEntry | "several">> {
     const byName = new Map<string, WantedEntry | "several">();
     for await (const file of inTurns(this.#wanted)) {
       const name = form(file.originalName);
@@ -171,7 +171,7 @@ class Unmatched {
 }
 
 /** In the encoding that the entry declares, and as UTF-8, which many programs use without declaring it. */
-function readName(entry: Entry): readonly [string, string] {
+function decodeName(entry: Entry): readonly [string, string] {
   const { generalPurposeBitFlag, fileNameRaw, extraFields } = entry;
   return [
     getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true),
@@ -182,13 +182,13 @@ function readName(entry: Entry): readonly [string, string] {
 const FILE_TYPE = { mask: 0o170000, none: 0, plain: 0o100000 };
 const DOS_FOLDER = 0x10;
 
-function isFolder({ externalFileAttributes }: Entry, [name]: readonly [string, ...string[]]): boolean {
+function isFolder({ externalFileAttributes }: Entry, name: string): boolean {
   return name.endsWith("/") || (externalFileAttributes & DOS_FOLDER) !== 0;
 }
 
-function refuseSpecial(entry: Entry, [name]: readonly [string, string]): void {
+function refuseSpecial(entry: Entry, name: string): void {
   const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE.mask;
-  if (isFolder(entry, [name])) throw wrong(`${quoted(name)} is a folder`);
+  if (isFolder(entry, name)) throw wrong(`${quoted(name)} is a folder`);
   if (type !== FILE_TYPE.none && type !== FILE_TYPE.plain) throw wrong(`${quoted(name)} is not a plain file`);
   if (entry.isEncrypted()) throw wrong(`${quoted(name)} is encrypted`);
   if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED) {

@@ -106,7 +106,7 @@ async function getZip(call: Call<Output & ZipOptions>, access: TransferAccess): 
   const open = () => service.openZip(access, { ...options, maxBytes }, stop);
   const wanted = files.map((file) => ({ ...file, originalName: file.name }));
   // Every file once, with its size and checksums. The service's list of checksums may be there too.
-  const saved = await saveDownload(context, target, open, undefined, (temporary) =>
+  const saved = await saveDownload(context, target, open, {}, (temporary) =>
     verifyZip(temporary, wanted, { allowExtra }, stop),
   );
   const isProven = files.every(({ checksums }) => checksums.length > 0);
@@ -132,7 +132,7 @@ async function openTransfer({ context, service, stop }: Call, access: TransferAc
   const csv = await service
     .checksums(access, files, stop)
     .catch(tolerate("NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"));
-  // The checksums of the file list remain.
+  // The files are then verified by the checksums of the file list.
   if (csv === undefined) say(context, "The service has no checksums file for this transfer.");
   return files.map((file) => {
     const listed = file.checksum === undefined ? undefined : checksumOf(file.checksum, algorithm);
@@ -156,9 +156,10 @@ export async function saveDownload(
   context: Context,
   target: string,
   open: () => Promise<Download>,
-  { bytes: expectedBytes, checksums = [] }: Partial<Pick<OpenedFile, "bytes" | "checksums">> = {},
+  expected: Partial<Pick<OpenedFile, "bytes" | "checksums">> = {},
   inspect: (temporary: OpenFile) => Promise<void> = async () => {},
 ): Promise<Saved> {
+  const { bytes: expectedBytes, checksums = [] } = expected;
   if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
   const download = await open();
   const progress = startProgress(context, target, expectedBytes ?? download.totalBytes);
@@ -172,7 +173,7 @@ export async function saveDownload(
         bytes += chunk.byteLength;
         progress.advance(chunk.byteLength);
       }
-      if (bytes !== (expectedBytes ?? bytes)) {
+      if (expectedBytes !== undefined && bytes !== expectedBytes) {
         const detail = `${target}: ${bytes} bytes instead of ${expectedBytes}`;
         throw new Fault("SIZE_MISMATCH", { detail });
       }

@@ -14,7 +14,14 @@ import { checkMailServer } from "../../notify/send.ts";
 import { readRedisSecrets } from "../../queue/engine.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
-import { canPoll, formatVersions, openClient, openTokens, openTokensFolder, UNREPORTED } from "../client.ts";
+import {
+  canPoll,
+  formatVersions,
+  LACKS_VERSION,
+  openClient,
+  openTokens,
+  openTokensFolder,
+} from "../client.ts";
 import type { Examination, Findings } from "./findings.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -147,7 +154,7 @@ async function checkReach(
   const offered = versions && `it offers ${formatVersions(versions)}`;
   if (versions === undefined) {
     const advice = `${needed} or newer; the mailbox checks show whether it has that.`;
-    findings.warn("version", `it ${UNREPORTED}`, advice);
+    findings.warn("version", `it ${LACKS_VERSION}`, advice);
   } else if (canPoll(versions)) findings.ok("version", `${offered}; ${needed}`);
   else findings.failWith("version", new Fault("API_VERSION", { detail: offered }));
   checkClock(findings, service);
