@@ -104,7 +104,7 @@ describe("the service's JSON becomes the model", () => {
     const { entries, rejected } = wire.decodeListed({ data }, "the list");
     expect(entries).toHaveLength(1);
     expect(rejected.map(({ fault }) => fault.message.split(": ").slice(1).join(": "))).toEqual([
-      "the list, entry 1: trackingId should be at most 100 characters long",
+      "the list, entry 1: trackingId should be at most 255 characters long",
       "the list, entry 2: status.recipients.0.id should be at most 1000 characters long",
       "the list, entry 3: status.recipients should be at most 10000 entries",
     ]);
