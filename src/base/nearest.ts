@@ -12,9 +12,9 @@ export function nearestName(
       distance: distanceOf(name.toLowerCase(), candidate.toLowerCase()),
     }))
     .toSorted((a, b) => a.distance - b.distance);
-  return nearest !== undefined && nearest.distance <= maxDistance(nearest.candidate)
-    ? nearest.candidate
-    : undefined;
+  if (nearest === undefined || nearest.distance > maxDistance(nearest.candidate)) return undefined;
+  // Two names without a common letter are not near.
+  return nearest.distance < name.length ? nearest.candidate : undefined;
 }
 
 export function describeUnknownKey(key: string, known: readonly string[]): string {

@@ -18,6 +18,8 @@ colour: red
   inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role,
 limits: { tranfers: 4 }
   inlet.yaml:4:11: limits.tranfers: unknown key, did you mean transfers?
+keep: { xy: 1d }
+  inlet.yaml:4:9: keep.xy: unknown key, known: 
 __proto__: 1
   __proto__: unknown key
 inbox:
