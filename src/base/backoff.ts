@@ -12,7 +12,7 @@ export function backoffMs(attempt: number, random: number, firstMs: number = FIR
 
 const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
-/** Parses a `Retry-After` header, which holds seconds or a date. `undefined` for other texts. */
+/** Parses a `Retry-After` header, which holds seconds or a date. `undefined` for any other text. */
 export function parseRetryAfter(value: string | undefined, nowMs: number): number | undefined {
   if (value === undefined || value.trim() === "") return undefined;
   const seconds = Number(value);

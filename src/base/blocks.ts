@@ -7,10 +7,10 @@ const MAX_SPARE = 16;
 const spare: Buffer[] = [];
 const blocks = new WeakMap<ArrayBufferLike, Block>();
 
-/** Filled from its start to its end, and passed on in chunks. */
+/** A block that is filled from start to end and passed on in chunks. */
 export class Block {
   readonly #memory: Buffer;
-  /** The length of each chunk that was not returned, by its offset. */
+  /** The lengths of the chunks that readers still use, by offset. */
   readonly #chunks = new Map<number, number>();
   #chunkStart = 0;
   #chunkCount = 0;
@@ -19,7 +19,8 @@ export class Block {
 
   /** Only large blocks are reused. */
   constructor(isLarge: boolean) {
-    this.#memory = (isLarge && spare.pop()) || Buffer.allocUnsafeSlow(isLarge ? LARGE_BYTES : SMALL_BYTES);
+    const reused = isLarge ? spare.pop() : undefined;
+    this.#memory = reused ?? Buffer.allocUnsafeSlow(isLarge ? LARGE_BYTES : SMALL_BYTES);
     if (isLarge) blocks.set(this.#memory.buffer, this);
   }
 
@@ -32,17 +33,17 @@ export class Block {
     return this.#chunkStart / this.#chunkCount;
   }
 
-  /** The number of bytes that the next chunk has so far. */
+  /** The size of the next chunk so far. */
   get chunkBytes(): number {
     return this.#end - this.#chunkStart;
   }
 
-  /** Bytes were written at the start of `free`. */
+  /** Call it after writing this many bytes to the start of `free`. */
   fill(bytes: number): void {
     this.#end += bytes;
   }
 
-  /** All bytes that are in no chunk yet. */
+  /** Returns all bytes since the last chunk. */
   takeChunk(): Buffer {
     const chunk = this.#memory.subarray(this.#chunkStart, this.#end);
     this.#chunks.set(chunk.byteOffset, chunk.byteLength);
@@ -51,13 +52,13 @@ export class Block {
     return chunk;
   }
 
-  /** Nothing is written to it from now on. */
+  /** Call it after the last write. */
   close(): void {
     this.#isClosed = true;
     this.#reuse();
   }
 
-  /** Ignores a part of a chunk: other readers may need the rest. */
+  /** Only a whole chunk counts: other readers may need the rest of a part. */
   returnChunk({ byteOffset, byteLength }: Uint8Array): void {
     if (this.#chunks.get(byteOffset) !== byteLength) return;
     this.#chunks.delete(byteOffset);
@@ -65,12 +66,13 @@ export class Block {
   }
 
   #reuse(): void {
-    if (!this.#isClosed || this.#chunks.size > 0 || !blocks.delete(this.#memory.buffer)) return;
-    if (spare.length < MAX_SPARE) spare.push(this.#memory);
+    if (!this.#isClosed || this.#chunks.size > 0) return;
+    const isReusable = blocks.delete(this.#memory.buffer);
+    if (isReusable && spare.length < MAX_SPARE) spare.push(this.#memory);
   }
 }
 
-/** Called when no reader, and no running write, needs the content of `chunk` any longer. */
+/** Call it when no reader and no running write needs the content of `chunk`. */
 export function returnChunk(chunk: Uint8Array): void {
   blocks.get(chunk.buffer)?.returnChunk(chunk);
 }

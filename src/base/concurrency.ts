@@ -4,8 +4,8 @@ import { LONGEST_TIMER_MS, unlessStopped } from "./deadline.ts";
 import { clearTimeout, setTimeout, type Timer } from "./timers.ts";
 
 /**
- * Runs `work` for each item, at most `limit` at once. After the first failure no further run starts, the signal of the
- * running ones aborts, and the failure is thrown once all of them have ended. `signal` is only passed on to `work`.
+ * Runs `work` for each item, at most `limit` at once. After the first failure no further run starts, and the signal of all
+ * running work aborts. The failure is thrown when all runs have ended. `signal` is only passed on to `work`.
  */
 export async function forEachLimit<Item>(
   items: Iterable<Item> | AsyncIterable<Item>,
@@ -19,8 +19,9 @@ export async function forEachLimit<Item>(
   let failure: { readonly error: unknown } | undefined;
   const runNext = async () => {
     try {
-      for (let next = await source.next(); !next.done; next = await source.next()) {
-        if (failure !== undefined) return;
+      while (true) {
+        const next = await source.next();
+        if (next.done || failure !== undefined) return;
         await work(next.value, either);
       }
     } catch (error) {
@@ -34,7 +35,7 @@ export async function forEachLimit<Item>(
   throw failure.error;
 }
 
-/** The same, with the results in the order of the items. */
+/** As `forEachLimit`, and returns the results in the order of the items. */
 export async function mapLimit<Item, Result>(
   items: readonly Item[],
   limit: number,
@@ -42,8 +43,8 @@ export async function mapLimit<Item, Result>(
   signal?: AbortSignal,
 ): Promise<Result[]> {
   const results: Result[] = [];
-  const workAt = async ([at, item]: [number, Item], either: AbortSignal) => {
-    results[at] = await work(item, either);
+  const workAt = async ([index, item]: [number, Item], either: AbortSignal) => {
+    results[index] = await work(item, either);
   };
   await forEachLimit(items.entries(), Math.min(limit, items.length), workAt, signal);
   return results;
@@ -54,12 +55,12 @@ export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
   #users = 0;
 
-  /** It is held, or waited for. */
+  /** Whether a caller holds the lock or waits for it. */
   get isInUse(): boolean {
     return this.#users > 0;
   }
 
-  /** Returns the function that releases it; `undefined` if the signal aborts before the lock is free. */
+  /** Returns the function that releases the lock; `undefined` if the signal aborts before it is free. */
   async lock(signal?: AbortSignal): Promise<(() => void) | undefined> {
     const { promise: released, resolve } = Promise.withResolvers<void>();
     const free = this.#last;
@@ -85,7 +86,7 @@ export class Mutex {
     }
   }
 
-  /** Resolves when every caller so far has released it. */
+  /** Resolves when every caller so far has released the lock. */
   async idle(): Promise<void> {
     await this.#last;
   }
@@ -101,7 +102,7 @@ export class Semaphore {
   readonly #held = new Map<unknown, number>();
   #taken = 0;
 
-  /** `limit`: as it is now. Call `admit` after it has grown. */
+  /** `limit` returns the limit of the moment. Call `admit` after it has grown. */
   constructor(limit: () => number) {
     this.#limit = limit;
   }
@@ -114,7 +115,7 @@ export class Semaphore {
     return this.#waiters.length > 0;
   }
 
-  /** `giveBack` must follow. Rejects with the signal's reason. */
+  /** Call `giveBack` afterwards. Rejects with the signal's reason. */
   async take(owner: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -260,9 +261,9 @@ export class WaitGroup {
 }
 
 export interface PoolLimits {
-  /** Keys that run at once. */
+  /** How many keys run at once. */
   readonly running: number;
-  /** Keys that wait for a run, and as many that wait for a timer. Further ones are dropped. */
+  /** How many keys may wait for a run, and how many for a timer. Further keys are dropped. */
   readonly waiting: number;
 }
 
@@ -284,7 +285,7 @@ export class KeyedPool {
 
   /** A key that runs or waits already is not added again. */
   add(key: string): void {
-    // Also for a dropped key: a timer that has fired must not count as waiting.
+    // Even if the key is then dropped: a timer that has fired must not count as waiting.
     this.#cancelTimer(key);
     if (this.#waiting.size >= this.#limits.waiting || this.#running.has(key)) return;
     this.#waiting.add(key);

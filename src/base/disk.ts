@@ -1,5 +1,5 @@
 /**
- * The file-system steps that the ledger protocol is made of. Tests replace them: by a model that switches between
+ * The file-system steps of which the ledger protocol consists. Tests replace them by a model that switches between
  * workers at each step, or that loses all unsynced changes.
  */
 import { channel } from "node:diagnostics_channel";
@@ -22,7 +22,7 @@ import {
   withFile,
 } from "./files.ts";
 
-/** As an owner: stays as it is. */
+/** The user id with which `lchown` keeps the owner. */
 export const UNCHANGED = -1;
 
 const steps = channel("inlet:durable-step");
@@ -45,7 +45,7 @@ export type EntryKind = "file" | "folder" | "link" | "other";
 export interface DiskFolder {
   /** The path of an entry in it. */
   at(name: string): string;
-  /** The same for each opening of this folder. */
+  /** Equal for everyone who opens this folder. */
   identity(): Promise<string>;
   sync(): Promise<void>;
   close(): void;
@@ -74,7 +74,7 @@ export const systemDisk = {
     if (facts.isSymbolicLink()) return "link";
     return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
   },
-  /** When its content was last changed; `undefined` for a missing entry. Follows no link. */
+  /** The time of the last change of the content; `undefined` for a missing entry. Follows no link. */
   modifiedMs: async (path: string): Promise<number | undefined> => (await tryLstat(path))?.mtimeMs,
   link: announced("linked", (from: string, to: string) => link(from, to)),
   rename: announced("renamed", (from: string, to: string) => rename(from, to)),
@@ -95,7 +95,7 @@ export const systemDisk = {
     });
   },
   syncFolder: announced("folder synced", (path: string) => withFile(path, "r", (folder) => folder.sync())),
-  /** Opens a folder. A link to a folder is refused, unless `link` says otherwise. */
+  /** Opens a folder. Refuses a link to a folder, unless `link` is "follow". */
   async openFolder(path: string, link?: "follow"): Promise<DiskFolder> {
     const folder = await openFile(path, OPEN_FOLDER | (link === "follow" ? 0 : constants.O_NOFOLLOW));
     return {
@@ -112,7 +112,7 @@ export const systemDisk = {
 
 export type Disk = typeof systemDisk;
 
-/** Reading blocks the process, and takes a fraction of the time. For a command, which has nothing else to do meanwhile. */
+/** For a command, which has nothing else to do: reads block the process, but take a fraction of the time. */
 export const blockingDisk: Disk = {
   ...systemDisk,
   read: async (path) => readFileSync(path, "utf8"),
@@ -142,7 +142,7 @@ export class FolderSyncs {
   async #share(key: string, sync: () => Promise<void>): Promise<void> {
     const shared = this.#syncs.get(key) ?? new SharedSync();
     this.#syncs.set(key, shared);
-    // The last caller before a run waits for it, so its folder is still open then.
+    // The run uses the folder of its last caller, which waits for the run and so keeps the folder open.
     shared.sync = sync;
     try {
       await shared.runs.run();

@@ -9,13 +9,13 @@ export type { FolderEvents, FolderWatch } from "./system-watch.ts";
 
 const READS = ["lstat", "stat", "statfs", "readFile", "readdir", "opendir", "realpath"];
 
-/** Each call is on the machine of the moment. Changes are refused while its disks are closed. */
+/** Each call goes to the current machine. Changes are refused while its disks are closed. */
 const calls = Object.fromEntries(
   Object.keys(systemFiles).map((name) => {
     const call = (...args: unknown[]) => {
       const reason = READS.includes(name) ? undefined : closedDisks();
-      const own = machine().files[name as keyof Files] as (...args: unknown[]) => unknown;
-      return reason === undefined ? own(...args) : Promise.reject(reason);
+      const onDisk = machine().files[name as keyof Files] as (...args: unknown[]) => unknown;
+      return reason === undefined ? onDisk(...args) : Promise.reject(reason);
     };
     return [name, call];
   }),
@@ -30,7 +30,7 @@ export const READ_PLAIN_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | const
 
 const WRITES = constants.O_WRONLY | constants.O_RDWR | constants.O_CREAT;
 
-/** `mode`: for a file that this creates. */
+/** `mode` is the mode of a file that the call creates. */
 export function openFile(path: string, flags: string | number, mode = 0o600): Promise<OpenFile> {
   const isRead = flags === "r" || (typeof flags === "number" && (flags & WRITES) === 0);
   const reason = isRead ? undefined : closedDisks();
@@ -40,7 +40,7 @@ export function openFile(path: string, flags: string | number, mode = 0o600): Pr
 
 const unlessMissing = tolerate("ENOENT", "ENOTDIR");
 
-/** Of the link itself; `undefined` if the file is missing. Throws if the disk does not answer. */
+/** Follows no link. `undefined` if the file is missing. Throws if the disk does not answer. */
 export function tryLstat(path: string): Promise<Stats | undefined> {
   return lstat(path).catch(unlessMissing);
 }
@@ -50,13 +50,13 @@ export function tryReadFile(path: string): Promise<string | undefined> {
   return readFile(path, "utf8").catch(unlessMissing);
 }
 
-/** For descriptions: `undefined` also if we may not look at the file, or the disk does not answer. */
+/** For descriptions: `undefined` also without access to the file, or if the disk does not answer. */
 export function lookAt(path: string): Promise<Stats | undefined> {
   // The caller then describes it as missing, or leaves it alone.
   return stat(path).catch(() => undefined);
 }
 
-/** As `lookAt`, and follows no link. */
+/** As `lookAt`, but follows no link. */
 export function lookAtLink(path: string): Promise<Stats | undefined> {
   // As above.
   return lstat(path).catch(() => undefined);

@@ -21,9 +21,9 @@ export type MakeFolder = (path: string) => Promise<void>;
 
 /** Why an entry cannot get a name. */
 export const TAKEN: readonly string[] = ["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"];
-/** Folders that are remembered as synced. Beyond that, all are forgotten. */
+/** How many folders are remembered as synced. When the memory is full, all are forgotten. */
 const MAX_DURABLE = 10_000;
-/** How often a folder is opened again that consumers remove at the same time. */
+/** How often a folder is opened that consumers remove again and again. */
 const MAX_ATTEMPTS = 20;
 
 export class InboxDoor {
@@ -39,8 +39,8 @@ export class InboxDoor {
   }
 
   /**
-   * Opens a folder, as a path from the inbox's root, and runs `work` with it. `undefined`, without a run, if the folder is
-   * missing. Throws `TARGET_UNSAFE` if a link or a file is in the way, `INBOX_MISSING`, and `PROC_MISSING`.
+   * Opens a folder, given by its path from the inbox's root, and runs `work` with it. Only returns `undefined` if the folder
+   * is missing. Throws `TARGET_UNSAFE` if a link or a file is in the way, `INBOX_MISSING`, and `PROC_MISSING`.
    */
   async inFolder<Result>(
     root: string,
@@ -49,15 +49,15 @@ export class InboxDoor {
   ): Promise<Result | undefined> {
     try {
       const open = await this.#open(root, folder).catch(tolerate("ENOENT"));
-      return open && (await this.#use(open, work));
+      return open === undefined ? undefined : await this.#use(open, work);
     } catch (error) {
       throw withPath(error, join(root, folder));
     }
   }
 
   /**
-   * The same, but missing folders are created with `make`, and synced. All of it is repeated after an `ENOENT`, because
-   * consumers may remove folders at any moment.
+   * As `inFolder`, but creates missing folders with `make`, and syncs them. Starts again after an `ENOENT`, because consumers
+   * may remove folders at any moment.
    */
   async inMadeFolder<Result>(
     root: string,
@@ -87,12 +87,13 @@ export class InboxDoor {
   async #open(root: string, folder: string, make?: MakeFolder): Promise<DiskFolder> {
     const names = folder === "" ? [] : folder.split("/");
     if (!names.every(isPlainName)) throw new Fault("TARGET_UNSAFE", { detail: join(root, folder) });
-    let path = join(root, names[0] ?? "");
+    const firstPath = join(root, names[0] ?? "");
     // The root itself is trusted, so it is opened only if the first folder in it may have to be made or synced.
-    const first = this.#durable.has(path) && (await this.#openEntry(path, path).catch(tolerate("ENOENT")));
-    let open = first || (await this.#openRoot(root));
-    if (!first) path = root;
-    for (const name of first ? names.slice(1) : names) {
+    const tryFirst = () => this.#openEntry(firstPath, firstPath).catch(tolerate("ENOENT"));
+    const first = this.#durable.has(firstPath) ? await tryFirst() : undefined;
+    let open = first ?? (await this.#openRoot(root));
+    let path = first === undefined ? root : firstPath;
+    for (const name of first === undefined ? names : names.slice(1)) {
       const above = open;
       path = join(path, name);
       try {
@@ -118,7 +119,7 @@ export class InboxDoor {
     }
   }
 
-  /** `entry`: the way to it through the folder above. `path`: for people. */
+  /** `entry` is the path through the open folder above; `path` is the path for people. */
   async #openBelow(above: DiskFolder, entry: string, path: string, make?: MakeFolder): Promise<DiskFolder> {
     const opening = this.#openEntry(entry, path);
     if (make === undefined) return opening;
@@ -142,7 +143,7 @@ export class InboxDoor {
   async #openEntry(entry: string, path: string): Promise<DiskFolder> {
     return this.#disk.openFolder(entry).catch(async (error: unknown) => {
       tolerate("ENOTDIR", "ELOOP")(error);
-      // Only for the words of the fault.
+      // Only for the text of the fault.
       const kind = await this.#disk.kindOf(entry).catch(() => undefined);
       const found = kind === undefined || kind === "folder" ? "link or a file" : kind;
       throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${found}`, cause: error });
@@ -156,12 +157,12 @@ export function splitPath(path: string): { readonly parent: string; readonly nam
   return { parent: path.slice(0, Math.max(at, 0)), name: path.slice(at + 1) };
 }
 
-/** Whether a text is the name of one entry, and leads nowhere else. */
+/** Whether a text is the name of an entry, and not a path to another folder. */
 export function isPlainName(name: string): boolean {
   return !["", ".", ".."].includes(name) && !/[/\0]/.test(name);
 }
 
-/** Names the folder in place of the way to it, for people. */
+/** For people: replaces a path through `/proc/self/fd` with the path of the folder. */
 function withPath(error: unknown, path: string): unknown {
   if (!(error instanceof Error && "path" in error)) return error;
   const { dest = error.path } = error as { readonly dest?: unknown };

@@ -1,4 +1,4 @@
-/** Texts whose length a sender chooses. They are made and written in blocks, so that they are never in memory as a whole. */
+/** Texts whose length a sender chooses. They are made and written in blocks, and never held in memory as a whole. */
 import { inTurns } from "./timers.ts";
 
 /** Makes the text anew at each call, in pieces. */
@@ -36,13 +36,13 @@ function* piecesOf(value: object, lineEnd: string): Generator<string> {
     return;
   }
   const isList = Array.isArray(value);
-  let before = isList ? "[" : "{";
+  let separator = isList ? "[" : "{";
   for (const [key, part] of Object.entries(value)) {
     if (part === undefined) continue;
-    yield `${before}${lineEnd}  ${isList ? "" : `${JSON.stringify(key)}: `}`;
+    yield `${separator}${lineEnd}  ${isList ? "" : `${JSON.stringify(key)}: `}`;
     if (isObject(part)) yield* piecesOf(part, `${lineEnd}  `);
     else yield JSON.stringify(part);
-    before = ",";
+    separator = ",";
   }
   yield `${lineEnd}${isList ? "]" : "}"}`;
 }

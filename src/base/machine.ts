@@ -22,7 +22,7 @@ export const systemMachine = {
   files: systemFiles,
   /** Milliseconds since the epoch. */
   now: () => Date.now(),
-  /** Milliseconds since some moment. Never goes back. */
+  /** Milliseconds since an arbitrary moment. Never goes back. */
   monotonicMs: () => performance.now(),
   /** Milliseconds since the machine was started. */
   uptimeMs: () => uptime() * 1_000,
@@ -60,7 +60,7 @@ export function onMachine<Result>(other: Machine, work: () => Result): Result {
   return given.run(other, work);
 }
 
-/** From now on, everything that would change a file of this machine fails with this error; `undefined`: no longer. */
+/** From now on, every change of a file of this machine fails with this error; `undefined` allows changes again. */
 export function closeDisks(reason: Error | undefined): void {
   if (reason === undefined) closed.delete(machine());
   else closed.set(machine(), reason);

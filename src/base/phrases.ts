@@ -1,4 +1,4 @@
-/** Text for people: sizes, times and counts as they read and write them, and untrusted text made harmless. */
+/** Sizes, times and counts as people read and write them, and untrusted text made harmless. */
 
 import { localTimeAt } from "./timetable.ts";
 
@@ -29,7 +29,8 @@ export function isoOf<Time extends number | undefined>(ms: Time) {
 
 /** For sorting, by the characters' codes. */
 export function compareTexts(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }
 
 /** `3 min 20 s ago`, or `in 3 min 20 s`. */
@@ -39,7 +40,7 @@ export function formatWhen(iso: string, nowMs: number): string {
   return seconds < 0 ? `${formatSeconds(-seconds)} ago` : `in ${formatSeconds(seconds)}`;
 }
 
-/** As `formatWhen` for something that is planned: `now` once it is due. */
+/** As `formatWhen`, for a planned time: `now` once it is past. */
 export function formatDue(iso: string, nowMs: number): string {
   return Date.parse(iso) <= nowMs ? "now" : formatWhen(iso, nowMs);
 }
@@ -59,7 +60,7 @@ export function zoneName(zone: string | undefined): string {
   return zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone ?? "local time";
 }
 
-/** A sentence of ours, with the UTC times in it as `formatMoment` writes them. */
+/** Rewrites the UTC times in one of our own sentences as `formatMoment` does. */
 export function localizeTimes(text: string, zone: string | undefined): string {
   return text.replace(UTC_TIME, (iso) => formatMoment(iso, zone));
 }
@@ -71,15 +72,13 @@ export function formatCount(count: number, one: string, many: string): string {
 }
 
 /** "3 files, 1.2 MiB", as far as it is known. */
-export function formatSize({ files, bytes }: { files?: Known; bytes?: Known }): string {
-  const [count, size] = [
-    files != null && formatCount(files, "file", "files"),
-    bytes != null && formatBytes(bytes),
-  ];
+export function formatSize({ files, bytes }: { files?: Optional; bytes?: Optional }): string {
+  const count = files != null && formatCount(files, "file", "files");
+  const size = bytes != null && formatBytes(bytes);
   return [count, size].filter(Boolean).join(", ");
 }
 
-type Known = number | null | undefined;
+type Optional = number | null | undefined;
 
 export const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -101,18 +100,16 @@ export function parseMoment(text: string, nowMs: number, daysAfter = 0): number 
   const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   if (unit !== undefined) return nowMs - Number(count) * (UNIT_MS[unit] ?? 0);
   const [, year, month, day] = DAY.exec(text) ?? [];
-  const ms =
-    day === undefined
-      ? Date.parse(MOMENT.test(text) ? text.replace(" ", "T") : "")
-      : dayOf(Number(year), Number(month), Number(day), daysAfter);
-  return Number.isFinite(ms) ? ms : undefined;
+  if (day !== undefined) return startOfDay(Number(year), Number(month), Number(day), daysAfter);
+  const ms = MOMENT.test(text) ? Date.parse(text.replace(" ", "T")) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** `NaN` for a day that does not exist. */
-function dayOf(year: number, month: number, day: number, daysAfter: number): number {
+/** `undefined` for a day that does not exist. */
+function startOfDay(year: number, month: number, day: number, daysAfter: number): number | undefined {
   const at = new Date(year, month - 1, day);
   const isReal = at.getMonth() === month - 1 && at.getDate() === day;
-  return isReal ? new Date(year, month - 1, day + daysAfter).getTime() : Number.NaN;
+  return isReal ? new Date(year, month - 1, day + daysAfter).getTime() : undefined;
 }
 
 /** The lines of a program's output, with tabs as spaces. */

@@ -1,4 +1,4 @@
-/** The files of the real machine. Only this file, and the commands of people, use Node's file system. */
+/** The files of the real machine. Only this file and the commands that people run use Node's file system. */
 import fs from "node:fs";
 import { promisify } from "node:util";
 
@@ -11,41 +11,41 @@ const [open, write, read, readAll] = [
 const [fstat, fchmod, ftruncate] = [promisify(fs.fstat), promisify(fs.fchmod), promisify(fs.ftruncate)];
 const [fsync, fdatasync, close] = [promisify(fs.fsync), promisify(fs.fdatasync), promisify(fs.close)];
 
-/** For `catch`: errors of reads and writes do not name their file. */
-function naming(path: unknown): (error: Error) => never {
+/** For `catch`: adds the path, which errors of reads and writes lack. */
+function rethrowWith(path: unknown): (error: Error) => never {
   return (error) => {
     throw Object.assign(error, { path });
   };
 }
 
-function named<Call>(call: Call): Call {
+function withPathInErrors<Call>(call: Call): Call {
   const plain = call as (path: unknown, ...args: unknown[]) => Promise<unknown>;
-  return ((path: unknown, ...args: unknown[]) => plain(path, ...args).catch(naming(path))) as Call;
+  return ((path: unknown, ...args: unknown[]) => plain(path, ...args).catch(rethrowWith(path))) as Call;
 }
 
 /**
- * An open file, which must be closed. Its errors name the path. Node's `FileHandle` takes a third more of the main thread's time for each call, and
- * small transfers consist mostly of such calls.
+ * An open file, which must be closed. Its errors name the path. Node's `FileHandle` would take a third more of the main
+ * thread's time for each call, and small transfers consist mostly of such calls.
  */
 function descriptor(fd: number, path: string) {
-  const named = naming(path);
+  const rethrow = rethrowWith(path);
   return {
     /** The path of an entry of an open folder. It stays valid if the folder is moved, and if a link takes its place. */
     at: (name: string): string => `/proc/self/fd/${fd}/${name}`,
-    /** Writes all of it, at the current position. */
-    write: (content: string | Uint8Array): Promise<void> => write(fd, content).catch(named),
+    /** Writes all of `content`, at the current position. */
+    write: (content: string | Uint8Array): Promise<void> => write(fd, content).catch(rethrow),
     /** Returns the number of bytes read. */
     read: async (buffer: Uint8Array, position: number): Promise<number> =>
-      (await read(fd, buffer, 0, buffer.byteLength, position).catch(named)).bytesRead,
-    readText: (): Promise<string> => readAll(fd, "utf8").catch(named),
-    stat: (): Promise<fs.Stats> => fstat(fd).catch(named),
-    statExactly: (): Promise<fs.BigIntStats> => fstat(fd, { bigint: true }).catch(named),
-    chmod: (mode: number): Promise<void> => fchmod(fd, mode).catch(named),
-    truncate: (): Promise<void> => ftruncate(fd).catch(named),
-    sync: (): Promise<void> => fsync(fd).catch(named),
-    datasync: (): Promise<void> => fdatasync(fd).catch(named),
-    close: (): Promise<void> => close(fd).catch(named),
-    /** Only for a folder, which has nothing to write: the way through another thread would take far longer. */
+      (await read(fd, buffer, 0, buffer.byteLength, position).catch(rethrow)).bytesRead,
+    readText: (): Promise<string> => readAll(fd, "utf8").catch(rethrow),
+    stat: (): Promise<fs.Stats> => fstat(fd).catch(rethrow),
+    statExactly: (): Promise<fs.BigIntStats> => fstat(fd, { bigint: true }).catch(rethrow),
+    chmod: (mode: number): Promise<void> => fchmod(fd, mode).catch(rethrow),
+    truncate: (): Promise<void> => ftruncate(fd).catch(rethrow),
+    sync: (): Promise<void> => fsync(fd).catch(rethrow),
+    datasync: (): Promise<void> => fdatasync(fd).catch(rethrow),
+    close: (): Promise<void> => close(fd).catch(rethrow),
+    /** Only for a folder, which has nothing to write: a detour through another thread would take far longer. */
     closeNow: (): void => fs.closeSync(fd),
   };
 }
@@ -53,12 +53,12 @@ function descriptor(fd: number, path: string) {
 /** An open file of any machine. */
 export type OpenFile = ReturnType<typeof descriptor>;
 
-/** Node's own promises cost more if a call fails, and many of these calls look for missing files. */
+/** Made with `promisify`: `node:fs/promises` costs more if a call fails, and many of these calls look for missing files. */
 export const systemFiles = {
   lstat: promisify(fs.lstat),
   stat: promisify(fs.stat),
   statfs: promisify(fs.statfs),
-  readFile: named(promisify(fs.readFile)),
+  readFile: withPathInErrors(promisify(fs.readFile)),
   readdir: promisify(fs.readdir),
   opendir: promisify(fs.opendir),
   rm: promisify(fs.rm),
@@ -67,7 +67,7 @@ export const systemFiles = {
   rename: promisify(fs.rename),
   link: promisify(fs.link),
   unlink: promisify(fs.unlink),
-  writeFile: named(promisify(fs.writeFile)),
+  writeFile: withPathInErrors(promisify(fs.writeFile)),
   copyFile: promisify(fs.copyFile),
   chmod: promisify(fs.chmod),
   lchown: promisify(fs.lchown),

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** How many bytes are kept of the start of an output, and of its end. */
+/** How many bytes of the start of an output are kept, and as many of its end. */
 const OUTPUT_BYTES = 2_048;
 /** How long to wait for the last output if a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
@@ -13,9 +13,9 @@ export interface ProgramStart {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** No process of its group outlives the program. */
+  /** Ends all processes of its group when the program has ended. */
   readonly endsGroup?: boolean;
-  /** How many bytes of the start of its standard output are wanted. */
+  /** How many bytes of the start of its standard output are kept; 2 KiB by default. */
   readonly startBytes?: number;
 }
 
@@ -34,11 +34,11 @@ export interface ProgramEnd {
 
 /** On the signal or after its timeout, the process group gets SIGTERM, and SIGKILL `killMs` later. */
 export async function runChild(
-  { argv: [program, ...args], env, timeoutMs, endsGroup = false, startBytes }: ProgramStart,
+  { argv: [program, ...args], env, timeoutMs, endsGroup = false, startBytes = OUTPUT_BYTES }: ProgramStart,
   killMs: number,
   signal: AbortSignal,
 ): Promise<ProgramEnd> {
-  const [all, stdout, stderr] = [new Output(), new Output(startBytes), new Output()];
+  const [all, stdout, stderr] = [new Output(OUTPUT_BYTES), new Output(startBytes), new Output(OUTPUT_BYTES)];
   const endWith = (why: string | undefined, exitCode?: number): ProgramEnd => {
     const firstLine = { stdout: stdout.firstLine(), stderr: stderr.firstLine() };
     return { exitCode, why, output: all.end(), stdout: stdout.start, firstLine };
@@ -129,7 +129,7 @@ class Output {
   #end = Buffer.alloc(0);
   #bytes = 0;
 
-  constructor(startBytes: number = OUTPUT_BYTES) {
+  constructor(startBytes: number) {
     this.#startBytes = startBytes;
   }
 
