@@ -9,6 +9,7 @@ import { inspectQueue } from "../../src/queue/bullmq-connection.ts";
 import { callCommand } from "../support/command.ts";
 import { findProgram } from "../support/debian.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
+import { readRecords } from "../support/ledger.ts";
 import {
   LAUNCHER,
   makeFolder,
@@ -60,6 +61,8 @@ describe("a healthy installation", () => {
       return findings.find(({ area, check }) => area === "daemon" && check === MAILBOX)?.detail;
     };
     await expect.poll(polled).toMatch(/^last polled \d+ s ago$/);
+    const states = () => readRecords(join(inbox, ".inlet")).map(({ state }) => state);
+    await expect.poll(states).toEqual(["delivered"]);
     for (const name of ["notes", "staging"])
       await expect.poll(() => readdir(join(inbox, ".inlet", name))).toEqual([]);
     const delivered = await tree(inbox);

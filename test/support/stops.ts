@@ -131,6 +131,7 @@ async function runWay(way: Way, world: World): Promise<void> {
     await expect.poll(async () => (await daemon.health())?.queued.toSorted()).toEqual(queued);
   }
   if (way.untouched !== undefined) expect(files()).toEqual(before);
+  await expect.poll(daemon.alarms).toEqual(way.logs);
   const { notices = [] } = way;
   await expect.poll(() => notified(world)).toEqual(notices.filter((kind) => !kind.endsWith("over")));
 

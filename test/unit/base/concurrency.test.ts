@@ -54,9 +54,11 @@ describe("forEachLimit", () => {
   });
 
   test("throws the first of several failures", async () => {
-    const work = (afterMs: number) =>
-      pause(afterMs).then(() => Promise.reject(new Error(`after ${afterMs}`)));
-    await expect(forEachLimit([20, 1], 2, work)).rejects.toThrow("after 1");
+    const [a, b] = [Promise.withResolvers<never>(), Promise.withResolvers<never>()];
+    const all = forEachLimit([a, b], 2, ({ promise }) => promise);
+    b.reject(new Error("first"));
+    a.reject(new Error("second"));
+    await expect(all).rejects.toThrow("first");
   });
 
   test("passes the caller's signal on", async () => {

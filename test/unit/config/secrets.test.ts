@@ -19,7 +19,7 @@ import { readRulePassword } from "../../support/rule-passwords.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { CLIENT_ID, config, writeConfig } from "./stage.ts";
 
-const ENV = { PATH: process.env["PATH"] };
+const ENV = { PATH: "/usr/bin:/bin" };
 
 async function read(place: SecretPlace): Promise<string> {
   return (await openSecret(place).read(SIGNAL)).reveal();
