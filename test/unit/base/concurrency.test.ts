@@ -1,5 +1,5 @@
 /** The concurrency kit: what callers may rely on. */
-import { setTimeout as pause } from "node:timers/promises";
+import { setTimeout as pause, setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -56,6 +56,8 @@ describe("forEachLimit", () => {
   test("throws the first of several failures", async () => {
     const [a, b] = [Promise.withResolvers<never>(), Promise.withResolvers<never>()];
     const all = forEachLimit([a, b], 2, ({ promise }) => promise);
+    // Both have begun then.
+    await setImmediate();
     b.reject(new Error("first"));
     a.reject(new Error("second"));
     await expect(all).rejects.toThrow("first");
