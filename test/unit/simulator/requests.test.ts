@@ -37,17 +37,6 @@ describe("a request", () => {
     });
   });
 
-  test("for an unsupported version is refused", async () => {
-    const simulator = await simulate({ apiVersion: "1.12" });
-    const minor = (minimum: string) =>
-      ask(simulator, "/api/password", { headers: { "X-CS-MinimumMinorApiVersion": minimum } });
-    expect((await minor("8")).status).toBe(200);
-    expect((await minor("12")).status).toBe(200);
-    expect(errorOf(await minor("13"))).toBe("404/2004");
-    const other = await ask(simulator, "/api/password", { headers: { "X-CS-MajorApiVersion": "2" } });
-    expect(errorOf(other)).toBe("404/2004");
-  });
-
   test("for an unknown path is refused, with or without headers", async () => {
     const simulator = await simulate();
     expect(errorOf(await ask(simulator, "/api/nothing"))).toBe("404/1006");
@@ -86,13 +75,6 @@ describe("a request", () => {
 });
 
 describe("the version of the service", () => {
-  test("is shown without any headers, from 1.13 on", async () => {
-    const now = await ask(await simulate(), "/api/status", { headers: NO_HEADERS });
-    expect(jsonOf(now)).toEqual({ apiVersions: { uiApiVersions: [{ major: 1, minor: 15 }] } });
-    const old = await ask(await simulate({ apiVersion: "1.12" }), "/api/status", { headers: NO_HEADERS });
-    expect(errorOf(old)).toBe("404/1006");
-  });
-
   test.each([
     ["1.11", "/received-transfers", "404/1006"],
     ["1.11", "/sent-transfers", "404/1006"],
@@ -122,15 +104,6 @@ describe("the version of the service", () => {
 });
 
 describe("the old paths of ZIP, EML and checksums", () => {
-  test("are the only ones if the scenario says so", async () => {
-    const { get } = await simulateOne({ message: "Hi" }, { oldPaths: true });
-    for (const extra of ["zip", "eml", "checksums"]) {
-      expect((await get(`/files/${extra}`)).status).toBe(200);
-      expect(errorOf(await get(`/${extra}`))).toBe("404/1006");
-    }
-    expect((await get("/files")).status).toBe(200);
-  });
-
   test("are not files of a transfer otherwise", async () => {
     expect(errorOf(await (await simulateOne()).get("/files/zip"))).toBe("404/2003");
   });
