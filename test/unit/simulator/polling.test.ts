@@ -120,5 +120,3 @@ describe("pages", () => {
     expect(errorOf(await poll(await simulate(), MAILBOX, query))).toBe("400/1004");
   });
 });
-
-describe("states", () => {});
