@@ -18,6 +18,8 @@ const ORIGIN: MessageOrigin = {
   zone: "Europe/Berlin",
 };
 
+const CONTEXT = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
+
 test("a mail says how many, which, and what to do", () => {
   const message = messageOf(
     Array.from({ length: 25 }, (_, at) => passwordNotice(`t${at}`)),
@@ -35,8 +37,7 @@ test("a mail has times in the zone, which it names once, and a webhook has UTC",
   const expires = "2026-07-01T20:00:00.000Z";
   const arrival = { described: "from x", days: [], times: [] } as unknown as Overdue["expectation"];
   const overdue = [{ mailbox: "m", expectation: arrival, dueMs: Date.parse("2026-01-01T20:00:00Z") }];
-  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
-  const changes = changesOfEvent({ type: "overdue-listed", overdue }, context);
+  const changes = changesOfEvent({ type: "overdue-listed", overdue }, CONTEXT);
   const late = changes.flatMap(({ begin }) => begin);
   const { text, body } = messageOf([{ ...passwordNotice("t1"), expires }, ...late], ORIGIN);
   expect(text).toContain(", expires 2026-07-01 22:00:00\n");
@@ -73,9 +74,8 @@ test("a failed command is quoted with its last lines, which cannot be clicked or
     attempts: 1,
     willRetry: false,
   } as const;
-  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
   const ofRecord = changeOfRecord(makeRecord({ state: "quarantined", message: "Refused.", output }), 0);
-  for (const { begin } of [...changesOfEvent(event, context), ofRecord]) {
+  for (const { begin } of [...changesOfEvent(event, CONTEXT), ofRecord]) {
     const { text, body } = messageOf(begin, ORIGIN);
     expect(text).toMatch(
       / {4}Its last output:\n {4}\| x{500,600}\n {4}\| see https\[:\]\/\/evil\.example {2}now\n/,
@@ -203,14 +203,12 @@ test("a record's texts are cut", () => {
     entries: 2,
     reasons: [new Fault("BAD_ANSWER", { detail: "x".repeat(9_999) })],
   } as const;
-  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
-  const changes = [changeOfRecord(record, 0), ...changesOfEvent(rejected, context)];
-  expect(
-    messageOf(
-      changes.flatMap(({ begin }) => begin),
-      ORIGIN,
-    ).text.length,
-  ).toBeLessThan(4_000);
+  const changes = [changeOfRecord(record, 0), ...changesOfEvent(rejected, CONTEXT)];
+  const { text } = messageOf(
+    changes.flatMap(({ begin }) => begin),
+    ORIGIN,
+  );
+  expect(text.length).toBeLessThan(4_000);
 });
 
 function passwordNotice(trackingId: string): Notice {
