@@ -3,23 +3,6 @@ import { describe, expect, test } from "vitest";
 import { matchesGlob } from "../../../src/base/glob.ts";
 
 describe("a pattern for addresses", () => {
-  test.each([
-    ["anna@supplier.example", "*@supplier.example", true],
-    ["anna@supplier.example.org", "*@supplier.example", false],
-    ["anna@supplierxexample", "*@supplier.example", false],
-    ["anna", "ann?", true],
-    ["ann", "ann?", false],
-    ["👍@a", "?@a", true],
-    ["a\nb", "a*b", true],
-    ["", "*", true],
-    ["", "", true],
-    ["a", "", false],
-    ["a*b", "a*b", true],
-    ["(a|b)+[c]", "(a|b)+[c]", true],
-  ])("holds %j against %j: %j", (text, glob, fits) => {
-    expect(matchesGlob(text, glob)).toBe(fits);
-  });
-
   test("means what it says, however stars and characters are mixed", () => {
     const text = fc.string({ unit: fc.constantFrom("a", "b", "*", "?", "👍", "\ud800"), maxLength: 12 });
     fc.assert(

@@ -34,14 +34,6 @@ describe("the status on a screen", () => {
     }
     expect(text).toMatch(/Needs attention:\n {2}t0 from/);
   });
-
-  test("shows everything where there is room", () => {
-    const board = boardOf(["m1"]);
-    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "t1", mailbox: "m1" }) });
-    const text = fit(board.read(), 24).join("\n");
-    expect(text).not.toContain("more");
-    expect(text).toContain("t1 from");
-  });
 });
 
 describe("inlet status --watch", () => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
@@ -118,26 +118,6 @@ handoff:
     expect(Object.keys(handoff.command?.env ?? {})).toEqual(["PATH", "HOME", "LANG"]);
     expect(handoff.webhook?.url.href).toBe("http://127.0.0.1:1/?token=q");
     expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
-  });
-
-  test("name the check of each mailbox: its own keys, else the common ones", async () => {
-    const { source, mailboxes } = await load(
-      config(`mailboxes:
-  - { email: a@example.com }
-  - { email: b@example.com, check: { timeout: 1m } }
-  - { email: c@example.com, check: { command: [./own], memory: none } }
-  - { email: d@example.com, check: { command: [] } }
-check: { command: [scan, "{folder}"], memory: 1GiB }
-`),
-      { PATH: "/bin", TOKEN: "secret" },
-    );
-    const env = { PATH: "/bin" };
-    const common = { argv: ["scan", "{folder}"], env, timeoutMs: 600_000, memoryBytes: 2 ** 30 };
-    const own = { argv: [join(dirname(source), "own")], env, timeoutMs: 600_000, memoryBytes: undefined };
-    const checks = [common, { ...common, timeoutMs: 60_000 }, own, undefined];
-    expect(mailboxes.map(({ check }) => check)).toEqual(checks);
-    const [plain] = (await load(SMALLEST)).mailboxes;
-    expect(plain?.check).toBeUndefined();
   });
 
   test("are those of `defaults` in mailboxes that do not set them", async () => {
@@ -260,33 +240,6 @@ mailboxes:
     expect(warnings).toEqual([expect.stringContaining("handoff.keep.pickedUp: not used")]);
   });
 
-  test("are overridden by the environment, whose paths start in the current folder", async () => {
-    const path = await writeConfig(SMALLEST);
-    const env = { INLET_INBOX: "other", INLET_LIMITS__TRANSFERS: "9", INLET_HANDOFF__FILEMODE: "0600" };
-    expect(await loadSettings({ path, env, cwd: "/here" })).toMatchObject({
-      inbox: "/here/other",
-      limits: { transfers: 9 },
-      handoff: { fileMode: 0o600 },
-    });
-  });
-
-  test("are overridden by a mailbox's own service, key by key", async () => {
-    const settings = await load(`
-service: { baseUrl: https://one.example.com, clientId: ${CLIENT_ID}, timeout: 5s }
-inbox: /srv/inbox
-mailboxes:
-  - { email: a@example.com, service: { baseUrl: https://two.example.com } }
-  - { email: b@example.com }
-`);
-    const [a, b] = settings.mailboxes.map(({ service }) => service);
-    expect([a?.baseUrl.host, b?.baseUrl.host]).toEqual(["two.example.com", "one.example.com"]);
-    expect(a?.timeoutMs).toBe(5_000);
-    expect(a?.clientId?.described).toBe(b?.clientId?.described);
-    const only =
-      "inbox: /srv/inbox\nmailboxes: [{ email: a@b, service: { baseUrl: https://own.example.com } }]";
-    expect((await load(only)).mailboxes).toHaveLength(1);
-  });
-
   test.each([
     [0, {}, "/var/lib/inlet"],
     [0, { STATE_DIRECTORY: "/a:/b" }, "/a"],
@@ -326,15 +279,6 @@ describe("the file", () => {
     expect(await sourceOf({ path: basename(path ?? ""), cwd: dirname(path ?? "") })).toBe(path);
     expect(await sourceOf({})).toBe(variable);
     expect(await sourceOf({ env: {} })).toBe(usual);
-  });
-
-  test("is not created, nor its folder", async () => {
-    const folder = await makeFolder();
-    const missing = join(folder, "new/inlet.yaml");
-    await faultMessage(loadSettings({ path: missing, env: {} }));
-    await faultMessage(loadSettings({ defaultPaths: [missing], env: {} }));
-    await faultMessage(loadSettings({ defaultPaths: [missing], env: { INLET_INBOX: "/x" } }));
-    expect(await readdir(folder)).toEqual([]);
   });
 
   test("must exist if it is named, and be a text that is not too large", async () => {

@@ -4,12 +4,12 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { SecretSource } from "../../../src/base/secret.ts";
 import type { Environment } from "../../../src/config/draft.ts";
-import { loadService, loadSettings } from "../../../src/config/load.ts";
+import { loadService } from "../../../src/config/load.ts";
 import type { RedisQueueSettings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { CA } from "../../support/tls.ts";
-import { casesOf, load, NOWHERE, problemsOf, SMALLEST, writeConfig } from "./stage.ts";
+import { casesOf, load, NOWHERE, problemsOf, SMALLEST } from "./stage.ts";
 
 const ALLOWED = "embedded, or the address of a Redis such as redis://redis.example.com:6379/0";
 const NODES = "a list of at least one host and port such as redis1.example.com:6379";
@@ -208,15 +208,6 @@ describe("what is wrong is reported without a password", () => {
   test.each(casesOf(WRONG_REDIS))("%s", async (text, line) => {
     expect(await refusalsOf(`queue: rediss://h\n${text}`)).toEqual([line]);
   });
-
-  test("together with other problems", async () => {
-    const text = 'queue: ftp://h\nredis: { lock: 1s, sentinels: ["a:1"], cluster: ["b:1"] }';
-    expect(await refusalsOf(text)).toEqual([
-      `queue: must be ${ALLOWED}`,
-      'redis.lock: "1s" is not from 2s to 10m',
-      "redis.cluster: cannot be used with redis.sentinels: set only one of the two",
-    ]);
-  });
 });
 
 describe("a warning is given", () => {
@@ -244,15 +235,6 @@ describe("a warning is given", () => {
     const file = join(await makeFolder(), "ca.pem");
     await writeFile(file, CA);
     expect((await load(config(text.replace("CA", file)))).warnings).toEqual(warnings);
-  });
-
-  test("for a password in a file that others can read, even in the address", async () => {
-    const redis = "redis: { sentinels: ['a:1'], password: hunter2, sentinelPassword: hunter2 }";
-    const path = await writeConfig(config(`queue: "redis://:hunter2@h"\n${redis}`), 0o644);
-    const { warnings } = await loadSettings({ path, env: {} });
-    expect(warnings).toEqual([
-      `A secret is in plain text (queue, redis.password, redis.sentinelPassword), and ${path} can be read or changed by every user of this machine: restrict it to its owner (chmod go= ${path}).`,
-    ]);
   });
 });
 

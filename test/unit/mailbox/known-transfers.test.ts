@@ -1,6 +1,5 @@
 /** What a process remembers of a mailbox's transfers. */
 import { describe, expect, test } from "vitest";
-import { Secret } from "../../../src/base/secret.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import { mailboxSettings } from "../../support/settings.ts";
 
@@ -15,27 +14,6 @@ describe("known transfers", () => {
     expect([known.isListed("a"), known.open.get("a")?.expiresMs]).toEqual([true, 5]);
     known.startListing();
     expect(known.isListed("a")).toBe(false);
-  });
-
-  test("the list is known once it was read to its end", () => {
-    const known = new KnownTransfers();
-    known.startListing();
-    expect(known.hasListing).toBe(false);
-    known.finishListing();
-    known.startListing();
-    expect(known.hasListing).toBe(true);
-  });
-
-  test("links are kept for open transfers, where they carry a password", () => {
-    const known = new KnownTransfers();
-    const link = new Secret("https://x/download?id=1&password=p");
-    known.noteOpen("open", 0);
-    for (const id of ["open", "unknown"]) known.keepLink(id, link);
-    expect([known.open.get("open")?.link, known.open.get("unknown")?.link]).toEqual([link, undefined]);
-    known.noteOpen("open", 1);
-    expect(known.open.get("open")?.link).toBe(link);
-    known.keepLink("open", new Secret("https://x/download?id=1"));
-    expect(known.open.get("open")?.link).toBeUndefined();
   });
 
   test("a warning is due once for each open transfer", () => {

@@ -53,24 +53,6 @@ describe("the board", () => {
     expect(codes()).toEqual([]);
   });
 
-  test("remembers deliveries, newest first, and how long they took", () => {
-    const { board, pass } = openBoard();
-    discover(board, {});
-    pass(90_000);
-    change(board, { state: "delivered", folder: "m/a/t1" });
-    const earlier = { mailbox: "m", trackingId: "t0", sender: "b", folder: "m/b/t0" };
-    board.recall([{ ...earlier, at: "2026-02-01T00:00:00Z", tookSeconds: undefined }], []);
-    const { recent, counts } = board.read();
-    const took = recent.map(({ folder, tookSeconds }) => [folder, tookSeconds]);
-    expect([took, counts]).toEqual([
-      [
-        ["m/a/t1", 90],
-        ["m/b/t0", undefined],
-      ],
-      {},
-    ]);
-  });
-
   test("shows the progress, the rate and the remaining time of a download", () => {
     const { board, pass } = openBoard();
     const record = makeRecord({ state: "downloading" });
