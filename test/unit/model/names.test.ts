@@ -46,56 +46,31 @@ describe("a name that some file system cannot hold becomes a recognisable one", 
     ["../../etc/passwd", "__.._etc_passwd"],
     ["..\\..\\boot.ini", "__.._boot", ".ini"],
     ["/etc/passwd", "_etc_passwd"],
-    ["C:\\Users\\me\\report.pdf", "C__Users_me_report", ".pdf"],
-    ["D:notes.txt", "D_notes", ".txt"],
     ["\\\\server\\share\\file", "__server_share_file"],
     ["report.pdf:hidden.exe", "report.pdf_hidden", ".exe"],
     ["nul\0byte.txt", "nul_byte", ".txt"],
     ["two\nlines\t\u001b[31m.txt", "two_lines__[31m", ".txt"],
-    ["c1\u0085\u009b\u007f.txt", "c1___", ".txt"],
     ["CON", "_CON"],
     ["con.txt", "_con", ".txt"],
     ["Con.tar.gz", "_Con", ".tar.gz"],
-    ["aux.anything.txt", "_aux.anything", ".txt"],
     ["NUL  .txt", "_NUL  ", ".txt"],
-    ["prn.", "_prn"],
-    ["COM0", "_COM0"],
-    ["com9.log", "_com9", ".log"],
     ["COM¹.log", "_COM¹", ".log"],
-    ["LPT³", "_LPT³"],
     ["conin$", "_conin$"],
-    ["CONOUT$.txt", "_CONOUT$", ".txt"],
     ["trailing dot.", "trailing dot"],
-    ["trailing space.txt ", "trailing space", ".txt"],
     ["dots and spaces. . .", "dots and spaces"],
-    ["  leading.txt", "leading", ".txt"],
     ["gnp.exe\u202etxt.png", "gnp.exetxt", ".png"],
-    ["zero\u200bwidth\ufeff.txt", "zerowidth", ".txt"],
     ["I ❤\ufe0f you.txt", "I ❤ you", ".txt"],
     ["lone \ud800 surrogate.txt", "lone _ surrogate", ".txt"],
     ['<>:"|?*.txt', "_______", ".txt"],
-    ["smb \uf03a stand-in", "smb _ stand-in"],
     ["", "_"],
-    [".", "_"],
     ["..", "_"],
-    ["...", "_"],
-    [" ", "_"],
-    ["\u200d", "_"],
     ["transfer.json", "transfer", ".json"],
-    ["TRANSFER.JSON", "TRANSFER", ".JSON"],
     ["sha256sums", "sha256sums"],
     ["mes\u00adsage.eml", "message", ".eml"],
-    ["Message.eml", "Message", ".eml"],
     [".done", "_done"],
     [".hidden", "_hidden"],
     [".env.local", "_env", ".local"],
-    ["../../etc/cron.d/job", "__.._etc_cron.d_job"],
-    ["..hidden.txt", "_hidden", ".txt"],
     ["-rf", "_rf"],
-    ["--checkpoint-action=exec=sh run.sh", "_checkpoint-action=exec=sh run", ".sh"],
-    [" \u200b-rf", "_rf"],
-    ["-.-hidden", "_hidden"],
-    ["-", "_"],
   ])("%j", async (name, stem, extension = "") => {
     expect(await named(name)).toEqual([`${stem}~${mark(name)}${extension}`]);
   });
@@ -124,18 +99,6 @@ describe("two names never become one", () => {
       `report~${mark("report.PDF")}.PDF`,
       "other",
     ]);
-    for (const [one = "", other = ""] of [
-      ["straße", "STRASSE"],
-      ["ẞ", "ss"],
-      ["σας", "ΣΑΣ"],
-      ["ı", "I"],
-      ["\u212a", "k"],
-      ["ﬁn", "FIN"],
-    ]) {
-      const names = await named(one, other);
-      expect(names.every((name) => name.includes("~"))).toBe(true);
-      expect(new Set(names).size).toBe(2);
-    }
   });
 
   test("when they differ only in Unicode form or in what cannot be seen", async () => {
@@ -151,31 +114,6 @@ describe("two names never become one", () => {
     expect(new Set(names).size).toBe(3);
     for (const name of names) expect(name).toMatch(/^a~[0-9a-f]{16}\.txt$/);
   });
-
-  test("when lone surrogates are all that tells them apart", async () => {
-    expect(await named("\ud800", "\ud801", "\udfff")).toEqual(
-      ["\ud800", "\ud801", "\udfff"].map((name) => `_~${mark(name)}`),
-    );
-  });
-
-  test("when the sender foresees the names that the others get", async () => {
-    let names = ["CON", "con", "CON"];
-    for (let round = 0; round < 12; round += 1) {
-      const safe = await named(...names);
-      expect(new Set(safe.map((name) => name.toLowerCase())).size).toBe(names.length);
-      names = [...names, ...safe.slice(0, 3)];
-    }
-    // With every mark foreseen, all that is left for the first three is a number.
-    const last = await named(...names);
-    for (const name of last.slice(0, 3)) expect(name).toMatch(/^_con~[0-9a-f]{8}-[0-9]+$/i);
-  });
-});
-
-test("a name is never ours, also where ours is spelled strangely", async () => {
-  const files = [{ id: "1", name: "done" }];
-  for (const marker of ["done", "DONE", "do\u200bne"]) {
-    expect((await safeNames(files, [marker])).get("1")).toBe(`done~${mark("done")}`);
-  }
 });
 
 describe("a segment of a path", () => {
