@@ -110,16 +110,6 @@ describe("the old paths of ZIP, EML and checksums", () => {
 });
 
 describe("the simulator", () => {
-  test("compresses JSON for clients that accept it", async () => {
-    const simulator = await simulate();
-    const askFor = (encoding: string) =>
-      ask(simulator, "/api/password/requirements", { headers: { "Accept-Encoding": encoding } });
-    const [zipped, plain] = [await askFor("br, gzip;q=0.5"), await askFor("gzip;q=0")];
-    expect(zipped.headers["content-encoding"]).toBe("gzip");
-    expect(plain.headers["content-encoding"]).toBeUndefined();
-    expect(jsonOf(zipped)).toEqual(jsonOf(plain));
-  });
-
   test("logs every request in one line without secrets", async () => {
     const lines: string[] = [];
     const simulator = await simulate({}, { log: (line) => lines.push(line) });
