@@ -30,16 +30,6 @@ test("a changed role of a token applies without a restart, and a token for readi
   expect(live.now.http?.read).toBeUndefined();
 });
 
-test("changed limits are in force at once, and need no restart", () => {
-  const before = settingsIn("/x", []);
-  const { bandwidth: _none, ...limits } = before.limits;
-  const live = new LiveSettings({ ...before, limits });
-  const bandwidth = [{ at: undefined, bytesPerSecond: 2_000 }];
-  const next = { ...before, limits: { ...limits, transfers: 7, minFreeBytes: 9, bandwidth } };
-  expect(live.replace(next)).toEqual({ changed: ["limits"], needsRestart: [] });
-  expect(live.now.limits).toEqual(next.limits);
-});
-
 test("operators' pauses stay over a reload, and are no change of the configuration", () => {
   const mailbox = {
     name: "m",

@@ -52,12 +52,6 @@ test("failed and overdue deliveries are listed, from the folders that they reall
   expect(troubles.at(-1)).toBe("t2 m/t2-2 0 true");
 });
 
-test("no outbox means that nothing waits", async () => {
-  expect(await peekHandoffs(await makeFolder(), HANDOFF, async () => undefined)).toMatchObject({
-    waiting: 0,
-  });
-});
-
 async function prepare(entries: Readonly<Record<string, Partial<Entry>>> = {}): Promise<string> {
   const work = await makeFolder();
   await mkdir(outboxIn(work), { recursive: true });

@@ -17,17 +17,6 @@ describe("an inbox", () => {
     expect([await readdir(path), await readdir(work)]).toEqual([[], []]);
   });
 
-  test("on another file system is refused with its path", async () => {
-    const { work } = await setUp();
-    const path = await makeFolderElsewhere();
-    const refused = prepareInbox({ path, mode: 0o750 }, work);
-    await expect(refused).rejects.toMatchObject({
-      code: "INBOX_APART",
-      message: expect.stringContaining(path),
-    });
-    expect([await readdir(path), await readdir(work)]).toEqual([[], []]);
-  });
-
   test("is cleared of what killed probes left, but not of anything that has content", async () => {
     const { work, folder } = await setUp();
     const inbox = join(folder, "inbox");

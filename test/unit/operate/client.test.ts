@@ -1,8 +1,4 @@
-/** Commands read the API with a token where that needs one, and fail with the fault that the daemon names. */
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { HttpSettings } from "../../../src/config/settings.ts";
 import { DaemonClient } from "../../../src/operate/client.ts";
 import { Remote } from "../../../src/operate/remote.ts";
@@ -39,23 +35,6 @@ test("a problem becomes the fault that it names, with its detail", async () => {
   });
   const key = { mailbox: "m", trackingId: "t" };
   expect(await new Remote(client, { mailboxes: [] }).story(key)).toBeUndefined();
-});
-
-test.each([
-  ["<html>", "status 502"],
-  ['{"type":"x","title":"x","status":502,"detail":"it broke","code":"constructor"}', "it broke"],
-])("any other answer is no daemon's: %s", async (body, detail) => {
-  const server = createServer((_request, response) => response.writeHead(502).end(body)).listen(
-    0,
-    "127.0.0.1",
-  );
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  await expect(connect(`http://127.0.0.1:${port}`).get("/api/status", {})).rejects.toMatchObject({
-    code: "DAEMON_UNREACHABLE",
-    message: expect.stringContaining(detail),
-  });
 });
 
 function connect(url: string, settings: Partial<HttpSettings> = {}): DaemonClient {

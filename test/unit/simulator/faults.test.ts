@@ -32,14 +32,6 @@ describe("a fault", () => {
     expect(statuses).toEqual([200, 503, 200, 503, 200]);
   });
 
-  test("applies to the result of earlier faults", async () => {
-    const { simulator, get } = await simulateOne();
-    simulator.addFault({ does: { ...UNAVAILABLE, retryAfter: "7" } });
-    simulator.addFault({ does: { kind: "body", text: "half a {" } });
-    simulator.addFault({ does: { kind: "truncate", afterBytes: 4 } });
-    expect(await get()).toMatchObject({ status: 503, text: "half" });
-  });
-
   test("lets the request take effect, unless it is in front of the service", async () => {
     const { simulator, get } = await simulateOne({ trackingId: "t" });
     simulator.addFault({ does: UNAVAILABLE });
@@ -116,45 +108,7 @@ describe("the answer for a file", () => {
   });
 });
 
-describe("faults of lists", () => {
-  const transfers = Array.from({ length: 6 }, (_, index) => plan({ trackingId: `t${index + 1}` }));
-
-  test.each<[Misbehaviour, string]>([
-    [{ kind: "shift", by: 1 }, "phantom-fault-1-1 t6 t5, t5 t4 t3, t3 t2 t1, t1"],
-    [{ kind: "shift", by: -1 }, "t5 t4 t3, t1"],
-    [{ kind: "repeat", entries: 1 }, "t6 t5 t4, t4 t3 t2, t2 t1, "],
-    [{ kind: "repeat", entries: 9 }, "t6 t5 t4, t6 t5 t4"],
-  ])("%j gives the pages %s", async (does, pages) => {
-    expect(await pagesUnder(does, pages.split(", ").length)).toBe(pages);
-  });
-
-  test("strike no other requests", async () => {
-    const simulator = await simulate({ faults: [{ does: { kind: "endless" } }] });
-    await ask(simulator, "/api/password");
-    expect(simulator.faults()[0]?.matched).toBe(0);
-  });
-
-  async function pagesUnder(does: Misbehaviour, pages: number): Promise<string> {
-    const simulator = await simulate({ transfers, faults: [{ times: "always", does }] });
-    const seen: string[] = [];
-    for (let page = 1; page <= pages; page += 1) {
-      const query = { page: String(page), "page-size": "3", fields: "trackingId" };
-      const { data } = jsonOf(await poll(simulator, "orders@example.com", query));
-      seen.push(data.map(({ trackingId }: { trackingId: string }) => trackingId).join(" "));
-    }
-    return seen.join(", ");
-  }
-});
-
 describe("a stalled answer", () => {
-  test("pauses within the body, and then continues", async () => {
-    const { simulator, file, get } = await simulateOne();
-    simulator.addFault({ does: { kind: "stall", afterBytes: 5, seconds: 0.1 } });
-    const came: string[] = [];
-    expect((await get(file, { onChunk: (chunk) => came.push(chunk.toString()) })).text).toBe(TEXT);
-    expect(came).toEqual(["Hello", ", world"]);
-  });
-
   test("is silent until the client gives up", async () => {
     const over = Promise.withResolvers<string>();
     const simulator = await simulate({ faults: [{ does: { kind: "stall" } }] }, { log: over.resolve });

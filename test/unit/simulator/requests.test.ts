@@ -1,7 +1,7 @@
 /** The standard parameters of requests, and the errors without them. */
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
-import { ask, errorOf, jsonOf, NO_HEADERS, pathOf, plan, simulate, simulateOne } from "./client.ts";
+import { ask, errorOf, jsonOf, NO_HEADERS, plan, simulate, simulateOne } from "./client.ts";
 
 describe("a request", () => {
   test.each([
@@ -110,44 +110,6 @@ describe("the old paths of ZIP, EML and checksums", () => {
 });
 
 describe("the simulator", () => {
-  test("logs every request in one line without secrets", async () => {
-    const lines: string[] = [];
-    const simulator = await simulate({}, { log: (line) => lines.push(line) });
-    const path = pathOf(simulator.addTransfer(plan()));
-    await ask(simulator, path, { query: { password: "secret-1" } });
-    await ask(simulator, path, { password: "secret-2" });
-    await simulator.close();
-    expect(lines).toHaveLength(2);
-    expect(lines[0]).toMatch(new RegExp(`^GET ${path} 401 \\d+ bytes \\d+ ms$`));
-    const logged = lines.join() + JSON.stringify(simulator.requests());
-    for (const secret of ["secret-1", "secret-2", simulator.clientId]) expect(logged).not.toContain(secret);
-  });
-
-  test("counts requests by operation, and records each without secrets", async () => {
-    const { simulator, transfer, path, get } = await simulateOne();
-    await get("/zip", {
-      query: { "include-checksum-file": "true" },
-      headers: { Range: "bytes=0-9" },
-    });
-    await ask(simulator, "/api/nothing");
-    expect(simulator.totals()).toMatchObject({ zip: 1, file: 0 });
-    const [zip, nothing] = simulator.requests();
-    expect(zip).toMatchObject({
-      operation: "zip",
-      method: "GET",
-      path: `${path}/zip`,
-      status: 206,
-      bytes: 10,
-      transfer: transfer.trackingId,
-      passwordSent: "header",
-      queryTwins: [],
-      query: { "include-checksum-file": ["true"] },
-      headers: { range: "bytes=0-9" },
-      faults: [],
-    });
-    expect(nothing).toMatchObject({ operation: undefined, status: 404 });
-  });
-
   test("has equal ids, passwords and bytes only for equal seeds", async () => {
     const transfers = [plan({ trackingId: "t" })].map(({ password: _, ...rest }) => rest);
     const [first, again, other] = await Promise.all(
