@@ -53,19 +53,6 @@ describe("forEachLimit", () => {
     expect([started, hasEnded]).toEqual([["slow", "bad"], true]);
   });
 
-  test("throws the first of several failures", async () => {
-    const work = (afterMs: number) =>
-      pause(afterMs).then(() => Promise.reject(new Error(`after ${afterMs}`)));
-    await expect(forEachLimit([20, 1], 2, work)).rejects.toThrow("after 1");
-  });
-
-  test("passes the caller's signal on", async () => {
-    const stop = new AbortController();
-    const all = forEachLimit([1, 2], 2, (_item, signal) => pause(60_000, undefined, { signal }), stop.signal);
-    stop.abort(new Error("stopped"));
-    await expect(all).rejects.toThrow("aborted");
-  });
-
   test("closes its source after a failure, and throws the failure of the source", async () => {
     let isClosed = false;
     async function* endless() {

@@ -9,13 +9,9 @@ import { watchStatus } from "../../../src/cli/status.ts";
 import { fitStatus } from "../../../src/cli/status-text.ts";
 import type { Status } from "../../../src/model/status.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
-
-/** Each mailbox has its own service, so that its failure is a problem of its own. */
-function serviceOf(name: string) {
-  return { baseUrl: new URL(`https://${name.replace("@", "-at-")}.example.com/`) };
-}
 
 describe("the status on a screen", () => {
   test.each([1, 5, 10, 24, 50])("has at most %i rows, the most important first", (rows) => {
@@ -121,21 +117,10 @@ function largeStatus(): Status {
   return { ...board.read(), live: true };
 }
 
+/** Each mailbox has its own service, so that its failure is a problem of its own. */
 function boardOf(names: readonly string[]): Board {
-  const facts = {
-    program: "1",
-    host: "h",
-    pid: 1,
-    queue: "embedded",
-    role: "all",
-    inbox: "/srv/inbox",
-  } as const;
-  const mailboxes = names.map((name) => ({
-    name,
-    email: name,
-    paused: false,
-    pollMs: 1_000,
-    service: serviceOf(name),
-  }));
-  return new Board(facts, mailboxes as never, systemClock);
+  const mailboxes = names.map((name) =>
+    shownMailbox(name, { service: { baseUrl: new URL(`https://${name}.example.com/`) } }),
+  );
+  return new Board(FACTS, mailboxes, systemClock);
 }

@@ -4,6 +4,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { describeInOneLine } from "../../../src/host/systemd.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
@@ -39,13 +40,6 @@ test.each<[string, DaemonEvent[], RegExp]>([
 });
 
 function makeBoard(): Board {
-  const facts = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
-  const mailboxes = ["m1", "m2", "m3"].map((name) => ({
-    name,
-    email: `${name}@example.org`,
-    pollMs: 60_000,
-    paused: name === "m3",
-    service: { baseUrl: new URL("https://transfer.example.com/") },
-  }));
-  return new Board(facts, mailboxes, systemClock);
+  const mailboxes = ["m1", "m2", "m3"].map((name) => shownMailbox(name, { paused: name === "m3" }));
+  return new Board(FACTS, mailboxes, systemClock);
 }

@@ -21,22 +21,6 @@ import { makeRecord } from "../../support/record.ts";
 const MINUTE_MS = 60_000;
 
 describe("a restart", () => {
-  test("sends what happened before a kill, and repeats nothing", async () => {
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const first = await site.open();
-    await first.happens("t1");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 60_000);
-    await first.notifier.close();
-    // The lines are in the journal, and the process has seen none of them.
-    await site.journal.flush();
-    for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
-    await site.journal.flush();
-    const second = await site.open();
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
-    await second.notifier.close();
-  });
-
   test("with a new channel, or a lost or damaged state, reports only what waits now", async () => {
     const receiver = await openReceiver(accept);
     const site = await makeSite(byWebhook(receiver.url));

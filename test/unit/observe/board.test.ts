@@ -5,15 +5,14 @@ import { readinessOf } from "../../../src/console/server.ts";
 import type { Promised } from "../../../src/model/promise.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const HOUR_MS = 3_600_000;
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
-const SERVICE = { service: { baseUrl: new URL("https://transfer.example.com/") } };
-const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false, ...SERVICE };
+const ONE = shownMailbox("m");
 
 describe("the board", () => {
   test("lists transfers as downloading, queued, or in need of attention", () => {
@@ -138,7 +137,7 @@ describe("the board", () => {
   });
 
   test("names the exact commands for a transfer of this daemon, and the folder of its content", () => {
-    const mailboxes = ["m", "n"].map((name) => ({ name, email: name, pollMs: 1, paused: false, ...SERVICE }));
+    const mailboxes = ["m", "n"].map((name) => shownMailbox(name));
     const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
     const clock = { now: () => START_MS };
     const board = new Board(facts, mailboxes, clock, ({ trackingId }) => `/kept/${trackingId}`);
@@ -160,8 +159,7 @@ describe("the board", () => {
 
   test("shows why a transfer waits: the last failure, and the end of quiet hours", () => {
     const quiet = makeTimetable("UTC", [{ fromMs: 0, untilMs: 6.5 * 24 * HOUR_MS }]);
-    const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, ...SERVICE, quiet }];
-    const board = new Board(FACTS, mailboxes, { now: () => START_MS });
+    const board = new Board(FACTS, [shownMailbox("m", { quiet })], { now: () => START_MS });
     const quietUntil = "2026-03-01T12:00:00.000Z";
     const postponed = { state: "waiting", reason: "quiet", until: quietUntil } as const;
     change(board, { trackingId: "new", ...postponed });

@@ -10,10 +10,10 @@ import { DaemonClient } from "../../../src/operate/client.ts";
 import { readJournal } from "../../../src/operate/history.ts";
 import { Local } from "../../../src/operate/local.ts";
 import { Remote } from "../../../src/operate/remote.ts";
+import { FACTS } from "../../support/board.ts";
 import { NOTHING_KNOWN } from "../../support/console.ts";
 import { makeFolder } from "../../support/program.ts";
 
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 const START_MS = Date.parse("2026-03-01T00:00:00Z");
 const LINES = 12_000;
 
