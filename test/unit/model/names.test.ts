@@ -99,6 +99,18 @@ describe("two names never become one", () => {
       `report~${mark("report.PDF")}.PDF`,
       "other",
     ]);
+    for (const [one = "", other = ""] of [
+      ["straße", "STRASSE"],
+      ["ẞ", "ss"],
+      ["σας", "ΣΑΣ"],
+      ["ı", "I"],
+      ["\u212a", "k"],
+      ["ﬁn", "FIN"],
+    ]) {
+      const names = await named(one, other);
+      expect(names.every((name) => name.includes("~"))).toBe(true);
+      expect(new Set(names).size).toBe(2);
+    }
   });
 
   test("when they differ only in Unicode form or in what cannot be seen", async () => {
