@@ -7,6 +7,7 @@ import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
 import { LedgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
+import { nextRound } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 
@@ -65,6 +66,15 @@ describe.each([
     expect(await a.readEnd(NAME, 1)).toMatchObject({ token: first.token, folder: "m/F" });
     expect(await bench.disk.list(first.folder)).toEqual(["file"]);
     expect(await bench.disk.kindOf(second.folder)).toBeUndefined();
+  });
+
+  test("the next round is ordered once, and is the current one", async () => {
+    const rounds = start(await open());
+    await rounds.end(GONE);
+    expect(await rounds.begin(nextRound(GONE))).toBe(true);
+    expect(await rounds.begin({ ...nextRound(GONE), sender: "another" })).toBe(false);
+    const { round, begin, end } = await rounds.current(NAME);
+    expect({ round, sender: begin?.sender, end }).toEqual({ round: 2, sender: T1.sender, end: undefined });
   });
 
   test("a stage is continued by its process, and by no other", async () => {
