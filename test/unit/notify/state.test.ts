@@ -169,19 +169,6 @@ describe("a trouble", () => {
     }
   });
 
-  test("of 50 mailboxes with the same cause is one, which ends with the last of them", () => {
-    const state = new ChannelState();
-    for (let at = 0; at < 50; at++)
-      fail(state, `m${at}`, at % 2 === 0 ? "SERVICE_UNREACHABLE" : "SERVICE_TIMEOUT");
-    const [{ mailboxes } = {}] = state.pending();
-    expect(mailboxes).toHaveLength(50);
-    expect(send(state)).toEqual(["service"]);
-    for (let at = 0; at < 49; at++) happen(state, pollSucceeded({ mailbox: `m${at}` }));
-    expect(send(state)).toEqual([]);
-    happen(state, pollSucceeded({ mailbox: "m49" }));
-    expect(send(state)).toEqual(["service over"]);
-  });
-
   test("that gets another cause is reported again, and its first cause is not reported as over", () => {
     const state = new ChannelState();
     fail(state, "m", "SERVICE_UNREACHABLE");

@@ -91,11 +91,6 @@ describe("the checksums file is parsed", () => {
     }
   });
 
-  test("in bounded time, however large and hostile it is", async () => {
-    const hostile = Buffer.from(",\n".repeat(2_000_000));
-    await expect(parseChecksums(hostile, "text/csv", filesOf(["a"]))).rejects.toThrow(Fault);
-  });
-
   test.each([
     ["blanks in a checksum", (at: number) => `a${at},abcdef0123 (${" ".repeat(120)}\n`],
     ["cells", (at: number) => `a${at}${",x;\t".repeat(25)}\n`],
