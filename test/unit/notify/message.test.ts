@@ -1,8 +1,11 @@
-/** Messages: clear words, and no text of a sender that could do harm. */
+/** Messages: clear words, and no text of a sender that could do harm. The table of faults says which there are. */
+
+import { readFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { AREAS, type Counting } from "../../../src/base/fault-codes.ts";
 import { Fault } from "../../../src/base/faults.ts";
-import type { Overdue } from "../../../src/model/events.ts";
+import type { DaemonEvent, Overdue } from "../../../src/model/events.ts";
 import { NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../../../src/notify/message.ts";
 import { changeOfRecord, changesOfEvent, type Notice } from "../../../src/notify/notices.ts";
@@ -219,3 +222,33 @@ function passwordNotice(trackingId: string): Notice {
 function messageOf(notices: readonly Notice[], origin: MessageOrigin) {
   return formatMessage(notices, origin, 0);
 }
+
+const POLL = { type: "poll-failed", mailbox: "a@example.com", isFirst: true, waitMs: 0, tookMs: 1 } as const;
+const POLL_FAILED = (fault: Fault): DaemonEvent => ({ ...POLL, token: undefined, fault });
+
+test.each([
+  ["service", POLL_FAILED(new Fault("ACCESS_REFUSED"))],
+  ["mailbox", POLL_FAILED(new Fault("SECRET_UNREADABLE"))],
+  ["disk", { type: "disk-failed", fault: new Fault("DISK_FULL") }],
+  ["queue", { type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") }],
+] as const)("a fault of the area %s has a notification of its kind", (area, event) => {
+  const context = { nowMs: 1, blipMs: 0, process: "p", serviceOf: () => "https://example.com/" };
+  const [change] = changesOfEvent(event as DaemonEvent, context);
+  expect(AREAS[area].notices).toContain(change?.begin[0]?.kind);
+});
+
+test.each(["DISK_FULL", "QUEUE_UNREACHABLE", "QUEUE_REFUSED"] as const)(
+  "a poll that fails with %s is no trouble of the service",
+  (code) => {
+    const context = { nowMs: 1, blipMs: 0, process: "p", serviceOf: () => "https://example.com/" };
+    expect(changesOfEvent(POLL_FAILED(new Fault(code)), context)).toEqual([]);
+  },
+);
+
+test("every notification and metric of the table is documented", async () => {
+  const page = await readFile(new URL("../../../docs/operating.md", import.meta.url), "utf8");
+  for (const { notices, metric } of Object.values<Counting>(AREAS)) {
+    for (const kind of notices) expect(NOTICE_KINDS).toContain(kind);
+    if (metric !== undefined) expect(page).toContain(`\`${metric}`);
+  }
+});
