@@ -176,31 +176,23 @@ mailboxes:
     });
   });
 
-  test("name the hand-off of each mailbox: its own keys, else the common ones", async () => {
+  test("name the hand-off of each mailbox, and remove nothing of one that is no longer configured", async () => {
     const settings = await load(
-      config(`handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d }, acknowledgement: done }
+      config(`handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d } }
 mailboxes:
   - { email: a@example.com }
-  - { email: b@example.com, handoff: { fileMode: "0600", commandTimeout: 2m, keep: { pickedUp: 1d } } }
-  - { email: c@example.com, handoff: { command: [], acknowledgement: none } }
+  - { email: b@example.com, handoff: { commandTimeout: 2m, keep: { pickedUp: 1d } } }
 `),
-      {},
     );
     const { handoff, mailboxes } = settings;
-    const [a, b, c] = mailboxes.map((mailbox) => mailbox.handoff);
+    const [a, b] = mailboxes.map((mailbox) => mailbox.handoff);
     expect(a).toBeUndefined();
     expect(handoffOf(settings, { mailbox: "A@Example.com" })).toBe(handoff);
     expect(handoffOf(settings, { mailbox: "B@Example.com" })).toBe(b);
-    // It may have had its own retention: nothing is removed.
+    // It may have had its own retention.
     expect(handoffOf(settings, { mailbox: "no longer configured" })).toEqual({ ...handoff, keep: undefined });
-    const day = 86_400_000;
-    expect(b).toEqual({
-      ...handoff,
-      fileMode: 0o600,
-      command: { ...handoff.command, timeoutMs: 120_000 },
-      keep: { pickedUpMs: day, notPickedUpMs: 9 * day },
-    });
-    expect(c).toEqual({ ...handoff, command: undefined, acknowledgement: undefined });
+    const keep = { pickedUpMs: 86_400_000, notPickedUpMs: 9 * 86_400_000 };
+    expect(b).toEqual({ ...handoff, command: { ...handoff.command, timeoutMs: 120_000 }, keep });
   });
 
   test("I4 no leaks: the webhook of a mailbox does not inherit the secret of another address", async () => {
