@@ -153,7 +153,7 @@ describe("I5 no escape: an archive is refused, and leaves nothing behind, with",
   });
 });
 
-test("an archive that is cut short anywhere is refused", { timeout: NEVER_HUNG_MS }, async () => {
+test("an archive that is cut short anywhere is refused", async () => {
   for (const zip64 of [false, true]) {
     const zip = writeZip([A, { ...B, zip64, descriptor: true }], { zip64, comment: Buffer.from("comment") });
     for (let bytes = 0; bytes < zip.length; bytes += 1) {
