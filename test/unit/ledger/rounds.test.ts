@@ -77,6 +77,17 @@ describe.each([
     expect({ round, sender: begin?.sender, end }).toEqual({ round: 2, sender: T1.sender, end: undefined });
   });
 
+  test("a folder of that name is left alone, and the delivery gets the next free one", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    await bench.disk.makeFolder(join(bench.root, "m"), 0o700);
+    await bench.disk.makeFolder(join(bench.root, "m/F"), 0o700);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    expect(await rounds.place({ ...DELIVERED, token: stage.token })).toBe("m/F-2");
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual([]);
+  });
+
   test("a stage is continued by its process, and by no other", async () => {
     const bench = await open();
     const rounds = start(bench);
