@@ -11,10 +11,10 @@ import { Sessions, type Tokens } from "../../src/console/sessions.ts";
 import type { ReadAccess } from "../../src/model/order.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { Board } from "../../src/observe/board.ts";
+import { FACTS, shownMailbox } from "./board.ts";
 import { pollFailed, pollSucceeded } from "./events.ts";
 import { makeRecord } from "./record.ts";
 
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 const HOUR_MS = 3_600_000;
 
 const KINDS: readonly Partial<TransferRecord>[] = [
@@ -43,9 +43,8 @@ export async function openTestConsole(
   more: Partial<ConsolePort> = {},
   clock = systemClock,
 ): Promise<{ url: string; board: Board }> {
-  const service = { baseUrl: new URL("https://transfer.example.com/") };
   const names = Array.from({ length: count > 10 ? 50 : 1 }, (_, at) => `m${at}@example.com`);
-  const mailboxes = names.map((name) => ({ name, email: name, pollMs: 60_000, paused: false, service }));
+  const mailboxes = names.map((name) => shownMailbox(name, { email: name }));
   const board = new Board(FACTS, mailboxes, systemClock);
   for (const [at, mailbox] of names.entries()) {
     const isDown = count > 10 && at < 20;

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
@@ -120,26 +120,6 @@ handoff:
     expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
   });
 
-  test("name the check of each mailbox: its own keys, else the common ones", async () => {
-    const { source, mailboxes } = await load(
-      config(`mailboxes:
-  - { email: a@example.com }
-  - { email: b@example.com, check: { timeout: 1m } }
-  - { email: c@example.com, check: { command: [./own], memory: none } }
-  - { email: d@example.com, check: { command: [] } }
-check: { command: [scan, "{folder}"], memory: 1GiB }
-`),
-      { PATH: "/bin", TOKEN: "secret" },
-    );
-    const env = { PATH: "/bin" };
-    const common = { argv: ["scan", "{folder}"], env, timeoutMs: 600_000, memoryBytes: 2 ** 30 };
-    const own = { argv: [join(dirname(source), "own")], env, timeoutMs: 600_000, memoryBytes: undefined };
-    const checks = [common, { ...common, timeoutMs: 60_000 }, own, undefined];
-    expect(mailboxes.map(({ check }) => check)).toEqual(checks);
-    const [plain] = (await load(SMALLEST)).mailboxes;
-    expect(plain?.check).toBeUndefined();
-  });
-
   test("are those of `defaults` in mailboxes that do not set them", async () => {
     const { mailboxes } = await load(
       config(`defaults: { poll: 5m, verify: prefer, fetch: zip, quiet: ["sat,sun"] }
@@ -196,31 +176,23 @@ mailboxes:
     });
   });
 
-  test("name the hand-off of each mailbox: its own keys, else the common ones", async () => {
+  test("name the hand-off of each mailbox, and remove nothing of one that is no longer configured", async () => {
     const settings = await load(
-      config(`handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d }, acknowledgement: done }
+      config(`handoff: { fileMode: "0644", command: [./import], commandTimeout: 1m, keep: { notPickedUp: 9d } }
 mailboxes:
   - { email: a@example.com }
-  - { email: b@example.com, handoff: { fileMode: "0600", commandTimeout: 2m, keep: { pickedUp: 1d } } }
-  - { email: c@example.com, handoff: { command: [], acknowledgement: none } }
+  - { email: b@example.com, handoff: { commandTimeout: 2m, keep: { pickedUp: 1d } } }
 `),
-      {},
     );
     const { handoff, mailboxes } = settings;
-    const [a, b, c] = mailboxes.map((mailbox) => mailbox.handoff);
+    const [a, b] = mailboxes.map((mailbox) => mailbox.handoff);
     expect(a).toBeUndefined();
     expect(handoffOf(settings, { mailbox: "A@Example.com" })).toBe(handoff);
     expect(handoffOf(settings, { mailbox: "B@Example.com" })).toBe(b);
-    // It may have had its own retention: nothing is removed.
+    // It may have had its own retention.
     expect(handoffOf(settings, { mailbox: "no longer configured" })).toEqual({ ...handoff, keep: undefined });
-    const day = 86_400_000;
-    expect(b).toEqual({
-      ...handoff,
-      fileMode: 0o600,
-      command: { ...handoff.command, timeoutMs: 120_000 },
-      keep: { pickedUpMs: day, notPickedUpMs: 9 * day },
-    });
-    expect(c).toEqual({ ...handoff, command: undefined, acknowledgement: undefined });
+    const keep = { pickedUpMs: 86_400_000, notPickedUpMs: 9 * 86_400_000 };
+    expect(b).toEqual({ ...handoff, command: { ...handoff.command, timeoutMs: 120_000 }, keep });
   });
 
   test("I4 no leaks: the webhook of a mailbox does not inherit the secret of another address", async () => {
@@ -258,33 +230,6 @@ mailboxes:
       config("handoff: { keep: { pickedUp: 7d } }\nmailboxes: [{ email: a@b, handoff: { done: true } }]"),
     );
     expect(warnings).toEqual([expect.stringContaining("handoff.keep.pickedUp: not used")]);
-  });
-
-  test("are overridden by the environment, whose paths start in the current folder", async () => {
-    const path = await writeConfig(SMALLEST);
-    const env = { INLET_INBOX: "other", INLET_LIMITS__TRANSFERS: "9", INLET_HANDOFF__FILEMODE: "0600" };
-    expect(await loadSettings({ path, env, cwd: "/here" })).toMatchObject({
-      inbox: "/here/other",
-      limits: { transfers: 9 },
-      handoff: { fileMode: 0o600 },
-    });
-  });
-
-  test("are overridden by a mailbox's own service, key by key", async () => {
-    const settings = await load(`
-service: { baseUrl: https://one.example.com, clientId: ${CLIENT_ID}, timeout: 5s }
-inbox: /srv/inbox
-mailboxes:
-  - { email: a@example.com, service: { baseUrl: https://two.example.com } }
-  - { email: b@example.com }
-`);
-    const [a, b] = settings.mailboxes.map(({ service }) => service);
-    expect([a?.baseUrl.host, b?.baseUrl.host]).toEqual(["two.example.com", "one.example.com"]);
-    expect(a?.timeoutMs).toBe(5_000);
-    expect(a?.clientId?.described).toBe(b?.clientId?.described);
-    const only =
-      "inbox: /srv/inbox\nmailboxes: [{ email: a@b, service: { baseUrl: https://own.example.com } }]";
-    expect((await load(only)).mailboxes).toHaveLength(1);
   });
 
   test.each([
@@ -326,15 +271,6 @@ describe("the file", () => {
     expect(await sourceOf({ path: basename(path ?? ""), cwd: dirname(path ?? "") })).toBe(path);
     expect(await sourceOf({})).toBe(variable);
     expect(await sourceOf({ env: {} })).toBe(usual);
-  });
-
-  test("is not created, nor its folder", async () => {
-    const folder = await makeFolder();
-    const missing = join(folder, "new/inlet.yaml");
-    await faultMessage(loadSettings({ path: missing, env: {} }));
-    await faultMessage(loadSettings({ defaultPaths: [missing], env: {} }));
-    await faultMessage(loadSettings({ defaultPaths: [missing], env: { INLET_INBOX: "/x" } }));
-    expect(await readdir(folder)).toEqual([]);
   });
 
   test("must exist if it is named, and be a text that is not too large", async () => {

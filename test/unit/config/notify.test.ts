@@ -50,20 +50,12 @@ mail: { to: [a@b.c], from: a@b.c, user: u, password: Secret1, server: smtp://mai
   notify[0].mail.tls: "opportunistic" could reveal the password: set required
 mail: { to: [a@b.c], from: a@b.c, user: inlet }
   notify[0].mail.user: needs password too
-mail: { to: [a@b.c], from: a@b.c, password: Secret1 }
-  notify[0].mail.password: needs user too
-mail: { to: [], from: a@b.c }
-  notify[0].mail.to: must be a list of at least one mail address
 mail: { to: ["a@example.com\\r\\nBcc: b@example.com"], from: a@b.c }
   notify[0].mail.to[0]: "a@example.com\\r\\nBcc: b@example.com" is not a mail address such as
 mail: { to: [a@b.c], from: "Inlet <inlet@example.com>" }
   notify[0].mail.from: "Inlet <inlet@example.com>" is not a mail address such as ops@example.com
-mail: 5
-  notify[0].mail: must be a group of keys
 on: [disk]
   notify[0]: must have either mail or webhook
-mail: { to: [a@b.c], from: a@b.c }, on: [passwords]
-  notify[0].on[0]: "passwords" is not one of password, quarantined
 mail: { to: [a@b.c], from: a@b.c }, quiet: [daily]
   notify[0].quiet: leaves no time to notify
 webhook: { url: http://hooks.example.com/Secret1, secret: s }

@@ -38,8 +38,6 @@ limits: { minFreeSpace: 1 gig }
   limits.minFreeSpace: "1 gig" is not a size such as 10MiB, 1GB or a number of bytes
 limits: { maxTransferSize: 0B }
   limits.maxTransferSize: "0B" is too small for any transfer
-limits: { maxTransferSize: 999999999TiB }
-  limits.maxTransferSize: "999999999TiB" is too large
 version: 2
   version: 2 is not 1, the only version that this Inlet supports: a newer file needs a newer Inlet
 defaults: { layout: {trackingId} }
@@ -50,8 +48,6 @@ timezone: Europe/Berln
   "Europe/Berln" is not the name of a time zone such as Europe/Berlin: did you mean Europe/Berlin?
 keep: { ledger: 90 }
   keep.ledger: 90 is not forever, or a duration such as 30m, 12h or 7d: write 90d
-keep: { ledger: 9999d }
-  keep.ledger: "9999d" is longer than 3650d
 work: /srv/inbox
   work: "/srv/inbox" is the inbox itself: choose another folder
 work: /srv/inbox/work
@@ -63,8 +59,6 @@ limits: { bandwidth: 5 }
   limits.bandwidth: 5 is not none, a rate such as 10MiB/s, or a list of rates and when they apply: write 5MiB/s
 limits: { bandwidth: 500B/s }
   limits.bandwidth: "500B/s" is less than 1KiB/s
-limits: { bandwidth: [] }
-  limits.bandwidth: must be none, a rate such as 10MiB/s, or a list of rates
 limits: { bandwidth: [{ at: sat }] }
   limits.bandwidth[0].rate: is missing: give none or a rate such as
 limits: { bandwidth: [{ at: mno, rate: none }] }
@@ -72,8 +66,6 @@ limits: { bandwidth: [{ at: mno, rate: none }] }
 limits: { bandwidth: [{ rate: none }, { at: sat, rate: 1MiB/s }] }
   limits.bandwidth[1]: never applies, because the entry before it always does
 
-check: { command: scan }
-  check.command: must be a list of a program and its arguments
 check: { command: [clamdscan, --fdpass, .] }
   check.command[2]: is a relative path, and the program does not run in the folder of the transfer: write "{folder}"
 check: { command: [""] }
@@ -83,12 +75,8 @@ check: { memory: 1MiB }
 
 handoff: { fileMode: 400 }
   handoff.fileMode: 400 may be octal or decimal: write it as "0640" or 0o640
-handoff: { fileMode: "4755" }
-  handoff.fileMode: "4755" is not an octal mode from "0000" to "0777", such as "0640"
 handoff: { fileMode: "0240" }
   handoff.fileMode: "0240" must let the owner read: begin it with 04 or 06
-handoff: { folderMode: "0550" }
-  handoff.folderMode: "0550" must let the owner read, write and enter: begin it with 07
 handoff: { marker: a/b }
   handoff.marker: "a/b" is not none or a plain file name
 handoff: { marker: sha256sums }
@@ -101,8 +89,6 @@ handoff: { names: '{name}' }
   handoff.names: "{name}" must contain {trackingId} or {transferId}: otherwise files
 handoff: { names: '{name}{name}{trackingId}' }
   must contain {name} once
-handoff: { names: '{trackingId}/{name}' }
-  must not contain slashes or control characters
 handoff: { names: '.{trackingId}_{name}' }
   must not begin with a dot
 handoff: { names: '{trackingid}_{name}' }
@@ -113,12 +99,6 @@ handoff: { deliver: files, marker: READY }
   handoff.marker: "READY" cannot be used with deliver: files, because no folder is delivered: set done instead
 handoff: { command: [a, "b\0c"] }
   handoff.command[1]: contains a NUL, which no argument can hold
-handoff: { expectWithin: forever }
-  handoff.expectWithin: "forever" is not a duration such as 30m, 12h or 7d
-handoff: { webhook: { url: https://h.example, secret: 90210 } }
-  handoff.webhook.secret: must be text, or one of
-handoff: { webhook: { url: ftp://h, secret: s } }
-  handoff.webhook.url: must be an address such as
 handoff: { webhook: { url: https://u:hunter2@h, secret: s } }
   handoff.webhook.url: must not contain a user or password
 handoff: { webhook: { url: http://h.example/hunter2, secret: s } }
@@ -142,8 +122,6 @@ http: { tokens: [{ name: a, token: short }] }
   http.tokens[0].token: the plain text of
 http: { tokens: [{ name: a, token: 0123456789abcdef }, { name: a, token: 0123456789abcdef }] }
   http.tokens[1].name: "a" is used twice
-http: { tokens: [{ name: token, token: 0123456789abcdef }], token: 0123456789abcdeX }
-  http.tokens[0].name: "token" is used twice
 http: { tokens: [{ name: 'a b', token: 0123456789abcdef }] }
   http.tokens[0].name: "a b" is not a name of letters, digits and ._@-
 
@@ -155,8 +133,6 @@ service: { baseUrl: ftp://x }
   service.baseUrl: "ftp://x" is not the address of a service such as https://
 service: { baseUrl: transfer.example.com:8443 }
   "transfer.example.com:8443" is not the address of a service: write https://transfer.example.com:8443
-service: { baseUrl: //transfer.example.com }
-  is not the address of a service: write https://transfer.example.com
 service: { baseUrl: transfer.example.com/t/api }
   is not the address of a service: write https://transfer.example.com/t
 service: { baseUrl: http://example.com }
@@ -169,14 +145,10 @@ service: { baseUrl: 'https://x/?key=hunter2' }
   service.baseUrl: must not contain ? or #
 service: { baseUrl: 'https://x', clientId: hunter2 }
   service.clientId: must be 50 to 4000 letters and digits, or one of { file
-service: { baseUrl: 'https://x', verification: hunter2 }
-  service.verification: must be clientId, or { token: … }
 service: { baseUrl: 'https://x', verification: {} }
   service.verification.token: is missing: give text, or one
 service: { baseUrl: 'https://x', proxy: hunter2 }
   service.proxy: must be the address of a proxy such as http://
-service: { baseUrl: 'https://x', ca: /no/such }
-  service.ca: /no/such cannot be read (ENOENT)
 service: { baseUrl: 'https://x', ca: ${join(TLS_FOLDER, "server.key")} }
   server.key holds no certificate
 service: { baseUrl: 'https://x', ca: inlet.yaml }
@@ -186,8 +158,6 @@ service: { baseUrl: 'https://x', acceptLanguage: "a\nb" }
 
 mailboxes: []
   mailboxes: must be a list of at least one mailbox
-mailboxes: [orders@example.com]
-  mailboxes[0]: must be a mailbox
 mailboxes: [{ name: x }]
   inlet.yaml:3:13: mailboxes[0].email: is missing: give an email address
 mailboxes: [{ email: nobody }]
@@ -200,16 +170,10 @@ mailboxes: [{ email: a@b, name: X }, { email: c@d, name: x }]
   mailboxes[1].name: "x" is already used by mailboxes[0]
 mailboxes: [{ email: a@b, poll: 60 }]
   mailboxes[0].poll: 60 is not a duration such as 250ms, 30s, 5m or 1h: write 60s
-mailboxes: [{ email: a@b, pol: 5m }]
-  inlet.yaml:3:27: mailboxes[0].pol: unknown key, did you mean poll?
-mailboxes: [{ email: a@b, fetch: true }]
-  mailboxes[0].fetch: true is not one of auto, files, zip
 mailboxes: [{ email: a@b, paused: 'true' }]
   mailboxes[0].paused: "true" is not true or false: write it without quotes
 mailboxes: [{ email: a@b, paused: yes }]
   mailboxes[0].paused: "yes" is not true or false: write true
-mailboxes: [{ email: a@b, paused: Off }]
-  mailboxes[0].paused: "Off" is not true or false: write false
 mailboxes: [{ email: a@b, quiet: [sat, 'mon 8-18'] }]
   quiet[1]: "mon 8-18" is not a weekly window such as mon-fri 08:00-18:00: "8" is not a time such as
 mailboxes: [{ email: a@b, quiet: [mon-fri, 'sat,sun'] }]
@@ -218,8 +182,6 @@ mailboxes: [{ email: a@b, since: 2026-02-30 }]
   mailboxes[0].since: "2026-02-30" is not a date
 mailboxes: [{ email: a@b, expect: [{ sender: x, by: 25:00 }] }]
   mailboxes[0].expect[0].by: "25:00" is not a time of day such as 06:00
-mailboxes: [{ email: a@b, expect: [{ sender: x, by: 06:00, days: weekdays }] }]
-  mailboxes[0].expect[0].days: "weekdays" is not days such as mon-fri: "weekdays" is not a day
 mailboxes: [{ email: a@b, expect: [{ sender: x, by: 06:00 }, { sender: x, by: 06:00 }] }]
   mailboxes[0].expect[1]: repeats expect[0]
 
@@ -236,8 +198,6 @@ defaults: { layout: "{x}/{trackingId}" }
 defaults: { layout: "{mailbox}/{subject}" }
   must contain {trackingId} or {transferId}: otherwise two transfers could have the same
 
-passwords: hunter2
-  passwords: must be a list of rules
 passwords: [{ sender: x }]
   passwords[0].password: is missing: give text, or one of { file: … }, { env: … }, { credential: … }, { command
 passwords: [{ password: hunter2 }]
@@ -246,18 +206,8 @@ passwords: [{ sender: x, password: { hunter2 } }]
   passwords[0].password: has an unknown key, must be text, or one of { file: … }, { env: … }
 passwords: [{ sender: x, password: { flie: hunter2 } }]
   passwords[0].password: has an unknown key, did you mean file?
-passwords: [{ sender: x, password: { env: A, file: hunter2 } }]
-  passwords[0].password: must be text, or one of
-passwords: [{ sender: x, password: { env: NOPE } }]
-  passwords[0].password.env: variable NOPE is not set
-passwords: [{ sender: x, password: { file: /no/such } }]
-  passwords[0].password.file: file /no/such does not exist
 passwords: [{ sender: x, password: { credential: ../x } }]
   passwords[0].password.credential: must be a plain file name
-passwords: [{ sender: x, password: { credential: x } }]
-  because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units
-passwords: [{ sender: x, password: { command: hunter2 } }]
-  passwords[0].password.command: must be a list of a program and its arguments
 `;
 
 test.each(casesOf(WRONG))("%s", async (lines, part) => {

@@ -80,12 +80,6 @@ describe("the service in the environment", () => {
       expect(shown).not.toContain("PRIVATE KEY");
     }
   });
-
-  test("is reported if it is missing", async () => {
-    expect(await faultMessage(load({ env: {} }))).toContain(
-      `no service is configured: add --base-url, or set INLET_SERVICE__BASEURL, or service.baseUrl in ${NOWHERE}`,
-    );
-  });
 });
 
 describe("the service in a file", () => {

@@ -4,7 +4,6 @@ import type { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { followSettings } from "../../../src/config/watch.ts";
-import { useUpWatches } from "../../support/no-watches.ts";
 import { SMALLEST, writeConfig } from "./stage.ts";
 
 test("a change before the watch starts is noticed", async () => {
@@ -34,15 +33,6 @@ test("a file that has become unreadable is reported, and a readable one is used 
   await rm(path, { recursive: true });
   await writeFile(path, SMALLEST.replace("/srv/inbox", "/srv/other"));
   await expect.poll(() => events).toContain("/srv/other");
-});
-
-test("a change is noticed without free watches, after one warning", async () => {
-  useUpWatches();
-  const { path, events, follow } = await setUp(SMALLEST);
-  await follow();
-  expect(events).toEqual(["WATCH_REFUSED"]);
-  await writeFile(path, SMALLEST.replace("/srv/inbox", "/srv/other"));
-  await expect.poll(() => events).toEqual(["WATCH_REFUSED", "/srv/other"]);
 });
 
 async function setUp(text: string) {

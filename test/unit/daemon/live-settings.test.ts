@@ -1,9 +1,23 @@
+/** Settings and pauses that are in force. */
+
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { MailboxSettings } from "../../../src/config/settings.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
+import { followPauses, putPausesInForce } from "../../../src/daemon/reload.ts";
+import { createPause, type Pauses, removePause } from "../../../src/ledger/pauses.ts";
 import { type ChannelSettings, NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { digestOfMailbox } from "../../../src/model/transfer.ts";
-import { namedToken, OPERATOR, pageSettings, plainSecret, settingsIn } from "../../support/settings.ts";
+import { makeFolder } from "../../support/program.ts";
+import {
+  MAILBOX,
+  namedToken,
+  OPERATOR,
+  pageSettings,
+  plainSecret,
+  settingsIn,
+} from "../../support/settings.ts";
 
 const fileSecret = (path: string) => ({ ...plainSecret("0123456789abcdef"), described: `file ${path}` });
 const http = (path: string) => pageSettings({ actions: true, tokens: namedToken(fileSecret(path)) });
@@ -30,16 +44,6 @@ test("a changed role of a token applies without a restart, and a token for readi
   expect(live.now.http?.read).toBeUndefined();
 });
 
-test("changed limits are in force at once, and need no restart", () => {
-  const before = settingsIn("/x", []);
-  const { bandwidth: _none, ...limits } = before.limits;
-  const live = new LiveSettings({ ...before, limits });
-  const bandwidth = [{ at: undefined, bytesPerSecond: 2_000 }];
-  const next = { ...before, limits: { ...limits, transfers: 7, minFreeBytes: 9, bandwidth } };
-  expect(live.replace(next)).toEqual({ changed: ["limits"], needsRestart: [] });
-  expect(live.now.limits).toEqual(next.limits);
-});
-
 test("operators' pauses stay over a reload, and are no change of the configuration", () => {
   const mailbox = {
     name: "m",
@@ -56,4 +60,26 @@ test("operators' pauses stay over a reload, and are no change of the configurati
   expect([live.configured.mailboxes, live.services()]).toEqual([before.mailboxes, new Map()]);
   live.replace(live.configured, new Map());
   expect(live.now.mailboxes).toEqual(before.mailboxes);
+});
+
+test("a pause does not end while the disk of the work folder is gone", async () => {
+  const work = join(await makeFolder(), "work");
+  await createPause(work, MAILBOX, OPERATOR, "2026-03-01T08:00:00.000Z");
+  const live = new LiveSettings(settingsIn(work, [], { work }));
+  await putPausesInForce(live, () => {});
+  const applied: Pauses[] = [];
+  await using scope = new AsyncDisposableStack();
+  const look = await followPauses(
+    live,
+    async (pauses) => void applied.push(pauses),
+    () => {},
+    scope,
+  );
+  await rename(work, `${work}.gone`);
+  await look();
+  expect(applied).toEqual([]);
+  await rename(`${work}.gone`, work);
+  await removePause(work, MAILBOX);
+  await look();
+  expect(applied.at(-1)).toEqual(new Map());
 });

@@ -58,17 +58,6 @@ describe("I2 once: an order to deliver again", () => {
     await second.run();
     expect([await fixture.roundOf("t1"), await exists(given)]).toEqual([[2, "delivered"], false]);
   });
-
-  test("that is given twice begins one round", async () => {
-    const fixture = await openFixture();
-    const daemon = await fixture.daemon();
-    await fixture.settleAndGive("t1", "quarantined", "retry");
-    await fixture.give("retry", "t1");
-    await daemon.run();
-    await fixture.settle("t1", "delivered");
-    await daemon.run();
-    expect(await fixture.roundOf("t1")).toEqual([2, "delivered"]);
-  });
 });
 
 test("a discarded transfer leaves nothing behind, whenever a crash happens", async () => {
@@ -188,26 +177,6 @@ test("I7 nothing silent: the journal has each order once, although two daemons a
   expect(journal.match(/"act":"retry"/g)).toHaveLength(3);
   const act = { act: "retry", ...OPERATOR, mailbox: "m", trackingId: "t1", sender: "a@example.org" };
   expect(await fixture.acts()).toMatchObject([act]);
-});
-
-test("an order that grants password attempts is recorded as a grant", async () => {
-  const fixture = await openFixture();
-  await fixture.settle("t1", "quarantined");
-  const order = { mailbox: "m", trackingId: "t1", round: 1, by: OPERATOR };
-  await giveOrder(fixture.work, { ...order, action: "retry", grants: 1 });
-  await (await fixture.daemon()).run();
-  expect(await fixture.acts()).toMatchObject([{ act: "grant", ...OPERATOR, trackingId: "t1" }]);
-});
-
-test("who supplied a password is recorded, and nothing else is done", async () => {
-  const fixture = await openFixture();
-  await fixture.settle("t1", "quarantined");
-  const by = { who: `x${"y".repeat(500)}`, from: "a\nb" };
-  await giveOrder(fixture.work, { mailbox: "m", trackingId: "t1", round: 1, by, action: "password" });
-  await (await fixture.daemon()).run();
-  expect(await listOrders(fixture.work)).toEqual([]);
-  expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
-  expect(await fixture.acts()).toMatchObject([{ act: "password", who: `x${"y".repeat(199)}`, from: "a?b" }]);
 });
 
 describe("a transfer whose mailbox is no longer configured", () => {

@@ -4,13 +4,14 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type Command, CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import packageJson from "../../../package.json" with { type: "json" };
 import { loadSettings } from "../../../src/config/load.ts";
 import { defineAll } from "../../support/command-tables.ts";
+import { generateDocs } from "../../support/generated-docs.ts";
 import { blocksOf, inlineCodeOf, PAGES, readPage } from "../../support/pages.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
@@ -199,3 +200,10 @@ function anchorsOf(page: string): string[] {
       .replaceAll(" ", "-"),
   );
 }
+
+test.each(Object.entries(await generateDocs()))(
+  "%s says what the code says (npm run docs writes it)",
+  (path, content) => {
+    expect(readFileSync(resolve(import.meta.dirname, "../../..", path), "utf8")).toBe(content);
+  },
+);

@@ -11,9 +11,10 @@ import { type Emit, type Listeners, listenTo } from "../../../src/model/events.t
 import { deliveryId } from "../../../src/model/manifest.ts";
 import { outboxIn } from "../../../src/model/outbox.ts";
 import type { Placement } from "../../../src/model/placement.ts";
-import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
 import { followingWith, HANDOFF_PATIENCE, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
 
 /** A machine and its clock: `passMs` moves both, `jumpMs` only the clock. */
 class Machine {
@@ -59,25 +60,15 @@ export function keyOf(record: TransferRecord): string {
 }
 
 export function recordOf(trackingId: string, facts: Partial<TransferRecord> = {}): TransferRecord {
-  return {
-    version: RECORD_VERSION,
-    mailbox: "m",
-    trackingId,
-    transferId: "x",
-    sender: "a@example.org",
+  const at = { delivered: "2026-03-01T08:00:00.000Z" };
+  const delivered = {
     state: "delivered",
-    round: 1,
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    expires: undefined,
-    passwordInLink: false,
     folder: `m/${trackingId}`,
     verified: "all",
     attempts: 1,
-    at: { delivered: "2026-03-01T08:00:00.000Z" },
-    ...facts,
-  };
+    at,
+  } as const;
+  return makeRecord({ trackingId, ...delivered, ...facts });
 }
 
 /** Writes a delivered folder, as far as hand-offs read it. */

@@ -1,5 +1,3 @@
-/** How hand-offs begin, go through trouble, and end. */
-import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -7,7 +5,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { newEntry } from "../../../src/handoff/entry.ts";
 import type { HandoffSummary } from "../../../src/model/handoff.ts";
 import { formatEntry, outboxIn } from "../../../src/model/outbox.ts";
-import { HANDOFF_PATIENCE, makeHandoff } from "../../support/handoff.ts";
+import { HANDOFF_PATIENCE } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { accept, openReceiver } from "../../support/receiver.ts";
 import { keyOf, openBench, recordOf, writeDelivery } from "./bench.ts";
@@ -37,36 +35,12 @@ describe("a delivery", () => {
     });
   });
 
-  test("is a file that waits as soon as its command is done, and one that needs attention when overdue", async () => {
-    const bench = await openBench({ command: ["true"], expectWithinMs: 1_000 });
-    const { record } = await bench.deliver("t1");
-    expect(await bench.files()).toEqual(["t1~1.json"]);
-    await bench.scan();
-    expect(await bench.files()).toEqual(["t1~1.wait"]);
-    bench.machine.passMs(1_000);
-    await bench.scan();
-    await bench.scan();
-    expect(bench.told).toEqual(["t1: command done", "t1: overdue"]);
-    expect(await bench.files()).toEqual(["t1~1.json"]);
-    expect(await bench.read(record, "json")).toMatchObject({ reported: true, command: { state: "done" } });
-  });
-
   test("whose command takes the folder is picked up and finished at once", async () => {
     const bench = await openBench({ command: ["sh", "-c", 'rm -r "$INLET_FOLDER"'] });
     const { record } = await bench.deliver("t1");
     await bench.scan();
     expect(bench.told.toSorted()).toEqual(["t1: command done", "t1: taken"]);
     expect(await bench.finished(record)).toMatchObject({ command: { state: "done", attempts: 1 } });
-  });
-
-  test("that was picked up stays in the outbox while its command fails", async () => {
-    const bench = await openBench({ command: ["sh", "-c", '[ -e "$0" ]', join(await makeFolder(), "go")] });
-    const { folder, record } = await bench.deliver("t1");
-    await rm(folder, { recursive: true });
-    await bench.scan();
-    expect(bench.told).toEqual(["t1: taken", "t1: command failed"]);
-    expect(await bench.read(record, "json")).toMatchObject({ how: "taken", command: { state: "pending" } });
-    expect(await bench.finished(record)).toBeUndefined();
   });
 });
 
@@ -85,17 +59,6 @@ describe("an entry", () => {
     await writeDelivery(bench.root, record);
     await bench.scan();
     expect(bench.told).toEqual(["t1: command done"]);
-  });
-
-  test("of a round that ended without a delivery is removed", async () => {
-    const bench = await openBench({ command: ["true"] });
-    const gone = await bench.note("t1");
-    const quarantined = await bench.note("t2");
-    bench.ledger.end({ ...gone, state: "gone" });
-    bench.ledger.end({ ...quarantined, state: "quarantined" });
-    await bench.scan();
-    expect(await bench.files()).toEqual([]);
-    expect(bench.told).toEqual([]);
   });
 
   test("whose folder is still staged waits: nothing runs, and nothing counts as picked up", async () => {
@@ -129,21 +92,11 @@ describe("an entry", () => {
     },
   );
 
-  test("that is damaged is reported once, and keeps no other waiting", async () => {
+  test("that is damaged, or whose end record is, is reported once, and keeps no other waiting", async () => {
     const bench = await openBench({ command: ["true"] });
+    const { record } = await bench.deliver("t2");
     await bench.deliver("t1");
     await writeFile(join(outboxIn(bench.work), "t0.ab~1.json"), "{");
-    const handoffs = await bench.open();
-    await handoffs.finish();
-    await handoffs.finish();
-    expect(bench.told.toSorted()).toEqual(["damaged: t0.ab~1.json", "t1: command done"]);
-    expect(await bench.files()).toEqual(["t0.ab~1.json", "t1~1.wait"]);
-  });
-
-  test("whose end record is damaged is reported once, and keeps no other waiting", async () => {
-    const bench = await openBench({ command: ["true"] });
-    const { record } = await bench.deliver("t0");
-    await bench.deliver("t1");
     const handoffs = await bench.open({
       ledger: {
         ...bench.ledger,
@@ -155,7 +108,9 @@ describe("an entry", () => {
     });
     await handoffs.finish();
     await handoffs.finish();
-    expect(bench.told.toSorted()).toEqual([`damaged: ${keyOf(record)}`, "t1: command done"]);
+    const damaged = ["damaged: t0.ab~1.json", `damaged: ${keyOf(record)}`];
+    expect(bench.told.toSorted()).toEqual([...damaged, "t1: command done"]);
+    expect(await bench.files()).toEqual(["t0.ab~1.json", "t1~1.wait", "t2~1.json"]);
   });
 });
 
@@ -178,28 +133,6 @@ describe("a delivery that got another folder than its end record says", () => {
     await bench.scan();
     expect(bench.told).toEqual(["t1: command done", "t1: taken"]);
     expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1-2"]);
-  });
-
-  test("is found after a start, though the folder of that name is there", async () => {
-    const { bench, record } = await prepareMoved({});
-    await bench.scan();
-    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
-    await rm(join(bench.root, "m/t1-2"), { recursive: true });
-    await bench.scan();
-    expect(bench.told).toEqual(["t1: taken"]);
-  });
-
-  test("is found by its manifest where the folder of that name was taken", async () => {
-    const { bench, record } = await prepareMoved({});
-    await rm(join(bench.root, "m/t1"), { recursive: true });
-    await writeDelivery(bench.root, recordOf("t9"), "m/t1-2");
-    await writeDelivery(bench.root, record, "m/t1-3");
-    await bench.scan();
-    expect(bench.told).toEqual([]);
-    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-3" });
-    await rm(join(bench.root, "m/t1-3"), { recursive: true });
-    await bench.scan();
-    expect(bench.told).toEqual(["t1: taken"]);
   });
 
   test("is not taken for acknowledged because another folder is", async () => {
@@ -243,17 +176,6 @@ test("a folder whose manifest a consumer removed is still there", async () => {
   await bench.scan();
   expect(bench.told).toEqual([]);
   expect(await bench.files()).toEqual(["t1~1.wait"]);
-});
-
-test("nothing counts as picked up while the inbox is not mounted", async () => {
-  const bench = await openBench({});
-  const { folder } = await bench.deliver("t1");
-  await rename(folder, `${folder}.away`);
-  const inbox = { root: bench.root, removeDelivered: async () => "removed" as const };
-  await bench.scan({ inbox: { ...inbox, isHere: async () => false } });
-  expect(bench.told).toEqual([]);
-  await bench.scan();
-  expect(bench.told).toEqual(["t1: taken"]);
 });
 
 test("an order tries given-up steps of all rounds again, and none that are done", async () => {
@@ -316,15 +238,6 @@ test("everything that is due is tried before `finish` resolves, however much tha
   expect(receiver.calls).toHaveLength(DUE);
 });
 
-test("a failing step is tried once before `finish` resolves, and counted", async () => {
-  const bench = await openBench({ command: ["false"] });
-  for (const trackingId of ["t1", "t2"]) await bench.deliver(trackingId);
-  const handoffs = await bench.open();
-  await handoffs.finish();
-  expect(bench.told.toSorted()).toEqual(["t1: command failed", "t2: command failed"]);
-  expect(handoffs.failing()).toBe(2);
-});
-
 test("an entry that cannot be read counts as waiting, and an outbox that cannot be listed changes no summary", async () => {
   const bench = await openBench({ command: ["false"] });
   for (const trackingId of ["t1", "t2"]) await bench.deliver(trackingId);
@@ -364,18 +277,6 @@ test("an entry that cannot be read counts as waiting, and an outbox that cannot 
   await rm(outbox);
   await rename(away, outbox);
   expect(await scan()).toBe("2 2");
-});
-
-test("a step that is no longer configured keeps no entry open", async () => {
-  const bench = await openBench({ command: ["false"] });
-  const { folder } = await bench.deliver("t1");
-  bench.handoff = makeHandoff({});
-  await bench.scan();
-  expect(await bench.files()).toEqual(["t1~1.wait"]);
-  bench.handoff = makeHandoff({ command: ["true"] });
-  await bench.scan();
-  expect(bench.told).toEqual(["t1: command done"]);
-  expect(existsSync(folder)).toBe(true);
 });
 
 test("`close` waits for the checks that have begun", async () => {

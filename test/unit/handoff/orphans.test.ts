@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Orphans } from "../../../src/handoff/orphans.ts";
@@ -62,22 +62,6 @@ test("a stop ends the wait, and the orphan lives on", async () => {
   stop.abort();
   expect(await clearing).toBe(false);
   expect(orphan.child.signalCode).toBeNull();
-});
-
-test("a command waits for the orphan of an earlier process, and runs then", async () => {
-  const folder = await makeFolder();
-  const note = join(folder, "note");
-  const bench = await openBench({ command: ["sh", "-c", 'echo "$INLET_ID" >> "$0"', note] });
-  const { record } = await bench.deliver(TRANSFER);
-  const id = deliveryId(bench.ledger.nameOf(record), record.round);
-  await using _orphan = start(id, `cd ${folder}; while ! [ -e go ]; do sleep 0.1; done; echo orphan >> note`);
-  const handoffs = await bench.open();
-  const finished = handoffs.finish();
-  for (let scans = 0; scans < 5; scans++) await new Orphans(PATIENCE).clear(newId(), LONG_MS, SIGNAL);
-  await writeFile(join(folder, "go"), "");
-  await finished;
-  expect(bench.told).toEqual([`${TRANSFER}: command done`]);
-  expect(await readFile(note, "utf8")).toBe(`orphan\n${id}\n`);
 });
 
 test("what a failed attempt leaves running is ended before the next attempt, after the time limit of the command", async () => {

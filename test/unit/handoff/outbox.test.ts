@@ -1,13 +1,17 @@
-/** The files of the outbox: what creates, changes and ends them, and what a power cut cannot take away. */
+/** The files of the outbox: what creates, changes and ends them, what a power cut cannot take away, and their summary. */
+
+import { writeFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { newEntry } from "../../../src/handoff/entry.ts";
 import { listEntries, Outbox } from "../../../src/handoff/outbox.ts";
-import { peekSteps } from "../../../src/handoff/peek.ts";
+import { peekHandoffs, peekSteps } from "../../../src/handoff/peek.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, outboxIn } from "../../../src/model/outbox.ts";
+import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
+import { recordOf } from "./bench.ts";
 
 const KEY = "t1.ab~1";
 const NEW = newEntry(["command"]);
@@ -21,25 +25,6 @@ describe("a new entry", () => {
     expect(calls).toEqual(["create t1.ab~1.wait", "close", "create t1.ab~1.wait"]);
     expect(await files()).toEqual(["t1.ab~1.wait"]);
     expect(await outbox.find(KEY)).toEqual({ entry: EMPTY_ENTRY, kind: "wait" });
-  });
-
-  test("with steps is synced before it has its name, and its folder after", async () => {
-    const { outbox, calls, files } = await prepare();
-    await outbox.create(KEY, NEW, true);
-    expect(calls.filter((call) => !call.startsWith("create"))).toEqual([
-      "sync",
-      "close",
-      "link t1.ab~1.json",
-      "unlink",
-      "sync folder",
-    ]);
-    expect(await files()).toEqual(["t1.ab~1.json"]);
-  });
-
-  test("without steps that must not be lost is an empty file, synced with its folder", async () => {
-    const { outbox, calls } = await prepare();
-    await outbox.create(KEY, EMPTY_ENTRY, true);
-    expect(calls).toEqual(["create t1.ab~1.wait", "sync", "close", "sync folder"]);
   });
 
   test.each(["json", "wait", "kept"] as const)(
@@ -71,19 +56,10 @@ describe("a new entry", () => {
 });
 
 describe("a changed entry", () => {
-  test("is synced, and then gets the name of its kind", async () => {
-    const { outbox, calls, files } = await prepare();
+  test("gets the name of its kind", async () => {
+    const { outbox, files } = await prepare();
     await outbox.create(KEY, NEW, true);
-    calls.splice(0);
-    const stored = await change(outbox);
-    await outbox.save(KEY, stored, DONE, "wait");
-    expect(calls.slice(-5)).toEqual([
-      "sync",
-      "close",
-      "rename t1.ab~1.json",
-      "sync folder",
-      "rename t1.ab~1.wait",
-    ]);
+    await outbox.save(KEY, await change(outbox), DONE, "wait");
     expect(await files()).toEqual(["t1.ab~1.wait"]);
     expect(await outbox.find(KEY)).toEqual({ entry: DONE, kind: "wait" });
   });
@@ -124,15 +100,6 @@ describe("a file of a late worker", () => {
     expect(await outbox.change(KEY, () => outbox.take(KEY))).toBeUndefined();
     expect(await files()).toEqual([]);
   });
-});
-
-test("a finished entry moves to the ledger: its text is on the disk before it has its name, so that it is never torn", async () => {
-  const { outbox, calls } = await prepare();
-  await outbox.create(KEY, EMPTY_ENTRY, false);
-  calls.splice(0);
-  await outbox.finish(KEY, { entry: EMPTY_ENTRY, kind: "wait" }, DONE);
-  const order = calls.filter((call) => /^(sync|rename)/.test(call)).map((call) => call.split(" ")[0]);
-  expect(order).toEqual(["sync", "rename"]);
 });
 
 test("a damaged file is reported and left in place; other files are ignored", async () => {
@@ -203,4 +170,56 @@ async function change(outbox: Outbox) {
   const stored = await outbox.change(KEY, () => outbox.take(KEY));
   if (stored === undefined) throw new Error("no entry");
   return stored;
+}
+
+const WAITING = 60_000;
+const HANDOFF = () => makeHandoff({ command: ["true"] });
+const FAILED = { command: { state: "failed", attempts: 9, error: "no" } } as const;
+
+test("folders that wait are counted without reading anything of them", async () => {
+  const work = await prepareWork();
+  for (let at = 0; at < WAITING; at++) {
+    writeFileSync(join(outboxIn(work), `t${at}.ab~1.wait`), "not to be read");
+  }
+  const readEnd = () => Promise.reject(new Error("not to be read"));
+  expect(await peekHandoffs(work, HANDOFF, readEnd)).toMatchObject({
+    waiting: WAITING,
+    oldestMs: undefined,
+    troubled: 0,
+    troubles: [],
+  });
+});
+
+test("failed and overdue deliveries are listed, from the folders that they really have", async () => {
+  const work = await prepareWork({
+    "t1.ab~1.json": FAILED,
+    "t2.ab~1.json": { reported: true, folder: "m/t2-2" },
+    "t3.ab~1.json": { ...FAILED, pickedUpAt: "2026-03-01T09:00:00.000Z" },
+    "t4.ab~1.json": { command: { state: "pending", attempts: 0 } },
+    "open.ab~1.json": FAILED,
+    "t6.ab~1.kept": { pickedUpAt: "2026-03-01T09:00:00.000Z" },
+  });
+  await writeFile(join(outboxIn(work), "bad.ab~1.json"), "{");
+  const readEnd = async (name: string, round: number) =>
+    name === "open.ab" ? undefined : recordOf(name.replace(".ab", ""), { round, steps: ["command"] });
+  const summary = await peekHandoffs(work, HANDOFF, readEnd);
+  expect(summary).toMatchObject({
+    waiting: 3,
+    oldestMs: Date.parse("2026-03-01T08:00:00.000Z"),
+    troubled: 3,
+  });
+  const troubles = summary.troubles.map(
+    ({ trackingId, folder, failed, isOverdue }) => `${trackingId} ${folder} ${failed.length} ${isOverdue}`,
+  );
+  expect(troubles.toSorted()).toEqual(["t1 m/t1 1 false", "t2 m/t2-2 0 true", "t3 m/t3 1 false"]);
+  expect(troubles.at(-1)).toBe("t2 m/t2-2 0 true");
+});
+
+async function prepareWork(entries: Readonly<Record<string, Partial<Entry>>> = {}): Promise<string> {
+  const work = await makeFolder();
+  await mkdir(outboxIn(work), { recursive: true });
+  for (const [name, facts] of Object.entries(entries)) {
+    await writeFile(join(outboxIn(work), name), formatEntry({ ...EMPTY_ENTRY, ...facts }));
+  }
+  return work;
 }

@@ -34,23 +34,6 @@ describe("a removal that the disk refused", () => {
     expect(finished).toMatchObject({ pickedUpAt: expect.any(String), how: "acknowledged" });
     expect(finished.removedAt).toBeUndefined();
   });
-
-  test("is repeated where nothing has changed", async () => {
-    const bench = await refused();
-    await bench.scan();
-    expect(existsSync(bench.folder)).toBe(false);
-    expect(bench.told).toEqual(["t1: removed not-picked-up"]);
-  });
-});
-
-test("a folder that is gone after its removal began does not count as picked up", async () => {
-  const bench = await refused();
-  await rm(bench.folder, { recursive: true });
-  await bench.scan();
-  expect(bench.told).toEqual(["t1: removed not-picked-up"]);
-  const finished = await bench.finished(bench.record);
-  expect(finished).toMatchObject({ removedAt: expect.any(String) });
-  expect(finished.pickedUpAt).toBeUndefined();
 });
 
 test("a removal that has begun waits while the inbox is not mounted", async () => {

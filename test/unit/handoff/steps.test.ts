@@ -17,10 +17,6 @@ const PATIENCE = { retryMs: MINUTE_MS, giveUpMs: 3 * DAY_MS, scanMs: 1, killMs: 
 const FIRST: StepState = { state: "pending", attempts: 0 };
 
 describe("an attempt", () => {
-  test("that succeeded ends the step", () => {
-    expect(afterAttempt(FIRST, undefined, NOW, 0.5, PATIENCE)).toEqual({ state: "done", attempts: 1 });
-  });
-
   test("that failed is made again after pauses from a minute to an hour, for three days", () => {
     const fault = new Fault("COMMAND_FAILED", { detail: "it ended with exit code 3" });
     const pauses: number[] = [];

@@ -1,8 +1,8 @@
-/** Proves that an inbox is on the mount of the work folder, by a real rename. */
-import { mkdir, readdir, rename, rmdir, stat, utimes, writeFile } from "node:fs/promises";
+/** Proves that an inbox is on the mount of the work folder, by a real rename, and that it has room. */
+import { mkdir, readdir, rename, rmdir, stat, statfs, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { openInbox } from "../../../src/inbox/inbox.ts";
+import { openInbox, openRoom } from "../../../src/inbox/inbox.ts";
 import { canReach, prepareInbox } from "../../../src/inbox/reach.ts";
 import { makeFolder, makeFolderElsewhere } from "../../support/program.ts";
 
@@ -14,17 +14,6 @@ describe("an inbox", () => {
     const path = join(folder, "a", "inbox");
     for (const _ of [1, 2]) await prepareInbox({ path, mode: 0o770 }, work);
     expect((await stat(path)).mode & 0o777).toBe(0o770);
-    expect([await readdir(path), await readdir(work)]).toEqual([[], []]);
-  });
-
-  test("on another file system is refused with its path", async () => {
-    const { work } = await setUp();
-    const path = await makeFolderElsewhere();
-    const refused = prepareInbox({ path, mode: 0o750 }, work);
-    await expect(refused).rejects.toMatchObject({
-      code: "INBOX_APART",
-      message: expect.stringContaining(path),
-    });
     expect([await readdir(path), await readdir(work)]).toEqual([[], []]);
   });
 
@@ -72,3 +61,44 @@ async function setUp() {
   await mkdir(work);
   return { folder, work };
 }
+
+const TERABYTE = 10 ** 12;
+
+test("what was promised to one is not promised to another, until it is given back", async () => {
+  const folder = await makeFolder();
+  const { bavail, bsize } = await statfs(folder);
+  const most = Math.floor(bavail * bsize * 0.8);
+  const space = openRoom(folder, () => 0);
+  const first = await space.reserve("a", most, 1);
+  await expect(space.reserve("b", most, 1)).rejects.toThrow("reserved for others");
+  expect(await space.hasRoom("b")).toBe(false);
+  first.release();
+  expect(await space.hasRoom("b")).toBe(true);
+  (await space.reserve("b", most, 1)).release();
+});
+
+test("one for which there was no room is held back by what it lacks, and nobody else is", async () => {
+  const space = openRoom(await makeFolder(), () => 0);
+  await expect(space.reserve("large", 10 ** 6 * TERABYTE, 1)).rejects.toThrow("bytes are needed");
+  expect(await space.hasRoom("large")).toBe(false);
+  expect(await space.hasRoom("other")).toBe(true);
+  space.forget("large");
+  expect(await space.hasRoom("large")).toBe(true);
+});
+
+test("a disk that ran short all the same lacks what was left to write", async () => {
+  const folder = await makeFolder();
+  const { bavail, bsize } = await statfs(folder);
+  const most = Math.floor(bavail * bsize * 0.9);
+  const space = openRoom(folder, () => 0);
+  const reservation = await space.reserve("a", most, 1);
+  reservation.use(most - 1000);
+  reservation.ranShort();
+  reservation.release();
+  expect(await space.hasRoom("a")).toBe(true);
+});
+
+test("what must stay free is not promised", async () => {
+  const space = openRoom(await makeFolder(), () => 10 ** 6 * TERABYTE);
+  await expect(space.reserve("a", 1, 1)).rejects.toThrow("that stay free");
+});

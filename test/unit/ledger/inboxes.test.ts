@@ -1,12 +1,11 @@
 /** The inbox that an end record names: on the disk relative to the work folder, in memory absolute. */
-import { mkdir, readdir, readFile, rename } from "node:fs/promises";
+import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, Inboxes } from "../../../src/ledger/format.ts";
-import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
-import { Rounds } from "../../../src/ledger/rounds.ts";
+import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -86,37 +85,6 @@ describe("a ledger with two inboxes", () => {
     expect(await readdir(join(own, "m"))).toEqual(["F"]);
     expect(await readFile(join(own, "m/F/id"), "utf8")).toBe("t2");
     await ledger.close();
-  });
-
-  test.each(["m/F", "F"])("does not create a missing inbox, and says so: %s", async (wanted) => {
-    const { folder, own, stage } = await setUp();
-    const ledger = await ledgerIn(folder);
-    const record = makeRecord({ trackingId: "t1" });
-    await rename(own, `${own}-away`);
-    if (wanted !== "F") {
-      await expect(ledger.placements.takeFolder(wanted, { mailbox: "m" }, own)).rejects.toMatchObject({
-        code: "INBOX_MISSING",
-      });
-    }
-    const placing = stage(ledger, { ...record, inbox: own, folder: wanted });
-    await expect(placing).rejects.toMatchObject({
-      code: "INBOX_MISSING",
-      message: expect.stringContaining(own),
-    });
-    await rename(`${own}-away`, own);
-    await ledger.close();
-    // The common inbox is another one now, and the mailbox's inbox is no longer configured.
-    const rounds = new Rounds({
-      disk: systemDisk,
-      paths: new LedgerPaths(join(folder, ".inlet")),
-      root: `${folder}-other`,
-      folderMode: () => 0o750,
-    });
-    const recovered = await rounds.recover((_, error) => expect.unreachable(String(error)));
-    expect(recovered.map(({ end, folder }) => [end.inbox, folder])).toEqual([[own, wanted]]);
-    expect(await rounds.recover(() => {})).toEqual([]);
-    expect(await readFile(join(own, wanted, "id"), "utf8")).toBe("t1");
-    expect((await rounds.readEnd(nameOf(record), 1))?.inbox).toBe(own);
   });
 });
 

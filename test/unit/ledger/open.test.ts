@@ -234,16 +234,6 @@ describe("retention", () => {
     expect(await readdir(join(work, "attempts"))).toEqual(["a.1.json"]);
   });
 
-  test("removes months of the journal", async () => {
-    const { ledger, work } = await openWith([]);
-    await writeFile(join(work, "journal", "2020-01.jsonl"), "");
-    await writeFile(join(work, "journal", "2020-01.abc.jsonl"), "");
-    await ledger.sweep(rules);
-    await ledger.discover(makeRecord());
-    await ledger.flush();
-    expect(await readdir(join(work, "journal"))).toEqual([`${new Date().toISOString().slice(0, 7)}.jsonl`]);
-  });
-
   async function openWith(records: readonly TransferRecord[]) {
     const folder = await makeFolder();
     const work = join(folder, ".inlet");

@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { type Begun, type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
 import { attemptsKey, LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../../../src/ledger/peek.ts";
-import { Quarantine } from "../../../src/ledger/quarantine.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry } from "../../../src/model/outbox.ts";
-import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const AT = "2026-03-01T08:00:00.000Z";
 const LATER = "2026-03-02T09:00:00.000Z";
@@ -26,14 +26,6 @@ describe("a look at the ledger", () => {
     const countOf = await peek.countAttempts();
     expect(await countOf(KEY, { serviceId: "https://s.example", passwordAttempts: 2 })).toBe(0);
     expect(await readdir(dirname(work))).toEqual([]);
-  });
-
-  test("shows an open transfer by its note", async () => {
-    const { peek, note } = await setUp();
-    await note({ state: "waiting", reason: "password" });
-    expect(await peek.find(KEY)).toMatchObject({ state: "waiting", reason: "password", round: 1 });
-    expect(await states(peek.open())).toEqual(["t1 waiting 1"]);
-    expect(await listAll(peek)).toEqual(["t1 waiting 1"]);
   });
 
   test("goes by the end record where a crash left the note of a round that has ended", async () => {
@@ -130,45 +122,6 @@ describe("a look at the ledger", () => {
     expect((await peek.find(KEY))?.at).toEqual({ delivered: AT, "picked-up": LATER });
   });
 
-  test("finds content in quarantine, unless a later round has begun", async () => {
-    const { peek, begin, end, paths } = await setUp();
-    await end({ state: "quarantined", reason: "CHECKSUM_MISMATCH", token: TOKEN });
-    const quarantine = new Quarantine(paths.work);
-    const kept = quarantine.folderOf(nameOf(KEY), 1);
-    await mkdir(kept, { recursive: true });
-    await mkdir(join(quarantine.folder, "not ours"));
-    expect(await states(peek.quarantined())).toEqual(["t1 quarantined 1"]);
-    expect((await peek.describe(KEY))?.kept).toBe(kept);
-    await begin({ round: 2 }, { why: "release", by: "root", at: LATER });
-    expect(await states(peek.quarantined())).toEqual([]);
-    expect((await peek.describe(KEY))?.kept).toBeUndefined();
-  });
-
-  test("describes all rounds of a transfer", async () => {
-    const { peek, begin, end, note } = await setUp();
-    const released = { by: "root", at: LATER, reason: "CHECKSUM_MISMATCH", message: "It differs." };
-    await end({ state: "quarantined", reason: "CHECKSUM_MISMATCH", message: "It differs." });
-    await begin({ round: 2, released }, { why: "release", by: "root", at: LATER });
-    await end({ ...DELIVERED, round: 2, verified: "none", released });
-    await begin({ round: 3 }, { why: "redeliver", by: "anna", at: LATER });
-    await note({ round: 3, state: "downloading", attempts: 2 });
-    const described = await peek.describe(KEY);
-    expect(described?.record).toMatchObject({ state: "downloading", round: 3, attempts: 2 });
-    expect(described?.rounds).toMatchObject([
-      {
-        round: 1,
-        ended: { outcome: "quarantined", at: AT, reason: "CHECKSUM_MISMATCH", message: "It differs." },
-      },
-      {
-        round: 2,
-        begun: { why: "release" },
-        ended: { folder: "m/t1", verified: "none", released, isPlaced: true },
-      },
-      { round: 3, begun: { why: "redeliver", by: "anna", at: LATER }, ended: undefined },
-    ]);
-    expect(described?.rounds[0]?.begun).toBeUndefined();
-  });
-
   test("counts password attempts over gaps, granted ones too, and of this service alone", async () => {
     const { peek, note, attempt, paths } = await setUp();
     await note({ state: "waiting", reason: "password" });
@@ -240,16 +193,6 @@ describe("a look at the ledger", () => {
       message: expect.stringContaining(join(work, "notes")),
     });
   });
-
-  test("changes nothing", async () => {
-    const { work, peek, note, end } = await setUp();
-    await note({});
-    await end({ ...DELIVERED, trackingId: "t2" });
-    const before = await readdir(work, { recursive: true });
-    expect(await listAll(peek)).toEqual(["t1 discovered 1", "t2 delivered 1"]);
-    await peek.describe(KEY, { serviceId: "https://s.example", passwordAttempts: 2 });
-    expect(await readdir(work, { recursive: true })).toEqual(before);
-  });
 });
 
 async function setUp() {
@@ -279,24 +222,7 @@ async function setUp() {
 }
 
 function recordOf(facts: Partial<EndRecord>): EndRecord {
-  const state = facts.state ?? "discovered";
-  return {
-    version: RECORD_VERSION,
-    ...KEY,
-    transferId: "x",
-    sender: "a@example.org",
-    state,
-    round: 1,
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    expires: undefined,
-    passwordInLink: false,
-    folder: undefined,
-    attempts: 0,
-    at: { [state]: AT },
-    ...facts,
-  };
+  return makeRecord({ at: { [facts.state ?? "discovered"]: AT }, ...facts });
 }
 
 async function put(path: string, text: string): Promise<void> {

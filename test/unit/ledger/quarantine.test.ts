@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -19,15 +18,6 @@ const CONTENTS: Contents = {
 };
 
 describe("a quarantined transfer", () => {
-  test("has its files and the reason in a folder of its own", async () => {
-    const { kept, ledger } = await quarantined(CONTENTS);
-    expect(readdirSync(kept).toSorted()).toEqual(["a.txt", "message.eml", "reason.json"]);
-    const reason = JSON.parse(readFileSync(join(kept, "reason.json"), "utf8"));
-    expect(reason).toMatchObject({ trackingId: "t1", code: "CHECKSUM_MISMATCH", contents: CONTENTS });
-    const listed = await Array.fromAsync(ledger.quarantined(() => {}));
-    expect(listed).toMatchObject([{ trackingId: "t1", state: "quarantined" }]);
-  });
-
   test("is found for its next round while everything of it is there", async () => {
     const { kept, ledger } = await quarantined(CONTENTS);
     const find = () => ledger.findInQuarantine(nextRound(T1));
@@ -66,22 +56,6 @@ describe("a quarantined transfer", () => {
     expect(await ledger.findInQuarantine(nextRound(T1))).toBeUndefined();
   });
 
-  test("leaves the quarantine when a later round is delivered, also where a crash came before that", async () => {
-    const { folder, ledger } = await quarantined(CONTENTS);
-    const next = nextRound(T1);
-    await ledger.begin(next, "release", "anna");
-    const stage = await ledger.stages.openStage(next);
-    const end: TransferRecord = { ...next, state: "delivered", folder: "m/t1" };
-    await ledger.stages.seal(stage);
-    expect(await ledger.stages.endWith(stage, end)).toBe(true);
-    const quarantine = () => readdirSync(join(folder, ".inlet/quarantine"));
-    expect(quarantine()).toHaveLength(1);
-    const restarted = await ledgerIn(folder);
-    expect(await restarted.recover(failOn)).toMatchObject([{ state: "delivered", folder: "m/t1" }]);
-    expect(quarantine()).toEqual([]);
-    await restarted.close();
-  });
-
   test("keeps its content when a late process ends an earlier round", async () => {
     const { folder } = await quarantined(CONTENTS);
     const quarantine = new Quarantine(join(folder, ".inlet"));
@@ -93,19 +67,7 @@ describe("a quarantined transfer", () => {
     await quarantine.clear(name, round + 1);
     expect(await quarantine.list()).toEqual([]);
   });
-
-  test("leaves the quarantine when it is discarded", async () => {
-    const { folder, ledger } = await quarantined(CONTENTS);
-    await ledger.clearQuarantine(makeRecord({ trackingId: "t2" }));
-    expect(readdirSync(join(folder, ".inlet/quarantine"))).toHaveLength(1);
-    await ledger.clearQuarantine(T1);
-    expect(readdirSync(join(folder, ".inlet/quarantine"))).toEqual([]);
-  });
 });
-
-function failOn(path: string, error: unknown): never {
-  throw new Error(path, { cause: error });
-}
 
 /** A transfer whose first round has ended in quarantine. */
 async function quarantined(contents: Contents | undefined): Promise<{

@@ -68,17 +68,6 @@ describe.each([
     expect(await bench.disk.kindOf(second.folder)).toBeUndefined();
   });
 
-  test("a round that ended as gone cannot be delivered", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    expect(await start(bench).end(GONE)).toBe(true);
-    expect(await rounds.endWith(stage, DELIVERED)).toBe(false);
-    expect(await rounds.end({ ...GONE, reason: "revoked" })).toBe(false);
-    expect(await rounds.readEnd(NAME, 1)).toMatchObject({ state: "gone", reason: "expired" });
-    expect(await bench.disk.list(bench.paths.temporary)).toEqual([]);
-  });
-
   test("the next round is ordered once, and is the current one", async () => {
     const rounds = start(await open());
     await rounds.end(GONE);
@@ -86,21 +75,6 @@ describe.each([
     expect(await rounds.begin({ ...nextRound(GONE), sender: "another" })).toBe(false);
     const { round, begin, end } = await rounds.current(NAME);
     expect({ round, sender: begin?.sender, end }).toEqual({ round: 2, sender: T1.sender, end: undefined });
-  });
-
-  test("a delivery is placed once, also where a consumer has taken it since", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    await rounds.endWith(stage, DELIVERED);
-    const end = { ...DELIVERED, token: stage.token };
-    expect(await rounds.isPlaced(end)).toBe(false);
-    expect(await start(bench).place(end)).toBe("m/F");
-    await bench.disk.removeTree(join(bench.root, "m/F"));
-    expect(await rounds.place(end, true)).toBeUndefined();
-    expect(await rounds.place(end)).toBeUndefined();
-    expect(await rounds.isPlaced(end)).toBe(true);
-    expect(await bench.disk.list(join(bench.root, "m"))).toEqual([]);
   });
 
   test("a folder of that name is left alone, and the delivery gets the next free one", async () => {

@@ -113,14 +113,6 @@ describe("an expected transfer", () => {
     await check("m", on(3, "06:00"));
     expect(told).toEqual([MISSED]);
   });
-
-  test("is judged by each rule alone", async () => {
-    const lab = { ...bank, sender: "*@lab.example", described: "lab" };
-    const { check, discovered, told } = await start(on(1, "12:00"), { rules: [bank, lab] });
-    discovered(arrival(on(3, "05:00")));
-    await check("m", on(3, "06:00"));
-    expect(told).toEqual(["m: lab missed 03T06:00"]);
-  });
 });
 
 describe("a restart", () => {

@@ -1,15 +1,16 @@
-/** What a poll remembers for the next one. */
-import { expect, test } from "vitest";
+/** What a process remembers of a mailbox: from one poll to the next, and in lookups of single transfers. */
+import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { Secret } from "../../../src/base/secret.ts";
+import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import { pollMailbox } from "../../../src/mailbox/poll.ts";
 import { MailboxState } from "../../../src/mailbox/state.ts";
 import type { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { PollTools } from "../../../src/mailbox/tools.ts";
 import { listenTo } from "../../../src/model/events.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
-import type { ListedTransfer } from "../../../src/model/transfer.ts";
+import type { ListedTransfer, TransferState } from "../../../src/model/transfer.ts";
 import type { Rejected, ServicePort, VerifiedAddress } from "../../../src/service/port.ts";
 import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
@@ -194,5 +195,103 @@ function entryOf(trackingId: string): ListedTransfer {
     securityMode: undefined,
     messageFile: undefined,
     messageFileId: undefined,
+  };
+}
+
+const SETTINGS = mailboxSettings({ url: "http://127.0.0.1", clientId: "" });
+
+describe("known transfers", () => {
+  test("an order for a settled transfer keeps what the listing said of it", () => {
+    const known = new KnownTransfers();
+    known.startListing();
+    known.settle("a");
+    known.noteOpen("a", 5);
+    expect([known.isListed("a"), known.open.get("a")?.expiresMs]).toEqual([true, 5]);
+    known.startListing();
+    expect(known.isListed("a")).toBe(false);
+  });
+
+  test("a warning is due once for each open transfer", () => {
+    const known = new KnownTransfers();
+    known.noteOpen("a", 0);
+    expect([known.warnOnce("a"), known.warnOnce("a"), known.warnOnce("b")]).toEqual([true, false, false]);
+    known.settle("a");
+    known.noteOpen("a", 0);
+    expect(known.warnOnce("a")).toBe(true);
+  });
+
+  test("a password is looked for once, and again for another supply or other settings", () => {
+    const known = new KnownTransfers();
+    known.noteOpen("a", 0);
+    const attempts = [undefined, undefined, "x", "x", undefined, "x"];
+    expect(attempts.map((supplied) => known.claimPasswordSearch("a", SETTINGS, supplied))).toEqual([
+      true,
+      false,
+      true,
+      false,
+      false,
+      true,
+    ]);
+    expect(known.claimPasswordSearch("a", { ...SETTINGS }, "x")).toBe(true);
+  });
+});
+
+describe("the state of a transfer", () => {
+  test("costs one reading of the list for all that vanished, also of those that it does not have", async () => {
+    const { ask, listings } = openList({ a: "deleted_by_revocation", b: "active" });
+    const vanished = ["a", "b", "gone"].map((trackingId) => ask({ trackingId, vanished: true }));
+    expect(await Promise.all(vanished)).toEqual(["deleted_by_revocation", "active", undefined]);
+    expect(await ask({ trackingId: "also gone", vanished: true })).toBeUndefined();
+    expect(listings()).toBe(1);
+  });
+
+  test("is looked up anew for one that did not vanish and is not in what was read before", async () => {
+    const { ask, listings, states } = openList({ a: "deleted_by_revocation" });
+    await ask({ trackingId: "a", vanished: true });
+    states.set("new", "active");
+    expect(await ask({ trackingId: "new" })).toBe("active");
+    expect(await ask({ trackingId: "a" })).toBe("deleted_by_revocation");
+    expect(listings()).toBe(2);
+  });
+
+  test("is looked up again after a failure, and by another job where the one that asked was stopped", async () => {
+    const { ask, listings, failWith } = openList({ a: "deleted_by_admin" });
+    failWith(new Fault("SERVER_FAULT"));
+    await expect(ask({ trackingId: "a", vanished: true })).rejects.toMatchObject({ code: "SERVER_FAULT" });
+    failWith(new Fault("STOPPED"));
+    const stopped = ask({ trackingId: "a", vanished: true }, AbortSignal.abort());
+    const other = ask({ trackingId: "a", vanished: true });
+    await expect(stopped).rejects.toMatchObject({ code: "STOPPED" });
+    expect(await other).toBe("deleted_by_admin");
+    expect(listings()).toBe(3);
+  });
+});
+
+function openList(listed: Readonly<Record<string, TransferState>>) {
+  const states = new Map(Object.entries(listed));
+  let count = 0;
+  let failure: Fault | undefined;
+  const service = {
+    async *listReceived() {
+      count++;
+      const thrown = failure;
+      failure = undefined;
+      if (thrown !== undefined) throw thrown;
+      yield [...states].map(([trackingId, state]) => ({ trackingId, state }));
+    },
+  } as unknown as ServicePort;
+  const address = { email: MAILBOX, token: new Secret("token") };
+  const tokens = {
+    use: (work: (verified: VerifiedAddress) => unknown) => work(address),
+  } as unknown as Tokens;
+  const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
+  return {
+    ask: (record: { trackingId: string; vanished?: boolean }, signal: AbortSignal = SIGNAL) =>
+      state.stateOf(record, signal),
+    listings: () => count,
+    states,
+    failWith: (fault: Fault) => {
+      failure = fault;
+    },
   };
 }

@@ -12,13 +12,6 @@ import { MAILBOX, mailboxSettings } from "../../support/settings.ts";
 const STRANGER = new Secret("S".repeat(64));
 const DAY_MS = 86_400_000;
 
-test("a token that a person proved by a mailed code is used by a daemon that runs and could not get one", async () => {
-  const { simulator, daemon, person } = await setUp();
-  await expect(poll(daemon)).rejects.toMatchObject({ code: "POLICY_REFUSED" });
-  await person.redeem(await mailedCode(simulator), SIGNAL);
-  await poll(daemon);
-});
-
 test("so is a newer one, when the one in use is about to end", async () => {
   const { simulator, daemon, person, move } = await setUp();
   await person.redeem(await mailedCode(simulator), SIGNAL);

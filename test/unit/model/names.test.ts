@@ -1,4 +1,7 @@
+/** I5 no escape: safe names for what senders choose, by examples and for any names. */
 import { createHash } from "node:crypto";
+import { resolve } from "node:path";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { safeNames, safeSegment } from "../../../src/model/names.ts";
 
@@ -46,56 +49,31 @@ describe("a name that some file system cannot hold becomes a recognisable one", 
     ["../../etc/passwd", "__.._etc_passwd"],
     ["..\\..\\boot.ini", "__.._boot", ".ini"],
     ["/etc/passwd", "_etc_passwd"],
-    ["C:\\Users\\me\\report.pdf", "C__Users_me_report", ".pdf"],
-    ["D:notes.txt", "D_notes", ".txt"],
     ["\\\\server\\share\\file", "__server_share_file"],
     ["report.pdf:hidden.exe", "report.pdf_hidden", ".exe"],
     ["nul\0byte.txt", "nul_byte", ".txt"],
     ["two\nlines\t\u001b[31m.txt", "two_lines__[31m", ".txt"],
-    ["c1\u0085\u009b\u007f.txt", "c1___", ".txt"],
     ["CON", "_CON"],
     ["con.txt", "_con", ".txt"],
     ["Con.tar.gz", "_Con", ".tar.gz"],
-    ["aux.anything.txt", "_aux.anything", ".txt"],
     ["NUL  .txt", "_NUL  ", ".txt"],
-    ["prn.", "_prn"],
-    ["COM0", "_COM0"],
-    ["com9.log", "_com9", ".log"],
     ["COM¹.log", "_COM¹", ".log"],
-    ["LPT³", "_LPT³"],
     ["conin$", "_conin$"],
-    ["CONOUT$.txt", "_CONOUT$", ".txt"],
     ["trailing dot.", "trailing dot"],
-    ["trailing space.txt ", "trailing space", ".txt"],
     ["dots and spaces. . .", "dots and spaces"],
-    ["  leading.txt", "leading", ".txt"],
     ["gnp.exe\u202etxt.png", "gnp.exetxt", ".png"],
-    ["zero\u200bwidth\ufeff.txt", "zerowidth", ".txt"],
     ["I ❤\ufe0f you.txt", "I ❤ you", ".txt"],
     ["lone \ud800 surrogate.txt", "lone _ surrogate", ".txt"],
     ['<>:"|?*.txt', "_______", ".txt"],
-    ["smb \uf03a stand-in", "smb _ stand-in"],
     ["", "_"],
-    [".", "_"],
     ["..", "_"],
-    ["...", "_"],
-    [" ", "_"],
-    ["\u200d", "_"],
     ["transfer.json", "transfer", ".json"],
-    ["TRANSFER.JSON", "TRANSFER", ".JSON"],
     ["sha256sums", "sha256sums"],
     ["mes\u00adsage.eml", "message", ".eml"],
-    ["Message.eml", "Message", ".eml"],
     [".done", "_done"],
     [".hidden", "_hidden"],
     [".env.local", "_env", ".local"],
-    ["../../etc/cron.d/job", "__.._etc_cron.d_job"],
-    ["..hidden.txt", "_hidden", ".txt"],
     ["-rf", "_rf"],
-    ["--checkpoint-action=exec=sh run.sh", "_checkpoint-action=exec=sh run", ".sh"],
-    [" \u200b-rf", "_rf"],
-    ["-.-hidden", "_hidden"],
-    ["-", "_"],
   ])("%j", async (name, stem, extension = "") => {
     expect(await named(name)).toEqual([`${stem}~${mark(name)}${extension}`]);
   });
@@ -151,31 +129,6 @@ describe("two names never become one", () => {
     expect(new Set(names).size).toBe(3);
     for (const name of names) expect(name).toMatch(/^a~[0-9a-f]{16}\.txt$/);
   });
-
-  test("when lone surrogates are all that tells them apart", async () => {
-    expect(await named("\ud800", "\ud801", "\udfff")).toEqual(
-      ["\ud800", "\ud801", "\udfff"].map((name) => `_~${mark(name)}`),
-    );
-  });
-
-  test("when the sender foresees the names that the others get", async () => {
-    let names = ["CON", "con", "CON"];
-    for (let round = 0; round < 12; round += 1) {
-      const safe = await named(...names);
-      expect(new Set(safe.map((name) => name.toLowerCase())).size).toBe(names.length);
-      names = [...names, ...safe.slice(0, 3)];
-    }
-    // With every mark foreseen, all that is left for the first three is a number.
-    const last = await named(...names);
-    for (const name of last.slice(0, 3)) expect(name).toMatch(/^_con~[0-9a-f]{8}-[0-9]+$/i);
-  });
-});
-
-test("a name is never ours, also where ours is spelled strangely", async () => {
-  const files = [{ id: "1", name: "done" }];
-  for (const marker of ["done", "DONE", "do\u200bne"]) {
-    expect((await safeNames(files, [marker])).get("1")).toBe(`done~${mark("done")}`);
-  }
 });
 
 describe("a segment of a path", () => {
@@ -191,4 +144,98 @@ describe("a segment of a path", () => {
     ["aux", `_aux~${mark("aux")}`],
     ["-rf@example.com", `_rf@example~${mark("-rf@example.com")}.com`],
   ])("%j is %j", (text, segment) => expect(safeSegment(text)).toBe(segment));
+});
+
+const RUNS = 2_000;
+
+const DEVICES = ["CON", "prn", "Aux", "NUL", "COM0", "com9", "LPT¹", "CONIN$", "conout$"];
+const TELLING = [
+  ...["", "..", "C:", "ss", "e\u0301", "\ud800", "\udfff", "👍\u200d👍", "~0123abcd", "transfer", ".json"],
+  ...["x.txt", ".tar.gz", "sha256sums", ...DEVICES],
+  ...String.raw`. /\: ~-_aAéßẞİıiIſ日`,
+  ..."\0\n\u009b\u202e\u200b\ufeff\u212a",
+];
+
+const piece = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(...TELLING) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 8 }) },
+  { weight: 1, arbitrary: fc.constantFrom(...TELLING).map((text) => text.repeat(130)) },
+);
+const hostileName = fc.oneof(
+  fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join("")),
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: "grapheme" }),
+  fc
+    .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 300 })
+    .map((units) => String.fromCharCode(...units)),
+);
+/** The names of later files may be what earlier ones become, several times over. */
+const list = fc.record({
+  names: fc.array(hostileName, { maxLength: 12 }),
+  foreseen: fc.oneof(fc.constant([]), fc.array(fc.nat(), { maxLength: 12 })),
+});
+
+async function filesOf({ names, foreseen }: typeof list extends fc.Arbitrary<infer List> ? List : never) {
+  const all = [...names];
+  for (const pick of foreseen) {
+    const mapped = [...(await safeNames(withIds(all), OURS)).values()];
+    all.push(mapped[pick % mapped.length] ?? "");
+  }
+  return withIds(all);
+}
+
+function withIds(names: readonly string[]) {
+  return names.map((name, at) => ({ id: String(at), name }));
+}
+
+/** As the strictest file system would, worked out by other means than those under test. */
+function fold(name: string): string {
+  const visible = name.replace(/\p{Default_Ignorable_Code_Point}/gu, "");
+  return visible.normalize("NFC").toUpperCase().toLowerCase().normalize("NFC");
+}
+
+function expectPortable(name: string): void {
+  expect(resolve("/inbox/transfer", name)).toBe(`/inbox/transfer/${name}`);
+  expect(name).toBe(name.normalize("NFC"));
+  expect(name.isWellFormed()).toBe(true);
+  expect(name).not.toMatch(
+    /[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cs}\p{Zl}\p{Zp}/\\<>:"|?*]|^[-. ]|[. ]$|^$/u,
+  );
+  expect(name.split(".")[0]?.trim()).not.toMatch(/^(con|prn|aux|nul|(com|lpt)[0-9¹²³]|con(in|out)\$)$/i);
+  expect(Buffer.byteLength(name)).toBeLessThanOrEqual(240);
+}
+
+describe("I5 no escape: whatever the names are", () => {
+  test("each file gets one of its own, which every file system can hold, inside the folder and not hidden there", async () => {
+    const shuffled = fc.tuple(list, fc.infiniteStream(fc.nat()));
+    await fc.assert(
+      fc.asyncProperty(shuffled, async ([input, order]) => {
+        const files = await filesOf(input);
+        const names = await safeNames(files, OURS);
+        expect(names.size).toBe(files.length);
+        for (const name of names.values()) expectPortable(name);
+        // No two are one, and none is ours, however strictly they are compared.
+        expect(new Set([...names.values(), ...OURS].map(fold)).size).toBe(files.length + OURS.length);
+        // The order of the list makes no difference.
+        const places = new Map(files.map((file) => [file, order.next().value]));
+        const others = files.toSorted((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
+        expect(await safeNames(others, OURS)).toEqual(names);
+        // Names that are safe already stay.
+        const safe = [...names].map(([id, name]) => ({ id, name }));
+        expect(await safeNames(safe, OURS)).toEqual(names);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test("a segment can be held everywhere, and stays once it is safe", () => {
+    fc.assert(
+      fc.property(hostileName, (text) => {
+        const segment = safeSegment(text);
+        expectPortable(segment);
+        expect(safeSegment(segment)).toBe(segment);
+      }),
+      { numRuns: RUNS },
+    );
+  });
 });

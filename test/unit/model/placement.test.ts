@@ -63,14 +63,6 @@ test("every path of a placement that is read stays below its folder", () => {
 });
 
 test.each([
-  ["parent", "/etc"],
-  ["parent", "../other"],
-  ["parent", "m/../../other"],
-  ["parent", "m//flat"],
-  ["parent", "m/\0"],
-  ["manifest", "../transfer.json"],
-  ["manifest", "/transfer.json"],
-  ["manifest", "a\0"],
   ["manifest", ""],
   ["content", 2],
   ["content", -1],

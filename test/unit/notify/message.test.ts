@@ -1,8 +1,11 @@
-/** Messages: clear words, and no text of a sender that could do harm. */
+/** Messages: clear words, and no text of a sender that could do harm. The table of faults says which there are. */
+
+import { readFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { AREAS, type Counting } from "../../../src/base/fault-codes.ts";
 import { Fault } from "../../../src/base/faults.ts";
-import type { Overdue } from "../../../src/model/events.ts";
+import type { DaemonEvent, Overdue } from "../../../src/model/events.ts";
 import { NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../../../src/notify/message.ts";
 import { changeOfRecord, changesOfEvent, type Notice } from "../../../src/notify/notices.ts";
@@ -17,6 +20,8 @@ const ORIGIN: MessageOrigin = {
   console: "https://inlet.example.com/in",
   zone: "Europe/Berlin",
 };
+
+const CONTEXT = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
 
 test("a mail says how many, which, and what to do", () => {
   const message = messageOf(
@@ -35,8 +40,7 @@ test("a mail has times in the zone, which it names once, and a webhook has UTC",
   const expires = "2026-07-01T20:00:00.000Z";
   const arrival = { described: "from x", days: [], times: [] } as unknown as Overdue["expectation"];
   const overdue = [{ mailbox: "m", expectation: arrival, dueMs: Date.parse("2026-01-01T20:00:00Z") }];
-  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
-  const changes = changesOfEvent({ type: "overdue-listed", overdue }, context);
+  const changes = changesOfEvent({ type: "overdue-listed", overdue }, CONTEXT);
   const late = changes.flatMap(({ begin }) => begin);
   const { text, body } = messageOf([{ ...passwordNotice("t1"), expires }, ...late], ORIGIN);
   expect(text).toContain(", expires 2026-07-01 22:00:00\n");
@@ -73,9 +77,8 @@ test("a failed command is quoted with its last lines, which cannot be clicked or
     attempts: 1,
     willRetry: false,
   } as const;
-  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
   const ofRecord = changeOfRecord(makeRecord({ state: "quarantined", message: "Refused.", output }), 0);
-  for (const { begin } of [...changesOfEvent(event, context), ofRecord]) {
+  for (const { begin } of [...changesOfEvent(event, CONTEXT), ofRecord]) {
     const { text, body } = messageOf(begin, ORIGIN);
     expect(text).toMatch(
       / {4}Its last output:\n {4}\| x{500,600}\n {4}\| see https\[:\]\/\/evil\.example {2}now\n/,
@@ -203,14 +206,12 @@ test("a record's texts are cut", () => {
     entries: 2,
     reasons: [new Fault("BAD_ANSWER", { detail: "x".repeat(9_999) })],
   } as const;
-  const context = { nowMs: 0, blipMs: 0, process: "p", serviceOf: () => undefined };
-  const changes = [changeOfRecord(record, 0), ...changesOfEvent(rejected, context)];
-  expect(
-    messageOf(
-      changes.flatMap(({ begin }) => begin),
-      ORIGIN,
-    ).text.length,
-  ).toBeLessThan(4_000);
+  const changes = [changeOfRecord(record, 0), ...changesOfEvent(rejected, CONTEXT)];
+  const { text } = messageOf(
+    changes.flatMap(({ begin }) => begin),
+    ORIGIN,
+  );
+  expect(text.length).toBeLessThan(4_000);
 });
 
 function passwordNotice(trackingId: string): Notice {
@@ -221,3 +222,33 @@ function passwordNotice(trackingId: string): Notice {
 function messageOf(notices: readonly Notice[], origin: MessageOrigin) {
   return formatMessage(notices, origin, 0);
 }
+
+const POLL = { type: "poll-failed", mailbox: "a@example.com", isFirst: true, waitMs: 0, tookMs: 1 } as const;
+const POLL_FAILED = (fault: Fault): DaemonEvent => ({ ...POLL, token: undefined, fault });
+
+test.each([
+  ["service", POLL_FAILED(new Fault("ACCESS_REFUSED"))],
+  ["mailbox", POLL_FAILED(new Fault("SECRET_UNREADABLE"))],
+  ["disk", { type: "disk-failed", fault: new Fault("DISK_FULL") }],
+  ["queue", { type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") }],
+] as const)("a fault of the area %s has a notification of its kind", (area, event) => {
+  const context = { nowMs: 1, blipMs: 0, process: "p", serviceOf: () => "https://example.com/" };
+  const [change] = changesOfEvent(event as DaemonEvent, context);
+  expect(AREAS[area].notices).toContain(change?.begin[0]?.kind);
+});
+
+test.each(["DISK_FULL", "QUEUE_UNREACHABLE", "QUEUE_REFUSED"] as const)(
+  "a poll that fails with %s is no trouble of the service",
+  (code) => {
+    const context = { nowMs: 1, blipMs: 0, process: "p", serviceOf: () => "https://example.com/" };
+    expect(changesOfEvent(POLL_FAILED(new Fault(code)), context)).toEqual([]);
+  },
+);
+
+test("every notification and metric of the table is documented", async () => {
+  const page = await readFile(new URL("../../../docs/operating.md", import.meta.url), "utf8");
+  for (const { notices, metric } of Object.values<Counting>(AREAS)) {
+    for (const kind of notices) expect(NOTICE_KINDS).toContain(kind);
+    if (metric !== undefined) expect(page).toContain(`\`${metric}`);
+  }
+});

@@ -15,28 +15,12 @@ import type { TransferRecord } from "../../../src/model/record.ts";
 import { Notifier, type NotifierTools } from "../../../src/notify/notifier.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf } from "../../support/notify.ts";
 import { makeFolder } from "../../support/program.ts";
-import { accept, openReceiver, refuse } from "../../support/receiver.ts";
+import { accept, openReceiver } from "../../support/receiver.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const MINUTE_MS = 60_000;
 
 describe("a restart", () => {
-  test("sends what happened before a kill, and repeats nothing", async () => {
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const first = await site.open();
-    await first.happens("t1");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 60_000);
-    await first.notifier.close();
-    // The lines are in the journal, and the process has seen none of them.
-    await site.journal.flush();
-    for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
-    await site.journal.flush();
-    const second = await site.open();
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
-    await second.notifier.close();
-  });
-
   test("with a new channel, or a lost or damaged state, reports only what waits now", async () => {
     const receiver = await openReceiver(accept);
     const site = await makeSite(byWebhook(receiver.url));
@@ -74,29 +58,6 @@ describe("a restart", () => {
     await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
     await second.notifier.close();
   });
-});
-
-test.each([
-  ["is reported as over", accept, ["disk", "queue", "disk over", "queue over"]],
-  ["is not reported if that message fails", refuse(500), ["disk", "queue"]],
-])("a trouble that ends while its message is being sent %s", async (_, answer, expected) => {
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const receiver = await openReceiver((response) => void ended.then(() => answer(response)), accept);
-  const events: string[] = [];
-  const emit = ({ type }: DaemonEvent) => void events.push(type);
-  const site = await makeSite(byWebhook(receiver.url));
-  const { notifier, happens } = await site.open({ emit });
-  notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
-  notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
-  await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 60_000);
-  notifier.listener({ type: "disk-recovered", pausedForMs: 1 });
-  notifier.listener({ type: "queue-back", lostForMs: 1 });
-  end();
-  await vi.waitFor(() => expect(events).not.toEqual([]), 60_000);
-  await happens("t1");
-  await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t1"), 60_000);
-  await notifier.close();
-  expect(notifiedOf(receiver).filter((each) => each !== "password t1")).toEqual(expected);
 });
 
 describe("a disk", () => {
@@ -188,26 +149,6 @@ describe("of two processes", () => {
     await one.notifier.close();
     await other.notifier.close();
   });
-
-  test("both report a mailbox, and a poll of either ends its trouble", async () => {
-    useFakeTicks();
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const [one, other] = [await site.open({ isShared: true }), await site.open({ isShared: true }, "other")];
-    const fault = new Fault("TOKEN_REFUSED");
-    const facts = { mailbox: "m", tookMs: 1, token: undefined };
-    const failed = { type: "poll-failed", ...facts, fault, isFirst: true, waitMs: 0 } as const;
-    const polled = { type: "poll-succeeded", ...facts, listed: 0, discovered: 0, unusable: 0 } as const;
-    for (let times = 0; times < 3; times++) other.notifier.listener(failed);
-    await other.journal.flush();
-    await vi.waitFor(() => {
-      vi.advanceTimersByTime(5_000);
-      expect(groupsOf(receiver)).toMatchObject([{ kind: "service", over: false }]);
-    }, 60_000);
-    for (let times = 0; times < 3; times++) one.notifier.listener(polled);
-    await one.journal.flush();
-    await vi.waitFor(() => expect(groupsOf(receiver)).toMatchObject([{}, { over: true }]), 60_000);
-  });
 });
 
 test.each([
@@ -261,7 +202,6 @@ async function makeSite(channel: ChannelSettings) {
     string,
   ];
   for (const each of [journalFolder, temporary]) await mkdir(each);
-  const lines: object[] = [];
   const parse = (line: string) => parseJson(line).value;
   const orderOf = (line: object) => ("at" in line ? String(line.at) : "");
   const tailed = { folder: journalFolder, pattern: JOURNAL_FILE, parse, orderOf };
@@ -272,14 +212,8 @@ async function makeSite(channel: ChannelSettings) {
   const open = async (tools: Partial<NotifierTools> = {}, writer?: string) => {
     const journal = new Journal(journalFolder, writer, { now: Date.now });
     const service = { baseUrl: new URL("https://service.example") };
-    const mailbox = {
-      name: "m",
-      email: "m@example.com",
-      pollMs: 1_000,
-      paused: false,
-      quiet: undefined,
-      service,
-    };
+    const named = { name: "m", email: "m@example.com" };
+    const mailbox = { ...named, pollMs: 1_000, paused: false, quiet: undefined, service };
     const notifier = new Notifier(
       {
         clock: { now: Date.now },
@@ -307,10 +241,7 @@ async function makeSite(channel: ChannelSettings) {
       { notify: [channel], mailboxes: [mailbox] },
     );
     journal.onBatch = notifier.journalWritten;
-    notifier.record = (change) => {
-      lines.push(change);
-      journal.addNotice(change);
-    };
+    notifier.record = (change) => journal.addNotice(change);
     await notifier.start();
     return {
       notifier,
@@ -322,14 +253,7 @@ async function makeSite(channel: ChannelSettings) {
       },
     };
   };
-  return {
-    folder,
-    journalFolder,
-    reader,
-    lines,
-    open,
-    journal: new Journal(journalFolder, undefined, { now: Date.now }),
-  };
+  return { folder, journalFolder, open, journal: new Journal(journalFolder, undefined, { now: Date.now }) };
 }
 
 function waiting(trackingId: string): TransferRecord {

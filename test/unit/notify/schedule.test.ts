@@ -85,23 +85,6 @@ describe("in quiet hours", () => {
   });
 });
 
-test("a message is never due in quiet hours, unless it is urgent, and never before it may be sent", () => {
-  const times = fc.record({
-    nowMs: fc.integer({ min: MONDAY_MS, max: MONDAY_MS + 14 * 24 * HOUR_MS }),
-    agoMs: fc.nat(HOUR_MS),
-    lastAgoMs: fc.nat(HOUR_MS),
-  });
-  fc.assert(
-    fc.property(times, ({ nowMs, agoMs, lastAgoMs }) => {
-      const sent = { lastSentMs: nowMs - lastAgoMs, lastUrgentMs: 0 };
-      const due = dueMs(NIGHTS, sent, [notice(nowMs - agoMs)], nowMs) ?? 0;
-      expect(due).toBeGreaterThanOrEqual(nowMs - agoMs + NIGHTS.gatherMs);
-      expect(due).toBeGreaterThanOrEqual(sent.lastSentMs + NIGHTS.everyMs);
-      expect(isWithin(NIGHTS.quiet, Math.max(due, nowMs))).toBe(false);
-    }),
-  );
-});
-
 const anyNotice = fc.record({
   kind: fc.constantFrom("password", "disk", "gone", "expiring"),
   atMs: fc.nat(2 * HOUR_MS),

@@ -146,6 +146,14 @@ describe("a trouble", () => {
     expect(send(state)).toEqual(["disk over"]);
   });
 
+  test("of a mailbox is over when any process has polled it", () => {
+    const state = new ChannelState();
+    fail(state, "m", "TOKEN_REFUSED");
+    expect(send(state)).toEqual(["service"]);
+    happen(state, pollSucceeded({ mailbox: "m" }), "other");
+    expect(send(state)).toEqual(["service over"]);
+  });
+
   test("of a process that has ended is over; a full disk only with the next delivery, unless it is full again", () => {
     for (const isFull of [false, true]) {
       const state = new ChannelState();
@@ -159,19 +167,6 @@ describe("a trouble", () => {
       change(state, "t1", "delivered");
       expect(send(state)).toEqual(isFull ? [] : ["disk over"]);
     }
-  });
-
-  test("of 50 mailboxes with the same cause is one, which ends with the last of them", () => {
-    const state = new ChannelState();
-    for (let at = 0; at < 50; at++)
-      fail(state, `m${at}`, at % 2 === 0 ? "SERVICE_UNREACHABLE" : "SERVICE_TIMEOUT");
-    const [{ mailboxes } = {}] = state.pending();
-    expect(mailboxes).toHaveLength(50);
-    expect(send(state)).toEqual(["service"]);
-    for (let at = 0; at < 49; at++) happen(state, pollSucceeded({ mailbox: `m${at}` }));
-    expect(send(state)).toEqual([]);
-    happen(state, pollSucceeded({ mailbox: "m49" }));
-    expect(send(state)).toEqual(["service over"]);
   });
 
   test("that gets another cause is reported again, and its first cause is not reported as over", () => {
@@ -234,25 +229,6 @@ describe("a trouble", () => {
     fail(state, "m2", "TOKEN_REFUSED");
     expect(send(state)).toEqual(["service"]);
   });
-});
-
-test("a restart keeps what is pending, what was reported, and which troubles last", () => {
-  const before = new ChannelState();
-  disk(before, "full");
-  change(before, "t1", "waiting", "password");
-  fail(before, "m", "TOKEN_REFUSED");
-  expect(send(before)).toHaveLength(3);
-  for (let at = 2; at < 500; at++) change(before, `t${at}`, "waiting", "password");
-  before.positions.set("2026-03.jsonl", 17);
-  const after = restarted(before);
-  expect([...after.positions]).toEqual([["2026-03.jsonl", 17]]);
-  for (let at = 1; at < 500; at++) change(after, `t${at}`, "waiting", "password");
-  disk(after, "full");
-  fail(after, "m", "TOKEN_REFUSED");
-  expect(send(after)).toHaveLength(498);
-  disk(after, "room");
-  happen(after, pollSucceeded({ mailbox: "m" }));
-  expect(send(after)).toEqual(["service over", "disk over"]);
 });
 
 test.each(["", "{", "{}", '{"version":2}', "null"])(

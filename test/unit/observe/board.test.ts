@@ -1,3 +1,4 @@
+/** What the status shows. */
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
@@ -5,15 +6,15 @@ import { readinessOf } from "../../../src/console/server.ts";
 import type { Promised } from "../../../src/model/promise.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { HandoffBoard } from "../../../src/observe/handoff-board.ts";
+import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const HOUR_MS = 3_600_000;
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
-const SERVICE = { service: { baseUrl: new URL("https://transfer.example.com/") } };
-const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false, ...SERVICE };
+const ONE = shownMailbox("m");
 
 describe("the board", () => {
   test("lists transfers as downloading, queued, or in need of attention", () => {
@@ -51,24 +52,6 @@ describe("the board", () => {
     expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
     board.listener({ type: "notify-succeeded", ...facts, failing: 0 });
     expect(codes()).toEqual([]);
-  });
-
-  test("remembers deliveries, newest first, and how long they took", () => {
-    const { board, pass } = openBoard();
-    discover(board, {});
-    pass(90_000);
-    change(board, { state: "delivered", folder: "m/a/t1" });
-    const earlier = { mailbox: "m", trackingId: "t0", sender: "b", folder: "m/b/t0" };
-    board.recall([{ ...earlier, at: "2026-02-01T00:00:00Z", tookSeconds: undefined }], []);
-    const { recent, counts } = board.read();
-    const took = recent.map(({ folder, tookSeconds }) => [folder, tookSeconds]);
-    expect([took, counts]).toEqual([
-      [
-        ["m/a/t1", 90],
-        ["m/b/t0", undefined],
-      ],
-      {},
-    ]);
   });
 
   test("shows the progress, the rate and the remaining time of a download", () => {
@@ -156,7 +139,7 @@ describe("the board", () => {
   });
 
   test("names the exact commands for a transfer of this daemon, and the folder of its content", () => {
-    const mailboxes = ["m", "n"].map((name) => ({ name, email: name, pollMs: 1, paused: false, ...SERVICE }));
+    const mailboxes = ["m", "n"].map((name) => shownMailbox(name));
     const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
     const clock = { now: () => START_MS };
     const board = new Board(facts, mailboxes, clock, ({ trackingId }) => `/kept/${trackingId}`);
@@ -178,8 +161,7 @@ describe("the board", () => {
 
   test("shows why a transfer waits: the last failure, and the end of quiet hours", () => {
     const quiet = makeTimetable("UTC", [{ fromMs: 0, untilMs: 6.5 * 24 * HOUR_MS }]);
-    const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, ...SERVICE, quiet }];
-    const board = new Board(FACTS, mailboxes, { now: () => START_MS });
+    const board = new Board(FACTS, [shownMailbox("m", { quiet })], { now: () => START_MS });
     const quietUntil = "2026-03-01T12:00:00.000Z";
     const postponed = { state: "waiting", reason: "quiet", until: quietUntil } as const;
     change(board, { trackingId: "new", ...postponed });
@@ -343,3 +325,58 @@ function openBoard(facts: { readonly queue?: "redis" } = {}) {
   };
   return { board, pass };
 }
+
+const DELIVERED = {
+  mailbox: "m",
+  sender: "a@example.org",
+  round: 1,
+  folder: "m/t",
+  deliveredAt: "2026-03-01T08:00:00.000Z",
+};
+const t1 = { ...DELIVERED, trackingId: "t1" };
+const t2 = { ...DELIVERED, trackingId: "t2; rm -r /" };
+
+test("a failed hand-off, or a folder that is not picked up, is shown with advice until it is resolved", () => {
+  const board = new HandoffBoard();
+  board.tried(t1, "command", { message: "It failed", willRetry: true });
+  board.tried(t1, "webhook", { message: "It was refused", willRetry: false });
+  board.setOverdue(t2, true);
+  expect(board.list()).toMatchObject([
+    {
+      trackingId: "t1",
+      state: "delivered",
+      reason: "handoff",
+      message:
+        "It failed. Inlet will try it again; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
+    },
+    { reason: "not-picked-up", message: "m/t was not picked up yet." },
+  ]);
+  board.tried(t1, "command");
+  board.tried(t1, "webhook");
+  board.setOverdue(t2, false);
+  expect(board.list()).toEqual([]);
+  board.tried(t2, "command", { message: "It failed", willRetry: false });
+  expect(board.list()[0]?.message).toBe(
+    "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
+  );
+});
+
+test("two failing deliveries of one transfer are shown as two", () => {
+  const board = new HandoffBoard();
+  const second = { ...t1, round: 2, folder: "m/t-2" };
+  board.tried(t1, "command", { message: "It failed", willRetry: true });
+  board.setOverdue(second, true);
+  expect(board.list().map(({ reason }) => reason)).toEqual(["handoff", "not-picked-up"]);
+  expect(board.total).toBe(2);
+  board.setOverdue(second, false);
+  expect(board.list().map(({ reason }) => reason)).toEqual(["handoff"]);
+});
+
+test("I8 bounded: each check replaces the list, which is cut", () => {
+  const board = new HandoffBoard();
+  for (let at = 0; at < 2_000; at++) board.setOverdue({ ...DELIVERED, trackingId: `t${at}` }, true);
+  expect(board.list()).toHaveLength(1_000);
+  const troubles = [{ ...t1, failed: [], isOverdue: true }];
+  board.checked({ waiting: 1, oldestMs: 0, troubled: 5, troubles });
+  expect([board.list().map(({ trackingId }) => trackingId), board.total]).toEqual([["t1"], 5]);
+});

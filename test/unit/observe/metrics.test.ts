@@ -6,6 +6,7 @@ import { Events, listenTo } from "../../../src/model/events.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { Metrics } from "../../../src/observe/metrics.ts";
+import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollSucceeded } from "../../support/events.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -13,14 +14,7 @@ import { SIGNAL } from "../../support/service.ts";
 import { mailboxSettings, pageSettings, settingsIn } from "../../support/settings.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
-const ONE = {
-  name: "m",
-  email: "m@example.com",
-  pollMs: 60_000,
-  paused: false,
-  service: { baseUrl: new URL("https://transfer.example.com/") },
-};
+const ONE = shownMailbox("m");
 
 test("every end state has a series before the first transfer ends in it, also after a reload", async () => {
   const { metrics, grep } = open();
@@ -100,7 +94,7 @@ test("counts the expected transfers of a mailbox that did not arrive, until they
 function open(names: readonly string[] = ["m"]) {
   let nowMs = START_MS;
   const clock = { now: () => nowMs };
-  const mailboxes = names.map((name) => ({ ...ONE, name }));
+  const mailboxes = names.map((name) => shownMailbox(name));
   const board = new Board(FACTS, mailboxes, clock);
   const metrics = new Metrics(mailboxes, "1", () => board.read(), clock);
   return {

@@ -1,8 +1,11 @@
+/** Commands ask a running daemon: with a token where that needs one, and for more than one answer can hold. */
+
 import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
+import type { HttpSettings } from "../../../src/config/settings.ts";
 import { createConsole } from "../../../src/console/server.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { Board } from "../../../src/observe/board.ts";
@@ -10,10 +13,49 @@ import { DaemonClient } from "../../../src/operate/client.ts";
 import { readJournal } from "../../../src/operate/history.ts";
 import { Local } from "../../../src/operate/local.ts";
 import { Remote } from "../../../src/operate/remote.ts";
-import { NOTHING_KNOWN } from "../../support/console.ts";
+import { FACTS } from "../../support/board.ts";
+import { makeAccess, NOTHING_KNOWN, openTestConsole, READER } from "../../support/console.ts";
 import { makeFolder } from "../../support/program.ts";
+import { namedToken, pageSettings, plainSecret } from "../../support/settings.ts";
 
-const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
+const UNREADABLE = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
+
+test("a closed console is read with the first token that can be read, and acted on without one", async () => {
+  const { url } = await openTestConsole(1, { access: makeAccess("token") });
+  const tokens = new Map([
+    ...namedToken(UNREADABLE, "first"),
+    ...namedToken(plainSecret(READER), "second", "read"),
+  ]);
+  const client = connect(url, { read: "token", tokens });
+  expect(await client.get("/api/status", {})).toMatchObject({ live: true });
+  const act = client.post("/api/actions", {}, 0);
+  await expect(act).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  const without = connect(url, { read: "token", tokens: namedToken(UNREADABLE) });
+  await expect(without.get("/api/status", {})).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+});
+
+test("a problem becomes the fault that it names, with its detail", async () => {
+  const { url } = await openTestConsole(0);
+  const client = connect(url);
+  await expect(client.get("/api/history", { limit: 0 })).rejects.toMatchObject({
+    code: "REQUEST_INVALID",
+    message: expect.stringContaining("refuses: limit must be a number from 1 to 5000."),
+  });
+  await expect(client.post("/api/actions", {}, 0)).rejects.toMatchObject({
+    code: "NOT_ALLOWED",
+    // The advice follows once.
+    message: expect.stringMatching(/refuses$/),
+  });
+  const key = { mailbox: "m", trackingId: "t" };
+  expect(await new Remote(client, { mailboxes: [] }).story(key)).toBeUndefined();
+});
+
+function connect(url: string, settings: Partial<HttpSettings> = {}): DaemonClient {
+  const { hostname: host, port } = new URL(url);
+  const listen = { host, port: Number(port) };
+  return new DaemonClient(pageSettings({ listen, ...settings }), "anna", new AbortController().signal);
+}
+
 const START_MS = Date.parse("2026-03-01T00:00:00Z");
 const LINES = 12_000;
 

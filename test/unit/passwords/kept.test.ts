@@ -1,13 +1,14 @@
-/** How long an accepted password is remembered. */
+/** How long an accepted password is remembered, and an attempt without a verdict. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { Secret } from "../../../src/base/secret.ts";
 import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
-import { SIGNAL } from "../../support/service.ts";
-import { mailboxSettings, plainSecret } from "../../support/settings.ts";
+import { openPair, SIGNAL } from "../../support/service.ts";
+import { mailboxSettings, PASSWORD, plainSecret } from "../../support/settings.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const START_MS = Date.parse("2026-03-01T00:00:00Z");
@@ -42,6 +43,23 @@ test("I3 no burnt transfers: one that was accepted is no guess, and is sent agai
   }
 });
 
+test.each([204, 200])(
+  "I3 no burnt transfers: an empty answer with status %i is no word of the service, and the attempt stays spent",
+  async (status) => {
+    const { passwords, spent } = await open();
+    const { service, simulator, access } = await openPair();
+    simulator.addFault({ on: "info", does: { kind: "body", text: "", status } });
+    const rule = { sender: undefined, trackingId: undefined, password: plainSecret(PASSWORD) };
+    const send = async (password: Secret) => {
+      await service.information({ ...access, password }, SIGNAL);
+      return "information";
+    };
+    const request = { ...requestOf({}, { ...mailbox, passwords: [rule] }), send };
+    await expect(passwords.prove(request, SIGNAL)).rejects.toMatchObject({ answeredBy: "intermediary" });
+    expect(await spent()).toBe(1);
+  },
+);
+
 async function open() {
   const folder = await makeFolder();
   const state = join(folder, "state");
@@ -63,7 +81,9 @@ async function open() {
     keepMs: 30 * DAY_MS,
     nameOf: ({ trackingId }) => trackingId,
   });
-  return { passwords, world, state };
+  const key = { serviceId: "service", trackingId: "t1" };
+  const spent = async () => (await attempts.spent(key, "t1", 2)).spent;
+  return { passwords, world, state, spent };
 }
 
 function requestOf({ expires }: { readonly expires?: string | undefined }, own = mailbox) {

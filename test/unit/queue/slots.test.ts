@@ -1,6 +1,7 @@
 /** Slots are shared fairly, whatever other services and mailboxes do. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { Runs } from "../../../src/queue/bullmq-runs.ts";
 import { type Holder, Slots } from "../../../src/queue/slots.ts";
 
 describe("I6 no contagion: slots", () => {
@@ -62,3 +63,18 @@ function takeAll(slots: Slots, mailbox: string, service: string): number {
 function neverHolder(): never {
   throw new Error("nothing is held");
 }
+
+test("a job counts as deferred only if it found no free slot, even just after a start", () => {
+  const runs = new Runs(
+    () => 1,
+    () => new Map([["m", "service"]]),
+  );
+  expect(runs.isDeferred("a")).toBe(false);
+  const run = runs.begin("a", "m");
+  expect(runs.begin("b", "m")).toBeUndefined();
+  expect(runs.defer("b")).toBeGreaterThan(0);
+  expect([runs.isDeferred("a"), runs.isDeferred("b"), runs.countDeferred()]).toEqual([false, true, 1]);
+  if (run !== undefined) runs.end(run);
+  runs.begin("b", "m");
+  expect([runs.isDeferred("b"), runs.countDeferred()]).toEqual([false, 0]);
+});

@@ -25,17 +25,10 @@ describe("the checksums file is parsed", () => {
     }
   });
 
-  test("in UTF-8 and UTF-16, with and without a byte-order mark", async () => {
+  test("in UTF-8 and UTF-16, also if nothing says so", async () => {
     for (const charset of ["utf-8", "utf-16le", "utf-16be"] as const) {
-      for (const byteOrderMark of [true, false]) {
-        await expectParsed(
-          { ...PLAIN_FORM, charset, byteOrderMark },
-          "Grüße",
-          NAMES,
-          `text/csv; charset=${charset}`,
-        );
-        await expectParsed({ ...PLAIN_FORM, charset, byteOrderMark }, "Grüße", NAMES, "text/csv");
-      }
+      for (const byteOrderMark of [true, false])
+        await expectParsed({ ...PLAIN_FORM, charset, byteOrderMark }, "Grüße", NAMES);
     }
   });
 
@@ -54,15 +47,6 @@ describe("the checksums file is parsed", () => {
     await expectParsed(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=no-such-charset");
   });
 
-  test("whatever its labels are", async () => {
-    const labels = [
-      ["Betreff", "Dateiname", "Prüfsumme"],
-      ["Objet", "Nom du fichier", "Somme de contrôle"],
-      ["件名", "ファイル名", "チェックサム"],
-    ] as const;
-    for (const words of labels) await expectParsed({ ...PLAIN_FORM, labels: words }, "Hello", NAMES);
-  });
-
   test("with a subject line that is not CSV at all", async () => {
     const rows = "File Name,Checksum\na.txt,0123456789abcdef (MD5)\n";
     for (const line of ["Subject: Hello, world", 'Subject: "Hello', 'Subject,"unbalanced, and "more"']) {
@@ -70,10 +54,6 @@ describe("the checksums file is parsed", () => {
       expect(report.unlisted.length + report.missing.length).toBe(0);
       expect(report.subject).toMatch(/Hello|unbalanced/);
     }
-  });
-
-  test("with no files at all", async () => {
-    await expectParsed(PLAIN_FORM, "Only a message", []);
   });
 
   test("with checksums switched off", async () => {
@@ -109,15 +89,6 @@ describe("the checksums file is parsed", () => {
       expect(report).toMatchObject({ subject: "Hi", unlisted: [], missing: [] });
       expect(report.byFileId.get("id1")?.checksum).toBeUndefined();
     }
-  });
-
-  test("with a file named like the labels", async () => {
-    await expectParsed(PLAIN_FORM, "Hi", ["File Name", "Subject"]);
-  });
-
-  test("in bounded time, however large and hostile it is", async () => {
-    const hostile = Buffer.from(",\n".repeat(2_000_000));
-    await expect(parseChecksums(hostile, "text/csv", filesOf(["a"]))).rejects.toThrow(Fault);
   });
 
   test.each([
@@ -229,7 +200,11 @@ const arbitraryForm: fc.Arbitrary<CsvForm> = fc.record({
   delimiter: fc.constantFrom(",", ";", "\t"),
   quote: fc.constantFrom("all", "minimal"),
   lineEnd: fc.constantFrom("\n", "\r\n", "\r"),
-  labels: fc.constantFrom(["Subject", "File Name", "Checksum"], ["Betreff", "Dateiname", "Prüfsumme"]),
+  labels: fc.constantFrom(
+    ["Subject", "File Name", "Checksum"],
+    ["Betreff", "Dateiname", "Prüfsumme"],
+    ["件名", "ファイル名", "チェックサム"],
+  ),
   charset: fc.constantFrom("utf-8", "utf-16le", "utf-16be"),
   byteOrderMark: fc.boolean(),
   lastLineEnds: fc.boolean(),
@@ -245,7 +220,10 @@ const nastyText = fc
   .map((parts) => parts.join("").replaceAll("\ufeff", ""));
 
 const arbitraryNames = fc.uniqueArray(
-  nastyText.map((text) => `${text}x`),
+  fc.oneof(
+    nastyText.map((text) => `${text}x`),
+    fc.constantFrom("File Name", "Subject", ...NAMES),
+  ),
   { maxLength: 6, selector: (name) => name.normalize("NFC") },
 );
 

@@ -83,7 +83,7 @@ export function errorOf(answer: Answer): string {
 }
 
 /** A token for an address, obtained with the registered client id. */
-export async function tokenFor(simulator: Simulator, address: string): Promise<string> {
+async function tokenFor(simulator: Simulator, address: string): Promise<string> {
   const answer = await ask(simulator, `/api/users/${address}/verification/token`, { method: "POST" });
   return jsonOf(answer).data.token;
 }

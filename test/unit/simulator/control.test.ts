@@ -56,11 +56,6 @@ describe("the control interface", () => {
     expect((await control(simulator, "DELETE /control/faults")).json).toEqual([]);
   });
 
-  test("is never struck by a fault, nor counted as a request", async () => {
-    const simulator = await simulate({ faults: [{ times: "always", does: { kind: "reset" } }] });
-    expect((await control(simulator, "GET /control/requests")).json.requests).toEqual([]);
-  });
-
   test("advances the clock", async () => {
     const transfers = [plan({ expiresInSeconds: 60 })];
     const simulator = await simulate({ transfers }, { clock: { now: () => 0 } });

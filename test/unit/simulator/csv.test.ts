@@ -69,18 +69,4 @@ describe("the checksums file", () => {
     expect((await csvOf({ subject: "empty" })).text).toMatch(/^Subject,\r\nFile Name,/);
     expect((await csvOf({ subject: "missing" })).text).toMatch(/^File Name,/);
   });
-
-  test("can have wrong checksums, missing files, and no checksums", async () => {
-    const odd: FilePlan[] = [
-      { name: "wrong", text: "x", csvChecksum: "wrong" },
-      { name: "missing", text: "x", csvChecksum: "missing" },
-    ];
-    const { get } = await simulateOne({ files: odd, algorithm: "SHA-1" });
-    const { text } = await get("/checksums");
-    expect(text).toMatch(/wrong,[0-9a-f]{40} \(SHA-1\)\r\n$/);
-    expect(text).not.toContain(sha1);
-    expect(text).not.toContain("missing");
-    const none = await simulateOne({ files, algorithm: "none" });
-    expect((await none.get("/checksums")).text).toContain("plain,\r\n");
-  });
 });

@@ -27,10 +27,6 @@ function readMail(text: string): { headers: string; parts: MailPart[] } {
 }
 
 describe("the EML", () => {
-  test("exists only with a confidential message", async () => {
-    expect(errorOf(await (await simulateOne()).get("/eml"))).toBe("404/2003");
-  });
-
   test("is a mail with the message and every file, without overlong lines", async () => {
     const { transfer, get } = await simulateOne({
       files,
@@ -77,25 +73,8 @@ describe("the EML", () => {
     expect(await attachedWithin("0")).toMatchObject(none);
   });
 
-  test("fills a threshold to the last byte", async () => {
-    const { get } = await simulateOne({ files: files.slice(1), message: "Hi" });
-    const whole = await get("/eml");
-    const within = async (bytes: number) =>
-      (await get("/eml", { query: { threshold: (bytes / 1e6).toFixed(6) } })).bytes.length;
-    expect(await within(whole.bytes.length)).toBe(whole.bytes.length);
-    expect(await within(whole.bytes.length - 1)).toBeLessThan(whole.bytes.length);
-  });
-
   test.each(["", "-1", "much", "1e3", "0x10"])("refuses the threshold %j", async (threshold) => {
     const { get } = await simulateOne({ message: "Hi" });
     expect(errorOf(await get("/eml", { query: { threshold } }))).toBe("400/1004");
-  });
-
-  test("can be resumed", async () => {
-    const { get } = await simulateOne({ files, message: "Hi" });
-    const { bytes } = await get("/eml");
-    const rest = await get("/eml", { headers: { Range: "bytes=400000-" } });
-    expect(rest.status).toBe(206);
-    expect(rest.bytes.equals(bytes.subarray(400_000))).toBe(true);
   });
 });

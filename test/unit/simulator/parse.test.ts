@@ -1,8 +1,12 @@
-/** Scenario files: their keys, and messages about mistakes. */
+/** Scenario files: their keys, messages about mistakes, and their reference. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../simulator/parse.ts";
+import { SCENARIO_REFERENCE } from "../../../simulator/reference.ts";
 import { sampleScenario } from "../../../simulator/samples.ts";
-import type { Misbehaviour, Scenario } from "../../../simulator/scenario.ts";
+import { type Misbehaviour, OPERATIONS, type Scenario } from "../../../simulator/scenario.ts";
 import { ask, pathOf, plan, simulate } from "./client.ts";
 
 const everyMisbehaviour: readonly Misbehaviour[] = [
@@ -120,4 +124,19 @@ describe("the sample scenario", () => {
     expect(statuses.filter((status) => status === "Active 200")).toHaveLength(7);
     expect(statuses.slice(-2)).toEqual(["Processing 404", "Deleted_by_expiration 410"]);
   });
+});
+
+const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");
+
+test("the reference explains every key, operation and kind of fault of a scenario", () => {
+  const rules = /interface PasswordRules \{.*?\n\}/s;
+  const keys = [...source.replace(rules, "").matchAll(/readonly (\w+)\??:/g)].map(([, key]) => key ?? "");
+  const kinds = [...source.matchAll(/readonly kind: "([a-z-]+)"/g)].map(([, kind]) => `"${kind}"`);
+  expect(kinds.length).toBeGreaterThan(15);
+  const missing = [...keys, ...kinds, ...OPERATIONS].filter((word) => !SCENARIO_REFERENCE.includes(word));
+  expect(missing).toEqual([]);
+});
+
+test("the reference fits on a terminal of 92 columns", () => {
+  expect(SCENARIO_REFERENCE.split("\n").filter((line) => line.length > 92)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** The standard parameters of requests, and the errors without them. */
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
-import { ask, errorOf, jsonOf, NO_HEADERS, pathOf, plan, simulate, simulateOne } from "./client.ts";
+import { ask, errorOf, jsonOf, NO_HEADERS, plan, simulate, simulateOne } from "./client.ts";
 
 describe("a request", () => {
   test.each([
@@ -35,17 +35,6 @@ describe("a request", () => {
       passwordSent: "query",
       queryTwins: ["major-api-version", "minimum-minor-api-version", "product-key", "client-id", "password"],
     });
-  });
-
-  test("for an unsupported version is refused", async () => {
-    const simulator = await simulate({ apiVersion: "1.12" });
-    const minor = (minimum: string) =>
-      ask(simulator, "/api/password", { headers: { "X-CS-MinimumMinorApiVersion": minimum } });
-    expect((await minor("8")).status).toBe(200);
-    expect((await minor("12")).status).toBe(200);
-    expect(errorOf(await minor("13"))).toBe("404/2004");
-    const other = await ask(simulator, "/api/password", { headers: { "X-CS-MajorApiVersion": "2" } });
-    expect(errorOf(other)).toBe("404/2004");
   });
 
   test("for an unknown path is refused, with or without headers", async () => {
@@ -86,13 +75,6 @@ describe("a request", () => {
 });
 
 describe("the version of the service", () => {
-  test("is shown without any headers, from 1.13 on", async () => {
-    const now = await ask(await simulate(), "/api/status", { headers: NO_HEADERS });
-    expect(jsonOf(now)).toEqual({ apiVersions: { uiApiVersions: [{ major: 1, minor: 15 }] } });
-    const old = await ask(await simulate({ apiVersion: "1.12" }), "/api/status", { headers: NO_HEADERS });
-    expect(errorOf(old)).toBe("404/1006");
-  });
-
   test.each([
     ["1.11", "/received-transfers", "404/1006"],
     ["1.11", "/sent-transfers", "404/1006"],
@@ -122,69 +104,12 @@ describe("the version of the service", () => {
 });
 
 describe("the old paths of ZIP, EML and checksums", () => {
-  test("are the only ones if the scenario says so", async () => {
-    const { get } = await simulateOne({ message: "Hi" }, { oldPaths: true });
-    for (const extra of ["zip", "eml", "checksums"]) {
-      expect((await get(`/files/${extra}`)).status).toBe(200);
-      expect(errorOf(await get(`/${extra}`))).toBe("404/1006");
-    }
-    expect((await get("/files")).status).toBe(200);
-  });
-
   test("are not files of a transfer otherwise", async () => {
     expect(errorOf(await (await simulateOne()).get("/files/zip"))).toBe("404/2003");
   });
 });
 
 describe("the simulator", () => {
-  test("compresses JSON for clients that accept it", async () => {
-    const simulator = await simulate();
-    const askFor = (encoding: string) =>
-      ask(simulator, "/api/password/requirements", { headers: { "Accept-Encoding": encoding } });
-    const [zipped, plain] = [await askFor("br, gzip;q=0.5"), await askFor("gzip;q=0")];
-    expect(zipped.headers["content-encoding"]).toBe("gzip");
-    expect(plain.headers["content-encoding"]).toBeUndefined();
-    expect(jsonOf(zipped)).toEqual(jsonOf(plain));
-  });
-
-  test("logs every request in one line without secrets", async () => {
-    const lines: string[] = [];
-    const simulator = await simulate({}, { log: (line) => lines.push(line) });
-    const path = pathOf(simulator.addTransfer(plan()));
-    await ask(simulator, path, { query: { password: "secret-1" } });
-    await ask(simulator, path, { password: "secret-2" });
-    await simulator.close();
-    expect(lines).toHaveLength(2);
-    expect(lines[0]).toMatch(new RegExp(`^GET ${path} 401 \\d+ bytes \\d+ ms$`));
-    const logged = lines.join() + JSON.stringify(simulator.requests());
-    for (const secret of ["secret-1", "secret-2", simulator.clientId]) expect(logged).not.toContain(secret);
-  });
-
-  test("counts requests by operation, and records each without secrets", async () => {
-    const { simulator, transfer, path, get } = await simulateOne();
-    await get("/zip", {
-      query: { "include-checksum-file": "true" },
-      headers: { Range: "bytes=0-9" },
-    });
-    await ask(simulator, "/api/nothing");
-    expect(simulator.totals()).toMatchObject({ zip: 1, file: 0 });
-    const [zip, nothing] = simulator.requests();
-    expect(zip).toMatchObject({
-      operation: "zip",
-      method: "GET",
-      path: `${path}/zip`,
-      status: 206,
-      bytes: 10,
-      transfer: transfer.trackingId,
-      passwordSent: "header",
-      queryTwins: [],
-      query: { "include-checksum-file": ["true"] },
-      headers: { range: "bytes=0-9" },
-      faults: [],
-    });
-    expect(nothing).toMatchObject({ operation: undefined, status: 404 });
-  });
-
   test("has equal ids, passwords and bytes only for equal seeds", async () => {
     const transfers = [plan({ trackingId: "t" })].map(({ password: _, ...rest }) => rest);
     const [first, again, other] = await Promise.all(

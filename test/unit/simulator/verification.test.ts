@@ -1,7 +1,7 @@
 /** Verification of addresses at the simulated service. */
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../../simulator/simulator.ts";
-import { type Answer, ask, errorOf, jsonOf, simulate, tokenFor } from "./client.ts";
+import { type Answer, ask, jsonOf, simulate } from "./client.ts";
 
 const ADDRESS = "orders@example.com";
 
@@ -18,52 +18,7 @@ function post(simulator: Simulator, what: string, clientId: string, body?: unkno
   });
 }
 
-function list(simulator: Simulator, address: string, token: string, clientId?: string): Promise<Answer> {
-  return ask(simulator, `/api/users/${address}/transfers/received-transfers`, {
-    headers: { "X-CS-VerificationToken": token, "X-CS-ClientId": clientId ?? simulator.clientId },
-  });
-}
-
-describe("a registered client id", () => {
-  test("obtains a token without a code, with no body or an empty one", async () => {
-    const simulator = await simulate({}, { clock: { now: () => Date.parse("2026-01-02T03:04:05Z") } });
-    for (const body of [undefined, {}]) {
-      const { data } = jsonOf(await post(simulator, "token", simulator.clientId, body));
-      expect(data).toEqual({
-        token: expect.stringMatching(/^\w{64}$/),
-        validUntil: "2026-01-03T03:04:05+00:00",
-      });
-    }
-  });
-
-  test("sees whether an address is verified, until when, and the methods", async () => {
-    const simulator = await simulate({}, { clock: { now: () => Date.parse("2026-01-02T03:04:05Z") } });
-    const status = async () => jsonOf(await ask(simulator, `/api/users/${ADDRESS}/verification`)).data;
-    expect(await status()).toEqual({
-      verified: false,
-      validUntil: null,
-      verificationMethods: ["CLIENT_ID", "EMAIL"],
-    });
-    await tokenFor(simulator, ADDRESS);
-    expect(await status()).toMatchObject({ verified: true, validUntil: "2026-01-03T03:04:05+00:00" });
-  });
-});
-
 describe("a new client id", () => {
-  test("is refused without a code, and verified with the mailed one", async () => {
-    const simulator = await simulate();
-    const stranger = await strangerOf(simulator);
-    expect(stranger).toMatch(/^[A-Za-z0-9]{64}$/);
-    expect(errorOf(await post(simulator, "token", stranger))).toBe("403/3010");
-
-    const mailed = await post(simulator, "code/email", stranger);
-    expect(jsonOf(mailed)).toEqual({ data: {}, meta: {} });
-    const [verificationCode = ""] = simulator.mailedCodes("Orders@Example.com");
-    const { data } = jsonOf(await post(simulator, "token", stranger, { verificationCode }));
-    expect((await list(simulator, ADDRESS, data.token, stranger)).status).toBe(200);
-    expect(errorOf(await post(simulator, "token", stranger, { verificationCode }))).toBe("401/3002");
-  });
-
   test("has five tries and 15 minutes for a code", async () => {
     const simulator = await simulate();
     const stranger = await strangerOf(simulator);
@@ -93,25 +48,4 @@ describe("a new client id", () => {
       expect((await post(simulator, "token", stranger, body)).status).toBeGreaterThanOrEqual(400);
     },
   );
-});
-
-describe("a token", () => {
-  test("is valid only for its address and client id, whatever the case of the address", async () => {
-    const simulator = await simulate();
-    const token = await tokenFor(simulator, ADDRESS);
-    expect((await list(simulator, "ORDERS@example.COM", token)).status).toBe(200);
-    expect(errorOf(await list(simulator, "other@example.com", token))).toBe("401/3002");
-    expect(errorOf(await list(simulator, ADDRESS, token, await strangerOf(simulator)))).toBe("401/3002");
-    expect(errorOf(await list(simulator, ADDRESS, "made-up"))).toBe("401/3002");
-    expect(errorOf(await ask(simulator, `/api/users/${ADDRESS}/transfers/sent-transfers`))).toBe("401/3002");
-  });
-
-  test("expires", async () => {
-    const simulator = await simulate({ tokenSeconds: 60 });
-    const token = await tokenFor(simulator, ADDRESS);
-    simulator.advance(59);
-    expect((await list(simulator, ADDRESS, token)).status).toBe(200);
-    simulator.advance(1);
-    expect(errorOf(await list(simulator, ADDRESS, token))).toBe("401/3002");
-  });
 });

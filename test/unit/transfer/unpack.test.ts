@@ -24,30 +24,13 @@ describe("an honest archive is unpacked", () => {
     expect(await unpacking.contents()).toEqual({ f0: "" });
   });
 
-  test("without files, if none are wanted", async () => {
-    await unpacking.unpack(writeZip([]), []);
-    expect(await unpacking.contents()).toEqual({});
-  });
-
   test("by its directory, whatever the local headers say", async () => {
     const local = { name: "../../evil", crc: 1, compressedBytes: 2, bytes: 3, method: 99, flags: 0 };
     await unpacking.unpack(writeZip([{ name: "a", content: "hello", method: 8, local }]), [
       wish("a", "hello"),
     ]);
     expect(await unpacking.contents()).toEqual({ f0: "hello" });
-  });
-
-  test("with every given checksum, in any algorithm", async () => {
-    const { value: sha } = { value: sha256("hello") };
-    const checksums = [
-      { algorithm: "MD5", value: "5d41402abc4b2a76b9719d911017c592" },
-      { algorithm: "sha_256", value: sha.toUpperCase() },
-      { algorithm: "SHA-1", value: "qvTGHdzF6KLavt4PO0gs2a6pQ00=" },
-    ];
-    await unpacking.unpack(writeZip([{ name: "a", content: "hello" }]), [
-      { ...wish("a", "hello"), checksums },
-    ]);
-    expect(unpacking.digests.get("f0")).toBe(sha);
+    expect(unpacking.digests.get("f0")).toBe(sha256("hello"));
   });
 
   test("into files that only their owner can read", async () => {

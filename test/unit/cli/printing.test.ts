@@ -1,6 +1,19 @@
+/** Points in time, progress and results as commands print them. */
+
+import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { formatDue, formatMoment, localizeTimes } from "../../../src/base/phrases.ts";
+import {
+  formatBytes,
+  formatDue,
+  formatMoment,
+  formatSeconds,
+  localizeTimes,
+} from "../../../src/base/phrases.ts";
+import type { Context } from "../../../src/cli/command.ts";
 import { parseSince, parseUntil } from "../../../src/cli/options.ts";
+import { report } from "../../../src/cli/orders.ts";
+import { formatProgress } from "../../../src/cli/printing.ts";
+import type { ActResult } from "../../../src/model/views.ts";
 
 describe("points in time", () => {
   test.each([
@@ -55,4 +68,58 @@ describe("points in time", () => {
     expect(formatDue("2026-07-01T11:59:57Z", nowMs)).toBe("now");
     expect(formatDue("2026-07-01T12:00:03Z", nowMs)).toBe("in 3 s");
   });
+});
+
+describe("progress", () => {
+  test("shows the share, the speed and the time left", () => {
+    expect(formatProgress("scan.tiff", 256 * 1024 ** 2, 1024 ** 3, 4)).toBe(
+      "██████░░░░░░░░░░░░░░░░░░  25%  256 MiB of 1.0 GiB  64 MiB/s  12 s left  scan.tiff",
+    );
+  });
+
+  test("copes with an unknown size, no bytes yet, and more bytes than announced", () => {
+    expect(formatProgress("x", 2048, undefined, 1)).toBe("x  2.0 KiB  2.0 KiB/s");
+    expect(formatProgress("x", 0, 10, 0)).toContain("░   0%  0 bytes of 10 bytes  0 bytes/s    x");
+    expect(formatProgress("x", 20, 10, 1)).toContain("100%");
+  });
+});
+
+describe("numbers for people", () => {
+  test.each([
+    [0, "0 bytes"],
+    [1023, "1023 bytes"],
+    [1024, "1.0 KiB"],
+    [10 * 1024, "10 KiB"],
+    [3.5 * 1024 ** 3, "3.5 GiB"],
+    [2 ** 60, "1024 PiB"],
+  ])("%i bytes are %j", (bytes, text) => {
+    expect(formatBytes(bytes)).toBe(text);
+  });
+
+  test.each([
+    [0.4, "0 s"],
+    [59.6, "1 min 0 s"],
+    [3599, "59 min 59 s"],
+    [7260, "2 h 1 min"],
+  ])("%f seconds are %j", (seconds, text) => {
+    expect(formatSeconds(seconds)).toBe(text);
+  });
+});
+
+test("results of one transfer for two mailboxes name their mailbox", () => {
+  const stderr = new PassThrough();
+  const context = { stdout: new PassThrough(), stderr } as unknown as Context;
+  const result = (mailbox: string, trackingId: string): ActResult => ({
+    mailbox,
+    trackingId,
+    status: 200,
+    text: `${trackingId} was discarded.`,
+    state: "gone",
+    result: "fine",
+  });
+  const results = [result("orders", "t1"), result("archive", "t1"), result("orders", "t2")];
+  expect(report(context, results, {}, false)).toBe("fine");
+  expect(stderr.read().toString()).toBe(
+    "orders: t1 was discarded.\narchive: t1 was discarded.\nt2 was discarded.\n",
+  );
 });
