@@ -12,7 +12,7 @@ import { explain, refuse, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
-import { answerInSequence, limitConnections } from "./listen.ts";
+import { limitConnections } from "./listen.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort, ConsoleTools } from "./port.ts";
@@ -58,7 +58,7 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   const routes = routesOf(tools);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 });
   limitConnections(server);
-  answerInSequence(server, (response) => {
+  server.on("request", (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
     // Only if the answer has begun: other errors are answered.
