@@ -1,8 +1,8 @@
 /** Times on the pages of the console. */
 import { expect, test } from "vitest";
-import { formatStatus } from "../../../src/cli/status-text.ts";
+import { formatStatus } from "../../../src/cli/status.ts";
 import { renderClock, renderDue, renderTime } from "../../../src/console/html.ts";
-import { renderMailboxes } from "../../../src/console/mailboxes.ts";
+import { renderMailboxes } from "../../../src/console/overview.ts";
 import { openTestConsole } from "../../support/console.ts";
 
 const ISO = "2026-07-01T20:00:00.000Z";
