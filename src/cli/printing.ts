@@ -16,7 +16,6 @@ export { printable };
 
 export interface Column<Row> {
   readonly title: string;
-  readonly right?: boolean;
   value(row: Row): string;
 }
 
@@ -47,9 +46,11 @@ export function printTable<Row>(
   const widths = titles.map((title, at) =>
     cells.reduce((widest, line) => Math.max(widest, line[at]?.length ?? 0), title.length),
   );
-  const pad = (cell: string, at: number) =>
-    columns[at]?.right ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
-  const align = (line: readonly string[]) => line.map(pad).join("  ").trimEnd();
+  const align = (line: readonly string[]) =>
+    line
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join("  ")
+      .trimEnd();
   stdout.write(`${styleText("bold", align(titles), { stream: stdout })}\n`);
   for (const line of cells) stdout.write(`${align(line)}\n`);
 }
@@ -94,7 +95,7 @@ export function say({ stderr }: Context, message: string): void {
 }
 
 /** `printable` for a text of several lines. */
-function printableLines(text: string): string {
+export function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 

@@ -53,8 +53,8 @@ export function define(command: Command, run: Runner): void {
   addExitCodes(command, {
     fine: "a daemon answers, and nothing needs attention",
     attention: "a transfer, a mailbox, the disk or the configuration needs a person",
-    denied: "this user may not read the configuration, the work folder or the socket",
     unreachable: "no daemon answers, whatever waits; or the service or the queue cannot be reached",
+    denied: "this user may not read the configuration, the work folder or the socket",
   });
 }
 

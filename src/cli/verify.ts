@@ -78,7 +78,10 @@ async function verifyFolders(
     };
     const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
     for await (const delivery of findDeliveries(root, known, onUnreadable, context.stop)) {
-      const checked = await checkWithProgress(context, delivery, allowed);
+      const progress = startProgress(context, delivery.folder, undefined);
+      const checked = await checkFolder(delivery, allowed, progress.advance, context.stop).finally(
+        progress.end,
+      );
       await writeOut(context, format(checked, context, tally.folders));
       tally.folders++;
       tally.files += checked.files.length;
@@ -95,19 +98,6 @@ async function verifyFolders(
 }
 
 const NOTHING = "holds no delivered folder: none in it has a transfer.json";
-
-async function checkWithProgress(
-  context: Context,
-  delivery: FoundDelivery,
-  allowed: ReadonlySet<string>,
-): Promise<CheckedFolder> {
-  const progress = startProgress(context, delivery.folder, undefined);
-  try {
-    return await checkFolder(delivery, allowed, (bytes) => progress.advance(bytes), context.stop);
-  } finally {
-    progress.end();
-  }
-}
 
 async function demandFolder(folder: string): Promise<void> {
   const facts = await stat(folder).catch((cause: unknown) => {

@@ -47,7 +47,7 @@ export function print<Row extends object>(
   const rows = (Array.isArray(found) ? found : [found]) as readonly Row[];
   const columns = keys.map((key): Column<Row> => {
     const title = key.replace(/[A-Z]/g, " $&").toUpperCase();
-    return { title, right: typeof rows[0]?.[key] === "number", value: (row) => formatValue(row[key]) };
+    return { title, value: (row) => formatValue(row[key]) };
   });
   printRows(context, options, columns, rows, document);
   return "fine";
