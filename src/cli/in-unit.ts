@@ -16,6 +16,12 @@ const RUN = "systemd-run";
 
 /** Exit codes from this one on are systemd's own: the program was not started. */
 const FIRST_OF_SYSTEMD = 200;
+const SYSTEMD_CODES: Readonly<Record<number, string>> = {
+  216: "a group of Group= or SupplementaryGroups= does not exist",
+  217: "the user of User= does not exist",
+  226: "a path of ReadWritePaths= or of another setting does not exist",
+  243: "a file of LoadCredential= cannot be read",
+};
 
 /** The settings that decide what a process may read and write, and which secrets it gets. */
 const COPIED: ReadonlySet<string> = new Set(
@@ -108,7 +114,8 @@ async function runInUnit({ stop }: Context, unit: string, command: Command): Pro
   stop.removeEventListener("abort", end);
   if (stop.aborted) throw new Fault("STOPPED");
   if (code < FIRST_OF_SYSTEMD) return outcomeOfCode(code);
-  throw invalid(`systemd could not start it (exit code ${code}): journalctl --unit ${name} says why`);
+  const why = SYSTEMD_CODES[code] ?? "the journal says why";
+  throw invalid(`systemd could not start it (exit code ${code}): ${why}: journalctl --unit ${name}`);
 }
 
 /** The typed words without `--unit`. Paths become absolute: the unit runs in another folder. */
