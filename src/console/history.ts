@@ -109,7 +109,7 @@ function renderStory(story: Story, context: PageContext): Html {
   const time = { ...context.time, isExact: true };
   const renderFacts = (facts: readonly Fact[]) =>
     renderDetails(facts.map(([label, value]) => [label, renderFact(label, value, time)]));
-  return html`<section id="story" data-live><h3 class="id">${story.trackingId} <button type="button" class="copy" data-copy="${story.trackingId}" hidden>Copy</button></h3>
+  return html`<section id="story" data-live><h3 class="id">${story.trackingId}</h3>
 ${renderOutcome(story, context)}
 ${renderFacts(factsOf(story))}
 ${renderActions(story, story.actions, context)}

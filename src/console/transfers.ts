@@ -186,10 +186,7 @@ export function renderActions(
 }
 
 export function renderCommands(commands: readonly string[] = []): Html {
-  return html`${commands.map(
-    (command) =>
-      html`<p class="command"><code>${command}</code> <button type="button" class="copy" data-copy="${command}" hidden>Copy</button></p>`,
-  )}`;
+  return html`${commands.map((command) => html`<p><code>${command}</code></p>`)}`;
 }
 
 /** The result of the last action on this transfer, beside it. */
