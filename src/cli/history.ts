@@ -6,7 +6,7 @@ import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { transferColumns } from "./list.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, parseUntil, wholeNumber } from "./options.ts";
-import { type Column, printJson, printTable, say, timeColumn } from "./printing.ts";
+import { type Column, columnsOf, printJson, printTable, say, timeColumn } from "./printing.ts";
 
 interface HistoryOptions extends FilterOptions {
   readonly until?: number;
@@ -78,11 +78,7 @@ function actColumns(context: Context, zone: string | undefined): Column<ActEntry
   return [
     timeColumn(context, "WHEN", zone, ({ given, at }) => given ?? at),
     { title: "ACTION", value: ({ act }) => act },
-    { title: "WHO", value: ({ who }) => who },
-    { title: "FROM", value: ({ from }) => from },
-    { title: "MAILBOX", value: ({ mailbox = "" }) => mailbox },
-    { title: "SENDER", value: ({ sender = "" }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId = "" }) => trackingId },
+    ...columnsOf<ActEntry>("who", "from", "mailbox", "sender", "trackingId"),
     { title: "DETAIL", value: detailOf },
   ];
 }

@@ -19,6 +19,23 @@ export interface Column<Row> {
   value(row: Row): string;
 }
 
+/** A column for each key, which is its title: `TRACKING ID` for `trackingId`. */
+export function columnsOf<Row>(...keys: readonly (keyof Row & string)[]): Column<Row>[] {
+  return keys.map((key) => {
+    const title = key.replace(/[A-Z]/g, " $&").toUpperCase();
+    return { title, value: (row) => formatValue(row[key]) };
+  });
+}
+
+function formatValue(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.map(formatValue).join(", ");
+  if (typeof value !== "object" || value === null) return String(value ?? "");
+  const facts = Object.entries(value).map(([name, fact]) => `${name} ${formatValue(fact)}`);
+  return facts.join(", ");
+}
+
 /** Prints a table of the rows, or with `--json` the document. */
 export function printRows<Row>(
   context: Context,

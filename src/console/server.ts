@@ -197,14 +197,9 @@ function describeLate([first, ...others]: readonly MailboxStatus[]): string {
   return `Not polled in time: ${first?.name}${more}.`;
 }
 
-/** Read at the first request, and shared by all answers. */
-const assets = new Map<string, Buffer>();
-
 async function sendAsset(response: ServerResponse, name: string, type: string): Promise<void> {
   response.setHeader("cache-control", "no-cache");
-  const content = assets.get(name) ?? (await readFile(new URL(`assets/${name}`, import.meta.url)));
-  assets.set(name, content);
-  send(response, 200, type, content);
+  send(response, 200, type, await readFile(new URL(`assets/${name}`, import.meta.url)));
 }
 
 /** Prevents DNS rebinding: a foreign name that points at this address would let another site read the console. */

@@ -31,6 +31,7 @@ export interface SessionOptions {
 }
 
 interface Session {
+  readonly id: string;
   readonly untilMs: number;
   readonly who: string;
   notice?: Notice | undefined;
@@ -66,7 +67,7 @@ export class Sessions {
     const canSignIn = this.needsToken;
     const found = this.#find(request);
     if (found !== undefined) {
-      const { who: name } = found.session;
+      const { who: name } = found;
       const signOut = this.#proof(found.id);
       const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
       return { visitor: { canSignIn, proof, signOut, name } };
@@ -84,12 +85,12 @@ export class Sessions {
 
   /** Shown on the next page of this session. */
   setNotice(request: IncomingMessage, notice: Notice): void {
-    const found = this.#find(request);
-    if (found !== undefined) found.session.notice = notice;
+    const session = this.#find(request);
+    if (session !== undefined) session.notice = notice;
   }
 
   takeNotice(request: IncomingMessage): Notice | undefined {
-    const { session } = this.#find(request) ?? {};
+    const session = this.#find(request);
     const notice = session?.notice;
     if (session !== undefined) session.notice = undefined;
     return notice;
@@ -117,8 +118,7 @@ export class Sessions {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     if (bearer !== undefined) return this.#checkToken(request, bearer);
     if (!this.needsToken && (isReading || isProgram(request))) return claimedUser(request);
-    const found = isReading ? this.#find(request) : this.#findProven(request, proof);
-    return found?.session.who;
+    return (isReading ? this.#find(request) : this.#findProven(request, proof))?.who;
   }
 
   /** Returns the header that sets the cookie; `undefined` if the token is wrong. */
@@ -158,7 +158,7 @@ export class Sessions {
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MAX_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
     const id = randomBytes(32).toString("base64url");
-    this.#open.set(id, { untilMs: nowMs + SESSION_MS, who });
+    this.#open.set(id, { id, untilMs: nowMs + SESSION_MS, who });
     return id;
   }
 
@@ -189,11 +189,11 @@ export class Sessions {
   }
 
   /** The open session of a request. */
-  #find({ headers }: IncomingMessage): { readonly id: string; readonly session: Session } | undefined {
+  #find({ headers }: IncomingMessage): Session | undefined {
     const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
     const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
     const session = this.#open.get(id);
-    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : { id, session };
+    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : session;
   }
 
   /** The session of a form that it has sent itself. */
