@@ -25,7 +25,7 @@ import { linkToMailbox, renderFilterForm, renderHidden } from "./layout.ts";
 import { noticeOf, type PageContext, type ShowPage } from "./port.ts";
 import { addressOfStory, renderActions, renderCommands, renderOutcome } from "./transfers.ts";
 
-const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
+export const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
 
 /** Entries that a search shows. */
 const MAX_FOUND = 100;

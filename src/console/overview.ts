@@ -11,7 +11,7 @@ import {
   type TransferStatus,
 } from "../model/status.ts";
 import { renderChart } from "./chart.ts";
-import { renderEntries } from "./history.ts";
+import { BUSY, renderEntries } from "./history.ts";
 import {
   type Html,
   html,
@@ -32,8 +32,6 @@ const MAX_DOWNLOADING = 20;
 const MAX_RECENT = 10;
 const MAX_FAILING = 5;
 
-const JOURNAL_BUSY = html`<p class="facts">The journal is being read; reload in a moment.</p>`;
-
 export const showOverview: ShowPage = async (context) => {
   const { tools, response, status, time } = context;
   const day = await tools.journal.tally(response, "day", time.nowMs);
@@ -42,7 +40,7 @@ export const showOverview: ShowPage = async (context) => {
 <section id="downloading" data-live>${renderDownloading(context)}</section>
 <section id="mailboxes" data-live>${renderMailboxCounts(context)}</section>
 <section id="recent" data-live>${renderRecent(context)}</section>
-<section id="day" data-live><h2>Last day</h2>${day === undefined ? JOURNAL_BUSY : renderChart(day, "day", time)}<p><a href="history">History</a></p></section>`;
+<section id="day" data-live><h2>Last day</h2>${day === undefined ? BUSY : renderChart(day, "day", time)}<p><a href="history">History</a></p></section>`;
   return { body };
 };
 
@@ -174,7 +172,7 @@ export const showMailbox: ShowPage = async (context) => {
   const rows = renderRows(open.slice(0, MAX_OPEN), context);
   const body = html`<section id="health" data-live>${renderTroubles(troubles, time)}${renderMailboxActions(mailbox, context)}${renderFacts(mailbox, time)}</section>
 <section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : rows}${open.length > MAX_OPEN && html`<p><a href="${all}">Show all ${open.length}</a></p>`}</section>
-<section id="past" data-live><h2>Last transfers</h2>${past ? renderEntries(past, time) : JOURNAL_BUSY}<p><a href="${linkTo("history", { mailbox: title })}">History of this mailbox</a></p></section>`;
+<section id="past" data-live><h2>Last transfers</h2>${past ? renderEntries(past, time) : BUSY}<p><a href="${linkTo("history", { mailbox: title })}">History of this mailbox</a></p></section>`;
   return { title, body };
 };
 
