@@ -154,7 +154,7 @@ function describe({ act, before, now, steps }: Look): Outcome {
   const { trackingId, round } = before;
   const settled = (result: Outcome["result"], text: string) =>
     ({ record: now, isSettled: true, text, result }) as const;
-  if (act === "grant") return settled("fine", `One more password attempt is allowed for ${trackingId}.`);
+  if (act === "grant") return settled("fine", "One more password attempt is allowed.");
   if (now === undefined) return settled("attention", `${trackingId} is no longer known here.`);
   if (act === "discard") return settled(...describeDiscard(now));
   if (now.state === "gone" && now.reason === DISCARDED)

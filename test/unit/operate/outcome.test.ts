@@ -168,7 +168,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   "one more attempt is granted": [
     "grant",
     [waits, waits],
-    "fine: One more password attempt is allowed for t1.",
+    "fine: One more password attempt is allowed.",
   ],
 };
 
