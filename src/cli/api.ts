@@ -8,7 +8,7 @@ import { addDownloads, addListing, ownName, saveDownload } from "./api/transfers
 import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll, LACKS_VERSION } from "./client.ts";
 import { invalid, type Outcome, type Runner } from "./command.ts";
-import { wholeNumber } from "./options.ts";
+import { addConfig, wholeNumber } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const ENVIRONMENT = `
@@ -20,12 +20,7 @@ Settings come from the configuration file, if there is one, and from variables, 
   INLET_PASSWORD                      the transfer's password, without --password-file`;
 
 export function define(api: Command, run: Runner): void {
-  api
-    .option("--base-url <url>", "the service's address: the part before /api")
-    .option(
-      "--config <file>",
-      "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml, if it exists)",
-    )
+  addConfig(api.option("--base-url <url>", "the service's address: the part before /api"))
     .option("--mailbox <name>", "use the service that the configuration names for this mailbox")
     .option("--json", "print data as JSON")
     .addHelpText("after", ENVIRONMENT);

@@ -21,12 +21,12 @@ import {
 } from "../model/manifest.ts";
 import { contentOf, parsePlacement, pathOf } from "../model/placement.ts";
 import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
-import { type CommonOptions, gather } from "./options.ts";
+import { addConfig, type CommonOptions, gather } from "./options.ts";
 import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
 
 const HELP = `
-It reads every file below FOLDER again. Deliveries without a transfer.json are found by the configuration, until they
-are picked up.
+It reads every file below FOLDER again. The configuration, if there is one, names the marker, and finds deliveries
+without a transfer.json, until they are picked up.
 
   ok          as it was delivered
   changed     other content, another size, or no longer a plain file
@@ -38,16 +38,12 @@ A user who can change the files can also change the manifest and the sums beside
 elsewhere to detect that.`;
 
 export function define(command: Command, run: Runner): void {
-  command
+  addConfig(command)
     .argument("<folder...>", "delivered folders, or folders above them")
     .option(
       "--allow <name>",
       "a file name to permit, such as one that a consumer adds; may be repeated",
       gather,
-    )
-    .option(
-      "--config <file>",
-      "the configuration file, which names the marker (default: as for run, if it exists)",
     )
     .option("--json", "print every folder with its files as JSON")
     .addHelpText("after", HELP)
