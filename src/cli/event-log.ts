@@ -69,8 +69,8 @@ export function logEvents(log: EventLines): Emit {
     "pick-up-overdue": ({ delivered, sinceMs }) =>
       log.warn({ ...deliveryFacts(delivered), forSeconds: inSeconds(sinceMs) }, "not picked up in time"),
     "folder-removed": ({ delivered, after }) => {
-      const level = after === "picked-up" ? "info" : "warn";
-      log[level]({ ...deliveryFacts(delivered), after }, "its folder was removed from the inbox");
+      const facts = { ...deliveryFacts(delivered), after };
+      log[after === "picked-up" ? "info" : "warn"](facts, "its folder was removed from the inbox");
     },
     "folder-left": ({ delivered }) =>
       log.warn(deliveryFacts(delivered), "its folder was changed after the delivery, and is not removed"),

@@ -165,11 +165,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     [goneRecord, undefined],
     "attention: t1 is no longer known here.",
   ],
-  "one more attempt is granted": [
-    "grant",
-    [waits, waits],
-    "fine: One more password attempt is allowed.",
-  ],
+  "one more attempt is granted": ["grant", [waits, waits], "fine: One more password attempt is allowed."],
 };
 
 describe("the outcome of an order", () => {
