@@ -27,6 +27,7 @@ export function openClient(
 /** Obtains tokens of a mailbox, and keeps them in a folder, if one is given, as the daemon does. */
 export async function openTokens(mailbox: MailboxSettings, service: ServicePort, folder: string | undefined) {
   const openStore = await loadTokenStores();
+  // A token that is not kept is obtained again.
   const store = folder === undefined ? { read: () => undefined, write: async () => {} } : openStore(folder);
   return new Tokens(mailbox, service, mailbox.service.token, store, systemClock);
 }
