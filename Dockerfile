@@ -38,7 +38,8 @@ LABEL org.opencontainers.image.title="Inlet" \
       org.opencontainers.image.base.name="${NODE_IMAGE}"
 COPY package.json LICENSE /opt/inlet/
 COPY bin /opt/inlet/bin
-COPY config/inlet.example.yaml config/inlet.schema.json /opt/inlet/config/
+COPY config/inlet.example.yaml config/inlet.schema.json config/inlet.openapi.json /opt/inlet/config/
+COPY config/completion /opt/inlet/config/completion
 COPY --from=build /build/dist /opt/inlet/dist
 # For `docker exec CONTAINER inlet status`.
 RUN ln -s /opt/inlet/bin/inlet.cjs /usr/local/bin/inlet

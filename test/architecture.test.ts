@@ -51,7 +51,6 @@ const HELD_BY: Readonly<Record<string, string>> = {
   ioredis: "queue/bullmq",
   commander: "(cli/|main.ts)",
   nodemailer: "notify/",
-  "@valibot": "console/openapi",
 };
 
 interface SourceFile {

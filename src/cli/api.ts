@@ -3,13 +3,12 @@ import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import { addDownloads, ownName, saveDownload } from "./api/downloads.ts";
-import { addListing } from "./api/listing.ts";
 import { type Call, type Operations, operationsOf, type PasswordOptions, print } from "./api/operation.ts";
+import { addDownloads, addListing, ownName, saveDownload } from "./api/transfers.ts";
 import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll, LACKS_VERSION } from "./client.ts";
 import { invalid, type Outcome, type Runner } from "./command.ts";
-import { wholeNumber } from "./options.ts";
+import { addConfig, wholeNumber } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const ENVIRONMENT = `
@@ -21,12 +20,7 @@ Settings come from the configuration file, if there is one, and from variables, 
   INLET_PASSWORD                      the transfer's password, without --password-file`;
 
 export function define(api: Command, run: Runner): void {
-  api
-    .option("--base-url <url>", "the service's address: the part before /api")
-    .option(
-      "--config <file>",
-      "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml, if it exists)",
-    )
+  addConfig(api.option("--base-url <url>", "the service's address: the part before /api"))
     .option("--mailbox <name>", "use the service that the configuration names for this mailbox")
     .option("--json", "print data as JSON")
     .addHelpText("after", ENVIRONMENT);

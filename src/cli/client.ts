@@ -1,6 +1,4 @@
 /** Opens the client of a service for one command. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
@@ -26,14 +24,12 @@ export function openClient(
   return openService({ ...settings, timeoutMs, maxRequests: () => MAX_REQUESTS, clientId });
 }
 
-/** Obtains and keeps tokens of a mailbox in a folder, as the daemon does. */
-export async function openTokens(
-  mailbox: MailboxSettings,
-  service: ServicePort,
-  folder: string,
-): Promise<Tokens> {
+/** Obtains tokens of a mailbox, and keeps them in a folder, if one is given, as the daemon does. */
+export async function openTokens(mailbox: MailboxSettings, service: ServicePort, folder: string | undefined) {
   const openStore = await loadTokenStores();
-  return new Tokens(mailbox, service, mailbox.service.token, openStore(folder), systemClock);
+  // A token that is not kept is obtained again.
+  const store = folder === undefined ? { read: () => undefined, write: async () => {} } : openStore(folder);
+  return new Tokens(mailbox, service, mailbox.service.token, store, systemClock);
 }
 
 /** Whether one of the versions can list received transfers. */
@@ -50,14 +46,10 @@ export function formatVersions(versions: readonly ApiVersion[]): string {
   return versions.map(({ major, minor }) => `${major}.${minor}`).join(", ") || "none";
 }
 
-/** The daemon's folder of tokens; a temporary folder before its first start. */
-export async function openTokensFolder(scope: AsyncDisposableStack, state: string): Promise<string> {
-  if ((await lookAt(state))?.isDirectory()) {
-    const folder = join(state, "tokens");
-    await makeFolderDurably(folder, 0o700);
-    return folder;
-  }
-  return scope.adopt(await mkdtemp(join(tmpdir(), "inlet-tokens-")), (folder) =>
-    rm(folder, { recursive: true, force: true }),
-  );
+/** The daemon's folder of tokens; `undefined` before its first start. */
+export async function findTokensFolder(state: string): Promise<string | undefined> {
+  if (!(await lookAt(state))?.isDirectory()) return undefined;
+  const folder = join(state, "tokens");
+  await makeFolderDurably(folder, 0o700);
+  return folder;
 }

@@ -1,9 +1,9 @@
 /** What each command gets: its process, with its streams and signals. And how it ends: with one of the exit codes. */
-import { once } from "node:events";
 import type { Command } from "commander";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { type Actor, actorOf } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { Environment } from "../config/draft.ts";
 
 /** A command's process: its streams, its environment, and the signal to stop. */
@@ -27,14 +27,7 @@ export type Runner = <Args extends unknown[]>(
 
 /** Keeps the process alive: a pending `AbortSignal` alone does not. */
 export async function untilStopped(stop: AbortSignal): Promise<void> {
-  if (stop.aborted) return;
-  // Keeps the process alive.
-  const alive = setInterval(() => {}, LONGEST_TIMER_MS);
-  try {
-    await once(stop, "abort");
-  } finally {
-    clearInterval(alive);
-  }
+  while (!stop.aborted) await pauseOrAbort(LONGEST_TIMER_MS, stop);
 }
 
 /** The fault of an invalid argument or configuration. */
@@ -66,25 +59,21 @@ export function outcomeOfCode(code: number): Outcome {
   return OUTCOMES.find((outcome) => EXIT_CODES[outcome].code === code) ?? "failed";
 }
 
-/** What the codes of one command mean, where that is more than the table says. */
-type Meanings = Readonly<Partial<Record<Outcome, string>>>;
+/** What the codes of a command mean, where that is more than the table says. */
+const MEANINGS = new WeakMap<Command, readonly [code: number, meaning: string][]>();
 
-const MEANINGS = new WeakMap<Command, Meanings>();
-
-/** Adds them to the end of the help, and to the documentation. */
-export function addExitCodes(command: Command, meanings: Meanings): Command {
-  MEANINGS.set(command, meanings);
-  const lines = exitCodesOf(command).map(([code, meaning]) => `  ${code}  ${meaning}`);
-  return command.addHelpText("after", ["", "Exit codes:", ...lines].join("\n"));
+/** Adds them to the end of the help, and to the documentation, in the order in which they are given. */
+export function addExitCodes(command: Command, meanings: Readonly<Partial<Record<Outcome, string>>>): void {
+  const codes = Object.entries(meanings).map(
+    ([outcome, meaning]) => [EXIT_CODES[outcome as Outcome].code, meaning] as [number, string],
+  );
+  MEANINGS.set(command, codes);
+  const lines = codes.map(([code, meaning]) => `  ${code}  ${meaning}`);
+  command.addHelpText("after", ["", "Exit codes:", ...lines].join("\n"));
 }
 
-/** The codes of a command with a meaning of their own, in the order of the table. */
-export function exitCodesOf(command: Command): [code: number, meaning: string][] {
-  const meanings = MEANINGS.get(command) ?? {};
-  return OUTCOMES.flatMap((outcome) => {
-    const meaning = meanings[outcome];
-    return meaning === undefined ? [] : [[EXIT_CODES[outcome].code, meaning]];
-  });
+export function exitCodesOf(command: Command): readonly [code: number, meaning: string][] {
+  return MEANINGS.get(command) ?? [];
 }
 
 const OUTCOME_OF_ACTOR: Readonly<Record<Actor, Outcome>> = {

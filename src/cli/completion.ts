@@ -1,5 +1,8 @@
 /** `completion`: a script for bash, zsh or fish, which at each Tab asks this command for the words that can follow. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Argument, type Command, type Option } from "commander";
+import { PACKAGE_FOLDER } from "../base/version.ts";
 import type { Runner } from "./command.ts";
 
 const HELP = `
@@ -9,53 +12,8 @@ The script completes commands, options, their choices, files and folders.
   inlet completion zsh > /usr/local/share/zsh/site-functions/_inlet
   inlet completion fish > ~/.config/fish/completions/inlet.fish`;
 
-const BASH = `# Completion of inlet for bash. For one user, in ~/.bashrc: source <(inlet completion bash)
-_inlet() {
-  local IFS=$'\\n' current="\${COMP_WORDS[COMP_CWORD]#=}"
-  mapfile -t COMPREPLY < <("$1" completion bash -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  case "\${COMPREPLY[0]}" in
-    :file) COMPREPLY=($(compgen -f -- "$current")) ;;
-    :folder) COMPREPLY=($(compgen -d -- "$current")) ;;
-    *) COMPREPLY=("\${COMPREPLY[@]%%$'\\t'*}"); return ;;
-  esac
-  compopt -o filenames 2>/dev/null
-}
-complete -F _inlet inlet
-`;
-
-const ZSH = `#compdef inlet
-# Completion of inlet for zsh. For one user, in ~/.zshrc, after compinit: source <(inlet completion zsh)
-_inlet() {
-  local -a offered=("\${(@f)$($words[1] completion zsh -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  compset -P '--*='
-  case $offered[1] in
-    :file) _files ;;
-    :folder) _files -/ ;;
-    ?*) offered=("\${offered[@]/$'\\t'/:}"); _describe inlet offered ;;
-  esac
-}
-if [[ \${funcstack[1]:-} == _inlet ]]; then _inlet "$@"; else compdef _inlet inlet; fi
-`;
-
-const FISH = `# Completion of inlet for fish.
-function __inlet_offer
-    set -l current (commandline -ct)
-    set -l option (string match -r -- '^--[^=]+=' "$current")
-    set -l offered (inlet completion fish -- (commandline -opc)[2..-1] "$current" 2>/dev/null)
-    switch "$offered[1]"
-        case :file
-            set offered (__fish_complete_path (string replace -- "$option" '' "$current"))
-        case :folder
-            set offered (__fish_complete_directories "$current")
-    end
-    for offer in $offered
-        printf '%s\\n' "$option$offer"
-    end
-end
-complete -c inlet -f -a '(__inlet_offer)'
-`;
-
-const SCRIPTS: Readonly<Record<string, string>> = { bash: BASH, zsh: ZSH, fish: FISH };
+/** In config/completion. */
+const SCRIPTS = { bash: "inlet.bash", zsh: "_inlet", fish: "inlet.fish" } as const;
 
 /** `load`: defines the options of a command. */
 export function define(command: Command, run: Runner, load: (command: Command) => Promise<void>): void {
@@ -64,10 +22,11 @@ export function define(command: Command, run: Runner, load: (command: Command) =
     .argument("[words...]", "the typed words; the script passes them")
     .addHelpText("after", HELP)
     .action(
-      run(async ({ stdout }, shell: string, words: readonly string[]) => {
-        const offers = words.length === 0 ? [] : await findOffers(command, words, load);
-        const lines = offers.map((offer) => `${offer.join("\t").trimEnd()}\n`);
-        stdout.write(words.length === 0 ? (SCRIPTS[shell] ?? "") : lines.join(""));
+      run(async ({ stdout }, shell: keyof typeof SCRIPTS, words: readonly string[]) => {
+        const script = join(PACKAGE_FOLDER, "config/completion", SCRIPTS[shell]);
+        if (words.length === 0) stdout.write(await readFile(script, "utf8"));
+        for (const offer of words.length === 0 ? [] : await findOffers(command, words, load))
+          stdout.write(`${offer.join("\t").trimEnd()}\n`);
         return "fine";
       }),
     );

@@ -2,7 +2,6 @@
 import { mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { styleText } from "node:util";
 import type { Command } from "commander";
 import {
   DEMO_MAILBOX,
@@ -22,7 +21,7 @@ import { Quarantine } from "../ledger/quarantine.ts";
 import { type Emit, listenTo } from "../model/events.ts";
 import { hasEnded, type State, type TransferRecord } from "../model/record.ts";
 import { type Context, type Outcome, type Runner, untilStopped } from "./command.ts";
-import { formatProgress, printable, redrawLine } from "./printing.ts";
+import { printableLines } from "./printing.ts";
 
 export function define(demo: Command, run: Runner): void {
   demo
@@ -37,11 +36,10 @@ async function runDemo(
   const folder = await mkdtemp(join(tmpdir(), "inlet-demo-"));
   const simulator = await openSimulator(demoScenario);
   const settings = await loadDemo(folder, simulator);
-  const stop = new AbortController();
-  context.stop.addEventListener("abort", () => stop.abort(), { once: true });
+  const end = new AbortController();
+  const stop = AbortSignal.any([context.stop, end.signal]);
   const settled = new Set<string>();
   const allSettled = Promise.withResolvers<void>();
-  stop.signal.addEventListener("abort", () => allSettled.resolve(), { once: true });
   const onEvent = narrate(context, settings, simulator, (record) => {
     settled.add(record.trackingId);
     if (settled.size === simulator.transfers().length) allSettled.resolve();
@@ -49,11 +47,12 @@ async function runDemo(
   try {
     print(context, `A simulated transfer service listens on ${simulator.url}.`);
     print(context, `The daemon delivers the transfers of ${DEMO_MAILBOX} to ${settings.inbox}.\n`);
-    const daemon = runDaemon(settings, { mode: "run", stop: stop.signal, graceMs: 5_000, onEvent });
+    // It ends by itself only when it is stopped.
+    const daemon = runDaemon(settings, { mode: "run", stop, graceMs: 5_000, onEvent });
     await Promise.race([allSettled.promise, daemon]);
     if (!context.stop.aborted) await showEnd(context, settings, exits);
     if (!exits) await untilStopped(context.stop);
-    stop.abort();
+    end.abort();
     await daemon;
   } finally {
     await simulator.close();
@@ -86,8 +85,6 @@ function narrate(
   simulator: Simulator,
   onSettled: (record: TransferRecord) => void,
 ): Emit {
-  const startedMs = performance.now();
-  let drawnMs = 0;
   const printFault = ({ fault }: { readonly fault: Fault }) => print(context, `✗ ${fault.message}`);
   return listenTo({
     "poll-failed": printFault,
@@ -98,30 +95,22 @@ function narrate(
     "console-failed": ({ address, reason }) => print(context, `✗ No console on ${address}: ${reason}`),
     "transfer-discovered": ({ record: { trackingId, sender } }) =>
       print(context, `• ${trackingId} from ${sender}: discovered`),
-    "transfer-progressed": ({ record, doneBytes, totalBytes }) => {
-      const nowMs = performance.now();
-      if (totalBytes < 1024 ** 2 || nowMs - drawnMs < 100) return;
-      drawnMs = nowMs;
-      const line = formatProgress(record.trackingId, doneBytes, totalBytes, (nowMs - startedMs) / 1000);
-      if (context.stderr.isTTY) redrawLine(context.stderr, line);
-    },
     "transfer-changed": ({ record }) => {
       const { trackingId, state, message, folder } = record;
       if (hasEnded(record)) onSettled(record);
-      const [colour, sign] = MARKS[state] ?? [];
-      if (colour === undefined) return;
+      if (SIGNS[state] === undefined) return;
       const what = state === "delivered" ? `delivered to ${folder}` : `${state}. ${message}`;
-      print(context, `${styleText(colour, sign ?? "", { stream: context.stdout })} ${trackingId}: ${what}`);
+      print(context, `${SIGNS[state]} ${trackingId}: ${what}`);
       if (state === "waiting") void playPeople(context, settings, simulator, trackingId);
     },
   });
 }
 
-const MARKS: Readonly<Partial<Record<State, readonly ["green" | "red" | "yellow", string]>>> = {
-  delivered: ["green", "✓"],
-  quarantined: ["red", "✗"],
-  gone: ["yellow", "–"],
-  waiting: ["yellow", "…"],
+const SIGNS: Readonly<Partial<Record<State, string>>> = {
+  delivered: "✓",
+  quarantined: "✗",
+  gone: "–",
+  waiting: "…",
 };
 
 async function playPeople(
@@ -160,9 +149,6 @@ async function showTree(context: Context, folder: string, indent: string): Promi
   if (entries.length > shown.length) print(context, `${indent}… and ${entries.length - shown.length} more`);
 }
 
-/** Text from outside cannot start a new line. */
-function print({ stdout, stderr }: Context, text: string): void {
-  if (stderr.isTTY) redrawLine(stderr, "");
-  const safe = text.split("\n").map((line) => (line.includes("\u001b") ? line : printable(line)));
-  stdout.write(`${safe.join("\n")}\n`);
+function print({ stdout }: Context, text: string): void {
+  stdout.write(`${printableLines(text)}\n`);
 }

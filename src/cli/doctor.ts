@@ -16,8 +16,7 @@ import { addExitCodes, type Context, type Outcome, type Runner } from "./command
 import { describeSettings, problemsOf } from "./config.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
 import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
-import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
-import { checkGroups } from "./doctor/groups.ts";
+import { checkFileSystem, checkFolders, checkGroups } from "./doctor/folders.ts";
 import { checkNotify, checkQueue, checkServices } from "./doctor/network.ts";
 import { addUnit } from "./in-unit.ts";
 import { addConfig, type CommonOptions } from "./options.ts";

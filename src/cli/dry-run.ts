@@ -11,10 +11,10 @@ import type { ListedTransfer } from "../model/transfer.ts";
 import { PLANS, type Plan } from "../model/views.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { type PlannedTransfer, planMailbox } from "../operate/plan.ts";
-import { openClient, openTokens, openTokensFolder } from "./client.ts";
+import { findTokensFolder, openClient, openTokens } from "./client.ts";
 import { type Context, type Outcome, outcomeOfFault } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
-import { printRows, say, timeColumn } from "./printing.ts";
+import { columnsOf, printRows, say, timeColumn } from "./printing.ts";
 
 export async function dryRun(context: Context, options: CommonOptions): Promise<Outcome> {
   const loaded = await loadSettings({ env: context.env, path: options.config });
@@ -50,14 +50,9 @@ export async function dryRun(context: Context, options: CommonOptions): Promise<
 
 function columnsFor(context: Context, zone: string | undefined) {
   return [
-    { title: "PLAN", value: ({ plan }: PlannedTransfer) => plan },
-    { title: "MAILBOX", value: ({ mailbox }: PlannedTransfer) => mailbox },
-    { title: "SENDER", value: ({ sender }: PlannedTransfer) => sender },
-    { title: "TRACKING ID", value: ({ trackingId }: PlannedTransfer) => trackingId },
+    ...columnsOf<PlannedTransfer>("plan", "mailbox", "sender", "trackingId"),
     timeColumn(context, "EXPIRES", zone, ({ expires }: PlannedTransfer) => expires ?? ""),
-    { title: "PASSWORD", value: ({ password }: PlannedTransfer) => password ?? "" },
-    { title: "FOLDER", value: ({ folder }: PlannedTransfer) => folder ?? "" },
-    { title: "BECAUSE", value: ({ because }: PlannedTransfer) => because ?? "" },
+    ...columnsOf<PlannedTransfer>("password", "folder", "because"),
   ];
 }
 
@@ -81,7 +76,7 @@ async function readList(
     throw new Fault("CONFIG_INVALID", { detail });
   }
   const service = scope.adopt(openClient(mailbox.service, clientId), (it) => it.close());
-  const tokens = await openTokens(mailbox, service, await openTokensFolder(scope, state));
+  const tokens = await openTokens(mailbox, service, await findTokensFolder(state));
   const fields = new ListFields();
   return await tokens.use(
     (address) =>

@@ -1,5 +1,6 @@
 /** The daemon's log: one line per change of state, one per outage, however long it lasts. */
 import type { Fault } from "../base/faults.ts";
+import { isoOf } from "../base/phrases.ts";
 import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { hasEnded, isUnwanted, QUIET, type TransferRecord } from "../model/record.ts";
@@ -40,16 +41,14 @@ export function logEvents(log: EventLines): Emit {
       const facts = { mailbox, failedForSeconds: inSeconds(failedForMs) };
       log[isLoggedForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
     },
-    "entries-rejected": ({ mailbox, entries, reasons: [fault, other] }) =>
-      log.warn(
-        { mailbox, entries, fault, ...(other === undefined ? {} : { otherReason: other.message }) },
-        "entries of the list cannot be used",
-      ),
-    "arrival-missed": ({ mailbox, expectation, dueMs }) =>
-      log.error(
-        { mailbox, expected: expectation.described, due: new Date(dueMs).toISOString() },
-        "an expected transfer did not arrive",
-      ),
+    "entries-rejected": ({ mailbox, entries, reasons: [fault, other] }) => {
+      const facts = { mailbox, entries, fault, otherReason: other?.message };
+      log.warn(facts, "entries of the list cannot be used");
+    },
+    "arrival-missed": ({ mailbox, expectation, dueMs }) => {
+      const facts = { mailbox, expected: expectation.described, due: isoOf(dueMs) };
+      log.error(facts, "an expected transfer did not arrive");
+    },
     "arrival-late": ({ mailbox, expectation }) =>
       log.info({ mailbox, expected: expectation.described }, "an expected transfer arrived late"),
     // Each was logged when it became overdue.
@@ -61,9 +60,7 @@ export function logEvents(log: EventLines): Emit {
       log.info({ ...deliveryFacts(delivered), step }, "handed over");
     },
     "handoff-failed": ({ delivered, step, fault, attempts, willRetry }) => {
-      const { output } = fault;
-      const shown = output === undefined ? {} : { output };
-      const facts = { ...deliveryFacts(delivered), step, fault, attempts, ...shown };
+      const facts = { ...deliveryFacts(delivered), step, fault, attempts, output: fault.output };
       if (!willRetry) log.error(facts, "the hand-off failed, and was given up: inlet retry tries it again");
       else log[failing.has(step) ? "debug" : "warn"](facts, "the hand-off failed, and is retried");
       failing.add(step);
@@ -71,11 +68,10 @@ export function logEvents(log: EventLines): Emit {
     "folder-picked-up": ({ delivered, how }) => log.info({ ...deliveryFacts(delivered), how }, "picked up"),
     "pick-up-overdue": ({ delivered, sinceMs }) =>
       log.warn({ ...deliveryFacts(delivered), forSeconds: inSeconds(sinceMs) }, "not picked up in time"),
-    "folder-removed": ({ delivered, after }) =>
-      log[after === "picked-up" ? "info" : "warn"](
-        { ...deliveryFacts(delivered), after },
-        "its folder was removed from the inbox",
-      ),
+    "folder-removed": ({ delivered, after }) => {
+      const facts = { ...deliveryFacts(delivered), after };
+      log[after === "picked-up" ? "info" : "warn"](facts, "its folder was removed from the inbox");
+    },
     "folder-left": ({ delivered }) =>
       log.warn(deliveryFacts(delivered), "its folder was changed after the delivery, and is not removed"),
     // As above.
@@ -123,11 +119,8 @@ export function logEvents(log: EventLines): Emit {
       log.warn({ policy }, "Redis may evict jobs: set its maxmemory-policy to noeviction"),
     "promises-changed": ({ began, kept }) => {
       for (const { subject, text, dueMs } of began) {
-        const since = new Date(dueMs).toISOString();
-        log.error(
-          { what: subject, since, problem: text },
-          "something should have happened by now, and has not",
-        );
+        const facts = { what: subject, since: isoOf(dueMs), problem: text };
+        log.error(facts, "something should have happened by now, and has not");
       }
       for (const { subject } of kept) log.info({ what: subject }, "what was late is no longer late");
     },

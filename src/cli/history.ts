@@ -1,12 +1,12 @@
 /** `history`: past transfers, and what operators did, from the journal. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import type { ActEntry, HistoryEntry } from "../model/views.ts";
 import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { transferColumns } from "./list.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, parseUntil, wholeNumber } from "./options.ts";
-import { type Column, printJson, printTable, say, timeColumn } from "./printing.ts";
+import { type Column, columnsOf, printJson, printTable, say, timeColumn } from "./printing.ts";
 
 interface HistoryOptions extends FilterOptions {
   readonly until?: number;
@@ -33,7 +33,9 @@ export function define(command: Command, run: Runner): void {
   addFilter(addConfig(command).option("--mailbox <pattern>", "only for this mailbox; * stands for any text"))
     .option("--until <when>", "only until then; a date includes the whole day", parseUntil)
     .option("--changes", "list every change of state, not only the last of each transfer")
-    .option("--actions", "list what operators did, and changes of the configuration")
+    .addOption(
+      new Option("--actions", "list what operators did, and changes of the configuration").conflicts("state"),
+    )
     .option(
       "--limit <number>",
       `at most this many, the newest first (default: ${DEFAULT_LIMIT}, with --json all)`,
@@ -44,15 +46,9 @@ export function define(command: Command, run: Runner): void {
     .action(run(showHistory));
 }
 
-/** Throws `CONFIG_INVALID`. */
-function demandCompatible({ actions, changes, json, state }: HistoryOptions): void {
-  if (actions && state !== undefined) throw invalid("--actions does not go with --state");
-  if (actions && changes && !json) throw invalid("--actions goes with --changes only if --json is given");
-}
-
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
   const { actions, changes, json, limit = json ? MAX_ENTRIES : DEFAULT_LIMIT } = options;
-  demandCompatible(options);
+  if (actions && changes && !json) throw invalid("--actions goes with --changes only if --json is given");
   const { access: journal, settings } = await openConfigured(context, options);
   const { timezone } = settings;
   // One more than asked for shows whether there are more.
@@ -82,11 +78,7 @@ function actColumns(context: Context, zone: string | undefined): Column<ActEntry
   return [
     timeColumn(context, "WHEN", zone, ({ given, at }) => given ?? at),
     { title: "ACTION", value: ({ act }) => act },
-    { title: "WHO", value: ({ who }) => who },
-    { title: "FROM", value: ({ from }) => from },
-    { title: "MAILBOX", value: ({ mailbox = "" }) => mailbox },
-    { title: "SENDER", value: ({ sender = "" }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId = "" }) => trackingId },
+    ...columnsOf<ActEntry>("who", "from", "mailbox", "sender", "trackingId"),
     { title: "DETAIL", value: detailOf },
   ];
 }

@@ -6,7 +6,7 @@ import { type HistoryEntry, type TransferView, timeOf } from "../model/views.ts"
 import type { Context, Outcome, Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, type FilterOptions, filterOf, wholeNumber } from "./options.ts";
-import { type Column, printTable, say, timeColumn, writeOut } from "./printing.ts";
+import { type Column, columnsOf, printTable, say, timeColumn, writeOut } from "./printing.ts";
 
 const DEFAULT_LIMIT = 50;
 /** Sorting keeps this many transfers in memory. */
@@ -74,11 +74,7 @@ export function transferColumns<Row extends TransferView | HistoryEntry>(
 ): Column<Row>[] {
   return [
     timeColumn(context, "WHEN", zone, timeOf),
-    { title: "STATE", value: ({ state }) => state },
-    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
-    { title: "SENDER", value: ({ sender }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
-    { title: "REASON", value: ({ reason }) => reason ?? "" },
+    ...columnsOf<Row>("state", "mailbox", "sender", "trackingId", "reason"),
     { title: "FOLDER", value: ({ folder, inbox }) => (folder ? shownFolder({ folder, inbox }) : "") },
   ];
 }

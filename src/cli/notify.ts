@@ -1,7 +1,6 @@
 /** `notify test`: sends a test message through each entry of `notify`. */
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
@@ -12,16 +11,6 @@ import { addExitCodes, type Context, invalid, type Outcome, outcomeOfFault, type
 import { addUnit } from "./in-unit.ts";
 import { addConfig, type CommonOptions, wholeNumber } from "./options.ts";
 import { printFinding, printJson } from "./printing.ts";
-
-interface TestResult {
-  readonly number: number;
-  readonly channel: string;
-  readonly status: "ok" | "failed";
-  /** The answer of the server, or what failed. */
-  readonly detail: string;
-  readonly code?: FaultCode;
-  readonly advice?: string;
-}
 
 const MAX_ENTRIES = 1_000;
 
@@ -57,7 +46,7 @@ async function testAll(context: Context, { config: path, to, json }: TestOptions
   const place = { console: settings.http?.publicUrl, zone: settings.timezone };
   const origin = { host, inbox, version: program, config, hasSeveralMailboxes, ...place };
   const chosen = [...notify.entries()].filter(([at]) => to === undefined || at === to - 1);
-  const results: TestResult[] = [];
+  const results: Awaited<ReturnType<typeof testOne>>[] = [];
   for (const [at, entry] of chosen) {
     const result = await testOne(at + 1, entry, origin, context.stop);
     results.push(result);
@@ -79,20 +68,18 @@ async function testOne(
   { channel }: ChannelSettings,
   origin: MessageOrigin,
   stop: AbortSignal,
-): Promise<TestResult> {
+) {
   const nowMs = systemClock.now();
   const message = formatMessage([], origin, nowMs, true);
-  const facts = { number, channel: describeChannel(channel) };
+  const facts = { number, channel: describeChannel(channel), advice: undefined, code: undefined };
+  const failure = ({ message: detail, code, advice }: Fault) =>
+    ({ ...facts, status: "failed", detail, code, advice }) as const;
   try {
     const { answer, refused } = await sendMessage(channel, message, `inlet-test-${nowMs}`, systemClock, stop);
-    return refused === undefined ? { ...facts, status: "ok", detail: answer } : failure(facts, refused);
+    return refused === undefined ? ({ ...facts, status: "ok", detail: answer } as const) : failure(refused);
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED" || fault.code === "UNEXPECTED") throw fault;
-    return failure(facts, fault);
+    return failure(fault);
   }
-}
-
-function failure(facts: { number: number; channel: string }, { message, code, advice }: Fault): TestResult {
-  return { ...facts, status: "failed", detail: message, code, advice };
 }

@@ -16,39 +16,21 @@ import { openConfigured } from "./open-access.ts";
 import { addConfig, addFilter, duration, type FilterOptions, filterOf } from "./options.ts";
 import { printable, printJson, redrawLine, say } from "./printing.ts";
 
-interface Meaning {
-  readonly help: string;
-  /** Confirmation of the order for one transfer. */
-  readonly question?: string;
-  /** `--all` alone would mean too much. */
-  readonly needsFilter?: boolean;
-}
-
-const MEANING: Readonly<Record<Action, Meaning>> = {
-  retry: {
-    help: "Tries a waiting transfer at once. Downloads a quarantined transfer again from the start and verifies it. Downloads a transfer that a route or the setting since ignores. Runs the command and webhook of a delivered transfer again if they failed.",
-  },
-  release: {
-    help: "Delivers a quarantined transfer on your responsibility, whatever its size and checksums; the manifest records that. Complete files come from quarantine. Missing files are downloaded, if the service still has them. A transfer that a route holds is downloaded, verified and delivered as usual.",
-    question: "Deliver it anyway, on your responsibility?",
-    needsFilter: true,
-  },
-  discard: {
-    help: "Gives up a transfer for good and deletes its content here. The service keeps its own copy until it expires. A transfer that is gone no longer needs attention afterwards. It also works for a mailbox that is no longer configured.",
-    question: "Its content here will be deleted, and it will not be downloaded again. Discard it?",
-    needsFilter: true,
-  },
-  redeliver: {
-    help: "Downloads a delivered transfer and delivers it once more, beside the first folder if that still exists. The service must still have it.",
-    question: "Consumers of the inbox will see it a second time. Deliver it again?",
-    needsFilter: true,
-  },
+const HELP: Readonly<Record<Action, string>> = {
+  retry:
+    "Tries a waiting transfer at once. Downloads a quarantined transfer again from the start and verifies it. Downloads a transfer that a route or the setting since ignores. Runs the command and webhook of a delivered transfer again if they failed.",
+  release:
+    "Delivers a quarantined transfer on your responsibility, whatever its size and checksums; the manifest records that. Complete files come from quarantine. Missing files are downloaded, if the service still has them. A transfer that a route holds is downloaded, verified and delivered as usual.",
+  discard:
+    "Gives up a transfer for good and deletes its content here. The service keeps its own copy until it expires. A transfer that is gone no longer needs attention afterwards. It also works for a mailbox that is no longer configured.",
+  redeliver:
+    "Downloads a delivered transfer and delivers it once more, beside the first folder if that still exists. The service must still have it.",
 };
 
 export function define(command: Command, run: Runner): void {
   const action = command.name() as Action;
   addActing(command)
-    .addHelpText("after", `\n${MEANING[action].help}`)
+    .addHelpText("after", `\n${HELP[action]}`)
     .action(run((context, ids: string[], options: ActOptions) => order(context, action, ids, options)));
   addExitCodes(command, ACTING_CODES);
 }
@@ -59,9 +41,14 @@ async function order(
   ids: readonly string[],
   options: ActOptions,
 ): Promise<Outcome> {
-  const { question, needsFilter } = MEANING[action];
+  const { label, warning } = ACT_TEXTS[action];
   demandChoice(ids, options);
-  if (options.all && needsFilter && Object.values(filterOf(options)).every((it) => it === undefined)) {
+  // `--all` alone would mean too much.
+  if (
+    options.all &&
+    warning !== undefined &&
+    Object.values(filterOf(options)).every((it) => it === undefined)
+  ) {
     throw impossible("--all needs --sender, --reason, --state, --text, --since or --mailbox");
   }
   const { access } = await openConfigured(context, options);
@@ -69,8 +56,7 @@ async function order(
   const isOne = ids.length === 1;
   const objection = isOne && transfers[0] ? await access.objectionTo(action, transfers[0]) : undefined;
   if (objection !== undefined) throw impossible(objection);
-  const { label } = ACT_TEXTS[action];
-  if (!(await isConfirmed(context, label, transfers, options, question))) return "fine";
+  if (!(await isConfirmed(context, label, transfers, options, warning))) return "fine";
   const results = await perform(context, access, { act: action, transfers }, options);
   return report(context, results, options, isOne);
 }
@@ -165,7 +151,7 @@ export async function findOne(
 }
 
 /**
- * Asks with `question` for one transfer, and with a number for several. Says so where nothing is to be done. Throws
+ * Asks with `warning` for one transfer, and with a number for several. Says so where nothing is to be done. Throws
  * `ORDER_IMPOSSIBLE` without a terminal.
  */
 export async function isConfirmed(
@@ -173,13 +159,13 @@ export async function isConfirmed(
   verb: string,
   transfers: readonly TransferView[],
   { yes, all }: ActOptions,
-  question?: string,
+  warning?: string,
 ): Promise<boolean> {
   if (transfers.length === 0) {
     say(context, "No transfer matches.");
     return false;
   }
-  const isAsked = question !== undefined || all === true;
+  const isAsked = warning !== undefined || all === true;
   // A transfer that is gone has no content to lose.
   if (!isAsked || yes || (!all && transfers.every(({ state }) => state === "gone"))) return true;
   if (!canAsk(context)) throw impossible("no terminal to confirm on: add --yes");
@@ -189,7 +175,8 @@ export async function isConfirmed(
   }
   if (transfers.length > MAX_SHOWN) say(context, `… and ${transfers.length - MAX_SHOWN} more`);
   const ofMany = `${verb} ${formatCount(transfers.length, "transfer", "transfers")}?`;
-  const isYes = await askYesNo(context, (transfers.length === 1 && question) || ofMany, false);
+  const ofOne = transfers.length === 1 && warning && `${warning} ${verb}?`;
+  const isYes = await askYesNo(context, ofOne || ofMany, false);
   if (!isYes) say(context, "Nothing was changed.");
   return isYes;
 }

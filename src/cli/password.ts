@@ -109,15 +109,6 @@ async function allowOnceMore(
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
   const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
   const results = await perform(context, access, { act: "grant", transfers: onePerId }, options);
-  if (options.json) return report(context, results, options, ids.length === 1);
-  const { granted = [], others = [] } = Object.groupBy(results, ({ result }) =>
-    result === "fine" || result === "given" ? "granted" : "others",
-  );
-  const many = formatCount(granted.length, "transfer", "transfers");
-  const isOrdered = granted.some(({ result }) => result === "given");
-  if (granted.length > 0 || options.all)
-    say(context, `One more password attempt is ${isOrdered ? "ordered" : "allowed"} for ${many}.`);
-  if (isOrdered)
-    say(context, "The daemon, or the next inlet run or inlet once, grants it. Supply the password then.");
-  return report(context, others, options, false);
+  if (results.length === 0) say(context, "No transfer matches.");
+  return report(context, results, options, ids.length === 1);
 }

@@ -16,8 +16,24 @@ export { printable };
 
 export interface Column<Row> {
   readonly title: string;
-  readonly right?: boolean;
   value(row: Row): string;
+}
+
+/** A column for each key, which is its title: `TRACKING ID` for `trackingId`. */
+export function columnsOf<Row>(...keys: readonly (keyof Row & string)[]): Column<Row>[] {
+  return keys.map((key) => {
+    const title = key.replace(/[A-Z]/g, " $&").toUpperCase();
+    return { title, value: (row) => formatValue(row[key]) };
+  });
+}
+
+function formatValue(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.map(formatValue).join(", ");
+  if (typeof value !== "object" || value === null) return String(value ?? "");
+  const facts = Object.entries(value).map(([name, fact]) => `${name} ${formatValue(fact)}`);
+  return facts.join(", ");
 }
 
 /** Prints a table of the rows, or with `--json` the document. */
@@ -47,9 +63,11 @@ export function printTable<Row>(
   const widths = titles.map((title, at) =>
     cells.reduce((widest, line) => Math.max(widest, line[at]?.length ?? 0), title.length),
   );
-  const pad = (cell: string, at: number) =>
-    columns[at]?.right ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
-  const align = (line: readonly string[]) => line.map(pad).join("  ").trimEnd();
+  const align = (line: readonly string[]) =>
+    line
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join("  ")
+      .trimEnd();
   stdout.write(`${styleText("bold", align(titles), { stream: stdout })}\n`);
   for (const line of cells) stdout.write(`${align(line)}\n`);
 }
@@ -94,7 +112,7 @@ export function say({ stderr }: Context, message: string): void {
 }
 
 /** `printable` for a text of several lines. */
-function printableLines(text: string): string {
+export function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 

@@ -6,7 +6,7 @@ import { formatBytes, outputLines, zoneName } from "../base/phrases.ts";
 import { commandOf } from "../model/actions.ts";
 import { describeChecksum, describeVerdict, type FileView, type Story } from "../model/views.ts";
 import { describeDaemon } from "../operate/facts.ts";
-import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/story-text.ts";
+import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/story.ts";
 import type { Context, Outcome, Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, type CommonOptions } from "./options.ts";

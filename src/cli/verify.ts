@@ -1,19 +1,32 @@
-/** `verify`: hashes delivered folders again, and compares them with their manifests and sums. */
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
+/** `verify`: finds deliveries below a folder, hashes them again, and compares each with its manifest and its sums. */
+import { type FileHandle, open, opendir, readdir, stat } from "node:fs/promises";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { systemCode } from "../base/faults.ts";
+import { Fault, systemCode, tolerate } from "../base/faults.ts";
+import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
 import { formatCount, formatSize } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
+import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
+import {
+  DamagedFolder,
+  filesIn,
+  MANIFEST,
+  type Manifest,
+  readManifest,
+  readSums,
+  SUMS,
+} from "../model/manifest.ts";
+import { contentOf, parsePlacement, pathOf } from "../model/placement.ts";
 import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
-import { type CheckedFolder, checkFolder, type FoundDelivery, findDeliveries } from "./delivered-folder.ts";
-import { type CommonOptions, gather } from "./options.ts";
+import { addConfig, type CommonOptions, gather } from "./options.ts";
 import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
 
 const HELP = `
-It reads every file below FOLDER again. Deliveries without a transfer.json are found by the configuration, until they
-are picked up.
+It reads every file below FOLDER again. The configuration, if there is one, names the marker, and finds deliveries
+without a transfer.json, until they are picked up.
 
   ok          as it was delivered
   changed     other content, another size, or no longer a plain file
@@ -25,16 +38,12 @@ A user who can change the files can also change the manifest and the sums beside
 elsewhere to detect that.`;
 
 export function define(command: Command, run: Runner): void {
-  command
+  addConfig(command)
     .argument("<folder...>", "delivered folders, or folders above them")
     .option(
       "--allow <name>",
       "a file name to permit, such as one that a consumer adds; may be repeated",
       gather,
-    )
-    .option(
-      "--config <file>",
-      "the configuration file, which names the marker (default: as for run, if it exists)",
     )
     .option("--json", "print every folder with its files as JSON")
     .addHelpText("after", HELP)
@@ -65,7 +74,10 @@ async function verifyFolders(
     };
     const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
     for await (const delivery of findDeliveries(root, known, onUnreadable, context.stop)) {
-      const checked = await checkWithProgress(context, delivery, allowed);
+      const progress = startProgress(context, delivery.folder, undefined);
+      const checked = await checkFolder(delivery, allowed, progress.advance, context.stop).finally(
+        progress.end,
+      );
       await writeOut(context, format(checked, context, tally.folders));
       tally.folders++;
       tally.files += checked.files.length;
@@ -82,19 +94,6 @@ async function verifyFolders(
 }
 
 const NOTHING = "holds no delivered folder: none in it has a transfer.json";
-
-async function checkWithProgress(
-  context: Context,
-  delivery: FoundDelivery,
-  allowed: ReadonlySet<string>,
-): Promise<CheckedFolder> {
-  const progress = startProgress(context, delivery.folder, undefined);
-  try {
-    return await checkFolder(delivery, allowed, (bytes) => progress.advance(bytes), context.stop);
-  } finally {
-    progress.end();
-  }
-}
 
 async function demandFolder(folder: string): Promise<void> {
   const facts = await stat(folder).catch((cause: unknown) => {
@@ -135,3 +134,245 @@ function summaryOf({ folders, files, bytes, troubles }: Tally): string {
 }
 
 type Tally = Readonly<Record<"folders" | "files" | "bytes" | "troubles", number>>;
+
+interface CheckedFile {
+  readonly name: string;
+  readonly status: "ok" | "changed" | "missing" | "extra" | "unreadable";
+  /** How the file differs. */
+  readonly detail?: string;
+}
+
+export interface CheckedFolder {
+  readonly folder: string;
+  readonly status: "ok" | "differs" | "damaged";
+  /** Why the folder cannot be compared. */
+  readonly problem?: string;
+  readonly bytes: number;
+  readonly files: readonly CheckedFile[];
+}
+
+/** The path of a file, in two parts. */
+interface FileAt {
+  readonly folder: string;
+  readonly file: string;
+}
+
+/** A delivery, and where its manifest is. */
+export interface FoundDelivery {
+  /** The folder with its files. */
+  readonly folder: string;
+  readonly manifest: FileAt;
+  /** Missing if it has none. `within`: the beginning of all paths in it, such as `NAME/`. */
+  readonly sums?: FileAt & { readonly within?: string };
+  /** Other deliveries, and files of consumers, may be in the folder too. */
+  readonly isShared?: boolean;
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** A delivered folder with its manifest inside. */
+export function manifestInside(folder: string): FoundDelivery {
+  return { folder, manifest: { folder, file: MANIFEST }, sums: { folder, file: SUMS } };
+}
+
+/** `allowed`: names that may be there beside the manifest's, such as a marker's. */
+export async function checkFolder(
+  delivery: FoundDelivery,
+  allowed: ReadonlySet<string>,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<CheckedFolder> {
+  const { folder } = delivery;
+  let bytes = 0;
+  const count = (more: number) => {
+    bytes += more;
+    onBytes(more);
+  };
+  try {
+    const expected = await readExpected(delivery);
+    const files: CheckedFile[] = [];
+    for (const file of expected) files.push(await checkFile(folder, file, count, signal));
+    const known = new Set([...expected.map(({ name }) => name), ...allowed]);
+    if (!delivery.isShared) files.push(...(await findExtra(folder, known)));
+    const isFine = files.every(({ status }) => status === "ok");
+    return { folder, status: isFine ? "ok" : "differs", bytes, files };
+  } catch (error) {
+    if (!(error instanceof DamagedFolder)) throw error;
+    return { folder, status: "damaged", problem: error.message, bytes, files: [] };
+  }
+}
+
+async function checkFile(
+  folder: string,
+  expected: Expected,
+  count: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<CheckedFile> {
+  const { name } = expected;
+  try {
+    await using file = await open(join(folder, name), READ_PLAIN_FILE);
+    const detail = await describeDifference(file, expected, count, signal);
+    return detail === undefined ? { name, status: "ok" } : { name, status: "changed", detail };
+  } catch (error) {
+    if (error instanceof Fault || !(error instanceof Error && "code" in error)) throw error;
+    if (error.code === "ENOENT") return { name, status: "missing" };
+    if (error.code === "ELOOP") return { name, status: "changed", detail: "is a link" };
+    return { name, status: "unreadable", detail: `cannot be read (${String(error.code)})` };
+  }
+}
+
+async function describeDifference(
+  file: FileHandle,
+  { name, size, sha256, checksums, conflict }: Expected,
+  count: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const facts = await file.stat();
+  if (!facts.isFile()) return "is not a plain file";
+  if (conflict !== undefined) return conflict;
+  if (size !== undefined && facts.size !== size) return `has ${facts.size} bytes instead of ${size}`;
+  const verification = startVerification(checksums);
+  for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES })) {
+    if (signal.aborted) throw new Fault("STOPPED");
+    verification.update(chunk);
+    count(chunk.byteLength);
+  }
+  try {
+    const found = verification.finish(name);
+    if (sha256 === undefined || found === sha256) return undefined;
+  } catch (error) {
+    if (!(error instanceof Fault && error.code === "CHECKSUM_MISMATCH")) throw error;
+  }
+  return "has other content";
+}
+
+async function findExtra(folder: string, known: ReadonlySet<string>): Promise<CheckedFile[]> {
+  const extra: CheckedFile[] = [];
+  for await (const entry of await opendir(folder)) {
+    if (known.has(entry.name) || entry.name === MANIFEST || entry.name === SUMS) continue;
+    const facts = await lookAtLink(join(folder, entry.name));
+    const isEmpty = facts?.isFile() === true && facts.size === 0;
+    const hint = isEmpty ? "; it is empty, as a marker is (see --allow)" : "";
+    const detail = entry.isDirectory() ? "is a folder" : `is not in the manifest${hint}`;
+    extra.push({ name: entry.name, status: "extra", detail });
+  }
+  return extra;
+}
+
+/** The facts that a file of the folder must match. */
+interface Expected {
+  readonly name: string;
+  /** Missing for a file that only the sums name. */
+  readonly size: number | undefined;
+  /** In hexadecimal digits. */
+  readonly sha256?: string;
+  /** The sender's own checksum, where its algorithm is known here. */
+  readonly checksums: readonly Checksum[];
+  /** Manifest and sums disagree on the file, so it cannot be right. */
+  readonly conflict?: string | undefined;
+}
+
+/** Throws `DamagedFolder`. */
+async function readExpected({ manifest: at, sums: beside }: FoundDelivery): Promise<Expected[]> {
+  const manifest = await readManifest(at.folder, at.file);
+  const sums = beside && (await readSums(beside.folder, beside.file, beside.within));
+  const expected: Expected[] = filesIn(manifest).map(
+    ({ name, deliveredAs = name, size, sha256, ...file }) => {
+      const sum = sums?.get(name);
+      const isAgreed = sums === undefined || sum === sha256;
+      const why = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
+      const conflict = isAgreed ? undefined : why;
+      return { name: deliveredAs, size, sha256, checksums: checksumsOf(file), conflict };
+    },
+  );
+  const named = new Set(expected.map(({ name }) => name));
+  if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
+  const conflict = `${MANIFEST} lacks it`;
+  for (const [name, sha256] of sums ?? []) {
+    if (!named.has(name)) expected.push({ name, size: undefined, sha256, checksums: [], conflict });
+  }
+  return expected;
+}
+
+/** The sender's checksum, where it can be computed here. */
+function checksumsOf({ checksum, algorithm }: Partial<Manifest["files"][number]>): Checksum[] {
+  if (checksum === undefined || algorithm === undefined || nodeAlgorithm(algorithm) === undefined) return [];
+  return [{ value: checksum, algorithm }];
+}
+
+/**
+ * Finds the deliveries in and below a folder, by the manifests inside and beside them, and by those in the work folder
+ * if `configured` is given. `onUnreadable` gets folders that cannot be read.
+ */
+export async function* findDeliveries(
+  root: string,
+  configured: Pick<Settings, "inbox" | "work"> | undefined,
+  onUnreadable: (folder: string, code: string) => void,
+  signal: AbortSignal,
+): AsyncGenerator<FoundDelivery, void, undefined> {
+  const folder = resolve(root);
+  const beside = join(dirname(folder), `${basename(folder)}.${MANIFEST}`);
+  if ((await lookAtLink(beside))?.isFile()) yield* findBeside(beside);
+  yield* findBelow(root, onUnreadable, signal);
+  if (configured !== undefined) yield* findWithoutManifest(folder, configured);
+}
+
+/** Follows no link, and skips names that begin with a dot: no delivery has one. */
+async function* findBelow(
+  folder: string,
+  onUnreadable: (folder: string, code: string) => void,
+  signal: AbortSignal,
+): AsyncGenerator<FoundDelivery, void, undefined> {
+  if (signal.aborted) throw new Fault("STOPPED");
+  try {
+    for await (const entry of await opendir(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.name === MANIFEST) yield manifestInside(folder);
+      else if (entry.name.startsWith(".")) continue;
+      else if (entry.isDirectory()) yield* findBelow(path, onUnreadable, signal);
+      else if (entry.isFile()) yield* findBeside(path);
+    }
+  } catch (error) {
+    if (error instanceof Fault || !(error instanceof Error && "syscall" in error && "code" in error))
+      throw error;
+    onUnreadable(folder, String(error.code));
+  }
+}
+
+/** `NAME.transfer.json` is beside a folder. Beside single files, `handoff.names` decides: `ID_transfer-2.json`. */
+const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
+
+/** The delivery whose manifest this file is, if it is one. */
+async function* findBeside(path: string): AsyncGenerator<FoundDelivery> {
+  const [parent, file] = [dirname(path), basename(path)];
+  if (!MANIFEST_BESIDE.test(file)) return;
+  const manifest = { folder: parent, file };
+  const name = basename(file, `.${MANIFEST}`);
+  const folder = join(parent, name);
+  if ((await lookAtLink(folder))?.isDirectory()) {
+    yield { folder, manifest, sums: { folder: parent, file: `${name}.${SUMS}`, within: `${name}/` } };
+    return;
+  }
+  // Any file may have such a name.
+  const found = await readManifest(parent, file).catch(() => undefined);
+  if (found !== undefined && filesIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
+    yield { folder: parent, manifest, isShared: true };
+}
+
+/** Deliveries below a folder whose manifest is only in the work folder, because consumers get none. */
+async function* findWithoutManifest(
+  root: string,
+  { inbox, work }: Pick<Settings, "inbox" | "work">,
+): AsyncGenerator<FoundDelivery> {
+  const { placements } = new LedgerPaths(work);
+  for (const entry of (await readdir(placements).catch(tolerate("ENOENT"))) ?? []) {
+    const folder = join(placements, entry);
+    const placement = parsePlacement((await tryReadFile(join(folder, PLACEMENT))) ?? "");
+    if (placement === undefined || placement.manifest !== undefined || placement.isManifestInside) continue;
+    const isShared = placement.deliver === "files";
+    const content = contentOf(placement)[0]?.as ?? "";
+    const place = join(inbox, isShared ? placement.parent : pathOf(placement, content));
+    if (relative(root, place).startsWith("..")) continue;
+    yield { folder: place, manifest: { folder, file: MANIFEST }, isShared };
+  }
+}

@@ -1,9 +1,12 @@
 /** Answers requests to the API, by the table of its routes. */
+import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
 import { formatMoment } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
+import { PACKAGE_FOLDER } from "../base/version.ts";
 import { type AnswerOf, API, API_SHAPES, type ApiPath, type ApiRoute, type BodyOf } from "../model/api.ts";
 import type { Actor } from "../model/order.ts";
 import { type Parsed, parseQuery } from "../model/queries.ts";
@@ -14,6 +17,8 @@ import { refuse, sendJson, whenClosed } from "./answers.ts";
 import { titleOf } from "./layout.ts";
 import type { ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
+
+const OPENAPI = join(PACKAGE_FOLDER, "config/inlet.openapi.json");
 
 interface Asked<Path extends ApiPath> {
   readonly query: Parsed<(typeof API)[Path]["query"]>;
@@ -79,11 +84,8 @@ function handlersOf(tools: ConsoleTools): Handlers {
       if (streams.add(response, query.as === "heartbeat" ? makeHeartbeat : makeStatus)) return;
       throw new Fault("BUSY", { detail: "There are too many listeners." });
     },
-    "/api/openapi.json": async () => {
-      // Loaded only here: few programs ask for it.
-      const { describeApi } = await import("./openapi.ts");
-      return describeApi(board.read().daemon.program);
-    },
+    // Made from the table of routes and its shapes.
+    "/api/openapi.json": async () => JSON.parse(await readFile(OPENAPI, "utf8")),
     "/api/actions": (asked) => actForProgram(tools, asked),
     "/api/mailboxes/actions": async ({ body: { action: act, mailbox, wait }, by, response }) => {
       const gone = whenClosed(response);

@@ -17,7 +17,7 @@ type MakeEvent = () => { readonly event: string; readonly data: unknown };
 
 export class EventStreams {
   readonly #listeners = new Map<ServerResponse, MakeEvent>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = setInterval(() => this.#tick(), TICK_MS).unref();
   #isChanged = false;
   /** Since the last event. */
   #ticks = 0;
@@ -38,22 +38,13 @@ export class EventStreams {
     response.write("retry: 2000\n\n");
     response.write(serialize(makeEvent));
     this.#listeners.set(response, makeEvent);
-    response.once("close", () => {
-      this.#listeners.delete(response);
-      if (this.#listeners.size === 0) this.#stopTimer();
-    });
-    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
+    response.once("close", () => this.#listeners.delete(response));
     return true;
   }
 
   close(): void {
-    this.#stopTimer();
-    for (const response of this.#listeners.keys()) response.end();
-  }
-
-  #stopTimer(): void {
     clearInterval(this.#timer);
-    this.#timer = undefined;
+    for (const response of this.#listeners.keys()) response.end();
   }
 
   #tick(): void {

@@ -1,7 +1,7 @@
 /** Makes the HTTP server listen, and keeps it reachable, and its memory small, whatever its clients do. */
 import { once } from "node:events";
 import { chmod, link, mkdtemp, rm } from "node:fs/promises";
-import type { Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { lookAtLink } from "../base/files.ts";
@@ -13,8 +13,6 @@ const RETRY_MS = 30_000;
 const MAX_CONNECTIONS = 200;
 /** From one address; a proxy needs few. */
 const MAX_PER_PEER = 100;
-/** Requests that a client may send before it has the answer to an earlier one. A connection with more is closed. */
-const MAX_WAITING = 8;
 /** Owner and group may open the console. */
 const SOCKET_MODE = 0o660;
 
@@ -98,43 +96,16 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Calls `answer` for each request, one at a time on each connection, because a client that reads no answers could make
- * them fill the memory.
+ * One request on each connection, because a client that reads no answers could make them fill the memory. A new connection
+ * beyond the limits replaces the one that was idle longest, so that health probes get through.
  */
-export function answerInSequence(server: Server, answer: (response: ServerResponse) => void): void {
-  const waiting = new WeakMap<Socket, ServerResponse[]>();
-  const start = (socket: Socket, response: ServerResponse) => {
-    response.once("close", () => {
-      const next = waiting.get(socket)?.shift();
-      if (next === undefined || socket.destroyed) waiting.delete(socket);
-      else start(socket, next);
-    });
-    answer(response);
-  };
-  server.on("request", ({ socket }, response) => {
-    const others = waiting.get(socket);
-    if (others !== undefined && others.length >= MAX_WAITING) socket.destroy();
-    else if (others !== undefined) others.push(response);
-    else {
-      waiting.set(socket, []);
-      start(socket, response);
-    }
-  });
-}
-
-/** A new connection beyond the limits replaces the one that was idle longest, so that health probes get through. */
 export function limitConnections(server: Server): void {
+  server.maxRequestsPerSocket = 1;
   /** The longest idle first. */
   const idle = new Set<Socket>();
   const open = new Set<Socket>();
-  const forget = (socket: Socket) => {
-    open.delete(socket);
-    idle.delete(socket);
-  };
-  const close = (socket: Socket) => {
-    forget(socket);
-    socket.destroy();
-  };
+  const forget = (socket: Socket) => open.delete(socket) && idle.delete(socket);
+  const close = (socket: Socket) => forget(socket.destroy());
   server.on("connection", (socket: Socket) => {
     open.add(socket);
     idle.add(socket);
@@ -143,10 +114,6 @@ export function limitConnections(server: Server): void {
     if ([...open].filter(ofPeer).length >= MAX_PER_PEER) close([...idle].find(ofPeer) ?? socket);
     if (open.size > MAX_CONNECTIONS) close([...idle].find((other) => other !== socket) ?? socket);
   });
-  server.on("request", (request, response) => {
-    idle.delete(request.socket);
-    response.once("close", () => {
-      if (open.has(request.socket)) idle.add(request.socket);
-    });
-  });
+  // A connection is idle until its request.
+  server.on("request", ({ socket }) => void idle.delete(socket));
 }

@@ -1,13 +1,11 @@
 /** Answers requests for pages. */
 import type { ServerResponse } from "node:http";
 import { send } from "./answers.ts";
-import { showHistory } from "./history.ts";
+import { showHistory, showStory } from "./history.ts";
 import { html } from "./html.ts";
 import { type Notice, type PageName, renderDocument, renderSignInPage } from "./layout.ts";
-import { showMailbox, showMailboxes } from "./mailboxes.ts";
-import { showOverview } from "./overview.ts";
+import { showMailbox, showMailboxes, showOverview } from "./overview.ts";
 import type { ConsoleTools, ShowPage } from "./port.ts";
-import { showStory } from "./story.ts";
 import { showTransfers } from "./transfers.ts";
 
 const HTML = "text/html; charset=utf-8";

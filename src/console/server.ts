@@ -12,7 +12,7 @@ import { explain, refuse, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
-import { answerInSequence, limitConnections } from "./listen.ts";
+import { limitConnections } from "./listen.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort, ConsoleTools } from "./port.ts";
@@ -58,7 +58,7 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   const routes = routesOf(tools);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 });
   limitConnections(server);
-  answerInSequence(server, (response) => {
+  server.on("request", (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
     // Only if the answer has begun: other errors are answered.
@@ -197,14 +197,9 @@ function describeLate([first, ...others]: readonly MailboxStatus[]): string {
   return `Not polled in time: ${first?.name}${more}.`;
 }
 
-/** Read at the first request, and shared by all answers. */
-const assets = new Map<string, Buffer>();
-
 async function sendAsset(response: ServerResponse, name: string, type: string): Promise<void> {
   response.setHeader("cache-control", "no-cache");
-  const content = assets.get(name) ?? (await readFile(new URL(`assets/${name}`, import.meta.url)));
-  assets.set(name, content);
-  send(response, 200, type, content);
+  send(response, 200, type, await readFile(new URL(`assets/${name}`, import.meta.url)));
 }
 
 /** Prevents DNS rebinding: a foreign name that points at this address would let another site read the console. */

@@ -1,14 +1,15 @@
 /**
  * Sessions of the console. Programs send a token with each request. People sign in with it once and get a cookie that
- * other sites cannot send, and a proof in every form that other sites cannot know.
+ * other sites cannot send, and a proof in every form that other sites cannot know. Guessing tokens is slowed down.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { isIPv6 } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { type Actor, actorOf, type ReadAccess, type Role } from "../model/order.ts";
-import { Guesses } from "./guesses.ts";
 import type { Notice, Visitor } from "./layout.ts";
 
 const SESSION_MS = 12 * 60 * 60 * 1000;
@@ -30,6 +31,7 @@ export interface SessionOptions {
 }
 
 interface Session {
+  readonly id: string;
   readonly untilMs: number;
   readonly who: string;
   notice?: Notice | undefined;
@@ -65,7 +67,7 @@ export class Sessions {
     const canSignIn = this.needsToken;
     const found = this.#find(request);
     if (found !== undefined) {
-      const { who: name } = found.session;
+      const { who: name } = found;
       const signOut = this.#proof(found.id);
       const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
       return { visitor: { canSignIn, proof, signOut, name } };
@@ -83,12 +85,12 @@ export class Sessions {
 
   /** Shown on the next page of this session. */
   setNotice(request: IncomingMessage, notice: Notice): void {
-    const found = this.#find(request);
-    if (found !== undefined) found.session.notice = notice;
+    const session = this.#find(request);
+    if (session !== undefined) session.notice = notice;
   }
 
   takeNotice(request: IncomingMessage): Notice | undefined {
-    const { session } = this.#find(request) ?? {};
+    const session = this.#find(request);
     const notice = session?.notice;
     if (session !== undefined) session.notice = undefined;
     return notice;
@@ -116,8 +118,7 @@ export class Sessions {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     if (bearer !== undefined) return this.#checkToken(request, bearer);
     if (!this.needsToken && (isReading || isProgram(request))) return claimedUser(request);
-    const found = isReading ? this.#find(request) : this.#findProven(request, proof);
-    return found?.session.who;
+    return (isReading ? this.#find(request) : this.#findProven(request, proof))?.who;
   }
 
   /** Returns the header that sets the cookie; `undefined` if the token is wrong. */
@@ -157,7 +158,7 @@ export class Sessions {
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MAX_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
     const id = randomBytes(32).toString("base64url");
-    this.#open.set(id, { untilMs: nowMs + SESSION_MS, who });
+    this.#open.set(id, { id, untilMs: nowMs + SESSION_MS, who });
     return id;
   }
 
@@ -188,11 +189,11 @@ export class Sessions {
   }
 
   /** The open session of a request. */
-  #find({ headers }: IncomingMessage): { readonly id: string; readonly session: Session } | undefined {
+  #find({ headers }: IncomingMessage): Session | undefined {
     const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
     const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
     const session = this.#open.get(id);
-    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : { id, session };
+    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : session;
   }
 
   /** The session of a form that it has sent itself. */
@@ -255,4 +256,53 @@ function isSameOrigin({ headers }: IncomingMessage): boolean {
 function isProgram({ headers }: IncomingMessage): boolean {
   const isJson = headers["content-type"]?.startsWith("application/json") === true;
   return isJson && headers.origin === undefined && headers["sec-fetch-site"] === undefined;
+}
+
+const MAX_WRONG_PER_MINUTE = 10;
+const MINUTE_MS = 60_000;
+const PAUSE_MS = 1_000;
+const MAX_PEERS = 1_000;
+
+export class Guesses {
+  readonly #clock: Clock;
+  readonly #pauseMs: number;
+  /** Times of the latest wrong tokens by peer, at most as many as are allowed. */
+  readonly #wrongMs = new Map<string, number[]>();
+
+  constructor(clock: Clock, pauseMs = PAUSE_MS) {
+    this.#clock = clock;
+    this.#pauseMs = pauseMs;
+  }
+
+  /** `check` returns `undefined` for a wrong token. */
+  async attempt<Found>(
+    address: string,
+    check: () => Found | undefined,
+  ): Promise<Found | undefined | "throttled"> {
+    const found = check();
+    if (found !== undefined) return found;
+    const peer = peerOf(address);
+    const nowMs = this.#clock.now();
+    const recent = (this.#wrongMs.get(peer) ?? []).filter((ms) => nowMs - ms < MINUTE_MS);
+    const [oldest] = this.#wrongMs.keys();
+    this.#wrongMs.delete(peer);
+    if (this.#wrongMs.size >= MAX_PEERS && oldest !== undefined) this.#wrongMs.delete(oldest);
+    this.#wrongMs.set(peer, [...recent, nowMs].slice(-MAX_WRONG_PER_MINUTE));
+    if (recent.length < MAX_WRONG_PER_MINUTE) return undefined;
+    await pause(this.#pauseMs);
+    return "throttled";
+  }
+}
+
+/** One client may own a whole /64 network of IPv6. */
+function peerOf(given: string): string {
+  const address = given.replace(/^::ffff:(?=\d+\.)/i, "");
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.split("::");
+  const before = head.split(":").filter(Boolean);
+  const after = (tail ?? "").split(":").filter(Boolean);
+  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
+  return [...before, ...Array.from({ length: Math.max(0, zeros) }, () => "0"), ...after]
+    .slice(0, 4)
+    .join(":");
 }

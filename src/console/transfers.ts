@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { formatBytes, formatCount, formatSeconds, formatSize } from "../base/phrases.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
-import { DEFAULT_SIZE, ListQueryShape, linkTo, type Parsed, parseQuery } from "../model/queries.ts";
+import { DEFAULT_SIZE, ListQueryShape, linkTo, parseQuery } from "../model/queries.ts";
 import type { TransferKey } from "../model/record.ts";
 import {
   describeState,
@@ -17,8 +17,6 @@ import { type Html, html, type PageTime, renderClock, renderDue, renderTime } fr
 import { type Choices, renderFilterForm, renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
 import { noticeOf, type PageContext, type ShowPage } from "./port.ts";
-
-type PageQuery = Parsed<typeof ListQueryShape>;
 
 /** Associates checkboxes with the form that acts on them. */
 const FORM = "several";
@@ -52,25 +50,21 @@ export const showTransfers: ShowPage = (context) => {
     found.total === 0
       ? "No open transfer matches"
       : html`Open transfers <span class="count">${found.total}</span>`;
-  const body = html`<section class="bare">${renderFilters(query, all, context)}</section>
+  const body = html`<section class="bare">${renderFilters(all, context)}</section>
 <section id="batches" data-live class="bare">${renderBatches(context)}</section>
 <section id="found" data-live><h2>${heading}</h2>
-${canAct && renderSeveral(query, found, context)}${rows}${found.pages > 1 && renderPager(query, found)}
+${canAct && renderSeveral(found, context)}${rows}${found.pages > 1 && renderPager(found, parameters)}
 ${found.total === 0 && html`<p class="facts">Transfers that were delivered are in the <a href="history">history</a>.</p>`}</section>`;
   return { ...noticeOf(parsed), body };
 };
 
-function renderFilters(
-  query: PageQuery,
-  all: readonly TransferStatus[],
-  { status: { mailboxes } }: PageContext,
-): Html {
+function renderFilters(all: readonly TransferStatus[], { status, parameters }: PageContext): Html {
   const groups: Choices = [["", "all open"], ...TRANSFER_GROUPS.map((it) => [it, GROUP_TITLES[it]] as const)];
   return renderFilterForm({
     page: "transfers",
-    fields: { ...query, sort: query.sort === "urgency" ? undefined : query.sort },
+    fields: Object.fromEntries(parameters),
     reasons: [...new Set(all.flatMap(({ reason }) => reason ?? []))].toSorted(),
-    mailboxes: mailboxes.map(({ name }) => name),
+    mailboxes: status.mailboxes.map(({ name }) => name),
     more: {
       group: { title: "Show", choices: groups },
       sort: { title: "Order", choices: SORT_TITLES },
@@ -80,43 +74,25 @@ function renderFilters(
 
 /** Actions on the selected transfers, or on all that match. */
 function renderSeveral(
-  query: PageQuery,
   found: OpenList,
-  { visitor: { proof = "" }, address: back }: PageContext,
+  { visitor: { proof = "" }, address: back, parameters }: PageContext,
 ): Html {
-  const filter = linkTo("", filterIn(query)).slice(1);
   const everything =
     found.total > found.transfers.length &&
     html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`;
   const button = (action: TransferAct) =>
     html`<button form="${FORM}" name="action" value="${action}">${ACT_TEXTS[action].label}</button>`;
-  return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, back, filter })}</form>
+  return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, back, filter: String(parameters) })}</form>
 <div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
 <div class="buttons">${TRANSFER_ACTS.map(button)}</div></div>`;
 }
 
-function renderPager(query: PageQuery, { page, pages }: OpenList): Html {
+function renderPager({ page, pages }: OpenList, parameters: URLSearchParams): Html {
   const link = (to: number, words: string) =>
     to < 1 || to > pages || to === page
       ? html`<span class="facts">${words}</span>`
-      : html`<a href="${linkTo("transfers", parametersOf({ ...query, page: to }))}">${words}</a>`;
+      : html`<a href="${linkTo("transfers", { ...Object.fromEntries(parameters), page: to })}">${words}</a>`;
   return html`<nav class="pager" aria-label="Pages of the list">${link(1, "First")} ${link(page - 1, "Previous")} <span>Page ${page} of ${pages}</span> ${link(page + 1, "Next")} ${link(pages, "Last")}</nav>`;
-}
-
-/** The parameters that choose transfers. */
-function filterIn({ group, state, reason, mailbox, sender, text, since, until }: PageQuery) {
-  return { group, state, reason, mailbox, sender, text, since, until };
-}
-
-/** The parameters of a query that differ from their defaults. */
-export function parametersOf(query: PageQuery) {
-  const { sort, page, size } = query;
-  return {
-    ...filterIn(query),
-    sort: sort === "urgency" ? undefined : sort,
-    size: size === DEFAULT_SIZE ? undefined : size,
-    page: page === 1 ? undefined : page,
-  };
 }
 
 const PASSWORD = html`<label>Their password <input type="password" name="password" autocomplete="off" required></label> `;
@@ -210,10 +186,7 @@ export function renderActions(
 }
 
 export function renderCommands(commands: readonly string[] = []): Html {
-  return html`${commands.map(
-    (command) =>
-      html`<p class="command"><code>${command}</code> <button type="button" class="copy" data-copy="${command}" hidden>Copy</button></p>`,
-  )}`;
+  return html`${commands.map((command) => html`<p><code>${command}</code></p>`)}`;
 }
 
 /** The result of the last action on this transfer, beside it. */

@@ -104,13 +104,16 @@ export function startAct(
     const objection = act === "password" ? await objectionToServices(tools, transfers) : undefined;
     if (objection !== undefined)
       return transfers.forEach((key) => void set(key, refusal(key, objection, undefined)));
-    let [tried, others] = act === "password" ? splitForTrial(transfers) : [transfers, []];
-    let given = await submit(tried);
-    // A password that was not sent says nothing about other transfers.
-    while (given.length === 0 && others.length > 0) {
-      [tried, others] = splitForTrial(others);
+    // A password is tried with one transfer, in all its mailboxes. If it was not sent there, it is tried with the next.
+    const groupOf = ({ trackingId }: TransferKey) => (act === "password" ? trackingId : "");
+    const groups = [...Map.groupBy(transfers, groupOf).values()];
+    let tried: readonly TransferKey[] = [];
+    let given: SubmittedAct[] = [];
+    while (given.length === 0 && groups.length > 0) {
+      tried = groups.shift() ?? [];
       given = await submit(tried);
     }
+    const others = groups.flat();
     markSubmitted();
     await follow(given, isAwaited || others.length > 0);
     if (others.length === 0) return;
@@ -124,14 +127,7 @@ export function startAct(
   return { submitted, settled, results: () => resultsOf(transfers) };
 }
 
-type Keys = readonly TransferKey[];
 type SetResult = (key: TransferKey, result: Result) => void;
-
-/** The transfer with which a password is tried, in all its mailboxes, and the others. */
-function splitForTrial(keys: Keys): readonly [Keys, Keys] {
-  const isTried = ({ trackingId }: TransferKey) => trackingId === keys[0]?.trackingId;
-  return [keys.filter(isTried), keys.filter((key) => !isTried(key))];
-}
 
 /** Whether the password has opened a transfer, for whichever of its mailboxes. */
 export function isOpenedBy(results: readonly ActResult[]): boolean {

@@ -68,7 +68,7 @@ export class DaemonClient {
       .end(body && JSON.stringify(body));
     return promise.catch((cause: unknown) => {
       if (this.#stop.aborted) throw new Fault("STOPPED", { cause });
-      throw new Fault("DAEMON_UNREACHABLE", { detail: describePlace(this.#http.listen), cause });
+      throw new Fault("DAEMON_UNREACHABLE", { detail: describeListen(this.#http.listen), cause });
     });
   }
 
@@ -76,7 +76,7 @@ export class DaemonClient {
     const answer = status === 200 ? parseBody(API_SHAPES[API[path].answer], body) : undefined;
     // The table names the shape of each route's answer.
     if (answer !== undefined) return answer as AnswerOf<Path>;
-    const where = `the daemon at ${describePlace(this.#http.listen)}`;
+    const where = `the daemon at ${describeListen(this.#http.listen)}`;
     const { code = "", detail } = parseBody(ProblemShape, body) ?? {};
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
       throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });
@@ -128,6 +128,8 @@ function placeOf(listen: HttpSettings["listen"]) {
   return { host, port: listen.port };
 }
 
-function describePlace(listen: HttpSettings["listen"]): string {
-  return "path" in listen ? listen.path : `${listen.host}:${listen.port}`;
+/** As the key `listen` writes it. */
+export function describeListen(listen: HttpSettings["listen"]): string {
+  if ("path" in listen) return `unix:${listen.path}`;
+  return `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`;
 }

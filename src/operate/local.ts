@@ -131,7 +131,7 @@ export class Local {
   ): Promise<MailboxResult[]> {
     const { work, mailboxes: configured } = this.#tools.settings();
     const ended = AbortSignal.any([this.#tools.stop, signal, AbortSignal.timeout(waitMs)]);
-    return actOnMailboxes({ ...this.#tools, work, configured }, request, by, ended);
+    return actOnMailboxes({ ...this.#tools, work, configured, by }, request, ended);
   }
 
   /** As `act`, for a caller that shows results as they come. */

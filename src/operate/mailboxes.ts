@@ -23,6 +23,7 @@ export interface MailboxRequest {
 }
 
 interface MailboxTools extends Pick<ActTools, "work" | "asOwner" | "isRunning" | "runOrders"> {
+  readonly by: Actor;
   /** Without operators' pauses. */
   readonly configured: readonly MailboxSettings[];
   readonly options?: CommandOptions | undefined;
@@ -38,12 +39,10 @@ const LOOK_EVERY_MS = 100;
 /** Waits for the outcomes of polls until `signal` aborts. Throws `DAEMON_UNREACHABLE` if no daemon can poll. */
 export async function actOnMailboxes(
   tools: MailboxTools,
-  request: MailboxRequest,
-  by: Actor,
+  { act, mailbox, isAwaited = true }: MailboxRequest,
   signal: AbortSignal,
 ): Promise<MailboxResult[]> {
   const { configured, work } = tools;
-  const { act, mailbox } = request;
   const at = mailbox === undefined ? undefined : findMailbox(configured, mailbox);
   if (mailbox !== undefined && at === -1) {
     const text = `Nothing was done: ${describeUnknownMailbox(configured, mailbox)}.`;
@@ -51,7 +50,7 @@ export async function actOnMailboxes(
   }
   const named = at === undefined ? configured : configured.slice(at, at + 1);
   const pauses = await readPauses(work);
-  if (act === "poll") return poll(tools, withPauses(named, pauses), request, by, signal);
+  if (act === "poll") return poll(tools, withPauses(named, pauses), isAwaited, signal);
   // Not made here: the first start of a daemon gives the inbox its mode.
   if (!(await exists(work))) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${work} does not exist yet` });
   const results: MailboxResult[] = [];
@@ -60,7 +59,7 @@ export async function actOnMailboxes(
     const [given = each] = withPauses([each], pauses);
     // Without a name, only operators' pauses are meant.
     if (act === "resume" && at === undefined && given.pause === undefined) continue;
-    const change = act === "pause" ? pause(tools, given, by, now) : resume(tools, given, by, each.paused);
+    const change = act === "pause" ? pause(tools, given, now) : resume(tools, given, each.paused);
     results.push({ mailbox: given.name, ...(await change) });
   }
   await tools.runOrders?.();
@@ -68,12 +67,8 @@ export async function actOnMailboxes(
 }
 
 /** The order comes first: the journal lists every pause. */
-async function pause(
-  { work, asOwner, options }: MailboxTools,
-  given: MailboxSettings,
-  by: Actor,
-  now: string,
-): Promise<Result> {
+async function pause(tools: MailboxTools, given: MailboxSettings, now: string): Promise<Result> {
+  const { work, asOwner, options, by } = tools;
   const { name: mailbox } = given;
   if (given.pause !== undefined) return fine(`${mailbox} is already ${describePause(given)}.`);
   await asOwner(work, async () => {
@@ -84,9 +79,8 @@ async function pause(
 }
 
 async function resume(
-  { work, asOwner }: MailboxTools,
+  { work, asOwner, by }: MailboxTools,
   { name: mailbox, pause: before }: MailboxSettings,
-  by: Actor,
   isConfigured: boolean,
 ): Promise<Result> {
   if (before !== undefined) {
@@ -105,8 +99,7 @@ async function resume(
 async function poll(
   tools: MailboxTools,
   given: readonly MailboxSettings[],
-  { isAwaited = true }: MailboxRequest,
-  by: Actor,
+  isAwaited: boolean,
   signal: AbortSignal,
 ): Promise<MailboxResult[]> {
   const active = given.filter(({ paused }) => !paused);
@@ -115,7 +108,7 @@ async function poll(
     const advice = "Start it with inlet run, or receive once with inlet once.";
     throw new Fault("DAEMON_UNREACHABLE", { detail: "no daemon is running", advice });
   }
-  const { work, asOwner } = tools;
+  const { work, asOwner, by } = tools;
   const orders: { readonly mailbox: string; readonly path: string }[] = [];
   for (const { name: mailbox } of active) {
     const path = await asOwner(work, () => giveOrder(work, { action: "poll", mailbox, by }));

@@ -103,10 +103,11 @@ export async function awaitOutcome(
     // If the transfer was delivered before the order, the order may repeat steps.
     const handsOver = now !== undefined && isDelivered(now) && isDelivered(before);
     const steps = (handsOver && (await watched.steps?.(now))) || [];
-    if (isCarriedOut && isOver(act, before, now, steps)) return describe(act, before, now, steps);
+    const look = { act, before, now, isCarriedOut, steps };
+    if (isCarriedOut && isOver(look)) return describe(look);
     if (isCarriedOut && watched.isPaused && now !== undefined && !isInProgress(now))
       return describePaused(now);
-    const pending = describePending(act, before, now, isCarriedOut);
+    const pending = describePending(look);
     if (signal.aborted || (!isCarriedOut && waitedMs >= carriedOutMs)) return pending;
     onLook?.(pending);
     await pauseOrAbort(pauseMs, signal);
@@ -114,13 +115,15 @@ export async function awaitOutcome(
   }
 }
 
+/** What is known at one moment. */
+interface Look extends Pick<SubmittedAct, "act" | "before"> {
+  readonly now: TransferRecord | undefined;
+  readonly isCarriedOut: boolean;
+  readonly steps: readonly PeekedStep[];
+}
+
 /** Whether an order that was carried out has had its effect. */
-function isOver(
-  act: TransferAct,
-  before: TransferRecord,
-  now: TransferRecord | undefined,
-  steps: readonly PeekedStep[],
-): boolean {
+function isOver({ act, before, now, steps }: Look): boolean {
   if (act === "grant" || now === undefined) return true;
   if (now.state === "delivering") return false;
   const isNextRound = now.round > before.round;
@@ -147,16 +150,11 @@ function isUntried({ state, attempts }: PeekedStep): boolean {
   return state === "pending" && attempts === 0;
 }
 
-function describe(
-  act: TransferAct,
-  before: TransferRecord,
-  now: TransferRecord | undefined,
-  steps: readonly PeekedStep[],
-): Outcome {
+function describe({ act, before, now, steps }: Look): Outcome {
   const { trackingId, round } = before;
   const settled = (result: Outcome["result"], text: string) =>
     ({ record: now, isSettled: true, text, result }) as const;
-  if (act === "grant") return settled("fine", `One more password attempt is allowed for ${trackingId}.`);
+  if (act === "grant") return settled("fine", "One more password attempt is allowed.");
   if (now === undefined) return settled("attention", `${trackingId} is no longer known here.`);
   if (act === "discard") return settled(...describeDiscard(now));
   if (now.state === "gone" && now.reason === DISCARDED)
@@ -214,12 +212,7 @@ const PROGRESS: Readonly<Partial<Record<State, string>>> = {
   waiting: "has not been tried yet",
 };
 
-function describePending(
-  act: TransferAct,
-  { trackingId }: TransferRecord,
-  now: TransferRecord | undefined,
-  isCarriedOut: boolean,
-): Outcome {
+function describePending({ act, before: { trackingId }, now, isCarriedOut }: Look): Outcome {
   const progress = isCarriedOut || act === "password" ? PROGRESS[now?.state ?? "gone"] : undefined;
   const text =
     progress === undefined

@@ -120,7 +120,7 @@ describe("inlet password --once-more", () => {
     const granted = await runProgram(["password", "--once-more", "t1", "--config", config]);
     expect([granted.exitCode, granted.stderr]).toEqual([
       0,
-      "One more password attempt is ordered for 1 transfer.\nThe daemon, or the next inlet run or inlet once, grants it. Supply the password then.\n",
+      "t1: No daemon is running: the next inlet run or inlet once grants the attempt. Supply the password then.\n",
     ]);
     expect((await once()).exitCode).toBe(0);
     const twice = await runProgram(["password", "--once-more", "t1", "--config", config]);
@@ -149,7 +149,7 @@ describe("inlet password --once-more", () => {
       })
       .toBe(3);
     const granted = await runProgram(["password", "--once-more", "--all", "--config", config]);
-    expect(granted.stderr).toContain("for 2 transfers.");
+    expect(granted.stderr).toMatch(/t1: No daemon is running.*\nt2: No daemon is running/);
     await expect.poll(async () => (await once()).stderr).toContain("2 delivered");
     expect(simulator.refusedPasswords("t3")).toHaveLength(1);
   });

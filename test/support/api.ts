@@ -1,7 +1,7 @@
 /** Reads the console's API, and checks each answer against the OpenAPI document. This file needs no test runner. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
-import { describeApi } from "../../src/console/openapi.ts";
+import { describeApi } from "./openapi.ts";
 
 const DOCUMENT = describeApi("1");
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;

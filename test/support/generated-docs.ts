@@ -14,6 +14,7 @@ import { SCHEMA } from "../../src/config/schema.ts";
 import type { SchemaNode } from "../../src/config/schema-nodes.ts";
 import { API, type ApiRoute } from "../../src/model/api.ts";
 import { describeCommands } from "./command-tables.ts";
+import { describeApi } from "./openapi.ts";
 import { ROOT } from "./root.ts";
 
 const { version, homepage, author } = packageJson;
@@ -47,6 +48,7 @@ export async function generateDocs(): Promise<Record<string, string>> {
     "docs/commands.md": fillGenerated("docs/commands.md", await describeCommands()),
     "docs/operating.md": nameProject(fillGenerated("docs/operating.md", { api: apiTable() })),
     "config/inlet.schema.json": editorSchema(),
+    "config/inlet.openapi.json": formatJson(describeApi(version)),
     ...fill("docs/performance.md", main),
     ...fill("bench/README.md", others),
   };
@@ -180,8 +182,12 @@ const LINE_WIDTH = 110;
 function editorSchema(): string {
   const { $schema, ...schema } = SCHEMA;
   const $comment = `Of Inlet ${version}.`;
-  const text = JSON.stringify({ $schema, $id: SCHEMA_ID, $comment, ...schema }, null, 2);
-  return `${text.replace(
+  return formatJson({ $schema, $id: SCHEMA_ID, $comment, ...schema });
+}
+
+/** As the formatter writes it: short lists take one line. */
+function formatJson(value: object): string {
+  return `${JSON.stringify(value, null, 2).replace(
     /^(.*)\[\s+("[^\]]*")\s+\](,?)$/gm,
     (list, before: string, items: string, after: string) => {
       const line = `${before}[${items.replace(/,\s+/g, ", ")}]${after}`;

@@ -8,7 +8,7 @@ import { askHidden, readPassword } from "../asking.ts";
 import { openClient } from "../client.ts";
 import { type Context, invalid, type Outcome, type Runner } from "../command.ts";
 import type { CommonOptions } from "../options.ts";
-import { type Column, printRows } from "../printing.ts";
+import { columnsOf, printRows } from "../printing.ts";
 
 const NO_CLIENT_ID =
   "a verified address needs its registered client id: set service.clientId or INLET_SERVICE__CLIENTID";
@@ -45,21 +45,8 @@ export function print<Row extends object>(
   document: unknown = found,
 ): "fine" {
   const rows = (Array.isArray(found) ? found : [found]) as readonly Row[];
-  const columns = keys.map((key): Column<Row> => {
-    const title = key.replace(/[A-Z]/g, " $&").toUpperCase();
-    return { title, right: typeof rows[0]?.[key] === "number", value: (row) => formatValue(row[key]) };
-  });
-  printRows(context, options, columns, rows, document);
+  printRows(context, options, columnsOf<Row>(...keys), rows, document);
   return "fine";
-}
-
-function formatValue(value: unknown): string {
-  if (value instanceof Date) return value.toISOString();
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (Array.isArray(value)) return value.map(formatValue).join(", ");
-  if (typeof value !== "object" || value === null) return String(value ?? "");
-  const facts = Object.entries(value).map(([name, fact]) => `${name} ${formatValue(fact)}`);
-  return facts.join(", ");
 }
 
 type Operation<Options, Args extends unknown[]> = (call: Call<Options>, ...args: Args) => Promise<Outcome>;

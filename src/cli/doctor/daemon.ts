@@ -10,6 +10,7 @@ import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { HttpSettings } from "../../config/settings.ts";
 import type { Status } from "../../model/status.ts";
+import { describeListen } from "../../operate/client.ts";
 import { askDaemon, statusIn } from "../../operate/status.ts";
 import type { Examination, Findings } from "./findings.ts";
 
@@ -25,7 +26,7 @@ export async function checkDaemon({ findings, settings, signal }: Examination): 
   if (asked === undefined) return;
   const { answer } = asked;
   if (answer?.status === 401) {
-    const detail = `the daemon at ${describe(http)} needs a token, and this user can read none`;
+    const detail = `the daemon at ${describeListen(http.listen)} needs a token, and this user can read none`;
     return findings.warn("console", detail, "Run doctor as a user who can read a token of http.tokens.");
   }
   const status = statusIn(answer);
@@ -33,7 +34,10 @@ export async function checkDaemon({ findings, settings, signal }: Examination): 
   if (!isOurs) await checkAddress(findings, http, answer !== undefined, status);
   checkAccess(findings, http);
   if (!isOurs) return;
-  findings.ok("console", `the daemon (process ${status.daemon.pid}) answers at ${describe(http)}`);
+  findings.ok(
+    "console",
+    `the daemon (process ${status.daemon.pid}) answers at ${describeListen(http.listen)}`,
+  );
   for (const { name } of mailboxes) checkPolls(findings, name, status);
   for (const { what, message, advice } of status.troubles) findings.warn(what, message, advice);
 }
@@ -45,7 +49,7 @@ async function checkAddress(
   isAnswered: boolean,
   other: Status | undefined,
 ): Promise<void> {
-  const where = describe(http);
+  const where = describeListen(http.listen);
   if (other !== undefined) {
     const taken = `${where} is taken by the daemon of ${other.daemon.inbox} (process ${other.daemon.pid})`;
     return findings.fail("console", "usage", taken, "Give each daemon its own http.listen.");
@@ -94,10 +98,10 @@ async function tryListening({ listen }: HttpSettings): Promise<string | undefine
 /** About reading: a token for actions alone does not prevent it. */
 function checkAccess(findings: Findings, http: HttpSettings): void {
   const { listen, read = "open" } = http;
-  if ("path" in listen || LOOPBACK.test(hostOf(listen)) || read !== "open") return;
+  if ("path" in listen || listen.host === "::1" || LOOPBACK.test(listen.host) || read !== "open") return;
   findings.warn(
     "access",
-    `${describe(http)} is open to the network: everyone who can reach it sees senders, names and states, without a token`,
+    `${describeListen(http.listen)} is open to the network: everyone who can reach it sees senders, names and states, without a token`,
     "Set http.read: token, listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or let a firewall decide who can connect.",
   );
 }
@@ -114,12 +118,4 @@ function checkPolls(findings: Findings, name: string, status: Status): void {
   const seconds = (Date.parse(status.at) - Date.parse(lastSuccess ?? status.at)) / 1000;
   const polled = lastSuccess === undefined ? "not polled yet" : `last polled ${formatSeconds(seconds)} ago`;
   findings.ok(name, paused ? `paused, ${polled}` : polled);
-}
-
-function describe({ listen }: Pick<HttpSettings, "listen">): string {
-  return "path" in listen ? `unix:${listen.path}` : `${hostOf(listen)}:${listen.port}`;
-}
-
-function hostOf({ host }: { readonly host: string }): string {
-  return host.includes(":") ? `[${host}]` : host;
 }

@@ -80,7 +80,7 @@ async function refresh() {
       if (newer !== null) replace(section, newer);
     }
     showNotice(next);
-    prepare(document);
+    showPickPage();
     const outcome = document.querySelector(".outcome, #batches li, #problems .names li");
     if (hasActed && outcome !== null) say(outcome.textContent);
   } catch {
@@ -184,31 +184,14 @@ function showNotice(page) {
   return true;
 }
 
-// Copy buttons.
-document.addEventListener("click", async (event) => {
-  const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
-  if (button === null) return;
-  try {
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Select and copy the text";
-  }
-  setTimeout(() => {
-    button.textContent = "Copy";
-  }, 2_000);
-});
-
 // The box that selects all transfers of the page.
 document.addEventListener("change", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || !target.hasAttribute("data-pick-page")) return;
   for (const box of document.querySelectorAll("input[name=t]")) box.checked = target.checked;
 });
 
-function prepare(root) {
-  for (const element of root.querySelectorAll("button.copy[hidden], input[data-pick-page][hidden]")) {
-    element.removeAttribute("hidden");
-  }
+function showPickPage() {
+  document.querySelector("[data-pick-page]")?.removeAttribute("hidden");
 }
 
-prepare(document);
+showPickPage();

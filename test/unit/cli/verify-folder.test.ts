@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { checkFolder, findDeliveries, manifestInside } from "../../../src/cli/delivered-folder.ts";
+import { checkFolder, findDeliveries, manifestInside } from "../../../src/cli/verify.ts";
 import { type Contents, formatManifest, formatSums } from "../../../src/model/manifest.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";

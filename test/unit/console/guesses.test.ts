@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Guesses } from "../../../src/console/guesses.ts";
+import { Guesses } from "../../../src/console/sessions.ts";
 
 const wrong = () => undefined;
 const right = () => "anna";

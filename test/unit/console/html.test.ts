@@ -1,9 +1,9 @@
 /** The HTML of the console, and times on its pages. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatStatus } from "../../../src/cli/status-text.ts";
+import { formatStatus } from "../../../src/cli/status.ts";
 import { html, renderClock, renderDue, renderTime } from "../../../src/console/html.ts";
-import { renderMailboxes } from "../../../src/console/mailboxes.ts";
+import { renderMailboxes } from "../../../src/console/overview.ts";
 import { openTestConsole } from "../../support/console.ts";
 
 describe("the HTML of the console", () => {

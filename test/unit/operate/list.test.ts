@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parametersOf } from "../../../src/console/transfers.ts";
-import { ListQueryShape, linkTo, parseQuery } from "../../../src/model/queries.ts";
+import { ListQueryShape, parseQuery } from "../../../src/model/queries.ts";
 import type { TransferStatus } from "../../../src/model/status.ts";
 import { listOpen } from "../../../src/operate/list.ts";
 
@@ -82,12 +81,5 @@ describe("a list of open transfers", () => {
     `text=${"x".repeat(201)}`,
   ])("refuses %s", (query) => {
     expect(parse(query)).toEqual(expect.any(String));
-  });
-
-  test("is the same after its address was written and read again", () => {
-    const parsed = parse("state=waiting&sender=a%26b&since=7d&sort=newest&page=2&size=10");
-    if (typeof parsed === "string") throw new Error(parsed);
-    const address = linkTo("transfers", parametersOf(parsed));
-    expect(parse(String(new URL(address, "http://here/").searchParams))).toEqual(parsed);
   });
 });

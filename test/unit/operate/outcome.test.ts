@@ -151,7 +151,7 @@ const ROWS: Partial<Record<TransferAct, readonly Row[]>> = {
     ],
     ["the service no longer has it", [delivered, delivered], `attention: ${UNCHANGED}`],
   ],
-  grant: [["it waits", [waits, waits], "fine: One more password attempt is allowed for t1."]],
+  grant: [["it waits", [waits, waits], "fine: One more password attempt is allowed."]],
 };
 
 describe("the outcome of an order", () => {

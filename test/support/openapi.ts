@@ -5,7 +5,7 @@ import {
   toJsonSchema,
   toJsonSchemaDefs,
 } from "@valibot/to-json-schema";
-import { API, API_SHAPES, API_VERSION, type ApiRoute } from "../model/api.ts";
+import { API, API_SHAPES, API_VERSION, type ApiRoute } from "../../src/model/api.ts";
 
 /** JSON cannot express checks, trimmed text and read-only lists. */
 const CONVERSION: ConversionConfig = { typeMode: "input", target: "draft-2020-12", errorMode: "ignore" };
