@@ -205,18 +205,15 @@ export class FileLedger {
 
   /**
    * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox,
-   * and removes content that earlier rounds left in quarantine. Returns the record with its actual folder; `undefined`
-   * if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`.
-   * `stage`: the stage that has just ended the round.
+   * and removes content that earlier rounds left in quarantine. False if everything was moved before. Throws
+   * `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. `stage`: the stage that has just ended the round.
    */
-  async place(record: EndRecord, stage?: Stage): Promise<TransferRecord | undefined> {
+  async place(record: EndRecord, stage?: Stage): Promise<boolean> {
     const end = stage === undefined ? record : { ...record, token: stage.token };
-    const folder = await this.stages.place(end, stage !== undefined);
-    if (folder === undefined && stage === undefined) return undefined;
-    const placed = withFolder(end, folder);
-    this.#settle(placed);
-    await this.#clearEarlier(placed);
-    return placed;
+    if (!(await this.stages.place(end, stage !== undefined))) return false;
+    this.#settle(end);
+    await this.#clearEarlier(end);
+    return true;
   }
 
   /** The earlier rounds' content in quarantine is delivered now, or replaced. */
@@ -284,7 +281,7 @@ export class FileLedger {
 
   /**
    * Finishes rounds that a crash cut short: moves the staged folders that end records name, and removes the other
-   * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds, with their folders.
+   * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds.
    */
   async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
     const found = await this.stages.recover((entry, error, end) =>
@@ -292,12 +289,10 @@ export class FileLedger {
     );
     const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
     await removeOrphans(this.stages, hasNote).catch((error: unknown) => onFailed(this.#paths.staging, error));
-    const recovered: TransferRecord[] = [];
-    for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
-      const placed = withFolder(end, folder);
-      this.#settle(placed);
-      await this.#clearEarlier(placed).catch((error: unknown) => onFailed(this.#paths.quarantine, error));
-      recovered.push(placed);
+    const recovered = found.filter((end) => !this.#isSettled(end));
+    for (const end of recovered) {
+      this.#settle(end);
+      await this.#clearEarlier(end).catch((error: unknown) => onFailed(this.#paths.quarantine, error));
     }
     if (!this.#isQuarantineCleared) await this.#clearQuarantine(onFailed);
     return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
@@ -356,8 +351,4 @@ export class FileLedger {
     await this.flush();
     await this.#journal.close();
   }
-}
-
-function withFolder(end: EndRecord, folder: string | undefined): EndRecord {
-  return end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
 }

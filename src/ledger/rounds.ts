@@ -36,13 +36,6 @@ export interface Current {
   readonly end: EndRecord | undefined;
 }
 
-/** A round that ended with content, found by `recover`. */
-export interface Recovered {
-  readonly end: EndRecord;
-  /** The new folder, from the inbox's root or in the quarantine; missing if the content was moved before. */
-  readonly folder: string | undefined;
-}
-
 interface OwnStage extends Stage {
   isNew: boolean;
   /** Open while the attempt runs. */
@@ -260,39 +253,33 @@ export class Rounds {
   }
 
   /**
-   * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. Returns its path from
-   * there; `undefined` if it was moved before. `isDurable`: the record is known to be synced. If this process
-   * works alone, the ticket stays until `dropTicket`.
+   * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. False if it was moved
+   * before. `isDurable`: the record is known to be synced. If this process works alone, the ticket stays until
+   * `dropTicket`.
    */
-  async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
+  async place(end: EndRecord, isDurable = false): Promise<boolean> {
     const id = stageOf(end);
-    if (id === undefined) return undefined;
+    if (id === undefined) return false;
     // The record's creator may have stopped before the sync: after a power cut, the round would be open again.
     if (!isDurable) {
-      if (await this.isPlaced(end)) return undefined;
+      if (await this.isPlaced(end)) return false;
       await this.syncs.sync(this.paths.ledgerFolder(id.name));
     }
-    const placed = await this.#placeContent(end, id);
+    await this.#placeContent(end, id);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(roundKey(id));
     // The round has ended: the stages of other attempts are of no use.
     if (this.#leftOver?.delete(roundKey(id))) {
       for (const other of await this.stagesOf(id.name)) if (isOther(other, id)) await this.#remove(other);
     }
-    return placed;
+    return true;
   }
 
-  async #placeContent(end: EndRecord, id: StageId): Promise<string | undefined> {
-    const staged = this.paths.staged(id);
-    if (end.state !== "delivered") {
-      // An earlier attempt with this stage may have prepared a delivery.
-      await this.placing.drop(id);
-      return this.quarantine.moveIn(staged, id.name, id.round);
-    }
-    const root = this.#inboxes.rootOf(end);
-    if (end.placement === undefined) return this.placing.move(staged, end.folder ?? "", end, root);
-    await this.placing.place(id, end, root);
-    return end.folder;
+  async #placeContent(end: EndRecord, id: StageId): Promise<void> {
+    if (end.state === "delivered") return this.placing.place(id, end, this.#inboxes.rootOf(end));
+    // An earlier attempt with this stage may have prepared a delivery.
+    await this.placing.drop(id);
+    await this.quarantine.moveIn(this.paths.staged(id), id.name, id.round);
   }
 
   /** Removes the ticket of a settled round, so that recovery does not return the round again. */
@@ -314,7 +301,7 @@ export class Rounds {
    * others. Leaves open rounds alone. May run beside workers, and twice at the same time. `onFailed` gets the end record
    * of content that cannot be placed.
    */
-  async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<Recovered[]> {
+  async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<EndRecord[]> {
     await this.placing.claims
       .clear((owner) => this.#isOver(owner))
       .catch((error: unknown) => onFailed("", error));
@@ -325,7 +312,7 @@ export class Rounds {
       if (entry.endsWith(PARENT)) await this.disk.removeFolder(this.paths.inStaging(entry)).catch(() => {});
       if (found !== undefined) ids.set(stagedEntry(found), found);
     }
-    const recovered: Recovered[] = [];
+    const recovered: EndRecord[] = [];
     const leftOver = new Set<string>();
     for (const [entry, id] of ids) {
       // A worker of this process is using the stage.
@@ -335,8 +322,7 @@ export class Rounds {
       try {
         end = await this.readEnd(id.name, id.round);
         if (end === undefined) leftOver.add(roundKey(id));
-        else if (end.token !== id.token) await this.#remove(id);
-        else recovered.push(...(await this.#finish(end, id)));
+        else if (await this.#finish(end, id)) recovered.push(end);
       } catch (error) {
         onFailed(entry, error, end?.token === id.token ? end : undefined);
       }
@@ -353,17 +339,19 @@ export class Rounds {
     return end !== undefined && (await this.isPlaced(end));
   }
 
-  async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
-    const folder = await this.place(end);
+  /** Places a stage of an ended round, or removes it. False if the round was settled before. */
+  async #finish(end: EndRecord, id: StageId): Promise<boolean> {
+    if (end.token !== id.token) {
+      await this.#remove(id);
+      return false;
+    }
+    const isNew = await this.place(end);
     // A power cut may have brought back what an attempt had prepared beside its folder.
     if (end.placement === undefined) await this.placing.drop(id);
-    if (this.#options.isAlone) {
-      // The ticket is still there only if a crash came before the round was settled.
-      const isSettled = (await this.disk.kindOf(this.paths.ticket(id))) === undefined;
-      return folder === undefined && isSettled ? [] : [{ end, folder }];
-    }
+    // For a process that works alone, the ticket is still there only if a crash came before the round was settled.
+    if (this.#options.isAlone) return isNew || (await this.disk.kindOf(this.paths.ticket(id))) !== undefined;
     await this.dropTicket(end);
-    return folder === undefined ? [] : [{ end, folder }];
+    return isNew;
   }
 
   async #remove(id: StageId): Promise<void> {

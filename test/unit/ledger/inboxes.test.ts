@@ -71,15 +71,15 @@ describe("the recorded inbox of a delivery", () => {
 });
 
 describe("a ledger with two inboxes", () => {
-  test("reserves the same folder in each of them, and places each delivery where its record says", async () => {
+  test("claims the same folder in each of them, and places each delivery where its record says", async () => {
     const { folder, own, stage } = await setUp();
     const ledger = await ledgerIn(folder);
     const [one, two] = [makeRecord({ trackingId: "t1" }), makeRecord({ trackingId: "t2" })];
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F-2");
-    ledger.placements.giveBack("m/F", own);
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
+    const claim = (name: string, root?: string) =>
+      ledger.placements.claim({ name, round: 1 }, ["m/F"], { mailbox: "m" }, root);
+    expect(await claim(nameOf(one))).toBe(true);
+    expect(await claim(nameOf(two), own)).toBe(true);
+    expect(await claim(nameOf(one), own)).toBe(false);
     await stage(ledger, { ...one, inbox: undefined });
     await stage(ledger, { ...two, inbox: own });
     expect(await readdir(join(folder, "m"))).toEqual(["F"]);
@@ -94,7 +94,8 @@ describe("a ledger with two inboxes", () => {
     const record = makeRecord({ trackingId: "t1" });
     await rename(own, `${own}-away`);
     if (wanted !== "F") {
-      await expect(ledger.placements.takeFolder(wanted, { mailbox: "m" }, own)).rejects.toMatchObject({
+      const id = { name: nameOf(record), round: 1 };
+      await expect(ledger.placements.claim(id, [wanted], { mailbox: "m" }, own)).rejects.toMatchObject({
         code: "INBOX_MISSING",
       });
     }
@@ -113,7 +114,7 @@ describe("a ledger with two inboxes", () => {
       folderMode: () => 0o750,
     });
     const recovered = await rounds.recover((_, error) => expect.unreachable(String(error)));
-    expect(recovered.map(({ end, folder }) => [end.inbox, folder])).toEqual([[own, wanted]]);
+    expect(recovered.map(({ inbox, folder }) => [inbox, folder])).toEqual([[own, wanted]]);
     expect(await rounds.recover(() => {})).toEqual([]);
     expect(await readFile(join(own, wanted, "id"), "utf8")).toBe("t1");
     expect((await rounds.readEnd(nameOf(record), 1))?.inbox).toBe(own);

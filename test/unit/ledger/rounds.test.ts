@@ -47,7 +47,7 @@ describe.each([
     const rounds = start(bench);
     const stage = await stageOf(rounds, bench);
     expect(await rounds.endWith(stage, DELIVERED)).toBe(true);
-    expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe("m/F");
+    expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe(true);
     expect(await bench.disk.read(join(bench.root, "m/F/file"))).toBe(stage.token);
     expect(await rounds.current(NAME)).toMatchObject({
       round: 1,
@@ -95,23 +95,27 @@ describe.each([
     await rounds.endWith(stage, DELIVERED);
     const end = { ...DELIVERED, token: stage.token };
     expect(await rounds.isPlaced(end)).toBe(false);
-    expect(await start(bench).place(end)).toBe("m/F");
+    expect(await start(bench).place(end)).toBe(true);
     await bench.disk.removeTree(join(bench.root, "m/F"));
-    expect(await rounds.place(end, true)).toBeUndefined();
-    expect(await rounds.place(end)).toBeUndefined();
+    await rounds.place(end, true);
+    expect(await rounds.place(end)).toBe(false);
     expect(await rounds.isPlaced(end)).toBe(true);
     expect(await bench.disk.list(join(bench.root, "m"))).toEqual([]);
   });
 
-  test("a folder of that name is left alone, and the delivery gets the next free one", async () => {
+  test("a foreign folder of that name is left alone, and the delivery waits until it is moved away", async () => {
     const bench = await open();
     const rounds = start(bench);
     await bench.disk.makeFolder(join(bench.root, "m"), 0o700);
     await bench.disk.makeFolder(join(bench.root, "m/F"), 0o700);
     const stage = await stageOf(rounds, bench);
     await rounds.endWith(stage, DELIVERED);
-    expect(await rounds.place({ ...DELIVERED, token: stage.token })).toBe("m/F-2");
+    const end = { ...DELIVERED, token: stage.token };
+    await expect(rounds.place(end)).rejects.toMatchObject({ code: "TARGET_TAKEN" });
     expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual([]);
+    await bench.disk.removeFolder(join(bench.root, "m/F"));
+    expect(await rounds.place(end)).toBe(true);
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
   });
 
   test("a stage is continued by its process, and by no other", async () => {
@@ -152,7 +156,7 @@ describe.each([
     await a.endWith(named, DELIVERED);
     const failed: unknown[] = [];
     const recovered = await start(bench).recover((_, error) => failed.push(error));
-    expect(recovered).toMatchObject([{ folder: "m/F", end: { token: named.token } }]);
+    expect(recovered).toMatchObject([{ folder: "m/F", token: named.token }]);
     expect(failed).toEqual([]);
     expect(await bench.disk.kindOf(other.folder)).toBeUndefined();
     const left = (await bench.disk.list(bench.paths.staging)).map((entry) =>
