@@ -5,7 +5,7 @@
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "./disk.ts";
 import { temporaryName } from "./durable.ts";
-import { systemCode, tolerate } from "./faults.ts";
+import { tolerate } from "./faults.ts";
 
 export class OnceFiles {
   readonly #disk: Disk;
@@ -21,19 +21,16 @@ export class OnceFiles {
 
   /** False if the file exists. Its name is synced in either case, because the caller relies on it. */
   async create(target: string, text: string): Promise<boolean> {
-    const temporary = join(this.#temporary, temporaryName());
-    const file = await this.#disk.create(temporary, 0o600);
     let isNew = true;
-    try {
-      await writeAndClose(file, text);
-      await this.#disk.link(temporary, target);
-    } catch (error) {
-      if (meansNoLinks(error)) isNew = await this.writeInPlace(target, text);
-      else if (systemCode(error) === "EEXIST") isNew = false;
-      else throw error;
-    } finally {
-      await tryUnlink(this.#disk, temporary);
-    }
+    await writeUnnamed(this.#disk, this.#temporary, text, true, async (unnamed) => {
+      try {
+        await this.#disk.link(unnamed, target);
+      } catch (error) {
+        if (!meansNoLinks(error)) tolerate("EEXIST")(error);
+        isNew = meansNoLinks(error) && (await this.writeInPlace(target, text));
+      }
+      await this.#disk.unlink(unnamed);
+    });
     await this.#syncs.sync(dirname(target));
     return isNew;
   }
@@ -42,16 +39,16 @@ export class OnceFiles {
   async writeInPlace(target: string, text: string): Promise<boolean> {
     const file = await this.#disk.create(target, 0o600).catch(tolerate("EEXIST"));
     if (file === undefined) return false;
-    await writeAndClose(file, text);
+    await writeAndClose(file, text, true);
     await this.#syncs.sync(dirname(target));
     return true;
   }
 }
 
-async function writeAndClose(file: DiskFile, text: string): Promise<void> {
+async function writeAndClose(file: DiskFile, text: string, isSynced: boolean): Promise<void> {
   try {
     await file.write(text);
-    await file.sync();
+    if (isSynced) await file.sync();
   } finally {
     await file.close();
   }
@@ -70,13 +67,7 @@ export async function writeUnnamed(
 ): Promise<void> {
   const unnamed = join(folder, temporaryName());
   try {
-    const file = await disk.create(unnamed, 0o600);
-    try {
-      await file.write(text);
-      if (isSynced) await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeAndClose(await disk.create(unnamed, 0o600), text, isSynced);
     await place(unnamed);
   } catch (error) {
     // If this fails, the next start removes it.

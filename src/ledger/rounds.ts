@@ -46,7 +46,7 @@ interface OwnStage extends Stage {
 }
 
 export interface RoundsOptions extends PlacingOptions {
-  /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
+  /** No other process works here, so the ticket of an ended round stays until `dropTicket`. */
   readonly isAlone?: boolean;
 }
 
@@ -61,8 +61,6 @@ export class Rounds {
   readonly #options: RoundsOptions;
   /** The stages of this process, for rounds that may be open, by `NAME~R`. */
   readonly #stages = new Map<string, OwnStage>();
-  /** Open rounds with stages that `recover` found, as `NAME~R`; `undefined` before it ran. */
-  #leftOver: Set<string> | undefined;
 
   constructor(options: RoundsOptions) {
     const { disk, paths, root } = options;
@@ -154,8 +152,6 @@ export class Rounds {
   /** Removes the stage, unless the round has ended with it: a disk may fail after the end was decided. */
   async dropStage(stage: Stage): Promise<void> {
     const own = stage as OwnStage;
-    // What the disk refuses to remove now is removed when the round ends.
-    this.#leftOver?.add(roundKey(own));
     await this.#forget(own);
     if ((await this.endedBy(own)) !== "this") await this.#remove(own);
   }
@@ -181,8 +177,8 @@ export class Rounds {
 
   /** The other attempts' stages for a round. */
   async otherStages(id: StageId): Promise<StageId[]> {
-    const hasNone = this.#options.isAlone && this.#leftOver?.has(roundKey(id)) === false;
-    return hasNone ? [] : (await this.stagesOf(id.name)).filter((it) => isOther(it, id));
+    const stages = await this.stagesOf(id.name);
+    return stages.filter(({ round, token }) => round === id.round && token !== id.token);
   }
 
   /** The stages of all attempts at any round of a transfer. */
@@ -254,8 +250,7 @@ export class Rounds {
 
   /**
    * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. False if it was moved
-   * before. `isDurable`: the record is known to be synced. If this process works alone, the ticket stays until
-   * `dropTicket`.
+   * before. `isDurable`: the record is known to be synced.
    */
   async place(end: EndRecord, isDurable = false): Promise<boolean> {
     const id = stageOf(end);
@@ -268,10 +263,6 @@ export class Rounds {
     await this.#placeContent(end, id);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(roundKey(id));
-    // The round has ended: the stages of other attempts are of no use.
-    if (this.#leftOver?.delete(roundKey(id))) {
-      for (const other of await this.stagesOf(id.name)) if (isOther(other, id)) await this.#remove(other);
-    }
     return true;
   }
 
@@ -313,7 +304,6 @@ export class Rounds {
       if (found !== undefined) ids.set(stagedEntry(found), found);
     }
     const recovered: EndRecord[] = [];
-    const leftOver = new Set<string>();
     for (const [entry, id] of ids) {
       // A worker of this process is using the stage.
       const own = this.#stages.get(roundKey(id));
@@ -321,13 +311,11 @@ export class Rounds {
       let end: EndRecord | undefined;
       try {
         end = await this.readEnd(id.name, id.round);
-        if (end === undefined) leftOver.add(roundKey(id));
-        else if (await this.#finish(end, id)) recovered.push(end);
+        if (end !== undefined && (await this.#finish(end, id))) recovered.push(end);
       } catch (error) {
         onFailed(entry, error, end?.token === id.token ? end : undefined);
       }
     }
-    this.#leftOver = leftOver;
     return recovered;
   }
 
@@ -375,8 +363,4 @@ export class Rounds {
     const text = await tryRead(this.disk, path);
     return text === undefined ? undefined : this.#inboxes.fromStored(parseRecord(text, path), path);
   }
-}
-
-function isOther(id: StageId, { round, token }: StageId): boolean {
-  return id.round === round && id.token !== token;
 }
