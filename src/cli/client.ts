@@ -32,8 +32,8 @@ export async function openTokens(
   service: ServicePort,
   folder: string,
 ): Promise<Tokens> {
-  const openStore = await loadTokenStores();
-  return new Tokens(mailbox, service, mailbox.service.token, openStore(folder), systemClock);
+  const store = (await loadTokenStores())(folder);
+  return new Tokens({ mailbox, service, configured: mailbox.service.token, store, clock: systemClock });
 }
 
 /** Whether one of the versions can list received transfers. */
