@@ -79,7 +79,6 @@ export class FileLedger {
   readonly #settling = new Map<string, Promise<void>>();
   /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
   readonly #settled = new Set<string>();
-  #isQuarantineCleared = false;
 
   constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
     const { clock, writer, disk = systemDisk } = options;
@@ -181,7 +180,7 @@ export class FileLedger {
     const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
     const settled = written
       .then(() => this.#notes.remove(name, record.round))
-      .then(() => (this.#isAlone ? this.stages.dropTicket(record) : undefined))
+      .then(() => (this.#isAlone ? this.stages.close(record) : undefined))
       .then(() => {
         this.#settled.add(key);
         const [oldest = ""] = this.#settled;
@@ -204,21 +203,15 @@ export class FileLedger {
   }
 
   /**
-   * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox,
-   * and removes content that earlier rounds left in quarantine. False if everything was moved before. Throws
-   * `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. `stage`: the stage that has just ended the round.
+   * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox.
+   * False if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. `stage`: the stage
+   * that has just ended the round.
    */
   async place(record: EndRecord, stage?: Stage): Promise<boolean> {
     const end = stage === undefined ? record : { ...record, token: stage.token };
     if (!(await this.stages.place(end, stage !== undefined))) return false;
     this.#settle(end);
-    await this.#clearEarlier(end);
     return true;
-  }
-
-  /** The earlier rounds' content in quarantine is delivered now, or replaced. */
-  async #clearEarlier(end: EndRecord): Promise<void> {
-    if (end.round > 1) await this.stages.quarantine.clear(nameOf(end), end.round);
   }
 
   /** Removes the stages of other attempts that seem to be over. Safe if they are not. */
@@ -290,27 +283,8 @@ export class FileLedger {
     const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
     await removeOrphans(this.stages, hasNote).catch((error: unknown) => onFailed(this.#paths.staging, error));
     const recovered = found.filter((end) => !this.#isSettled(end));
-    for (const end of recovered) {
-      this.#settle(end);
-      await this.#clearEarlier(end).catch((error: unknown) => onFailed(this.#paths.quarantine, error));
-    }
-    if (!this.#isQuarantineCleared) await this.#clearQuarantine(onFailed);
+    for (const end of recovered) this.#settle(end);
     return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
-  }
-
-  /** A power cut may have brought back content that was delivered since. Once: later removals are not cut. */
-  async #clearQuarantine(onFailed: OnUnrecovered): Promise<void> {
-    const { quarantine } = this.stages;
-    try {
-      for (const { name, round } of await quarantine.list()) {
-        // Starts report damaged records.
-        const record = await this.#find(name).catch(() => undefined);
-        if (record?.state === "delivered" && record.round > round) await quarantine.clear(name, record.round);
-      }
-      this.#isQuarantineCleared = true;
-    } catch (error) {
-      onFailed(this.#paths.quarantine, error);
-    }
   }
 
   /** Ends that the journal does not have: the disk failed right after their records were made. */

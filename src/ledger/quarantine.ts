@@ -105,8 +105,9 @@ export class Quarantine {
 
   /** Removes the content of a transfer, of all rounds before `round`. A late process must not remove that of later ones. */
   async clear(name: string, round = Number.POSITIVE_INFINITY): Promise<void> {
-    for (const found of await this.list()) {
-      if (found.name === name && found.round < round) await this.#disk.removeTree(found.folder);
-    }
+    const found = (await this.list()).filter((it) => it.name === name && it.round < round);
+    for (const { folder } of found) await this.#disk.removeTree(folder);
+    // A power cut must not bring it back.
+    if (found.length > 0) await this.#syncs.sync(this.folder);
   }
 }

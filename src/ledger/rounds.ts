@@ -46,7 +46,7 @@ interface OwnStage extends Stage {
 }
 
 export interface RoundsOptions extends PlacingOptions {
-  /** No other process works here, so the ticket of an ended round stays until `dropTicket`. */
+  /** No other process works here, so the ticket of an ended round stays until `close`. */
   readonly isAlone?: boolean;
 }
 
@@ -261,8 +261,8 @@ export class Rounds {
       await this.syncs.sync(this.paths.ledgerFolder(id.name));
     }
     await this.#placeContent(end, id);
-    if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(roundKey(id));
+    if (!this.#options.isAlone) await this.close(end);
     return true;
   }
 
@@ -273,10 +273,15 @@ export class Rounds {
     await this.quarantine.moveIn(this.paths.staged(id), id.name, id.round);
   }
 
-  /** Removes the ticket of a settled round, so that recovery does not return the round again. */
-  async dropTicket(end: EndRecord): Promise<void> {
+  /**
+   * The last step of a round whose content is placed: removes what earlier rounds left in quarantine, which is delivered now,
+   * or replaced. Then removes the ticket, so that recovery does not return the round again.
+   */
+  async close(end: EndRecord): Promise<void> {
     const id = stageOf(end);
-    if (id !== undefined) await tryUnlink(this.disk, this.paths.ticket(id));
+    if (id === undefined) return;
+    if (id.round > 1) await this.quarantine.clear(id.name, id.round);
+    await tryUnlink(this.disk, this.paths.ticket(id));
   }
 
   /** Whether step 3 was done. */
@@ -338,7 +343,7 @@ export class Rounds {
     if (end.placement === undefined) await this.placing.drop(id);
     // For a process that works alone, the ticket is still there only if a crash came before the round was settled.
     if (this.#options.isAlone) return isNew || (await this.disk.kindOf(this.paths.ticket(id))) !== undefined;
-    await this.dropTicket(end);
+    await this.close(end);
     return isNew;
   }
 
