@@ -11,6 +11,7 @@ import {
   lchown,
   link,
   makeFolder,
+  type OpenFile,
   openFile,
   readdir,
   readFile,
@@ -51,20 +52,14 @@ export interface DiskFolder {
   close(): void;
 }
 
-export interface DiskFile {
-  write(text: string): Promise<void>;
-  sync(): Promise<void>;
-  close(): Promise<void>;
-}
-
 const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 
 /** Each method is one step. All of them throw the system's error. */
 export const systemDisk = {
   /** Creates a file that must not exist yet. */
-  create: (path: string, mode: number): Promise<DiskFile> => openFile(path, "wx", mode),
+  create: (path: string, mode: number): Promise<OpenFile> => openFile(path, "wx", mode),
   /** Empties an existing file, and opens it for writing. */
-  truncate: (path: string): Promise<DiskFile> => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
+  truncate: (path: string): Promise<OpenFile> => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
   read: (path: string): Promise<string> => readFile(path, "utf8"),
   list: (folder: string): Promise<string[]> => readdir(folder),
   /** `undefined` for a missing entry. Follows no link. */

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import {
   clearTemporaries,
-  createTextDurably,
+  createDurably,
   makeFolderDurably,
   makeSharedFolderDurably,
 } from "../base/durable.ts";
@@ -137,7 +137,7 @@ function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptio
 async function readWriter(state: string): Promise<string> {
   const path = join(state, "writer");
   try {
-    await createTextDurably(path, randomHex(6));
+    await createDurably(path, randomHex(6));
   } catch (error) {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
   }

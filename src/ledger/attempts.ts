@@ -9,8 +9,8 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { tryRead, tryUnlink } from "../base/disk.ts";
+import { writeUnnamed } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
-import { writeUnnamed } from "../base/once-files.ts";
 import type { AttemptKey, AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import { parseJson } from "./format.ts";
 import { attemptsKey } from "./paths.ts";

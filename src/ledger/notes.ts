@@ -4,8 +4,8 @@
  */
 import { Coalesced, Mutex } from "../base/concurrency.ts";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
+import { writeUnnamed } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
-import { writeUnnamed } from "../base/once-files.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf, parseNotes } from "./paths.ts";

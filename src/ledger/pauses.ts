@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
-import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
+import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { type FolderWatch, lookAtLink, readdir, tryReadFile, unlink, watchFolder } from "../base/files.ts";
 import type { Mailbox, Pause } from "../model/mailbox.ts";
@@ -55,7 +55,7 @@ export async function createPause(work: string, mailbox: string, by: Actor, at: 
   const { temporary } = new LedgerPaths(work);
   for (const folder of [folderOf(work), temporary]) await makeFolderDurably(folder, 0o700);
   const text = `${JSON.stringify({ mailbox, ...by, at })}\n`;
-  await createTextDurably(pathOf(work, mailbox), text, temporary).catch(tolerate("TARGET_EXISTS"));
+  await createDurably(pathOf(work, mailbox), text, temporary).catch(tolerate("TARGET_EXISTS"));
 }
 
 /** Gone from the disk when it resolves. May be called twice. */

@@ -16,9 +16,10 @@
  */
 
 import { dirname } from "node:path";
-import { type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { OnceFiles } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
-import { OnceFiles } from "../base/once-files.ts";
+import type { OpenFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
@@ -39,7 +40,7 @@ export interface Current {
 interface OwnStage extends Stage {
   isNew: boolean;
   /** Open while the attempt runs. */
-  ticket: DiskFile | undefined;
+  ticket: OpenFile | undefined;
   /** The ticket may hold the end record, and may be linked to its name. */
   isWritten: boolean;
   isInUse: boolean;

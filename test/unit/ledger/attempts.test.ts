@@ -50,8 +50,8 @@ function openAttempts(
     async create(path, mode) {
       const file = await systemDisk.create(path, mode);
       return {
+        ...file,
         write: (text) => refuse("write").then(() => file.write(text)),
-        sync: () => file.sync(),
         close: () => file.close().then(() => refuse("close")),
       };
     },
