@@ -51,19 +51,14 @@ const SET_GROUP_ID = 0o2000;
 export class Placing {
   readonly claims: Claims;
   readonly #options: PlacingOptions;
-  readonly #disk: Disk;
-  readonly #paths: LedgerPaths;
   readonly #syncs: FolderSyncs;
   readonly #door: InboxDoor;
 
   constructor(options: PlacingOptions, syncs: FolderSyncs) {
-    const { disk, paths } = options;
-    this.claims = new Claims(disk, paths);
+    this.claims = new Claims(options.disk, options.paths);
     this.#options = options;
-    this.#disk = disk;
-    this.#paths = paths;
     this.#syncs = syncs;
-    this.#door = new InboxDoor(disk, syncs);
+    this.#door = new InboxDoor(options.disk, syncs);
   }
 
   /**
@@ -82,7 +77,7 @@ export class Placing {
     return this.#inMadeFolder(root, parent, transfer, async (open) => {
       const made = await this.claims.take(roundKey(id), names);
       if (made === undefined) return false;
-      const kinds = paths.map((path) => this.#disk.kindOf(open.at(splitPath(path).name)));
+      const kinds = paths.map((path) => this.#options.disk.kindOf(open.at(splitPath(path).name)));
       if ((await Promise.all(kinds)).every((kind) => kind === undefined)) return true;
       // Another attempt at this round may have claimed the others, and may be placing them.
       await this.claims.release(roundKey(id), made);
@@ -92,14 +87,14 @@ export class Placing {
 
   /** Stores the placement of a stage, with a copy of its manifest, and syncs both. Must precede `seal`. */
   async write(id: StageId, placement: Placement, manifest: LongText): Promise<void> {
-    const folder = this.#paths.placement(id);
-    await this.#disk.makeFolder(folder, 0o700).catch(tolerate("EEXIST"));
+    const folder = this.#options.paths.placement(id);
+    await this.#options.disk.makeFolder(folder, 0o700).catch(tolerate("EEXIST"));
     await writeFinished(join(folder, MANIFEST), manifest, 0o600);
     await writeFinished(join(folder, PLACEMENT), () => formatJson(placement), 0o600);
     await this.#syncs.sync(folder);
-    await this.#syncs.sync(this.#paths.placements);
-    if ((await this.#disk.kindOf(this.#paths.beside(id))) !== undefined) {
-      await this.#syncs.sync(this.#paths.beside(id));
+    await this.#syncs.sync(this.#options.paths.placements);
+    if ((await this.#options.disk.kindOf(this.#options.paths.beside(id))) !== undefined) {
+      await this.#syncs.sync(this.#options.paths.beside(id));
     }
   }
 
@@ -112,23 +107,23 @@ export class Placing {
   /** The folder with a copy of the delivery's manifest, until `forget`; `undefined` without a placement. */
   folderOf(end: EndRecord): string | undefined {
     const id = placedStageOf(end);
-    return id && this.#paths.placement(id);
+    return id && this.#options.paths.placement(id);
   }
 
   /** The folder with the placement of a staged folder, and a copy of its manifest. It may be missing. */
   placementOf(folder: string): string {
-    return join(this.#paths.placements, basename(folder));
+    return join(this.#options.paths.placements, basename(folder));
   }
 
   /** Removes the placement of a delivery that was picked up. */
   async forget(end: EndRecord): Promise<void> {
     const folder = this.folderOf(end);
-    if (folder !== undefined) await this.#disk.removeTree(folder);
+    if (folder !== undefined) await this.#options.disk.removeTree(folder);
   }
 
   async #read(id: StageId): Promise<Placement | undefined> {
-    const path = join(this.#paths.placement(id), PLACEMENT);
-    const text = await tryRead(this.#disk, path);
+    const path = join(this.#options.paths.placement(id), PLACEMENT);
+    const text = await tryRead(this.#options.disk, path);
     const placement = text === undefined ? undefined : parsePlacement(text);
     if (text !== undefined && placement === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
     return placement;
@@ -136,7 +131,9 @@ export class Placing {
 
   /** Whether a part may still have to be placed. */
   async isOpen(id: StageId): Promise<boolean> {
-    const kinds = [this.#paths.staged(id), this.#paths.beside(id)].map((path) => this.#disk.kindOf(path));
+    const kinds = [this.#options.paths.staged(id), this.#options.paths.beside(id)].map((path) =>
+      this.#options.disk.kindOf(path),
+    );
     return (await Promise.all(kinds)).some((kind) => kind !== undefined);
   }
 
@@ -166,13 +163,13 @@ export class Placing {
 
   /** Removes the placement of a stage, and the files beside it. */
   async drop(id: StageId): Promise<void> {
-    await this.#disk.removeTree(this.#paths.placement(id));
-    await this.#disk.removeTree(this.#paths.beside(id));
+    await this.#options.disk.removeTree(this.#options.paths.placement(id));
+    await this.#options.disk.removeTree(this.#options.paths.beside(id));
   }
 
   async #hasPart(id: StageId, placement: Placement): Promise<boolean> {
     for (const part of partsOf(placement)) {
-      if ((await this.#disk.kindOf(this.#source(id, part))) !== undefined) return true;
+      if ((await this.#options.disk.kindOf(this.#source(id, part))) !== undefined) return true;
     }
     return false;
   }
@@ -181,20 +178,20 @@ export class Placing {
   async #placePart(id: StageId, part: Part, open: InboxFolder, path: string, root: string): Promise<void> {
     const source = this.#source(id, part);
     const target = open.at(part.as);
-    while ((await this.#disk.kindOf(source)) !== undefined) {
+    while ((await this.#options.disk.kindOf(source)) !== undefined) {
       const isOurs = (await this.claims.take(roundKey(id), [this.#claimed(root, path)])) !== undefined;
-      const isTaken = !isOurs || (await this.#disk.kindOf(target)) !== undefined;
+      const isTaken = !isOurs || (await this.#options.disk.kindOf(target)) !== undefined;
       if (isTaken) {
         // Another process may have placed the part meanwhile.
-        if ((await this.#disk.kindOf(source)) === undefined) return;
+        if ((await this.#options.disk.kindOf(source)) === undefined) return;
         throw new Fault("TARGET_TAKEN", { detail: join(root, path) });
       }
       try {
-        return await this.#disk.rename(source, target);
+        return await this.#options.disk.rename(source, target);
       } catch (error) {
         const code = systemCode(error);
         // The part may have been placed meanwhile. Without it, a consumer has removed the folder that it goes to.
-        const isGone = code === "ENOENT" && (await this.#disk.kindOf(source)) === undefined;
+        const isGone = code === "ENOENT" && (await this.#options.disk.kindOf(source)) === undefined;
         if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
         if (!isGone && !TAKEN.includes(code)) throw error;
       }
@@ -202,19 +199,19 @@ export class Placing {
   }
 
   #source(id: StageId, { from, name }: Part): string {
-    if (from === "beside") return join(this.#paths.beside(id), name);
-    return from === "folder" ? this.#paths.staged(id) : join(this.#paths.staged(id), name);
+    if (from === "beside") return join(this.#options.paths.beside(id), name);
+    return from === "folder" ? this.#options.paths.staged(id) : join(this.#options.paths.staged(id), name);
   }
 
   /** A name among all deliveries: from the work folder, because inboxes may be mounted elsewhere on other machines. */
   #claimed(root: string, path: string): string {
-    return foldName(relative(this.#paths.work, join(root, path)));
+    return foldName(relative(this.#options.paths.work, join(root, path)));
   }
 
   /** Its folders are empty, because every part was moved. */
   async #removeStage(id: StageId): Promise<void> {
-    for (const folder of [this.#paths.staged(id), this.#paths.beside(id)]) {
-      await this.#disk.removeFolder(folder).catch(tolerate("ENOENT"));
+    for (const folder of [this.#options.paths.staged(id), this.#options.paths.beside(id)]) {
+      await this.#options.disk.removeFolder(folder).catch(tolerate("ENOENT"));
     }
   }
 
@@ -235,15 +232,15 @@ export class Placing {
     const [mode, gid] = [this.#options.folderMode(transfer), this.#options.folderGroup?.(transfer)];
     // A folder in one with the set-group-id bit gets its group from there.
     const isInherited = gid === undefined && ((await stat(dirname(path))).mode & SET_GROUP_ID) !== 0;
-    if (isInherited) return this.#disk.makeFolder(path, mode);
-    const made = join(this.#paths.staging, `${randomHex(8)}${PARENT}`);
-    await this.#disk.makeFolder(made, mode);
+    if (isInherited) return this.#options.disk.makeFolder(path, mode);
+    const made = join(this.#options.paths.staging, `${randomHex(8)}${PARENT}`);
+    await this.#options.disk.makeFolder(made, mode);
     try {
-      if (gid !== undefined) await this.#disk.setGroup(made, gid);
-      await this.#disk.rename(made, path);
+      if (gid !== undefined) await this.#options.disk.setGroup(made, gid);
+      await this.#options.disk.rename(made, path);
     } catch (error) {
       // A start removes it.
-      await this.#disk.removeFolder(made).catch(() => {});
+      await this.#options.disk.removeFolder(made).catch(() => {});
       throw systemCode(error) === "EXDEV" ? new Fault("INBOX_APART", { detail: path, cause: error }) : error;
     }
   }

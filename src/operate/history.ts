@@ -43,8 +43,8 @@ export async function readJournal<Wanted extends JournalKind>(
   const damaged: Journal["damaged"][number][] = [];
   for (const paths of await listMonths(work, query)) {
     // Each wanted line contains the mark.
-    const wantedLines = { ...query, mark: transfer?.trackingId ?? state };
-    const files = paths.map((path) => new JournalFile(path, kind, wantedLines, signal));
+    const lines = { kind, sinceMs: query.sinceMs, mark: transfer?.trackingId ?? state, signal } as const;
+    const files = paths.map((path) => new JournalFile(path, lines));
     for await (const entry of readBlocks(files, (at) => newest.needs(at))) {
       if (matches(entry, entry.at) && isOf(entry)) newest.add(keyOf(wanted, entry), entry);
     }
@@ -66,7 +66,7 @@ export async function tallyHistory(
   const tallies = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({ ...none }));
   const counted = new CountedEnds();
   for (const paths of await listMonths(work, { sinceMs })) {
-    const files = paths.map((path) => new JournalFile(path, "change", { sinceMs }, signal));
+    const files = paths.map((path) => new JournalFile(path, { kind: "change", sinceMs, signal }));
     for await (const entry of readBlocks(files)) {
       const { state, bytes = 0 } = entry;
       const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
