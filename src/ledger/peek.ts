@@ -24,7 +24,7 @@ import { hasEnded, type TransferKey, type TransferRecord } from "../model/record
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type ListedFiles, listFiles } from "./contents.ts";
-import { type EndRecord, parseRecord } from "./format.ts";
+import { type EndRecord, ifReadable, readRecord } from "./format.ts";
 import type { OnDamaged } from "./ledger.ts";
 import {
   attemptsKey,
@@ -230,14 +230,11 @@ export class LedgerPeek {
   /** The daemon does without a damaged note, so only lists report it. */
   async #readNote(name: string, onDamaged?: OnDamaged): Promise<TransferRecord | undefined> {
     const path = this.#paths.note(name);
-    const text = await tryRead(this.#disk, path);
-    if (text === undefined) return undefined;
-    try {
-      return parseRecord(text, path);
-    } catch (error) {
+    return readRecord(this.#disk, path).catch((error: unknown) => {
+      ifReadable(error);
       onDamaged?.(path, messageOf(error));
       return undefined;
-    }
+    });
   }
 
   async #asSeen(name: string, end: EndRecord, listing?: Listing): Promise<TransferRecord> {
@@ -283,9 +280,7 @@ export class LedgerPeek {
   }
 
   async #describeRound(name: string, round: number): Promise<RoundView> {
-    const path = this.#paths.begin(name, round);
-    const text = await tryRead(this.#disk, path);
-    const begun = text === undefined ? undefined : parseRecord(text, path).begun;
+    const { begun } = (await readRecord(this.#disk, this.#paths.begin(name, round))) ?? {};
     const end = await this.#rounds.readEnd(name, round);
     if (end === undefined) return { round, begun, ended: undefined };
     const { state: outcome, at, reason, message, inbox, verified, released } = end;

@@ -5,11 +5,12 @@
 
 import { join } from "node:path";
 import { tryRead, tryUnlink } from "../base/disk.ts";
-import { Fault, tolerate } from "../base/faults.ts";
+import { tolerate } from "../base/faults.ts";
 import { random } from "../base/random.ts";
 import { KINDS } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseSlot } from "./attempts.ts";
+import { ifReadable } from "./format.ts";
 import { JOURNAL_FILE } from "./journal.ts";
 import { digitsOf, parseRecordFile, parseStaged } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
@@ -132,9 +133,4 @@ export class Retention {
 
 function roundOf(file: string): number {
   return parseRecordFile(file)?.round ?? 0;
-}
-
-/** Passes on any error but that of a damaged record. */
-function ifReadable(error: unknown): undefined {
-  if (!(error instanceof Fault && error.code === "RECORD_UNREADABLE")) throw error;
 }

@@ -16,14 +16,14 @@
  */
 
 import { dirname } from "node:path";
-import { FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { FolderSyncs, meansNoLinks, tryUnlink } from "../base/disk.ts";
 import { OnceFiles } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import type { OpenFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type BeginRecord, type EndRecord, formatRecord, Inboxes, parseRecord, stageOf } from "./format.ts";
+import { type BeginRecord, type EndRecord, formatRecord, Inboxes, readRecord, stageOf } from "./format.ts";
 import { nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
 import { PARENT, Placing, type PlacingOptions } from "./placing.ts";
 import { Quarantine, type QuarantineReason } from "./quarantine.ts";
@@ -366,7 +366,7 @@ export class Rounds {
   }
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {
-    const text = await tryRead(this.disk, path);
-    return text === undefined ? undefined : this.#inboxes.fromStored(parseRecord(text, path), path);
+    const record = await readRecord(this.disk, path);
+    return record && this.#inboxes.fromStored(record, path);
   }
 }

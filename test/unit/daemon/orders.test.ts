@@ -252,7 +252,7 @@ async function openFixture() {
     if (state === "gone") return ledger.end(record);
     const stage = await ledger.stages.openStage(record);
     await writeFile(join(stage.folder, "report.pdf"), "secret");
-    const end = { ...record, folder: trackingId };
+    const end = { ...record, folder: `${trackingId}-${record.round}` };
     await ledger.stages.endWith(stage, end);
     return ledger.place(end, stage);
   };

@@ -78,8 +78,8 @@ describe("a quarantined transfer", () => {
     expect(quarantine()).toHaveLength(1);
     const restarted = await ledgerIn(folder);
     expect(await restarted.recover(failOn)).toMatchObject([{ state: "delivered", folder: "m/t1" }]);
-    expect(quarantine()).toEqual([]);
     await restarted.close();
+    expect(quarantine()).toEqual([]);
   });
 
   test("keeps its content when a late process ends an earlier round", async () => {
