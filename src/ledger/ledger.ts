@@ -251,8 +251,7 @@ export class FileLedger {
       try {
         const record = await this.#find(name);
         if (record !== undefined && !hasEnded(record)) yield record;
-        // A worker of this process is about to move the content, and settles the round then.
-        else if (record !== undefined && !this.stages.isInUse(record)) this.#settle(record);
+        else if (record !== undefined && (await this.#isDone(record))) this.#settle(record);
         // Emptied by a power cut, unless another process is about to write it.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
@@ -287,14 +286,19 @@ export class FileLedger {
     return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
   }
 
+  /** Whether nothing is left to move, and no worker of this process is about to settle the round. */
+  async #isDone(end: EndRecord): Promise<boolean> {
+    return !this.stages.isInUse(end) && (await this.stages.isPlaced(end));
+  }
+
   /** Ends that the journal does not have: the disk failed right after their records were made. */
   async #settleEnded(): Promise<TransferRecord[]> {
     const ended: TransferRecord[] = [];
     for (const name of await this.#notes.names()) {
       // Starts report damaged records.
       const record = await this.#find(name).catch(() => undefined);
-      if (record === undefined || !hasEnded(record) || this.stages.isInUse(record)) continue;
-      if (this.#isSettled(record) || !(await this.stages.isPlaced(record))) continue;
+      if (record === undefined || !hasEnded(record) || this.#isSettled(record)) continue;
+      if (!(await this.#isDone(record))) continue;
       this.#settle(record);
       // A delivery is announced by the process that places it.
       if (record.state === "gone") ended.push(record);

@@ -113,6 +113,30 @@ describe("the journal has the end of a round once, though somebody looks for end
   });
 });
 
+test("I7 nothing silent: a delivery is in the journal only once its folder is in the inbox", async () => {
+  const folder = await makeFolder();
+  const ledger = await ledgerIn(folder);
+  const look = async () => {
+    expect(await Array.fromAsync(ledger.open(() => {}))).toEqual([]);
+    await ledger.flush();
+    const { journal } = new LedgerPaths(join(folder, ".inlet"));
+    const texts = await Promise.all(
+      (await readdir(journal)).map((month) => readFile(join(journal, month), "utf8")),
+    );
+    return texts.join("").match(/"state":"delivered"/g);
+  };
+  const record = makeRecord();
+  await ledger.discover(record);
+  const stage = await ledger.stages.openStage(record);
+  await ledger.stages.seal(stage);
+  const end: TransferRecord = { ...record, state: "delivered", folder: "t1" };
+  await ledger.stages.endWith(stage, end);
+  await ledger.stages.closeStage(stage);
+  expect(await look()).toBeNull();
+  await ledger.place(end, stage);
+  expect(await look()).toHaveLength(1);
+});
+
 describe("retention", () => {
   const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false };
 
