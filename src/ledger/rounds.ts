@@ -263,6 +263,9 @@ export class Rounds {
     }
     await this.#placeContent(end, id);
     this.#stages.delete(roundKey(id));
+    // The round has ended: the stages of other attempts are of no use.
+    for (const other of await this.otherStages(id)) await this.#remove(other);
+    await this.#clearEarlier(id);
     if (!this.#options.isAlone) await this.close(end);
     return true;
   }
@@ -274,14 +277,19 @@ export class Rounds {
     await this.quarantine.moveIn(this.paths.staged(id), id.name, id.round);
   }
 
+  /** The earlier rounds' content in quarantine is delivered now, or replaced. */
+  async #clearEarlier({ name, round }: StageId): Promise<void> {
+    if (round > 1) await this.quarantine.clear(name, round);
+  }
+
   /**
-   * The last step of a round whose content is placed: removes what earlier rounds left in quarantine, which is delivered now,
-   * or replaced. Then removes the ticket, so that recovery does not return the round again.
+   * The last step of a round whose content is placed: removes its ticket, so that recovery does not return the round again.
+   * A crash may have come before the quarantine was cleared.
    */
   async close(end: EndRecord): Promise<void> {
     const id = stageOf(end);
     if (id === undefined) return;
-    if (id.round > 1) await this.quarantine.clear(id.name, id.round);
+    await this.#clearEarlier(id);
     await tryUnlink(this.disk, this.paths.ticket(id));
   }
 
