@@ -18,7 +18,7 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { reclaimIdle, removeOrphans } from "./idle-stages.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, type Stage } from "./paths.ts";
+import { type LedgerPaths, ledgerPaths, nameOf, type Stage } from "./paths.ts";
 import type { Placing, PlacingOptions } from "./placing.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined } from "./quarantine.ts";
@@ -42,7 +42,7 @@ export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
  * than its watermark, and `LINKS_MISSING` if several processes share a file system without hard links.
  */
 export async function openLedger(options: LedgerOptions): Promise<FileLedger> {
-  const paths = new LedgerPaths(options.work);
+  const paths = ledgerPaths(options.work);
   const watermark = new Watermark(options.watermark.path, options.watermark.id);
   await prepareFolders(paths, options.writer === undefined, options.clock.now());
   const ledger = new FileLedger(paths, watermark, options);

@@ -28,7 +28,8 @@ import { type EndRecord, ifReadable, readRecord } from "./format.ts";
 import type { OnDamaged } from "./ledger.ts";
 import {
   attemptsKey,
-  LedgerPaths,
+  type LedgerPaths,
+  ledgerPaths,
   nameOf,
   parseNotes,
   parseRecordFile,
@@ -102,7 +103,7 @@ export class LedgerPeek {
 
   constructor({ work, inbox }: PeekedFolders, system: Disk) {
     this.#disk = readingDisk(system);
-    this.#paths = new LedgerPaths(work);
+    this.#paths = ledgerPaths(work);
     // No mode is needed for reading.
     this.#rounds = new Rounds({ disk: this.#disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
     this.#inbox = inbox;

@@ -13,7 +13,7 @@ import { readdir } from "../base/files.ts";
 import { compareTexts } from "../base/phrases.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { JournalFile, type Kind } from "../ledger/lines.ts";
-import { LedgerPaths, nameOf } from "../ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../ledger/paths.ts";
 import { type JournalKind, makeFilter } from "../model/queries.ts";
 import { hasEnded, type State, type TransferKey } from "../model/record.ts";
 import type { ActEntry, HistoryEntry, Journal, JournalQuery, Tally } from "../model/views.ts";
@@ -115,7 +115,7 @@ async function listMonths(
   work: string,
   { sinceMs, untilMs }: Pick<JournalQuery, "sinceMs" | "untilMs">,
 ): Promise<string[][]> {
-  const folder = new LedgerPaths(work).journal;
+  const folder = ledgerPaths(work).journal;
   const [first, last] = [sinceMs, untilMs].map((ms) => ms && new Date(ms).toISOString().slice(0, 7));
   const names = await readdir(folder).catch((error: unknown) => {
     if (systemCode(error) === "ENOENT") return [];

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, Inboxes } from "../../../src/ledger/format.ts";
-import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -17,7 +17,7 @@ const path = fc
   .map((parts) => `/${parts.join("/")}`);
 
 function inboxesIn(work: string, common: string): Inboxes {
-  return new Inboxes(new LedgerPaths(work), common);
+  return new Inboxes(ledgerPaths(work), common);
 }
 
 describe("the recorded inbox of a delivery", () => {
@@ -109,7 +109,7 @@ describe("a ledger with two inboxes", () => {
     // The common inbox is another one now, and the mailbox's inbox is no longer configured.
     const rounds = new Rounds({
       disk: systemDisk,
-      paths: new LedgerPaths(join(folder, ".inlet")),
+      paths: ledgerPaths(join(folder, ".inlet")),
       root: `${folder}-other`,
       folderMode: () => 0o750,
     });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
-import { LedgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
+import { type LedgerPaths, ledgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { nextRound } from "../../../src/model/record.ts";
@@ -24,7 +24,7 @@ interface Bench {
 
 async function openBench(disk: Disk): Promise<Bench> {
   const folder = await makeFolder();
-  const [paths, root] = [new LedgerPaths(join(folder, "work")), join(folder, "inbox")];
+  const [paths, root] = [ledgerPaths(join(folder, "work")), join(folder, "inbox")];
   const records = SPREAD.map((name) => join(paths.ledger, name));
   for (const path of [root, ...paths.folders(), ...records]) await mkdir(path, { recursive: true });
   return { disk, paths, root };
