@@ -24,7 +24,7 @@ import { prepareFolders } from "./prepare.ts";
 import type { Quarantined } from "./quarantine.ts";
 import { Retention, type RetentionRules } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
-import { Starts } from "./starts.ts";
+import { startsIn } from "./starts.ts";
 import { Watermark } from "./watermark.ts";
 
 export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
@@ -60,15 +60,13 @@ const MAX_SETTLED = 10_000;
 export class FileLedger {
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
-  readonly starts: Starts;
+  readonly starts: ReturnType<typeof startsIn>;
   /** The rounds, and the content of their attempts. */
   readonly stages: Rounds;
   /** Names in the inboxes, and the placements of deliveries that are not picked up yet. */
   readonly placements: Placing;
   /** Adds changes of notices to the journal, and reports its batches. */
   readonly notices: Pick<Journal, "addNotice" | "onBatch">;
-  readonly #paths: LedgerPaths;
-  readonly #disk: Disk;
   readonly #clock: Clock;
   readonly #isAlone: boolean;
   readonly #notes: Notes;
@@ -82,8 +80,6 @@ export class FileLedger {
 
   constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
     const { clock, writer, disk = systemDisk } = options;
-    this.#paths = paths;
-    this.#disk = disk;
     this.#clock = clock;
     this.#isAlone = writer === undefined;
     this.#notes = new Notes(disk, paths, this.#isAlone);
@@ -91,7 +87,7 @@ export class FileLedger {
     this.#watermark = watermark;
     this.stages = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
     this.attempts = new FileAttempts(this.stages);
-    this.starts = new Starts(this.stages);
+    this.starts = startsIn(this.stages);
     this.placements = this.stages.placing;
     this.#retention = new Retention(this.stages, watermark);
     this.notices = this.#journal;
@@ -162,10 +158,10 @@ export class FileLedger {
   /** The note must survive a power cut: by it, the next start finds an end that the journal lacks. */
   async #syncNote(name: string): Promise<void> {
     await this.#notes.flush();
-    await withFile(this.#paths.note(name), "r", (file) => file.sync()).catch((error: unknown) => {
+    await withFile(this.stages.paths.note(name), "r", (file) => file.sync()).catch((error: unknown) => {
       if (systemCode(error) !== "ENOENT") throw error;
     });
-    await this.#disk.syncFolder(this.#paths.notes);
+    await this.stages.disk.syncFolder(this.stages.paths.notes);
   }
 
   /**
@@ -255,7 +251,7 @@ export class FileLedger {
         // Emptied by a power cut, unless another process is about to write it.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
-        onDamaged(this.#paths.note(name), messageOf(error));
+        onDamaged(this.stages.paths.note(name), messageOf(error));
       }
     }
   }
@@ -277,10 +273,12 @@ export class FileLedger {
    */
   async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
     const found = await this.stages.recover((entry, error, end) =>
-      onFailed(this.#paths.inStaging(entry), error, end),
+      onFailed(this.stages.paths.inStaging(entry), error, end),
     );
     const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
-    await removeOrphans(this.stages, hasNote).catch((error: unknown) => onFailed(this.#paths.staging, error));
+    await removeOrphans(this.stages, hasNote).catch((error: unknown) =>
+      onFailed(this.stages.paths.staging, error),
+    );
     const recovered = found.filter((end) => !this.#isSettled(end));
     for (const end of recovered) this.#settle(end);
     return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
