@@ -56,8 +56,8 @@ const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 
 /** Each method is one step. All of them throw the system's error. */
 export const systemDisk = {
-  /** Creates a file that must not exist yet. */
-  create: (path: string, mode: number): Promise<OpenFile> => openFile(path, "wx", mode),
+  /** Creates a file that must not exist yet, to write and read it. */
+  create: (path: string, mode: number): Promise<OpenFile> => openFile(path, "wx+", mode),
   /** Empties an existing file, and opens it for writing. */
   truncate: (path: string): Promise<OpenFile> => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
   read: (path: string): Promise<string> => readFile(path, "utf8"),

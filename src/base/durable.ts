@@ -126,17 +126,14 @@ async function replaceOrCreate(
   target: string,
   content: Content,
   giveName: (unnamed: string) => Promise<void>,
-  {
-    folder = dirname(target),
-    mode = 0o600,
-  }: { readonly folder?: string | undefined; readonly mode?: number },
+  { folder = dirname(target), mode }: { readonly folder?: string | undefined; readonly mode?: number },
 ): Promise<void> {
   const place = (unnamed: string) => {
     durableStep("temporary written");
     return giveName(unnamed);
   };
   try {
-    await writeUnnamed(systemDisk, folder, content, true, place, mode);
+    await writeUnnamed(systemDisk, { folder, content, mode }, place);
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
   } catch (error) {
@@ -144,17 +141,22 @@ async function replaceOrCreate(
   }
 }
 
+interface NewFile {
+  readonly folder: string;
+  readonly content: Content;
+  /** Without a sync, a power cut can leave the file empty. */
+  readonly isSynced?: boolean;
+  readonly mode?: number | undefined;
+}
+
 /**
- * Writes a new file in `folder`, which `place` links or renames to its final name on the same file system. Without a sync, a
- * power cut can leave the file empty. After a crash it may stay in `folder`; the next start removes it.
+ * Writes a new file in a folder, which `place` links or renames to its final name on the same file system. After a crash it
+ * may stay in the folder; the next start removes it.
  */
 export async function writeUnnamed(
   disk: Disk,
-  folder: string,
-  content: Content,
-  isSynced: boolean,
+  { folder, content, isSynced = true, mode = 0o600 }: NewFile,
   place: (unnamed: string) => Promise<void>,
-  mode = 0o600,
 ): Promise<void> {
   const unnamed = join(folder, temporaryName());
   try {
@@ -245,7 +247,7 @@ export class OnceFiles {
   /** False if the file exists. Its name is synced in either case, because the caller relies on it. */
   async create(target: string, text: string): Promise<boolean> {
     let isNew = true;
-    await writeUnnamed(this.#disk, this.#temporary, text, true, async (unnamed) => {
+    await writeUnnamed(this.#disk, { folder: this.#temporary, content: text }, async (unnamed) => {
       try {
         await this.#disk.link(unnamed, target);
       } catch (error) {
@@ -262,13 +264,13 @@ export class OnceFiles {
   async writeInPlace(target: string, text: string): Promise<boolean> {
     const file = await this.#disk.create(target, 0o600).catch(tolerate("EEXIST"));
     if (file === undefined) return false;
-    await writeAndClose(file, text, true);
+    await writeAndClose(file, text);
     await this.#syncs.sync(dirname(target));
     return true;
   }
 }
 
-async function writeAndClose(file: OpenFile, content: Content, isSynced: boolean): Promise<void> {
+async function writeAndClose(file: OpenFile, content: Content, isSynced = true): Promise<void> {
   try {
     await (typeof content === "function" ? content(file) : file.write(content));
     if (isSynced) await file.sync();

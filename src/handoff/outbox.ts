@@ -178,7 +178,7 @@ export class Outbox {
   }
 
   #write(entry: Entry, place: (unnamed: string) => Promise<void>): Promise<void> {
-    return writeUnnamed(this.#disk, this.#newFolder, formatEntry(entry), true, place);
+    return writeUnnamed(this.#disk, { folder: this.#newFolder, content: formatEntry(entry) }, place);
   }
 
   #pathOf(key: string, kind: Kind): string {

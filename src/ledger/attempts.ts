@@ -146,13 +146,9 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #replace(path: string, slot: Slot): Promise<void> {
-    await writeUnnamed(
-      this.#rounds.disk,
-      this.#rounds.paths.temporary,
-      JSON.stringify(slot),
-      true,
-      (unnamed) => this.#rounds.disk.rename(unnamed, path),
-    );
+    const { disk, paths } = this.#rounds;
+    const file = { folder: paths.temporary, content: JSON.stringify(slot) };
+    await writeUnnamed(disk, file, (unnamed) => disk.rename(unnamed, path));
     await this.#rounds.syncs.sync(this.#rounds.paths.attempts);
   }
 

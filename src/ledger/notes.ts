@@ -101,9 +101,8 @@ export class Notes {
   }
 
   async #write(name: string, record: TransferRecord, isSynced: boolean): Promise<void> {
-    await writeUnnamed(this.#disk, this.#paths.temporary, formatRecord(record), isSynced, (unnamed) =>
-      this.#disk.rename(unnamed, this.#paths.note(name)),
-    );
+    const file = { folder: this.#paths.temporary, content: formatRecord(record), isSynced };
+    await writeUnnamed(this.#disk, file, (unnamed) => this.#disk.rename(unnamed, this.#paths.note(name)));
     if (this.#unwritten.get(name) === record) this.#unwritten.delete(name);
   }
 }
