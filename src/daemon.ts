@@ -262,7 +262,7 @@ async function work(
     await options.showConsole();
   }
 
-  await announce(placed, parts);
+  announce(placed, parts);
   // The trouble of an earlier attempt ends if there is room enough.
   await demandFolders();
   await queue.start(handlers);
@@ -307,7 +307,7 @@ async function work(
 
   await ledger.flush();
   let unplaced = 0;
-  await announce(await recover(parts, () => unplaced++), parts);
+  announce(await recover(parts, () => unplaced++), parts);
   let unreadable = 0;
   const unfinished = await Array.fromAsync(ledger.open(() => unreadable++));
   const quarantined = await Array.fromAsync(ledger.quarantined(() => unreadable++));

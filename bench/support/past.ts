@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { formatRecord } from "../../src/ledger/format.ts";
-import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { outboxIn } from "../../src/model/outbox.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
 
@@ -12,7 +12,7 @@ interface Delivered {
 }
 
 export function writeRecords(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
-  const paths = new LedgerPaths(work);
+  const paths = ledgerPaths(work);
   const made = new Set<string>();
   for (const { trackingId, transferId } of delivered) {
     const record = recordOf(mailbox, trackingId, transferId);
@@ -27,7 +27,7 @@ export function writeRecords(work: string, mailbox: string, delivered: Iterable<
 export function writeJournal(work: string, mailbox: string, delivered: readonly Delivered[]): void {
   const now = new Date();
   const begunMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
-  const path = join(new LedgerPaths(work).journal, `${now.toISOString().slice(0, 7)}.jsonl`);
+  const path = join(ledgerPaths(work).journal, `${now.toISOString().slice(0, 7)}.jsonl`);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const lines = delivered.map(({ trackingId, transferId }, index) => {
     const { sender, state, round, folder } = recordOf(mailbox, trackingId, transferId);

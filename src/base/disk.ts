@@ -11,6 +11,7 @@ import {
   lchown,
   link,
   makeFolder,
+  type OpenFile,
   openFile,
   readdir,
   readFile,
@@ -51,20 +52,14 @@ export interface DiskFolder {
   close(): void;
 }
 
-export interface DiskFile {
-  write(text: string): Promise<void>;
-  sync(): Promise<void>;
-  close(): Promise<void>;
-}
-
 const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 
 /** Each method is one step. All of them throw the system's error. */
 export const systemDisk = {
-  /** Creates a file that must not exist yet. */
-  create: (path: string, mode: number): Promise<DiskFile> => openFile(path, "wx", mode),
+  /** Creates a file that must not exist yet, to write and read it. */
+  create: (path: string, mode: number): Promise<OpenFile> => openFile(path, "wx+", mode),
   /** Empties an existing file, and opens it for writing. */
-  truncate: (path: string): Promise<DiskFile> => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
+  truncate: (path: string): Promise<OpenFile> => openFile(path, constants.O_WRONLY | constants.O_TRUNC),
   read: (path: string): Promise<string> => readFile(path, "utf8"),
   list: (folder: string): Promise<string[]> => readdir(folder),
   /** `undefined` for a missing entry. Follows no link. */
@@ -74,8 +69,6 @@ export const systemDisk = {
     if (facts.isSymbolicLink()) return "link";
     return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
   },
-  /** The time of the last change of the content; `undefined` for a missing entry. Follows no link. */
-  modifiedMs: async (path: string): Promise<number | undefined> => (await tryLstat(path))?.mtimeMs,
   link: announced("linked", (from: string, to: string) => link(from, to)),
   rename: announced("renamed", (from: string, to: string) => rename(from, to)),
   unlink: announced("unlinked", (path: string) => unlink(path)),

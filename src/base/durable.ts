@@ -4,7 +4,15 @@
  */
 
 import { dirname, join } from "node:path";
-import { durableStep, meansNoLinks, systemDisk, UNCHANGED } from "./disk.ts";
+import {
+  type Disk,
+  durableStep,
+  type FolderSyncs,
+  meansNoLinks,
+  systemDisk,
+  tryUnlink,
+  UNCHANGED,
+} from "./disk.ts";
 import { Fault, faultOfDisk, systemCode, tolerate } from "./faults.ts";
 import {
   chmod,
@@ -28,26 +36,15 @@ import { randomHex } from "./random.ts";
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
 const ABANDONED_MS = 60 * 60_000;
 
+type Content = string | Uint8Array | ((file: OpenFile) => Promise<void>);
+
 /**
- * Lets `write` fill a new file under a temporary name, beside `target` or in `folder`, and gives it its name once the
+ * Writes a new file under a temporary name, beside `target` or in `folder`, and gives it its name once the
  * bytes are on the disk. A failure leaves nothing behind. Never overwrites: throws `TARGET_EXISTS`, possibly after
  * everything was written.
  */
-export async function createDurably(
-  target: string,
-  write: (file: OpenFile) => Promise<void>,
-  folder?: string,
-): Promise<void> {
-  await withTemporary({ target, write, mode: 0o600, folder }, (temporary) => giveNewName(temporary, target));
-}
-
-/** The same for a text. */
-export async function createTextDurably(
-  target: string,
-  text: string | Uint8Array,
-  folder?: string,
-): Promise<void> {
-  await createDurably(target, (file) => file.write(text), folder);
+export async function createDurably(target: string, content: Content, folder?: string): Promise<void> {
+  await replaceOrCreate(target, content, (unnamed) => giveNewName(unnamed, target), { folder });
 }
 
 /**
@@ -60,8 +57,7 @@ export async function replaceDurably(
   mode: number,
   folder?: string,
 ): Promise<void> {
-  const write = (file: OpenFile) => file.write(text);
-  await withTemporary({ target, write, mode, folder }, (temporary) => rename(temporary, target));
+  await replaceOrCreate(target, text, (unnamed) => rename(unnamed, target), { folder, mode });
 }
 
 const MODE_BITS = 0o7777;
@@ -126,33 +122,50 @@ export async function clearTemporaries(
   }
 }
 
-interface NewFile {
-  readonly target: string;
-  write(file: OpenFile): Promise<void>;
-  readonly mode: number;
-  /** For the temporary file. Missing: that of the target. */
-  readonly folder: string | undefined;
-}
-
-async function withTemporary(
-  { target, write, mode, folder = dirname(target) }: NewFile,
-  giveName: (temporary: string) => Promise<void>,
+async function replaceOrCreate(
+  target: string,
+  content: Content,
+  giveName: (unnamed: string) => Promise<void>,
+  { folder = dirname(target), mode }: { readonly folder?: string | undefined; readonly mode?: number },
 ): Promise<void> {
-  const temporary = join(folder, temporaryName());
-  const fill = async (file: OpenFile) => {
-    await write(file);
+  const place = (unnamed: string) => {
     durableStep("temporary written");
-    await file.sync();
+    return giveName(unnamed);
   };
   try {
-    await withFile(temporary, "wx+", fill, mode);
-    await giveName(temporary);
+    await writeUnnamed(systemDisk, { folder, content, mode }, place);
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
   } catch (error) {
-    // Only the first failure is reported.
-    await rm(temporary, { force: true }).catch(() => {});
     throw faultOfDisk(error, target);
+  }
+}
+
+interface NewFile {
+  readonly folder: string;
+  readonly content: Content;
+  /** Without a sync, a power cut can leave the file empty. */
+  readonly isSynced?: boolean;
+  readonly mode?: number | undefined;
+}
+
+/**
+ * Writes a new file in a folder, which `place` links or renames to its final name on the same file system. After a crash it
+ * may stay in the folder; the next start removes it.
+ */
+export async function writeUnnamed(
+  disk: Disk,
+  { folder, content, isSynced = true, mode = 0o600 }: NewFile,
+  place: (unnamed: string) => Promise<void>,
+): Promise<void> {
+  const unnamed = join(folder, temporaryName());
+  try {
+    await writeAndClose(await disk.create(unnamed, mode), content, isSynced);
+    await place(unnamed);
+  } catch (error) {
+    // If this fails, the next start removes it.
+    await tryUnlink(disk, unnamed).catch(() => {});
+    throw error;
   }
 }
 
@@ -216,4 +229,52 @@ export async function setFolderMode(path: string, mode: number): Promise<void> {
     if (inherited === 0 || error.code !== "EPERM") throw error;
     return chmod(path, mode);
   });
+}
+
+/** Creates files only if they do not exist yet, which is all that the ledger's safety rests on. */
+export class OnceFiles {
+  readonly #disk: Disk;
+  readonly #syncs: FolderSyncs;
+  readonly #temporary: string;
+
+  /** `temporary`: a folder on the same file system, for files that have no name yet. */
+  constructor(disk: Disk, syncs: FolderSyncs, temporary: string) {
+    this.#disk = disk;
+    this.#syncs = syncs;
+    this.#temporary = temporary;
+  }
+
+  /** False if the file exists. Its name is synced in either case, because the caller relies on it. */
+  async create(target: string, text: string): Promise<boolean> {
+    let isNew = true;
+    await writeUnnamed(this.#disk, { folder: this.#temporary, content: text }, async (unnamed) => {
+      try {
+        await this.#disk.link(unnamed, target);
+      } catch (error) {
+        if (!meansNoLinks(error)) tolerate("EEXIST")(error);
+        isNew = meansNoLinks(error) && (await this.writeInPlace(target, text));
+      }
+      await this.#disk.unlink(unnamed);
+    });
+    await this.#syncs.sync(dirname(target));
+    return isNew;
+  }
+
+  /** For file systems without hard links: only one process may work, and the next start removes a torn record. */
+  async writeInPlace(target: string, text: string): Promise<boolean> {
+    const file = await this.#disk.create(target, 0o600).catch(tolerate("EEXIST"));
+    if (file === undefined) return false;
+    await writeAndClose(file, text);
+    await this.#syncs.sync(dirname(target));
+    return true;
+  }
+}
+
+async function writeAndClose(file: OpenFile, content: Content, isSynced = true): Promise<void> {
+  try {
+    await (typeof content === "function" ? content(file) : file.write(content));
+    if (isSynced) await file.sync();
+  } finally {
+    await file.close();
+  }
 }

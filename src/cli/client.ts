@@ -29,7 +29,7 @@ export async function openTokens(mailbox: MailboxSettings, service: ServicePort,
   const openStore = await loadTokenStores();
   // A token that is not kept is obtained again.
   const store = folder === undefined ? { read: () => undefined, write: async () => {} } : openStore(folder);
-  return new Tokens(mailbox, service, mailbox.service.token, store, systemClock);
+  return new Tokens({ mailbox, service, configured: mailbox.service.token, store, clock: systemClock });
 }
 
 /** Whether one of the versions can list received transfers. */

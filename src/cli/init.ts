@@ -5,7 +5,7 @@ import { access, chmod, chown, constants, readFile, rm, stat, writeFile } from "
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { stringify } from "yaml";
-import { createTextDurably, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { createDurably, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { detailOf, Fault, faultOfDisk } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
 import type { Secret } from "../base/secret.ts";
@@ -221,15 +221,15 @@ async function writeConfiguration(
   const made: string[] = [];
   try {
     for (const [path, secret] of secrets) {
-      await createTextDurably(path, `${secret.reveal()}\n`);
+      await createDurably(path, `${secret.reveal()}\n`);
       made.push(path);
     }
     const settings = await tryLoad(text, target, withoutOurs(env), unitGroup !== undefined);
     const backup = (await exists(target)) ? await freeName(`${target}.bak`) : undefined;
-    if (backup === undefined) await createTextDurably(target, text);
+    if (backup === undefined) await createDurably(target, text);
     else {
       // A copy, so that the configuration exists at every moment.
-      await createTextDurably(backup, await readFile(target));
+      await createDurably(backup, await readFile(target));
       await replaceDurably(target, text, 0o600);
     }
     if (unitGroup !== undefined) {

@@ -8,7 +8,7 @@ import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
 import { formatCount, formatSize } from "../base/phrases.ts";
 import { loadAddedNames, loadFolders } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { LedgerPaths, PLACEMENT } from "../ledger/paths.ts";
+import { ledgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {
   DamagedFolder,
@@ -364,7 +364,7 @@ async function* findWithoutManifest(
   root: string,
   { inbox, work }: Pick<Settings, "inbox" | "work">,
 ): AsyncGenerator<FoundDelivery> {
-  const { placements } = new LedgerPaths(work);
+  const { placements } = ledgerPaths(work);
   for (const entry of (await readdir(placements).catch(tolerate("ENOENT"))) ?? []) {
     const folder = join(placements, entry);
     const placement = parsePlacement((await tryReadFile(join(folder, PLACEMENT))) ?? "");

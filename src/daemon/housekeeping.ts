@@ -48,13 +48,13 @@ export function recover(
 }
 
 /** Reports placed deliveries, and starts their hand-offs. */
-export async function announce(
+export function announce(
   placed: readonly TransferRecord[],
   { handoffs, emit }: Pick<Parts, "handoffs" | "emit">,
-): Promise<void> {
+): void {
   for (const record of placed) {
     emit({ type: "transfer-changed", record });
-    if (record.state === "delivered") await handoffs.placed(record);
+    if (record.state === "delivered") handoffs.placed(record);
   }
 }
 

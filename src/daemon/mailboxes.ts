@@ -72,7 +72,8 @@ export async function openMailboxes(
       for (const id of states.keys()) if (!wanted.has(id)) states.delete(id);
       for (const mailbox of mailboxes) {
         const service = found.get(mailbox.service) as ServicePort;
-        const tokens = new Tokens(mailbox, service, mailbox.service.token, tokenStore, clock);
+        const configured = mailbox.service.token;
+        const tokens = new Tokens({ mailbox, service, configured, store: tokenStore, clock });
         const id = mailboxIdOf(mailbox.name);
         const known = states.get(id);
         const isSame =

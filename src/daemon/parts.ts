@@ -15,7 +15,7 @@ import { hasEnded } from "../inbox/members.ts";
 import type { Inbox } from "../inbox/port.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { parseJson } from "../ledger/lines.ts";
-import { LedgerPaths } from "../ledger/paths.ts";
+import { ledgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import { type Emit, type Events, listenTo } from "../model/events.ts";
@@ -103,7 +103,7 @@ export function openDaemonHandoffs(
   patience: Partial<HandoffPatience> = {},
 ): Promise<OpenHandoffs> {
   const { work, queue } = live.now;
-  const paths = new LedgerPaths(work);
+  const paths = ledgerPaths(work);
   return openHandoffs({
     ...parts,
     work,
@@ -128,7 +128,7 @@ export function openNotifier(
 ): Notifier {
   const { work, queue, http } = live.now;
   const { host, inbox, program, config } = describeDaemon(live.now);
-  const { journal, temporary } = new LedgerPaths(work);
+  const { journal, temporary } = ledgerPaths(work);
   let address: string | undefined;
   const notifier = new Notifier(
     {

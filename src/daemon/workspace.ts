@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import {
   clearTemporaries,
-  createTextDurably,
+  createDurably,
   makeFolderDurably,
   makeSharedFolderDurably,
 } from "../base/durable.ts";
@@ -29,7 +29,7 @@ import {
   rememberWork,
 } from "../inbox/work-folder.ts";
 import { openLedger } from "../ledger/ledger.ts";
-import { LedgerPaths } from "../ledger/paths.ts";
+import { ledgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
@@ -82,7 +82,7 @@ export async function openWorkspace(
   for (const folder of await findExposedState(state)) emit({ type: "folder-exposed", of: "state", folder });
   scope.adopt(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   const membership = scope.adopt(await joinMembers(work, state, process), (joined) => joined.leave());
-  const { temporary, staging } = new LedgerPaths(work);
+  const { temporary, staging } = ledgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const folders = await rememberWork(settings, temporary);
   const ledger = await openLedger({
@@ -137,7 +137,7 @@ function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptio
 async function readWriter(state: string): Promise<string> {
   const path = join(state, "writer");
   try {
-    await createTextDurably(path, randomHex(6));
+    await createDurably(path, randomHex(6));
   } catch (error) {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
   }

@@ -80,12 +80,8 @@ export async function openOutboxDelivery(
     await outbox.remove(key, found.kind);
     return undefined;
   }
-  const located = await locate(tools, found);
-  if (located === undefined) return undefined;
-  const { folder, status } = located;
-  if (folder === found.delivery.folder) return { ...found, status };
-  const moved = await outbox.save(key, found, { ...found.entry, folder }, found.kind);
-  return { ...found, ...moved, delivery: { ...found.delivery, folder }, status };
+  const status = await findStatus(tools, found.delivery);
+  return status && { ...found, status };
 }
 
 /** Finds the folder, or the files, by name alone. */
@@ -122,31 +118,16 @@ async function findFolder(
   return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
 }
 
-/**
- * Finds the folder by its manifest, because a crash may have happened before its real name was noted. `undefined` while
- * the folder is still staged.
- */
-export async function locate(
-  tools: HandoffTools,
-  { entry, delivery }: OutboxDelivery,
-): Promise<{ readonly folder: string; readonly status: FolderStatus } | undefined> {
+/** Finds the folder by its name and its manifest, or the files by name. `undefined` while the folder is still staged. */
+export async function findStatus(tools: HandoffTools, delivery: Delivery): Promise<FolderStatus | undefined> {
   // Checked first: the folder may be placed at any moment.
   const { inbox, ledger } = tools;
   if (!(await ledger.isPlaced(delivery))) return undefined;
-  const { folder, id } = delivery;
   const status = await findByName(tools, delivery);
-  // A delivery with a placement has the very names that it claimed.
-  if (delivery.placement !== undefined) return { folder, status };
-  const root = delivery.inbox ?? inbox.root;
-  // A folder whose manifest cannot be read counts as the right one.
-  if (status !== "gone") {
-    const found = await readDeliveryId(join(root, folder));
-    if (found === "refused" || (found.id ?? id) === id) return { folder, status };
-  }
-  // If the entry names the folder, its name is certain.
-  const other = entry.folder === undefined ? await findNumbered(root, folder, id) : "gone";
-  if (typeof other === "string") return { folder, status: other };
-  return { ...other, status: await findFolder(inbox, { ...delivery, ...other }) };
+  if (delivery.placement !== undefined || status === "gone") return status;
+  // After the pick-up, another delivery may get the name. A folder whose manifest cannot be read counts as the right one.
+  const found = await readDeliveryId(join(delivery.inbox ?? inbox.root, delivery.folder));
+  return found === "refused" || (found.id ?? delivery.id) === delivery.id ? status : "gone";
 }
 
 /** What consumers get of a delivery, and where it is. */
@@ -172,27 +153,6 @@ export async function announcedOf({ inbox, ledger }: HandoffTools, delivery: Del
   if (placement.isManifestInside === true) return { ...inside, files };
   const copy = join(ledger.placements.folderOf(delivery) ?? "", MANIFEST);
   return { ...delivery, manifest: undefined, manifestPath: copy, files };
-}
-
-/**
- * Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. `gone` if none is the right one; `unknown` if the file
- * system refuses to answer.
- */
-async function findNumbered(
-  root: string,
-  folder: string,
-  id: string,
-): Promise<{ readonly folder: string } | "gone" | "unknown"> {
-  let isRefused = false;
-  for (let number = 2; ; number++) {
-    const path = join(root, `${folder}-${number}`);
-    const isThere = await isFound(path);
-    if (isThere === undefined) return "unknown";
-    if (!isThere) return isRefused ? "unknown" : "gone";
-    const found = await readDeliveryId(path);
-    if (found === "refused") isRefused = true;
-    else if (found.id === id) return { folder: `${folder}-${number}` };
-  }
 }
 
 /** `undefined` if the file system refuses to answer. */

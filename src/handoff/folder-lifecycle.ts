@@ -7,8 +7,8 @@ import {
   eventFactsOf,
   type FolderStatus,
   findByName,
+  findStatus,
   followingOf,
-  locate,
   type OutboxDelivery,
   type OutboxTools,
   openOutboxDelivery,
@@ -201,13 +201,10 @@ export async function isUpToDate(
   const { entry, kind, delivery } = item;
   const following = followingOf(tools, delivery);
   if (!isDelivered(delivery) || kindOf(entry, following) !== kind) return false;
-  const { folder, deliveredAt } = delivery;
-  const byName = async () => ({ folder, status: await findByName(tools, delivery) });
-  const located = await (isThorough ? locate(tools, item) : byName());
+  const status = await (isThorough ? findStatus : findByName)(tools, delivery);
   // The folder is still staged: nothing can be due.
-  if (located === undefined) return true;
-  if (located.folder !== folder) return false;
-  return nextAction(entry, located.status, deliveredAt, following, momentOf(tools)).type === "none";
+  if (status === undefined) return true;
+  return nextAction(entry, status, delivery.deliveredAt, following, momentOf(tools)).type === "none";
 }
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {

@@ -34,20 +34,10 @@ export class OpenHandoffs implements Handoffs {
     await outbox.create(key, newEntry(record.steps ?? []), needsDurability(handoffOf(record), record));
   }
 
-  async placed(record: TransferRecord): Promise<void> {
-    const { ledger, failures } = this.#tools;
-    const { folder, round } = record;
-    const name = ledger.nameOf(record);
-    const key = roundKey({ name, round });
-    const following = followingOf(this.#tools, record);
-    try {
-      const end = await ledger.readEnd(name, round);
-      if (folder !== undefined && folder !== end?.folder)
-        await this.#change(key, following, (entry) => ({ ...entry, folder }));
-    } catch (error) {
-      failures.failed(key, error);
-    }
-    this.#begin(key, following);
+  placed(record: TransferRecord): void {
+    const { ledger } = this.#tools;
+    const key = roundKey({ name: ledger.nameOf(record), round: record.round });
+    this.#begin(key, followingOf(this.#tools, record));
   }
 
   async retry({ round, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {

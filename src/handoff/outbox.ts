@@ -9,11 +9,10 @@
 import { join } from "node:path";
 import { KeyedMutex } from "../base/concurrency.ts";
 import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { clearTemporaries, makeFolderDurably, writeUnnamed } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
 import { opendir, rm } from "../base/files.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
-import { writeUnnamed } from "../base/once-files.ts";
 import {
   EMPTY_ENTRY,
   type Entry,
@@ -179,7 +178,7 @@ export class Outbox {
   }
 
   #write(entry: Entry, place: (unnamed: string) => Promise<void>): Promise<void> {
-    return writeUnnamed(this.#disk, this.#newFolder, formatEntry(entry), true, place);
+    return writeUnnamed(this.#disk, { folder: this.#newFolder, content: formatEntry(entry) }, place);
   }
 
   #pathOf(key: string, kind: Kind): string {

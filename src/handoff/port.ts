@@ -19,11 +19,8 @@ export interface Handoffs {
    * `DISK_REFUSED`.
    */
   prepare(record: TransferRecord): Promise<void>;
-  /**
-   * The folder is in the inbox, at `record.folder`: starts the steps. May be called twice. Never throws: scans make up for
-   * failures.
-   */
-  placed(record: TransferRecord): Promise<void>;
+  /** The delivery is in the inbox: starts the steps. May be called twice. */
+  placed(record: TransferRecord): void;
   /**
    * Starts the steps of this round, and of all earlier ones, that are pending or given up, without waiting for their next
    * attempt. False if another process works on one of them: call again later.

@@ -9,7 +9,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
-import { createTextDurably, replaceDurably } from "../base/durable.ts";
+import { createDurably, replaceDurably } from "../base/durable.ts";
 import { Fault, unreadable } from "../base/faults.ts";
 import { tryLstat, tryReadFile } from "../base/files.ts";
 import { closedDisks } from "../base/machine.ts";
@@ -33,7 +33,7 @@ export async function keepClientId(state: string): Promise<OwnClientId> {
   const clientId = makeClientId();
   const text = `${clientId.reveal()}\n`;
   try {
-    await createTextDurably(path, text);
+    await createDurably(path, text);
   } catch (error) {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
     const other = await findClientId(state);

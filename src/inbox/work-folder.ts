@@ -9,13 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import {
-  createTextDurably,
-  exists,
-  makeFolderDurably,
-  replaceDurably,
-  temporaryName,
-} from "../base/durable.ts";
+import { createDurably, exists, makeFolderDurably, replaceDurably, temporaryName } from "../base/durable.ts";
 import { Fault, tolerate, unreadable } from "../base/faults.ts";
 import { lstat, mkdir, readdir, rm, rmdir, stat, statfs, tryReadFile, writeFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
@@ -190,7 +184,7 @@ async function tryReadText(path: string): Promise<string | undefined> {
 }
 
 async function writeOnce(path: string, text: string, temporary: string): Promise<void> {
-  await createTextDurably(path, `${text}\n`, temporary).catch(tolerate("TARGET_EXISTS"));
+  await createDurably(path, `${text}\n`, temporary).catch(tolerate("TARGET_EXISTS"));
 }
 
 /** Throws if these are no longer the known folders. Changes nothing. */

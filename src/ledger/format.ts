@@ -2,6 +2,7 @@
 
 import { relative, resolve, sep } from "node:path";
 import * as v from "valibot";
+import { type Disk, tryRead } from "../base/disk.ts";
 import { Fault } from "../base/faults.ts";
 import { RecordShape, type TransferRecord } from "../model/record.ts";
 import { type LedgerPaths, nameOf, type StageId } from "./paths.ts";
@@ -43,6 +44,17 @@ export function parseRecord(text: string, path: string): EndRecord & BeginRecord
   const [issue] = result.issues;
   const key = issue?.path?.map((step) => String(step.key)).join(".") ?? "the file";
   throw new Fault("RECORD_UNREADABLE", { detail: `${path}: ${key} should be ${issue?.expected}` });
+}
+
+/** `undefined` if the file is missing. Throws `RECORD_UNREADABLE`. */
+export async function readRecord(disk: Disk, path: string): Promise<(EndRecord & BeginRecord) | undefined> {
+  const text = await tryRead(disk, path);
+  return text === undefined ? undefined : parseRecord(text, path);
+}
+
+/** Passes on any error but that of a damaged record. */
+export function ifReadable(error: unknown): undefined {
+  if (!(error instanceof Fault && error.code === "RECORD_UNREADABLE")) throw error;
 }
 
 /** `undefined` for a text that is not JSON. */

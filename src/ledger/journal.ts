@@ -39,7 +39,8 @@ export class Journal {
   readonly #clock: Clock;
   #unwritten: Unwritten[] = [];
   readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
-  #isStuck = false;
+  /** The disk refused the last lines. */
+  isStuck = false;
   #retry: Timer | undefined;
   /** Files whose names are synced. */
   readonly #named = new Set<string>();
@@ -79,11 +80,6 @@ export class Journal {
     this.#writing.schedule();
   }
 
-  /** The disk refused the last lines. */
-  get isStuck(): boolean {
-    return this.#isStuck;
-  }
-
   /** Resolves when all lines are synced, or the disk has refused them. */
   flush(): Promise<void> {
     return this.#writing.run();
@@ -106,9 +102,9 @@ export class Journal {
       try {
         await this.#write(path, lines.map(({ line }) => `${line}\n`).join(""));
         for (const { onWritten } of lines) onWritten();
-        this.#isStuck = false;
+        this.isStuck = false;
       } catch {
-        this.#isStuck = true;
+        this.isStuck = true;
         this.#unwritten.unshift(...lines);
         refused.push(...lines.filter(({ wasRefused }) => !wasRefused).map(({ line }) => line));
         for (const each of lines) each.wasRefused = true;

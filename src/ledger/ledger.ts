@@ -18,13 +18,13 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { reclaimIdle, removeOrphans } from "./idle-stages.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, type Stage } from "./paths.ts";
+import { type LedgerPaths, ledgerPaths, nameOf, type Stage } from "./paths.ts";
 import type { Placing, PlacingOptions } from "./placing.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined } from "./quarantine.ts";
 import { Retention, type RetentionRules } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
-import { Starts } from "./starts.ts";
+import { startsIn } from "./starts.ts";
 import { Watermark } from "./watermark.ts";
 
 export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
@@ -42,7 +42,7 @@ export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
  * than its watermark, and `LINKS_MISSING` if several processes share a file system without hard links.
  */
 export async function openLedger(options: LedgerOptions): Promise<FileLedger> {
-  const paths = new LedgerPaths(options.work);
+  const paths = ledgerPaths(options.work);
   const watermark = new Watermark(options.watermark.path, options.watermark.id);
   await prepareFolders(paths, options.writer === undefined, options.clock.now());
   const ledger = new FileLedger(paths, watermark, options);
@@ -60,15 +60,13 @@ const MAX_SETTLED = 10_000;
 export class FileLedger {
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
-  readonly starts: Starts;
+  readonly starts: ReturnType<typeof startsIn>;
   /** The rounds, and the content of their attempts. */
   readonly stages: Rounds;
   /** Names in the inboxes, and the placements of deliveries that are not picked up yet. */
   readonly placements: Placing;
   /** Adds changes of notices to the journal, and reports its batches. */
   readonly notices: Pick<Journal, "addNotice" | "onBatch">;
-  readonly #paths: LedgerPaths;
-  readonly #disk: Disk;
   readonly #clock: Clock;
   readonly #isAlone: boolean;
   readonly #notes: Notes;
@@ -79,12 +77,9 @@ export class FileLedger {
   readonly #settling = new Map<string, Promise<void>>();
   /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
   readonly #settled = new Set<string>();
-  #isQuarantineCleared = false;
 
   constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
     const { clock, writer, disk = systemDisk } = options;
-    this.#paths = paths;
-    this.#disk = disk;
     this.#clock = clock;
     this.#isAlone = writer === undefined;
     this.#notes = new Notes(disk, paths, this.#isAlone);
@@ -92,7 +87,7 @@ export class FileLedger {
     this.#watermark = watermark;
     this.stages = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
     this.attempts = new FileAttempts(this.stages);
-    this.starts = new Starts(this.stages);
+    this.starts = startsIn(this.stages);
     this.placements = this.stages.placing;
     this.#retention = new Retention(this.stages, watermark);
     this.notices = this.#journal;
@@ -163,10 +158,10 @@ export class FileLedger {
   /** The note must survive a power cut: by it, the next start finds an end that the journal lacks. */
   async #syncNote(name: string): Promise<void> {
     await this.#notes.flush();
-    await withFile(this.#paths.note(name), "r", (file) => file.sync()).catch((error: unknown) => {
+    await withFile(this.stages.paths.note(name), "r", (file) => file.sync()).catch((error: unknown) => {
       if (systemCode(error) !== "ENOENT") throw error;
     });
-    await this.#disk.syncFolder(this.#paths.notes);
+    await this.stages.disk.syncFolder(this.stages.paths.notes);
   }
 
   /**
@@ -181,7 +176,7 @@ export class FileLedger {
     const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
     const settled = written
       .then(() => this.#notes.remove(name, record.round))
-      .then(() => (this.#isAlone ? this.stages.dropTicket(record) : undefined))
+      .then(() => (this.#isAlone ? this.stages.close(record) : undefined))
       .then(() => {
         this.#settled.add(key);
         const [oldest = ""] = this.#settled;
@@ -204,24 +199,15 @@ export class FileLedger {
   }
 
   /**
-   * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox,
-   * and removes content that earlier rounds left in quarantine. Returns the record with its actual folder; `undefined`
-   * if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`.
-   * `stage`: the stage that has just ended the round.
+   * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox.
+   * False if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. `stage`: the stage
+   * that has just ended the round.
    */
-  async place(record: EndRecord, stage?: Stage): Promise<TransferRecord | undefined> {
+  async place(record: EndRecord, stage?: Stage): Promise<boolean> {
     const end = stage === undefined ? record : { ...record, token: stage.token };
-    const folder = await this.stages.place(end, stage !== undefined);
-    if (folder === undefined && stage === undefined) return undefined;
-    const placed = withFolder(end, folder);
-    this.#settle(placed);
-    await this.#clearEarlier(placed);
-    return placed;
-  }
-
-  /** The earlier rounds' content in quarantine is delivered now, or replaced. */
-  async #clearEarlier(end: EndRecord): Promise<void> {
-    if (end.round > 1) await this.stages.quarantine.clear(nameOf(end), end.round);
+    if (!(await this.stages.place(end, stage !== undefined))) return false;
+    this.#settle(end);
+    return true;
   }
 
   /** Removes the stages of other attempts that seem to be over. Safe if they are not. */
@@ -265,7 +251,7 @@ export class FileLedger {
         // Emptied by a power cut, unless another process is about to write it.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
-        onDamaged(this.#paths.note(name), messageOf(error));
+        onDamaged(this.stages.paths.note(name), messageOf(error));
       }
     }
   }
@@ -283,38 +269,19 @@ export class FileLedger {
 
   /**
    * Finishes rounds that a crash cut short: moves the staged folders that end records name, and removes the other
-   * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds, with their folders.
+   * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds.
    */
   async recover(onFailed: OnUnrecovered): Promise<TransferRecord[]> {
     const found = await this.stages.recover((entry, error, end) =>
-      onFailed(this.#paths.inStaging(entry), error, end),
+      onFailed(this.stages.paths.inStaging(entry), error, end),
     );
     const hasNote = async (name: string) => (await this.#notes.read(name)) !== undefined;
-    await removeOrphans(this.stages, hasNote).catch((error: unknown) => onFailed(this.#paths.staging, error));
-    const recovered: TransferRecord[] = [];
-    for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
-      const placed = withFolder(end, folder);
-      this.#settle(placed);
-      await this.#clearEarlier(placed).catch((error: unknown) => onFailed(this.#paths.quarantine, error));
-      recovered.push(placed);
-    }
-    if (!this.#isQuarantineCleared) await this.#clearQuarantine(onFailed);
+    await removeOrphans(this.stages, hasNote).catch((error: unknown) =>
+      onFailed(this.stages.paths.staging, error),
+    );
+    const recovered = found.filter((end) => !this.#isSettled(end));
+    for (const end of recovered) this.#settle(end);
     return [...recovered, ...(this.#isAlone ? await this.#settleEnded() : [])];
-  }
-
-  /** A power cut may have brought back content that was delivered since. Once: later removals are not cut. */
-  async #clearQuarantine(onFailed: OnUnrecovered): Promise<void> {
-    const { quarantine } = this.stages;
-    try {
-      for (const { name, round } of await quarantine.list()) {
-        // Starts report damaged records.
-        const record = await this.#find(name).catch(() => undefined);
-        if (record?.state === "delivered" && record.round > round) await quarantine.clear(name, record.round);
-      }
-      this.#isQuarantineCleared = true;
-    } catch (error) {
-      onFailed(this.#paths.quarantine, error);
-    }
   }
 
   /** Whether nothing is left to move, and no worker of this process is about to settle the round. */
@@ -360,8 +327,4 @@ export class FileLedger {
     await this.flush();
     await this.#journal.close();
   }
-}
-
-function withFolder(end: EndRecord, folder: string | undefined): EndRecord {
-  return end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
 }

@@ -21,10 +21,13 @@ const KINDS = { change: HistoryEntryShape, act: ActEntryShape } as const;
 export type Kind = keyof typeof KINDS;
 export type EntryOf<K extends Kind> = Readonly<v.InferOutput<(typeof KINDS)[K]>>;
 
-interface WantedLines {
+interface WantedLines<K extends Kind> {
+  readonly kind: K;
+  /** Nothing older is wanted. */
   readonly sinceMs?: number | undefined;
   /** A text that each wanted line contains as a JSON string. */
   readonly mark?: string | undefined;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** A file of the journal that is read block by block, for lines of one kind. */
@@ -36,19 +39,14 @@ export class JournalFile<K extends Kind> {
   /** The time of the oldest line that was read. */
   readDownTo = "~";
   readonly #blocks: AsyncIterator<(string | undefined)[], void, undefined>;
-  readonly #sinceMs: number;
-  readonly #mark: string | undefined;
-  readonly #signal: AbortSignal | undefined;
-  readonly #kind: K;
+  readonly #wanted: WantedLines<K>;
+  readonly #mark: string;
 
-  /** `sinceMs`: nothing older is wanted. */
-  constructor(path: string, kind: K, { sinceMs, mark }: WantedLines, signal: AbortSignal | undefined) {
+  constructor(path: string, wanted: WantedLines<K>) {
     this.path = path;
-    this.#kind = kind;
-    this.#blocks = readLinesBackward(path, { maxBytes: MAX_LINE_BYTES, signal });
-    this.#sinceMs = sinceMs ?? Number.NEGATIVE_INFINITY;
-    this.#mark = mark === undefined ? undefined : JSON.stringify(mark);
-    this.#signal = signal;
+    this.#blocks = readLinesBackward(path, { maxBytes: MAX_LINE_BYTES, signal: wanted.signal });
+    this.#wanted = wanted;
+    this.#mark = wanted.mark === undefined ? "" : JSON.stringify(wanted.mark);
   }
 
   /** The next older entries, the last written first. Throws `DISK_UNREADABLE` and `STOPPED`. */
@@ -60,9 +58,10 @@ export class JournalFile<K extends Kind> {
       if (isDamaged) this.damaged++;
       if (entry === undefined) continue;
       this.readDownTo = entry.at;
-      if (("act" in entry ? "act" : "change") === this.#kind) entries.push(entry as EntryOf<K>);
+      if (("act" in entry ? "act" : "change") === this.#wanted.kind) entries.push(entry as EntryOf<K>);
     }
-    if (Date.parse(this.readDownTo) < this.#sinceMs - MAX_DISORDER_MS) this.isOver = true;
+    const { sinceMs = Number.NEGATIVE_INFINITY } = this.#wanted;
+    if (Date.parse(this.readDownTo) < sinceMs - MAX_DISORDER_MS) this.isOver = true;
     return entries;
   }
 
@@ -70,7 +69,7 @@ export class JournalFile<K extends Kind> {
   #trySkip(line = ""): boolean {
     const [, at, kind = "change"] = TIME.exec(line) ?? [];
     if (at === undefined || !line.endsWith("}") || line.lastIndexOf(LINE_START) > 0) return false;
-    if (kind === this.#kind && (this.#mark === undefined || line.includes(this.#mark))) return false;
+    if (kind === this.#wanted.kind && line.includes(this.#mark)) return false;
     this.readDownTo = at;
     return true;
   }
@@ -81,7 +80,7 @@ export class JournalFile<K extends Kind> {
       this.isOver ||= done === true;
       return value ?? [];
     } catch (error) {
-      if (this.#signal?.aborted) throw new Fault("STOPPED", { cause: error });
+      if (this.#wanted.signal?.aborted) throw new Fault("STOPPED", { cause: error });
       const code = systemCode(error);
       if (code === "") throw error;
       if (code !== "ENOENT") throw unreadable(this.path, error);

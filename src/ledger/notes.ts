@@ -3,11 +3,11 @@
  * one costs one more poll. They are written some seconds late, so that a short transfer costs no write.
  */
 import { Coalesced, Mutex } from "../base/concurrency.ts";
-import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
+import { type Disk, tryUnlink } from "../base/disk.ts";
+import { writeUnnamed } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
-import { writeUnnamed } from "../base/once-files.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { formatRecord, parseRecord } from "./format.ts";
+import { formatRecord, ifReadable, readRecord } from "./format.ts";
 import { type LedgerPaths, nameOf, parseNotes } from "./paths.ts";
 
 const WRITE_AFTER_MS = 5_000;
@@ -58,7 +58,8 @@ export class Notes {
 
   /** `undefined` if the note is missing or damaged. */
   async read(name: string): Promise<TransferRecord | undefined> {
-    return this.#unwritten.get(name) ?? (await this.#readFile(name));
+    const unwritten = this.#unwritten.get(name);
+    return unwritten ?? (await readRecord(this.#disk, this.#paths.note(name)).catch(ifReadable));
   }
 
   /** Removes the note of an ended round. The note of a later round stays. */
@@ -100,20 +101,8 @@ export class Notes {
   }
 
   async #write(name: string, record: TransferRecord, isSynced: boolean): Promise<void> {
-    await writeUnnamed(this.#disk, this.#paths.temporary, formatRecord(record), isSynced, (unnamed) =>
-      this.#disk.rename(unnamed, this.#paths.note(name)),
-    );
+    const file = { folder: this.#paths.temporary, content: formatRecord(record), isSynced };
+    await writeUnnamed(this.#disk, file, (unnamed) => this.#disk.rename(unnamed, this.#paths.note(name)));
     if (this.#unwritten.get(name) === record) this.#unwritten.delete(name);
-  }
-
-  async #readFile(name: string): Promise<TransferRecord | undefined> {
-    const path = this.#paths.note(name);
-    const text = await tryRead(this.#disk, path);
-    if (text === undefined) return undefined;
-    try {
-      return parseRecord(text, path);
-    } catch {
-      return undefined;
-    }
   }
 }

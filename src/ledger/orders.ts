@@ -7,7 +7,7 @@
 import { basename, join } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
-import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
+import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, tolerate } from "../base/faults.ts";
 import {
   type FolderEvents,
@@ -53,7 +53,7 @@ export async function giveOrder(work: string, order: AnyOrder, nowMs = systemClo
   await makeFolderDurably(folder, 0o700);
   const name = order.trackingId === undefined ? digestOfMailbox(order.mailbox) : nameOf(order);
   const path = join(folder, `${name}~${randomHex(8)}.json`);
-  await createTextDurably(path, `${JSON.stringify({ ...order, at: new Date(nowMs).toISOString() })}\n`);
+  await createDurably(path, `${JSON.stringify({ ...order, at: new Date(nowMs).toISOString() })}\n`);
   return path;
 }
 

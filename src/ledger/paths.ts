@@ -41,102 +41,54 @@ const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip|\.beside)?$/;
 const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const NOTE = /^(.+)\.json$/;
 
-export class LedgerPaths {
-  readonly work: string;
-  readonly ledger: string;
-  readonly attempts: string;
-  readonly staging: string;
-  readonly notes: string;
-  readonly journal: string;
-  readonly starts: string;
-  /** The hand-offs write it. */
-  readonly outbox: string;
-  /** For files that have no name yet. */
-  readonly temporary: string;
-  /** The placements of deliveries that are not picked up yet. */
-  readonly placements: string;
-  /** Names in the inbox that deliveries have claimed. */
-  readonly names: string;
-  readonly quarantine: string;
+export type LedgerPaths = ReturnType<typeof ledgerPaths>;
 
-  constructor(work: string) {
-    this.work = work;
-    this.ledger = join(work, "ledger");
-    this.attempts = join(work, "attempts");
-    this.staging = join(work, "staging");
-    this.notes = join(work, "notes");
-    this.journal = join(work, "journal");
-    this.starts = join(work, "starts");
-    this.outbox = outboxIn(work);
-    this.temporary = join(work, "new");
-    this.placements = join(work, "placements");
-    this.names = join(work, "names");
-    this.quarantine = join(work, "quarantine");
-  }
-
+export function ledgerPaths(work: string) {
   /** Created by the ledger. */
-  folders(): readonly string[] {
-    const { ledger, attempts, staging, notes, journal, starts, temporary, placements, names, quarantine } =
-      this;
-    return [ledger, attempts, staging, notes, journal, starts, temporary, placements, names, quarantine];
-  }
-
+  const folders = {
+    ledger: join(work, "ledger"),
+    attempts: join(work, "attempts"),
+    staging: join(work, "staging"),
+    notes: join(work, "notes"),
+    journal: join(work, "journal"),
+    starts: join(work, "starts"),
+    /** For files that have no name yet. */
+    temporary: join(work, "new"),
+    /** The placements of deliveries that are not picked up yet. */
+    placements: join(work, "placements"),
+    /** Names in the inbox that deliveries have claimed. */
+    names: join(work, "names"),
+    quarantine: join(work, "quarantine"),
+  };
   // Names in the work folder need no `join`, which would take a third of the time that a list of many transfers takes.
-
-  ledgerFolder(name: string): string {
-    return `${this.ledger}/${digitsOf(name, 1)}`;
-  }
-
-  end(name: string, round: number): string {
-    return this.#record({ name, kind: "end", round });
-  }
-
-  begin(name: string, round: number): string {
-    return this.#record({ name, kind: "begin", round });
-  }
-
-  /** The record of a finished hand-off. */
-  handoff(name: string, round: number): string {
-    return this.#record({ name, kind: "handoff", round });
-  }
-
-  #record(record: RecordFile): string {
-    return `${this.ledgerFolder(record.name)}/${recordFile(record)}`;
-  }
-
-  note(name: string): string {
-    return `${this.notes}/${name}.json`;
-  }
-
-  staged(id: StageId): string {
-    return this.inStaging(stagedEntry(id));
-  }
-
-  inStaging(entry: string): string {
-    return `${this.staging}/${entry}`;
-  }
-
-  ticket(id: StageId): string {
-    return `${this.staged(id)}.ticket`;
-  }
-
-  zip(id: StageId): string {
-    return `${this.staged(id)}.zip`;
-  }
-
-  /** Files that are placed beside the delivered folder, or after the delivered files. */
-  beside(id: StageId): string {
-    return `${this.staged(id)}.beside`;
-  }
-
-  /** The folder of a stage's placement, with a copy of its manifest. */
-  placement(id: StageId): string {
-    return `${this.placements}/${stagedEntry(id)}`;
-  }
-
-  outboxEntry(name: string, round: number, kind: Kind): string {
-    return entryPath(this.work, roundKey({ name, round }), kind);
-  }
+  const ledgerFolder = (name: string) => `${folders.ledger}/${digitsOf(name, 1)}`;
+  const record = (name: string, kind: RecordFile["kind"], round: number) =>
+    `${ledgerFolder(name)}/${recordFile({ name, kind, round })}`;
+  const inStaging = (entry: string) => `${folders.staging}/${entry}`;
+  const staged = (id: StageId) => inStaging(stagedEntry(id));
+  return {
+    ...folders,
+    work,
+    /** The hand-offs write it. */
+    outbox: outboxIn(work),
+    folders: (): readonly string[] => Object.values(folders),
+    ledgerFolder,
+    end: (name: string, round: number) => record(name, "end", round),
+    begin: (name: string, round: number) => record(name, "begin", round),
+    /** The record of a finished hand-off. */
+    handoff: (name: string, round: number) => record(name, "handoff", round),
+    note: (name: string) => `${folders.notes}/${name}.json`,
+    inStaging,
+    staged,
+    ticket: (id: StageId) => `${staged(id)}.ticket`,
+    zip: (id: StageId) => `${staged(id)}.zip`,
+    /** Files that are placed beside the delivered folder, or after the delivered files. */
+    beside: (id: StageId) => `${staged(id)}.beside`,
+    /** The folder of a stage's placement, with a copy of its manifest. */
+    placement: (id: StageId) => `${folders.placements}/${stagedEntry(id)}`,
+    outboxEntry: (name: string, round: number, kind: Kind) =>
+      entryPath(work, roundKey({ name, round }), kind),
+  };
 }
 
 export function recordFile({ name, kind, round }: RecordFile): string {

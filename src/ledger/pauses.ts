@@ -5,14 +5,14 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
-import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
+import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { type FolderWatch, lookAtLink, readdir, tryReadFile, unlink, watchFolder } from "../base/files.ts";
 import type { Mailbox, Pause } from "../model/mailbox.ts";
 import { type Actor, ActorShape, actorOf } from "../model/order.ts";
 import { digestOfMailbox } from "../model/transfer.ts";
 import { parseJson } from "./format.ts";
-import { LedgerPaths } from "./paths.ts";
+import { ledgerPaths } from "./paths.ts";
 
 const Shape = v.object({ ...ActorShape.entries, at: v.pipe(v.string(), v.isoTimestamp()) });
 
@@ -52,10 +52,10 @@ export function withPauses<Given extends Pick<Mailbox, "name" | "paused" | "paus
 
 /** On the disk when it resolves. An earlier pause stays as it is. */
 export async function createPause(work: string, mailbox: string, by: Actor, at: string): Promise<void> {
-  const { temporary } = new LedgerPaths(work);
+  const { temporary } = ledgerPaths(work);
   for (const folder of [folderOf(work), temporary]) await makeFolderDurably(folder, 0o700);
   const text = `${JSON.stringify({ mailbox, ...by, at })}\n`;
-  await createTextDurably(pathOf(work, mailbox), text, temporary).catch(tolerate("TARGET_EXISTS"));
+  await createDurably(pathOf(work, mailbox), text, temporary).catch(tolerate("TARGET_EXISTS"));
 }
 
 /** Gone from the disk when it resolves. May be called twice. */

@@ -24,11 +24,11 @@ import { hasEnded, type TransferKey, type TransferRecord } from "../model/record
 import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type ListedFiles, listFiles } from "./contents.ts";
-import { type EndRecord, parseRecord } from "./format.ts";
+import { type EndRecord, ifReadable, readRecord } from "./format.ts";
 import type { OnDamaged } from "./ledger.ts";
 import {
   attemptsKey,
-  LedgerPaths,
+  ledgerPaths,
   nameOf,
   parseNotes,
   parseRecordFile,
@@ -37,7 +37,7 @@ import {
   startOfName,
 } from "./paths.ts";
 import { Rounds } from "./rounds.ts";
-import { Starts } from "./starts.ts";
+import { startsIn } from "./starts.ts";
 
 export interface PeekedFolders {
   readonly work: string;
@@ -94,20 +94,17 @@ interface Listing {
 export class LedgerPeek {
   /** Counts as the daemon does: attempts in rounds that were delivered are void. */
   readonly attempts: Pick<AttemptSlots, "spent">;
-  readonly #disk: Disk;
-  readonly #paths: LedgerPaths;
   readonly #inbox: string;
   readonly #rounds: Rounds;
-  readonly #starts: Starts;
+  readonly #starts: ReturnType<typeof startsIn>;
 
   constructor({ work, inbox }: PeekedFolders, system: Disk) {
-    this.#disk = readingDisk(system);
-    this.#paths = new LedgerPaths(work);
+    const [disk, paths] = [readingDisk(system), ledgerPaths(work)];
     // No mode is needed for reading.
-    this.#rounds = new Rounds({ disk: this.#disk, paths: this.#paths, root: inbox, folderMode: () => 0 });
+    this.#rounds = new Rounds({ disk, paths, root: inbox, folderMode: () => 0 });
     this.#inbox = inbox;
     this.attempts = new FileAttempts(this.#rounds);
-    this.#starts = new Starts(this.#rounds);
+    this.#starts = startsIn(this.#rounds);
   }
 
   /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
@@ -119,10 +116,10 @@ export class LedgerPeek {
   async findAll(trackingId: string): Promise<TransferRecord[]> {
     const start = startOfName(trackingId);
     const names = new Set(
-      parseNotes(await this.#disk.list(this.#paths.notes)).filter((it) => it.startsWith(start)),
+      parseNotes(await this.#rounds.disk.list(this.#rounds.paths.notes)).filter((it) => it.startsWith(start)),
     );
-    for (const spread of await this.#disk.list(this.#paths.ledger)) {
-      const files = await this.#disk.list(join(this.#paths.ledger, spread));
+    for (const spread of await this.#rounds.disk.list(this.#rounds.paths.ledger)) {
+      const files = await this.#rounds.disk.list(join(this.#rounds.paths.ledger, spread));
       for (const name of groupByName(files.filter((it) => it.startsWith(start))).keys()) names.add(name);
     }
     const found = await Promise.all([...names].map((name) => this.#find(name)));
@@ -141,9 +138,9 @@ export class LedgerPeek {
 
   /** Open transfers that have a note, in no particular order. */
   async *open(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
-    const names = parseNotes(await this.#disk.list(this.#paths.notes));
+    const names = parseNotes(await this.#rounds.disk.list(this.#rounds.paths.notes));
     yield* readAll(names, (name) =>
-      skipDamaged(this.#paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
+      skipDamaged(this.#rounds.paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
     );
   }
 
@@ -164,14 +161,16 @@ export class LedgerPeek {
       shown.add(nameOf(record));
       yield record;
     }
-    const outbox = new Set(await this.#disk.list(this.#paths.outbox));
-    for (const spread of await this.#disk.list(this.#paths.ledger)) {
-      const records = await this.#disk.list(join(this.#paths.ledger, spread));
-      const staged = new Set(await this.#disk.list(this.#paths.staging));
+    const outbox = new Set(await this.#rounds.disk.list(this.#rounds.paths.outbox));
+    for (const spread of await this.#rounds.disk.list(this.#rounds.paths.ledger)) {
+      const records = await this.#rounds.disk.list(join(this.#rounds.paths.ledger, spread));
+      const staged = new Set(await this.#rounds.disk.list(this.#rounds.paths.staging));
       const listing: Listing = { staged, outbox, records: new Set(records) };
       const others = [...groupByName(records)].filter(([name]) => !shown.has(name));
       yield* readAll(others, ([name, last]) =>
-        skipDamaged(this.#paths.end(name, last.end), onDamaged, () => this.#readLast(name, last, listing)),
+        skipDamaged(this.#rounds.paths.end(name, last.end), onDamaged, () =>
+          this.#readLast(name, last, listing),
+        ),
       );
     }
   }
@@ -188,9 +187,9 @@ export class LedgerPeek {
     return {
       record,
       rounds,
-      staged: staged.map((id) => this.#paths.staged(id)),
+      staged: staged.map((id) => this.#rounds.paths.staged(id)),
       files: await listFiles(this.#rounds, this.#inbox, record, staged),
-      kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
+      kept: (await this.#rounds.disk.kindOf(kept)) === "folder" ? kept : undefined,
       passwords: service && (await this.#spentOn(key, service)),
     };
   }
@@ -200,7 +199,7 @@ export class LedgerPeek {
    * the folder once, because most transfers have none.
    */
   async countAttempts(): Promise<(key: TransferKey, service: AttemptBudget) => Promise<number | undefined>> {
-    const files = await this.#disk.list(this.#paths.attempts);
+    const files = await this.#rounds.disk.list(this.#rounds.paths.attempts);
     const keys = new Set(files.map((file) => ATTEMPT.exec(file)?.[1]));
     return async (key, service) => {
       if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
@@ -229,15 +228,12 @@ export class LedgerPeek {
 
   /** The daemon does without a damaged note, so only lists report it. */
   async #readNote(name: string, onDamaged?: OnDamaged): Promise<TransferRecord | undefined> {
-    const path = this.#paths.note(name);
-    const text = await tryRead(this.#disk, path);
-    if (text === undefined) return undefined;
-    try {
-      return parseRecord(text, path);
-    } catch (error) {
+    const path = this.#rounds.paths.note(name);
+    return readRecord(this.#rounds.disk, path).catch((error: unknown) => {
+      ifReadable(error);
       onDamaged?.(path, messageOf(error));
       return undefined;
-    }
+    });
   }
 
   async #asSeen(name: string, end: EndRecord, listing?: Listing): Promise<TransferRecord> {
@@ -263,14 +259,14 @@ export class LedgerPeek {
       listing.records.has(recordFile({ name, kind: "handoff", round })) ||
       KINDS.some((kind) => listing.outbox.has(entryFile(key, kind)));
     if (!isListed) return undefined;
-    const record = this.#paths.handoff(name, round);
+    const record = this.#rounds.paths.handoff(name, round);
     // A second try finds an entry that was renamed during the first one.
     for (let tries = 0; tries < 2; tries++) {
-      const text = await tryRead(this.#disk, record);
+      const text = await tryRead(this.#rounds.disk, record);
       if (text !== undefined) return finishedView(text, record);
       const found: { readonly text: string; readonly kind: Kind }[] = [];
       for (const kind of KINDS) {
-        const entry = await tryRead(this.#disk, this.#paths.outboxEntry(name, round, kind));
+        const entry = await tryRead(this.#rounds.disk, this.#rounds.paths.outboxEntry(name, round, kind));
         if (entry !== undefined) found.push({ text: entry, kind });
       }
       // A late worker may leave an empty file beside the true entry.
@@ -283,9 +279,7 @@ export class LedgerPeek {
   }
 
   async #describeRound(name: string, round: number): Promise<RoundView> {
-    const path = this.#paths.begin(name, round);
-    const text = await tryRead(this.#disk, path);
-    const begun = text === undefined ? undefined : parseRecord(text, path).begun;
+    const { begun } = (await readRecord(this.#rounds.disk, this.#rounds.paths.begin(name, round))) ?? {};
     const end = await this.#rounds.readEnd(name, round);
     if (end === undefined) return { round, begun, ended: undefined };
     const { state: outcome, at, reason, message, inbox, verified, released } = end;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
 import { syncFile, writeFinished } from "../base/durable.ts";
-import { systemCode, tolerate, unreadable } from "../base/faults.ts";
+import { tolerate, unreadable } from "../base/faults.ts";
 import { readdir, tryLstat } from "../base/files.ts";
 import { formatJson } from "../base/long-text.ts";
 import { nextTurn } from "../base/timers.ts";
@@ -70,16 +70,10 @@ export class Quarantine {
     await writeFinished(join(staged, REASON), () => formatJson(reason), 0o600);
   }
 
-  /** Moves a staged folder in. Returns its name there; `undefined` if it was moved before. */
-  async moveIn(staged: string, name: string, round: number): Promise<string | undefined> {
-    try {
-      await this.#disk.rename(staged, this.folderOf(name, round));
-    } catch (error) {
-      if (systemCode(error) !== "ENOENT") throw error;
-      return undefined;
-    }
+  /** Moves a staged folder in, unless it was moved before. */
+  async moveIn(staged: string, name: string, round: number): Promise<void> {
+    await this.#disk.rename(staged, this.folderOf(name, round)).catch(tolerate("ENOENT"));
     await this.#syncs.sync(this.folder);
-    return `${name}~${round}`;
   }
 
   /** `undefined` if the content of the round is not complete, or not here. Throws if the disk does not answer. */
@@ -111,8 +105,9 @@ export class Quarantine {
 
   /** Removes the content of a transfer, of all rounds before `round`. A late process must not remove that of later ones. */
   async clear(name: string, round = Number.POSITIVE_INFINITY): Promise<void> {
-    for (const found of await this.list()) {
-      if (found.name === name && found.round < round) await this.#disk.removeTree(found.folder);
-    }
+    const found = (await this.list()).filter((it) => it.name === name && it.round < round);
+    for (const { folder } of found) await this.#disk.removeTree(folder);
+    // A power cut must not bring it back.
+    if (found.length > 0) await this.#syncs.sync(this.folder);
   }
 }

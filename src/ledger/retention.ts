@@ -4,14 +4,15 @@
  */
 
 import { join } from "node:path";
-import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
-import { Fault, tolerate } from "../base/faults.ts";
+import { tryRead, tryUnlink } from "../base/disk.ts";
+import { tolerate } from "../base/faults.ts";
 import { random } from "../base/random.ts";
 import { KINDS } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseSlot } from "./attempts.ts";
+import { ifReadable } from "./format.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { digitsOf, type LedgerPaths, parseRecordFile, parseStaged } from "./paths.ts";
+import { digitsOf, parseRecordFile, parseStaged } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
 
@@ -28,16 +29,12 @@ export interface RetentionRules {
 const PARTS = 256;
 
 export class Retention {
-  readonly #disk: Disk;
-  readonly #paths: LedgerPaths;
   readonly #rounds: Rounds;
   readonly #watermark: Watermark;
   /** Random at first: a process such as `inlet once` may run one sweep only. */
   #next = Math.floor(random() * PARTS);
 
   constructor(rounds: Rounds, watermark: Watermark) {
-    this.#disk = rounds.disk;
-    this.#paths = rounds.paths;
     this.#rounds = rounds;
     this.#watermark = watermark;
   }
@@ -54,9 +51,9 @@ export class Retention {
   }
 
   async #sweepRecords(digits: string, rules: RetentionRules, beforeMs: number): Promise<void> {
-    const folder = join(this.#paths.ledger, digits.slice(0, 1));
+    const folder = join(this.#rounds.paths.ledger, digits.slice(0, 1));
     const transfers = Map.groupBy(
-      (await this.#disk.list(folder).catch(tolerate("ENOENT"))) ?? [],
+      (await this.#rounds.disk.list(folder).catch(tolerate("ENOENT"))) ?? [],
       (file) => parseRecordFile(file)?.name ?? "",
     );
     let placements: readonly string[] | undefined;
@@ -64,11 +61,11 @@ export class Retention {
       if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(name, files, rules, beforeMs))) continue;
       await this.#watermark.forget(name);
-      placements ??= await this.#disk.list(this.#paths.placements);
+      placements ??= await this.#rounds.disk.list(this.#rounds.paths.placements);
       await this.#removePlacements(name, placements);
       // From the first round on: if the sweep is cut short, later records still show the end.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
-        await tryUnlink(this.#disk, join(folder, file));
+        await tryUnlink(this.#rounds.disk, join(folder, file));
       }
     }
   }
@@ -77,7 +74,7 @@ export class Retention {
   async #removePlacements(name: string, placements: readonly string[]): Promise<void> {
     for (const entry of placements) {
       const id = entry.startsWith(name) ? parseStaged(entry) : undefined;
-      if (id?.name === name) await this.#disk.removeTree(this.#paths.placement(id));
+      if (id?.name === name) await this.#rounds.disk.removeTree(this.#rounds.paths.placement(id));
     }
   }
 
@@ -100,8 +97,8 @@ export class Retention {
   async #isInOutbox(name: string, files: readonly string[]): Promise<boolean> {
     for (const round of new Set(files.map(roundOf))) {
       for (const kind of KINDS) {
-        const entry = this.#paths.outboxEntry(name, round, kind);
-        if ((await this.#disk.kindOf(entry)) !== undefined) return true;
+        const entry = this.#rounds.paths.outboxEntry(name, round, kind);
+        if ((await this.#rounds.disk.kindOf(entry)) !== undefined) return true;
       }
     }
     return false;
@@ -109,36 +106,31 @@ export class Retention {
 
   /** Removes attempts at transfers that have neither a record nor a note. One that a power cut has emptied stays. */
   async #sweepAttempts(beforeMs: number): Promise<void> {
-    for (const file of await this.#disk.list(this.#paths.attempts)) {
-      const path = join(this.#paths.attempts, file);
-      const { name, at } = parseSlot((await tryRead(this.#disk, path)) ?? "");
+    for (const file of await this.#rounds.disk.list(this.#rounds.paths.attempts)) {
+      const path = join(this.#rounds.paths.attempts, file);
+      const { name, at } = parseSlot((await tryRead(this.#rounds.disk, path)) ?? "");
       if (name === undefined || at === undefined || Date.parse(at) >= beforeMs) continue;
-      if (!(await this.#isKnown(name))) await tryUnlink(this.#disk, path);
+      if (!(await this.#isKnown(name))) await tryUnlink(this.#rounds.disk, path);
     }
   }
 
   /** Whether a transfer has a record or a note. A damaged record counts. */
   async #isKnown(name: string): Promise<boolean> {
-    if ((await this.#disk.kindOf(this.#paths.note(name))) !== undefined) return true;
+    if ((await this.#rounds.disk.kindOf(this.#rounds.paths.note(name))) !== undefined) return true;
     const current = await this.#rounds.current(name).catch(ifReadable);
     return current === undefined || current.begin !== undefined || current.end !== undefined;
   }
 
   async #sweepJournal(beforeMs: number): Promise<void> {
-    for (const file of await this.#disk.list(this.#paths.journal)) {
+    for (const file of await this.#rounds.disk.list(this.#rounds.paths.journal)) {
       const [year, month] = JOURNAL_FILE.exec(file)?.[1]?.split("-") ?? [];
       // The beginning of the next month: Date counts months from 0.
       const endMs = Date.UTC(Number(year), Number(month), 1);
-      if (endMs < beforeMs) await tryUnlink(this.#disk, join(this.#paths.journal, file));
+      if (endMs < beforeMs) await tryUnlink(this.#rounds.disk, join(this.#rounds.paths.journal, file));
     }
   }
 }
 
 function roundOf(file: string): number {
   return parseRecordFile(file)?.round ?? 0;
-}
-
-/** Passes on any error but that of a damaged record. */
-function ifReadable(error: unknown): undefined {
-  if (!(error instanceof Fault && error.code === "RECORD_UNREADABLE")) throw error;
 }

@@ -16,13 +16,14 @@
  */
 
 import { dirname } from "node:path";
-import { type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { FolderSyncs, meansNoLinks, tryUnlink } from "../base/disk.ts";
+import { OnceFiles } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
-import { OnceFiles } from "../base/once-files.ts";
+import type { OpenFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
-import { parseRoundKey, roundKey } from "../model/outbox.ts";
+import { roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type BeginRecord, type EndRecord, formatRecord, Inboxes, parseRecord, stageOf } from "./format.ts";
+import { type BeginRecord, type EndRecord, formatRecord, Inboxes, readRecord, stageOf } from "./format.ts";
 import { nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
 import { PARENT, Placing, type PlacingOptions } from "./placing.ts";
 import { Quarantine, type QuarantineReason } from "./quarantine.ts";
@@ -36,24 +37,17 @@ export interface Current {
   readonly end: EndRecord | undefined;
 }
 
-/** A round that ended with content, found by `recover`. */
-export interface Recovered {
-  readonly end: EndRecord;
-  /** The new folder, from the inbox's root or in the quarantine; missing if the content was moved before. */
-  readonly folder: string | undefined;
-}
-
 interface OwnStage extends Stage {
   isNew: boolean;
   /** Open while the attempt runs. */
-  ticket: DiskFile | undefined;
+  ticket: OpenFile | undefined;
   /** The ticket may hold the end record, and may be linked to its name. */
   isWritten: boolean;
   isInUse: boolean;
 }
 
 export interface RoundsOptions extends PlacingOptions {
-  /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
+  /** No other process works here, so the ticket of an ended round stays until `close`. */
   readonly isAlone?: boolean;
 }
 
@@ -68,8 +62,6 @@ export class Rounds {
   readonly #options: RoundsOptions;
   /** The stages of this process, for rounds that may be open, by `NAME~R`. */
   readonly #stages = new Map<string, OwnStage>();
-  /** Open rounds with stages that `recover` found, as `NAME~R`; `undefined` before it ran. */
-  #leftOver: Set<string> | undefined;
 
   constructor(options: RoundsOptions) {
     const { disk, paths, root } = options;
@@ -161,8 +153,6 @@ export class Rounds {
   /** Removes the stage, unless the round has ended with it: a disk may fail after the end was decided. */
   async dropStage(stage: Stage): Promise<void> {
     const own = stage as OwnStage;
-    // What the disk refuses to remove now is removed when the round ends.
-    this.#leftOver?.add(roundKey(own));
     await this.#forget(own);
     if ((await this.endedBy(own)) !== "this") await this.#remove(own);
   }
@@ -188,8 +178,8 @@ export class Rounds {
 
   /** The other attempts' stages for a round. */
   async otherStages(id: StageId): Promise<StageId[]> {
-    const hasNone = this.#options.isAlone && this.#leftOver?.has(roundKey(id)) === false;
-    return hasNone ? [] : (await this.stagesOf(id.name)).filter((it) => isOther(it, id));
+    const stages = await this.stagesOf(id.name);
+    return stages.filter(({ round, token }) => round === id.round && token !== id.token);
   }
 
   /** The stages of all attempts at any round of a transfer. */
@@ -260,45 +250,47 @@ export class Rounds {
   }
 
   /**
-   * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. Returns its path from
-   * there; `undefined` if it was moved before. `isDurable`: the record is known to be synced. If this process
-   * works alone, the ticket stays until `dropTicket`.
+   * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. False if it was moved
+   * before. `isDurable`: the record is known to be synced.
    */
-  async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
+  async place(end: EndRecord, isDurable = false): Promise<boolean> {
     const id = stageOf(end);
-    if (id === undefined) return undefined;
+    if (id === undefined) return false;
     // The record's creator may have stopped before the sync: after a power cut, the round would be open again.
     if (!isDurable) {
-      if (await this.isPlaced(end)) return undefined;
+      if (await this.isPlaced(end)) return false;
       await this.syncs.sync(this.paths.ledgerFolder(id.name));
     }
-    const placed = await this.#placeContent(end, id);
-    if (!this.#options.isAlone) await this.dropTicket(end);
+    await this.#placeContent(end, id);
     this.#stages.delete(roundKey(id));
     // The round has ended: the stages of other attempts are of no use.
-    if (this.#leftOver?.delete(roundKey(id))) {
-      for (const other of await this.stagesOf(id.name)) if (isOther(other, id)) await this.#remove(other);
-    }
-    return placed;
+    for (const other of await this.otherStages(id)) await this.#remove(other);
+    await this.#clearEarlier(id);
+    if (!this.#options.isAlone) await this.close(end);
+    return true;
   }
 
-  async #placeContent(end: EndRecord, id: StageId): Promise<string | undefined> {
-    const staged = this.paths.staged(id);
-    if (end.state !== "delivered") {
-      // An earlier attempt with this stage may have prepared a delivery.
-      await this.placing.drop(id);
-      return this.quarantine.moveIn(staged, id.name, id.round);
-    }
-    const root = this.#inboxes.rootOf(end);
-    if (end.placement === undefined) return this.placing.move(staged, end.folder ?? "", end, root);
-    await this.placing.place(id, end, root);
-    return end.folder;
+  async #placeContent(end: EndRecord, id: StageId): Promise<void> {
+    if (end.state === "delivered") return this.placing.place(id, end, this.#inboxes.rootOf(end));
+    // An earlier attempt with this stage may have prepared a delivery.
+    await this.placing.drop(id);
+    await this.quarantine.moveIn(this.paths.staged(id), id.name, id.round);
   }
 
-  /** Removes the ticket of a settled round, so that recovery does not return the round again. */
-  async dropTicket(end: EndRecord): Promise<void> {
+  /** The earlier rounds' content in quarantine is delivered now, or replaced. */
+  async #clearEarlier({ name, round }: StageId): Promise<void> {
+    if (round > 1) await this.quarantine.clear(name, round);
+  }
+
+  /**
+   * The last step of a round whose content is placed: removes its ticket, so that recovery does not return the round again.
+   * A crash may have come before the quarantine was cleared.
+   */
+  async close(end: EndRecord): Promise<void> {
     const id = stageOf(end);
-    if (id !== undefined) await tryUnlink(this.disk, this.paths.ticket(id));
+    if (id === undefined) return;
+    await this.#clearEarlier(id);
+    await tryUnlink(this.disk, this.paths.ticket(id));
   }
 
   /** Whether step 3 was done. */
@@ -314,7 +306,7 @@ export class Rounds {
    * others. Leaves open rounds alone. May run beside workers, and twice at the same time. `onFailed` gets the end record
    * of content that cannot be placed.
    */
-  async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<Recovered[]> {
+  async recover(onFailed: (entry: string, error: unknown, end?: EndRecord) => void): Promise<EndRecord[]> {
     await this.placing.claims
       .clear((owner) => this.#isOver(owner))
       .catch((error: unknown) => onFailed("", error));
@@ -325,8 +317,7 @@ export class Rounds {
       if (entry.endsWith(PARENT)) await this.disk.removeFolder(this.paths.inStaging(entry)).catch(() => {});
       if (found !== undefined) ids.set(stagedEntry(found), found);
     }
-    const recovered: Recovered[] = [];
-    const leftOver = new Set<string>();
+    const recovered: EndRecord[] = [];
     for (const [entry, id] of ids) {
       // A worker of this process is using the stage.
       const own = this.#stages.get(roundKey(id));
@@ -334,36 +325,33 @@ export class Rounds {
       let end: EndRecord | undefined;
       try {
         end = await this.readEnd(id.name, id.round);
-        if (end === undefined) leftOver.add(roundKey(id));
-        else if (end.token !== id.token) await this.#remove(id);
-        else recovered.push(...(await this.#finish(end, id)));
+        if (end !== undefined && (await this.#finish(end, id))) recovered.push(end);
       } catch (error) {
         onFailed(entry, error, end?.token === id.token ? end : undefined);
       }
     }
-    this.#leftOver = leftOver;
     return recovered;
   }
 
-  /** Whether a round, named by `NAME~R`, has ended and its content is placed. */
+  /** Whether nothing is left of a round, named by `NAME~R`: an attempt has its stage before it claims names. */
   async #isOver(owner: string): Promise<boolean> {
-    const { name, round } = parseRoundKey(owner);
-    // A damaged record is reported elsewhere.
-    const end = await this.readEnd(name, round).catch(() => undefined);
-    return end !== undefined && (await this.isPlaced(end));
+    const entries = await this.disk.list(this.paths.staging);
+    return !entries.some((entry) => entry.startsWith(`${owner}~`));
   }
 
-  async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
-    const folder = await this.place(end);
+  /** Places a stage of an ended round, or removes it. False if the round was settled before. */
+  async #finish(end: EndRecord, id: StageId): Promise<boolean> {
+    if (end.token !== id.token) {
+      await this.#remove(id);
+      return false;
+    }
+    const isNew = await this.place(end);
     // A power cut may have brought back what an attempt had prepared beside its folder.
     if (end.placement === undefined) await this.placing.drop(id);
-    if (this.#options.isAlone) {
-      // The ticket is still there only if a crash came before the round was settled.
-      const isSettled = (await this.disk.kindOf(this.paths.ticket(id))) === undefined;
-      return folder === undefined && isSettled ? [] : [{ end, folder }];
-    }
-    await this.dropTicket(end);
-    return folder === undefined ? [] : [{ end, folder }];
+    // For a process that works alone, the ticket is still there only if a crash came before the round was settled.
+    if (this.#options.isAlone) return isNew || (await this.disk.kindOf(this.paths.ticket(id))) !== undefined;
+    await this.close(end);
+    return isNew;
   }
 
   async #remove(id: StageId): Promise<void> {
@@ -384,11 +372,7 @@ export class Rounds {
   }
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {
-    const text = await tryRead(this.disk, path);
-    return text === undefined ? undefined : this.#inboxes.fromStored(parseRecord(text, path), path);
+    const record = await readRecord(this.disk, path);
+    return record && this.#inboxes.fromStored(record, path);
   }
-}
-
-function isOther(id: StageId, { round, token }: StageId): boolean {
-  return id.round === round && id.token !== token;
 }

@@ -14,8 +14,6 @@ export const MAX_OPEN = 10_000;
 
 interface OpenTransfer {
   expiresMs: number;
-  /** The listing that had it last; 0 for none. */
-  listing: number;
   /** Kept only if it carries a password. */
   link: Secret | undefined;
   isWarned: boolean;
@@ -25,9 +23,10 @@ interface OpenTransfer {
 
 export class KnownTransfers {
   readonly #open = new Map<string, OpenTransfer>();
-  /** The number of the listing that had each settled transfer last: there may be hundreds of thousands. */
-  readonly #settled = new Map<string, number>();
-  #listing = 0;
+  /** There may be hundreds of thousands. */
+  readonly #settled = new Set<string>();
+  /** The transfers that the last listing had. */
+  #listed = new Set<string>();
   /** The list was read to its end, at least once. */
   hasListing = false;
   /** By tracking-id. */
@@ -43,14 +42,12 @@ export class KnownTransfers {
 
   /** Whether the last listing had it. */
   isListed(trackingId: string): boolean {
-    const listing = this.#open.get(trackingId)?.listing ?? this.#settled.get(trackingId);
-    return listing === this.#listing;
+    return this.#listed.has(trackingId);
   }
 
   noteOpen(trackingId: string, expiresMs: number): void {
-    const listing = this.#settled.get(trackingId) ?? 0;
     const known = this.#open.get(trackingId);
-    const open = known ?? { listing, link: undefined, isWarned: false, tried: undefined };
+    const open = known ?? { link: undefined, isWarned: false, tried: undefined };
     this.#open.set(trackingId, Object.assign(open, { expiresMs }));
     this.#settled.delete(trackingId);
   }
@@ -58,7 +55,8 @@ export class KnownTransfers {
   /** This listing has it, and nothing is left to do. */
   settle(trackingId: string): void {
     this.#open.delete(trackingId);
-    this.#settled.set(trackingId, this.#listing);
+    this.#settled.add(trackingId);
+    this.noteListed(trackingId);
   }
 
   /** Drops an open transfer, such as one that has ended and is not listed. Does nothing for any other. */
@@ -67,27 +65,17 @@ export class KnownTransfers {
   }
 
   startListing(): void {
-    this.#listing++;
+    this.#listed = new Set();
   }
 
-  /** This listing has the transfer. */
+  /** This listing has the transfer. Unknown ones are not noted: a service can list any number. */
   noteListed(trackingId: string): void {
-    const open = this.#open.get(trackingId);
-    if (open !== undefined) open.listing = this.#listing;
-    else if (this.#settled.has(trackingId)) this.#settled.set(trackingId, this.#listing);
-  }
-
-  /** This listing does not have the open transfer, or not as an active one. */
-  noteMissing(trackingId: string): void {
-    const open = this.#open.get(trackingId);
-    if (open !== undefined) open.listing = 0;
+    if (this.#open.has(trackingId) || this.#settled.has(trackingId)) this.#listed.add(trackingId);
   }
 
   /** The listing is complete: settled transfers that it does not have are forgotten. */
   finishListing(): void {
-    for (const [trackingId, listing] of this.#settled) {
-      if (listing !== this.#listing) this.#settled.delete(trackingId);
-    }
+    for (const trackingId of this.#settled.difference(this.#listed)) this.#settled.delete(trackingId);
     this.hasListing = true;
   }
 

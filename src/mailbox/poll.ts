@@ -148,8 +148,9 @@ async function discover(
   };
   const skipSettled = (trackingId: string) => {
     onProgress();
-    transfers.noteListed(trackingId);
-    return transfers.isSettled(trackingId);
+    const isSettled = transfers.isSettled(trackingId);
+    if (isSettled) transfers.noteListed(trackingId);
+    return isSettled;
   };
   const take = async (entry: ListedTransfer) => {
     onProgress();
@@ -159,8 +160,7 @@ async function discover(
     const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
     if (taken.isSettled) transfers.settle(trackingId);
     else unsettled++;
-    if (taken.isInactive) transfers.noteMissing(trackingId);
-    else transfers.noteListed(trackingId);
+    if (!taken.isInactive) transfers.noteListed(trackingId);
     transfers.keepLink(trackingId, recipient?.downloadUrl);
     if (taken.isNew) discovered++;
     if (taken.job !== undefined) jobs.push(taken.job);

@@ -1,6 +1,6 @@
 /** The token that proves a mailbox's address: obtained, stored, renewed in time, and obtained again when refused. */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
@@ -29,32 +29,25 @@ interface TokenStore {
   write(name: string, token: KeptToken): Promise<void>;
 }
 
+interface TokensTools {
+  readonly mailbox: Mailbox;
+  readonly service: ServicePort;
+  /** A token that a person obtained. It is never renewed. */
+  readonly configured: SecretSource | undefined;
+  readonly store: TokenStore;
+  readonly clock: Clock;
+}
+
 export class Tokens {
-  readonly #mailbox: Mailbox;
-  readonly #service: ServicePort;
-  readonly #configured: SecretSource | undefined;
-  readonly #store: TokenStore;
+  readonly #tools: TokensTools;
+  /** In the store. */
   readonly #name: string;
-  readonly #clock: Clock;
   #current: KeptToken | undefined;
 
-  /** `configured`: a token that a person obtained. It is never renewed. */
-  constructor(
-    mailbox: Mailbox,
-    service: ServicePort,
-    configured: SecretSource | undefined,
-    store: TokenStore,
-    clock: Clock,
-  ) {
-    this.#mailbox = mailbox;
-    this.#service = service;
-    this.#configured = configured;
-    const digest = createHash("sha256")
-      .update(`${service.id}\0${mailboxIdOf(mailbox.email)}`)
-      .digest("hex");
-    this.#store = store;
-    this.#name = digest.slice(0, 32);
-    this.#clock = clock;
+  constructor(tools: TokensTools) {
+    this.#tools = tools;
+    const key = `${tools.service.id}\0${mailboxIdOf(tools.mailbox.email)}`;
+    this.#name = hash("sha256", key, "hex").slice(0, 32);
   }
 
   /** The token in use; `undefined` if its end is not known. */
@@ -70,7 +63,7 @@ export class Tokens {
       return await work(await this.#address(signal));
     } catch (error) {
       const refused = error instanceof Fault && error.code === "TOKEN_REFUSED";
-      if (!refused || this.#configured !== undefined) throw error;
+      if (!refused || this.#tools.configured !== undefined) throw error;
       await this.#renew(signal);
       return work(await this.#address(signal));
     }
@@ -82,11 +75,12 @@ export class Tokens {
   }
 
   async #address(signal: AbortSignal): Promise<VerifiedAddress> {
-    const { email } = this.#mailbox;
-    if (this.#configured !== undefined) return { email, token: await this.#configured.read(signal) };
+    const { email } = this.#tools.mailbox;
+    if (this.#tools.configured !== undefined)
+      return { email, token: await this.#tools.configured.read(signal) };
     // A person may have renewed a token that Inlet cannot renew.
     if (this.#current === undefined || this.#current.byCode)
-      this.#current = this.#store.read(this.#name) ?? this.#current;
+      this.#current = this.#tools.store.read(this.#name) ?? this.#current;
     if (this.#current === undefined || this.#isStale(this.#current)) await this.#renew(signal);
     return { email, token: new Secret(this.#current?.token ?? "") };
   }
@@ -94,30 +88,30 @@ export class Tokens {
   #isStale({ obtained, validUntil }: KeptToken): boolean {
     if (validUntil === undefined) return false;
     const margin = Math.min(MARGIN_MS, (validUntil - obtained) * MARGIN_SHARE);
-    return this.#clock.now() >= validUntil - margin;
+    return this.#tools.clock.now() >= validUntil - margin;
   }
 
   /** Prefers a stored token: another process may have renewed it, or a person may have used a mailed code. */
   async #renew(signal: AbortSignal): Promise<void> {
-    const kept = this.#store.read(this.#name);
+    const kept = this.#tools.store.read(this.#name);
     const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);
     if (isNew) this.#current = kept;
     else await this.#obtain(signal);
   }
 
   async #obtain(signal: AbortSignal, code?: Secret): Promise<void> {
-    const { token, validUntil } = await this.#service
-      .obtainToken(this.#mailbox.email, code, signal)
+    const { token, validUntil } = await this.#tools.service
+      .obtainToken(this.#tools.mailbox.email, code, signal)
       .catch((error: unknown) => {
-        throw code === undefined ? withRemedy(error, this.#mailbox) : error;
+        throw code === undefined ? withRemedy(error, this.#tools.mailbox) : error;
       });
     this.#current = {
       token: token.reveal(),
-      obtained: this.#clock.now(),
+      obtained: this.#tools.clock.now(),
       ...(validUntil === undefined ? {} : { validUntil: validUntil.getTime() }),
       ...(code === undefined ? {} : { byCode: true }),
     };
-    await this.#store.write(this.#name, this.#current);
+    await this.#tools.store.write(this.#name, this.#current);
   }
 }
 

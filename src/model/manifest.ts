@@ -7,6 +7,7 @@ import { createHash, hash } from "node:crypto";
 import { join } from "node:path";
 import * as v from "valibot";
 import { READ_PLAIN_FILE, withFile } from "../base/files.ts";
+import { isPlainName } from "../base/inbox-door.ts";
 import { formatJson } from "../base/long-text.ts";
 import { inTurns, nextTurn } from "../base/timers.ts";
 import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
@@ -280,7 +281,6 @@ function parseJson(text: string, file: string): unknown {
 
 /** Every file is in the folder itself: a name with a path is refused. */
 function demandPlainName(name: string, where: string): void {
-  const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name);
-  if (isPlain) return;
+  if (isPlainName(name)) return;
   throw new DamagedFolder(`${where} names ${JSON.stringify(name)}, which is not a name in the folder`);
 }

@@ -4,7 +4,7 @@
  */
 import type { BigIntStats } from "node:fs";
 import * as v from "valibot";
-import { isPlainName } from "../base/inbox-door.ts";
+import { isPlainName, splitPath } from "../base/inbox-door.ts";
 
 const PLACEMENT_VERSION = 1;
 
@@ -55,6 +55,16 @@ export function makePlacement(
   const after = phases.after.filter((parts) => parts.length > 0);
   const all = [...before, phases.content, ...after].map((parts) => [...parts]);
   return { version: PLACEMENT_VERSION, ...facts, phases: all, content: before.length };
+}
+
+/** The placement of one folder with its manifest inside. `folder`: from the inbox's root. */
+export function placementOfFolder(folder: string): Placement {
+  const { parent, name: as } = splitPath(folder);
+  const content = [{ from: "folder", name: "", as, identity: "" } as const];
+  return makePlacement(
+    { deliver: "folder", parent, isManifestInside: true },
+    { before: [], content, after: [] },
+  );
 }
 
 /** The parts that consumers take: the delivered folder, or all delivered files. */

@@ -13,7 +13,7 @@ import { readdir } from "../base/files.ts";
 import { compareTexts } from "../base/phrases.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { JournalFile, type Kind } from "../ledger/lines.ts";
-import { LedgerPaths, nameOf } from "../ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../ledger/paths.ts";
 import { type JournalKind, makeFilter } from "../model/queries.ts";
 import { hasEnded, type State, type TransferKey } from "../model/record.ts";
 import type { ActEntry, HistoryEntry, Journal, JournalQuery, Tally } from "../model/views.ts";
@@ -43,8 +43,8 @@ export async function readJournal<Wanted extends JournalKind>(
   const damaged: Journal["damaged"][number][] = [];
   for (const paths of await listMonths(work, query)) {
     // Each wanted line contains the mark.
-    const wantedLines = { ...query, mark: transfer?.trackingId ?? state };
-    const files = paths.map((path) => new JournalFile(path, kind, wantedLines, signal));
+    const lines = { kind, sinceMs: query.sinceMs, mark: transfer?.trackingId ?? state, signal } as const;
+    const files = paths.map((path) => new JournalFile(path, lines));
     for await (const entry of readBlocks(files, (at) => newest.needs(at))) {
       if (matches(entry, entry.at) && isOf(entry)) newest.add(keyOf(wanted, entry), entry);
     }
@@ -66,7 +66,7 @@ export async function tallyHistory(
   const tallies = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({ ...none }));
   const counted = new CountedEnds();
   for (const paths of await listMonths(work, { sinceMs })) {
-    const files = paths.map((path) => new JournalFile(path, "change", { sinceMs }, signal));
+    const files = paths.map((path) => new JournalFile(path, { kind: "change", sinceMs, signal }));
     for await (const entry of readBlocks(files)) {
       const { state, bytes = 0 } = entry;
       const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
@@ -115,7 +115,7 @@ async function listMonths(
   work: string,
   { sinceMs, untilMs }: Pick<JournalQuery, "sinceMs" | "untilMs">,
 ): Promise<string[][]> {
-  const folder = new LedgerPaths(work).journal;
+  const folder = ledgerPaths(work).journal;
   const [first, last] = [sinceMs, untilMs].map((ms) => ms && new Date(ms).toISOString().slice(0, 7));
   const names = await readdir(folder).catch((error: unknown) => {
     if (systemCode(error) === "ENOENT") return [];

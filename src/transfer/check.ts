@@ -40,14 +40,13 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<void> 
   const manifest = join(added.has(MANIFEST) ? folder : stage.placement, MANIFEST);
   await forbidWriting(folder, handoff);
   durableStep("folder read-only");
-  const before = await snapshot(folder);
   const fault = await checker
     .run(check, { ...facts, verified: verifiedOf(contents), folder, manifest, secrets }, signal)
     .then(() => undefined)
     .catch(asFault);
   signal.throwIfAborted();
   durableStep("checked");
-  const isSame = (await snapshot(folder)) === before || (await isUnchanged(prepared, signal));
+  const isSame = await isUnchanged(prepared, signal);
   const refusal = fault?.code === "CHECK_REFUSED" || isSame ? fault : new Fault("CHECK_CHANGED");
   if (refusal?.verdict === "quarantine") await keepSentFiles(stage, contents);
   // Without its content, a released transfer is downloaded again.
@@ -66,16 +65,6 @@ async function forbidWriting(
 ): Promise<void> {
   for (const name of await readdir(folder)) await chmod(join(folder, name), (fileMode & ~WRITE_BITS) | 0o400);
   await setFolderMode(folder, (folderMode & ~WRITE_BITS) | 0o500);
-}
-
-/** Every change of a file or of the folder changes the snapshot: it sets the ctime, which programs cannot choose. */
-async function snapshot(folder: string): Promise<string> {
-  const lines: string[] = [];
-  for (const name of [".", ...(await readdir(folder)).toSorted()]) {
-    const { mode, ino, size, mtimeNs, ctimeNs } = await lstat(join(folder, name), { bigint: true });
-    lines.push([name, mode, ino, size, mtimeNs, ctimeNs].join(" "));
-  }
-  return lines.join("\n");
 }
 
 /** Whether the folder holds the verified content and nothing else, whatever its times and modes are. */

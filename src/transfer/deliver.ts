@@ -97,29 +97,19 @@ export async function prepareDelivery(run: Run, contents: Contents): Promise<Pre
 /** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
 export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const { stage, contents, planned, target } = prepared;
-  const { ledger, handoffs } = run.tools;
-  const { handoff } = run;
-  const folder =
-    planned?.folder ?? (await ledger.placements.takeFolder(target.wanted, run.record, target.inbox));
-  try {
-    const { acknowledgement } = handoff;
-    const steps = STEPS.filter((step) => handoff[step] !== undefined);
-    const facts = {
-      folder,
-      inbox: target.inbox,
-      placement: planned?.placement.deliver,
-      acknowledgement,
-      steps,
-    };
-    run.enter("delivering", { verified: verifiedOf(contents), ...facts });
-    const record = run.endRecord("delivered");
-    await handoffs.prepare(record);
-    const placed = await endWith(run, stage, record);
-    await afterPlacing(run, placed);
-    return { kind: "delivered" };
-  } finally {
-    ledger.placements.giveBack(folder, target.inbox);
-  }
+  const { handoff, tools } = run;
+  const { handoffs } = tools;
+  const { folder } = planned ?? (await planFolder(run, stage, contents, target));
+  const { acknowledgement } = handoff;
+  const steps = STEPS.filter((step) => handoff[step] !== undefined);
+  const placement = planned?.placement.deliver;
+  const facts = { folder, inbox: target.inbox, placement, acknowledgement, steps };
+  run.enter("delivering", { verified: verifiedOf(contents), ...facts });
+  const record = run.endRecord("delivered");
+  await handoffs.prepare(record);
+  await endWith(run, stage, record);
+  afterPlacing(run, record);
+  return { kind: "delivered" };
 }
 
 /** Moves the content received so far to the quarantine, with the reason. Throws `ROUND_LOST`. */
@@ -133,14 +123,13 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
   await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
   const why = { reason: code, message: describeFault(fault), ...withoutMissing({ output: fault.output }) };
   const record = run.endRecord("quarantined", why);
-  const placed = await endWith(run, stage, record);
-  await afterPlacing(run, placed, fault);
+  await endWith(run, stage, record);
+  afterPlacing(run, record, fault);
 }
 
 /** Moves the folder of an ended round if a crash, in any process, has prevented that. */
 export async function finishPlacing(run: Run): Promise<void> {
-  const placed = await run.tools.ledger.place(run.record);
-  if (placed !== undefined) await afterPlacing(run, placed);
+  if (await run.tools.ledger.place(run.record)) afterPlacing(run, run.record);
 }
 
 /** Where the delivery goes, by its route or mailbox as configured now. */
@@ -155,21 +144,20 @@ function targetOf({ source, record, tools }: Run, subject: string | undefined): 
   };
 }
 
-async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<TransferRecord> {
+async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<void> {
   const { ledger } = run.tools;
   if (!(await ledger.stages.endWith(stage, record)))
     throw new Fault("ROUND_LOST", { detail: record.trackingId });
   durableStep("round ended");
   run.isDecided = true;
-  const placed = (await ledger.place(record, stage)) ?? record;
+  await ledger.place(record, stage);
   durableStep("content placed");
-  return placed;
 }
 
 /** The steps after the rename. A crash between them is safe. `fault`: why the transfer is in quarantine. */
-async function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): Promise<void> {
+function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): void {
   run.noteEnd(record, fault);
-  if (record.state === "delivered") await run.tools.handoffs.placed(record);
+  if (record.state === "delivered") run.tools.handoffs.placed(record);
 }
 
 /** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */

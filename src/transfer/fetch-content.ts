@@ -14,12 +14,8 @@ import { failOptional } from "./settle.ts";
 /** Room in a ZIP for headers and names, beyond its files. */
 const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 
-/** Faults of a ZIP that a second download may repair. */
-const MAY_BE_DAMAGE: ReadonlySet<FaultCode> = new Set([
-  "ARCHIVE_WRONG",
-  "CHECKSUM_MISMATCH",
-  "SIZE_MISMATCH",
-]);
+/** Faults of a ZIP whose files may be sound. */
+const IS_DAMAGE: ReadonlySet<FaultCode> = new Set(["ARCHIVE_WRONG", "CHECKSUM_MISMATCH", "SIZE_MISMATCH"]);
 
 /** Throws what may be incomplete or wrong, once everything is fetched. An operator vouches for a released transfer. */
 export async function fetchContents(run: Run, plan: Plan): Promise<Contents> {
@@ -120,28 +116,19 @@ async function fetchAll(
 /** If the ZIP is refused or damaged, single files are fetched instead. */
 async function fetchEither(run: Run, context: FetchContext): Promise<readonly FetchedFile[]> {
   if (context.plan.way === "files") return fetchFiles(context);
-  return fetchZip(context).catch((error: unknown) => {
-    if (!(error instanceof Fault)) throw error;
-    const isDamage = MAY_BE_DAMAGE.has(error.code);
-    if (!isDamage && !failOptional(run, "zip", error)) throw error;
-    return fetchFiles(context);
-  });
-}
-
-/** The result is the same as with single files. A broken or wrong archive is fetched again once. */
-async function fetchZip(context: FetchContext): Promise<FetchedFile[]> {
   try {
-    return await fetchZipOnce(context);
+    return await fetchZip(context);
   } catch (error) {
-    if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
-    return await fetchZipOnce(context);
+    if (!(error instanceof Fault)) throw error;
+    if (!IS_DAMAGE.has(error.code) && !failOptional(run, "zip", error)) throw error;
   } finally {
     await rm(context.stage.zip, { force: true });
   }
+  return fetchFiles(context);
 }
 
-/** The service makes a new ZIP for each request, so a broken download cannot be resumed. */
-async function fetchZipOnce({ run, plan, stage, onBytes }: FetchContext): Promise<FetchedFile[]> {
+/** The result is the same as with single files. The service makes a new ZIP for each request, so it cannot be resumed. */
+async function fetchZip({ run, plan, stage, onBytes }: FetchContext): Promise<FetchedFile[]> {
   const { access, files, totalBytes } = plan;
   const { signal, handoff } = run;
   const maxBytes = totalBytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;

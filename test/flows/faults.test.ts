@@ -7,7 +7,7 @@ import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../simulat
 import type { Simulator } from "../../simulator/simulator.ts";
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { LedgerPaths } from "../../src/ledger/paths.ts";
+import { ledgerPaths } from "../../src/ledger/paths.ts";
 import { peekStatus } from "../../src/operate/status.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
@@ -230,7 +230,7 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       const { settings } = await openMailbox();
       const kept = join(settings.work, "quarantine", "t0.0123~1");
       await mkdir(kept, { recursive: true, mode: 0o700 });
-      const record = new LedgerPaths(settings.work).end("t0.0123", 1);
+      const record = ledgerPaths(settings.work).end("t0.0123", 1);
       await mkdir(dirname(record), { recursive: true, mode: 0o700 });
       await writeFile(record, text);
       await writeFile(join(settings.work, "format"), "4 test\n");

@@ -2,7 +2,7 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { callCommand } from "../support/command.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
 import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
@@ -73,7 +73,7 @@ describe("inlet list", () => {
     expect([outcome, stdout, stderr]).toEqual(["fine", "", "No transfer matches.\n"]);
     expect(await listJson(config)).toEqual([]);
     await expect(readdir(inbox)).rejects.toMatchObject({ code: "ENOENT" });
-    const paths = new LedgerPaths(join(inbox, ".inlet"));
+    const paths = ledgerPaths(join(inbox, ".inlet"));
     const path = paths.end(nameOf({ mailbox: MAILBOX, trackingId: "damaged" }), 1);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, '{"version":');

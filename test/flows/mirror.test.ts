@@ -16,7 +16,7 @@ import {
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../simulator/scenario.ts";
-import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { openMailbox, openTransfer } from "../support/one-mailbox.ts";
 import { runCommand } from "../support/program.ts";
@@ -272,7 +272,7 @@ describe("a transfer that arrives while the daemon runs", () => {
     const { simulator, settings } = await openMailbox({ passwords: [] }, { transfers: plans });
     await runOnce(settings);
     const name = nameOf({ mailbox: MAILBOX, trackingId: "t1" });
-    const damaged = new LedgerPaths(settings.work).end(name, 1);
+    const damaged = ledgerPaths(settings.work).end(name, 1);
     await mkdir(dirname(damaged), { recursive: true });
     await writeFile(damaged, "{");
     const daemon = startDaemon({ ...settings, mailboxes: [mailboxSettings(simulator)] });

@@ -127,7 +127,8 @@ test("I7 nothing silent: a verification that only a person can renew is a proble
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const store = (await loadTokenStores())(folder);
     const code = new Secret(simulator.mails().at(-1)?.code ?? "");
-    await new Tokens(byCode, service, undefined, store, { now }).redeem(code, SIGNAL);
+    const tools = { mailbox: byCode, service, configured: undefined, store, clock: { now } };
+    await new Tokens(tools).redeem(code, SIGNAL);
   };
   await verify();
   const daemon = startDaemon(settings, { clock: { now } });

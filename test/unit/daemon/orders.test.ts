@@ -13,7 +13,7 @@ import { OrderRunner } from "../../../src/daemon/orders.ts";
 import { coRecipientsAmong } from "../../../src/daemon/workspace.ts";
 import { openInbox } from "../../../src/inbox/inbox.ts";
 import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { ledgerPaths } from "../../../src/ledger/paths.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import { carryOut } from "../../../src/mailbox/orders.ts";
 import { type MailboxState, PollHealth } from "../../../src/mailbox/state.ts";
@@ -122,7 +122,7 @@ test("an order that cannot be carried out is reported once, and does not delay o
   const [first] = await listOrders(fixture.work);
   const damaged = first?.order.trackingId ?? "";
   const name = daemon.tools.ledger.nameOf({ mailbox: "m", trackingId: damaged });
-  await writeFile(new LedgerPaths(fixture.work).end(name, 1), "\0\0\0\0");
+  await writeFile(ledgerPaths(fixture.work).end(name, 1), "\0\0\0\0");
   for (let look = 0; look < 3; look++) await daemon.run();
   expect(daemon.reports).toEqual([`discard ${damaged}: RECORD_UNREADABLE`]);
   expect((await listOrders(fixture.work)).map(({ order }) => order.trackingId)).toEqual([damaged]);
@@ -221,7 +221,7 @@ async function openFixture() {
     if (state === "gone") return ledger.end(record);
     const stage = await ledger.stages.openStage(record);
     await writeFile(join(stage.folder, "report.pdf"), "secret");
-    const end = { ...record, folder: trackingId };
+    const end = { ...record, folder: `${trackingId}-${record.round}` };
     await ledger.stages.endWith(stage, end);
     return ledger.place(end, stage);
   };

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import { type OpenHandoffs, openHandoffs } from "../../../src/handoff/handoffs.ts";
 import type { HandoffTools } from "../../../src/handoff/port.ts";
 import { removeDelivered } from "../../../src/inbox/removal.ts";
-import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type Emit, type Listeners, listenTo } from "../../../src/model/events.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
 import { outboxIn } from "../../../src/model/outbox.ts";
@@ -92,7 +92,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   const work = join(root, ".inlet");
   const staging = join(work, "staging");
   await mkdir(staging, { recursive: true });
-  const paths = new LedgerPaths(work);
+  const paths = ledgerPaths(work);
   const machine = new Machine();
   const ledger = new Ledger();
   const told: string[] = [];

@@ -75,7 +75,7 @@ test("what a failed attempt leaves running is ended before the next attempt, aft
   const handoffs = await bench.open();
   await handoffs.prepare(record);
   onTestFinished(async () => void (await new Orphans(PATIENCE).clear(id, 0, SIGNAL)));
-  await handoffs.placed(record);
+  handoffs.placed(record);
   await expect.poll(() => bench.told.length).toBe(1);
   const [first = ""] = (await readFile(note, "utf8")).split("\n");
   bench.machine.passMs(LONG_MS);

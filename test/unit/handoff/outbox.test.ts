@@ -142,7 +142,7 @@ async function prepare(over: Partial<Disk> = {}) {
     async create(path, mode) {
       const file = await logged(`create ${nameOf(path)}`, () => systemDisk.create(path, mode));
       return {
-        write: (text) => file.write(text),
+        ...file,
         sync: () => logged("sync", () => file.sync()),
         close: () => logged("close", () => file.close()),
       };

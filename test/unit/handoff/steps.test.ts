@@ -75,7 +75,7 @@ test("a command that is about to run when it is taken out of the configuration r
       return handoff;
     },
   });
-  await handoffs.placed(record);
+  handoffs.placed(record);
   await expect.poll(() => bench.told).toEqual(["t1: command done"]);
   expect(existsSync(ran)).toBe(true);
 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { asFault } from "../../../src/base/faults.ts";
 import { FileAttempts } from "../../../src/ledger/attempts.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { type LedgerPaths, ledgerPaths } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -17,7 +17,7 @@ test.each(["write", "close", "syncFolder"] as const)(
   "a full disk that refuses %s costs no attempt, however often",
   async (step) => {
     const root = await makeFolder();
-    const paths = new LedgerPaths(join(root, ".inlet"));
+    const paths = ledgerPaths(join(root, ".inlet"));
     mkdirSync(paths.attempts, { recursive: true });
     let isFull = true;
     const attempts = openAttempts(paths, root, step, () => isFull);
@@ -50,8 +50,8 @@ function openAttempts(
     async create(path, mode) {
       const file = await systemDisk.create(path, mode);
       return {
+        ...file,
         write: (text) => refuse("write").then(() => file.write(text)),
-        sync: () => file.sync(),
         close: () => file.close().then(() => refuse("close")),
       };
     },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { Claims } from "../../../src/ledger/claims.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { type LedgerPaths, ledgerPaths } from "../../../src/ledger/paths.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const A = `t1.${"a".repeat(32)}~1`;
@@ -65,7 +65,7 @@ describe("a claim", () => {
 });
 
 async function openClaims(): Promise<{ claims: Claims; paths: LedgerPaths }> {
-  const paths = new LedgerPaths(await makeFolder());
+  const paths = ledgerPaths(await makeFolder());
   for (const path of [paths.names, paths.temporary]) await mkdir(path);
   return { claims: new Claims(systemDisk, paths), paths };
 }

@@ -1,11 +1,12 @@
 /** The inbox that an end record names: on the disk relative to the work folder, in memory absolute. */
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, Inboxes } from "../../../src/ledger/format.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { Rounds } from "../../../src/ledger/rounds.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -16,7 +17,7 @@ const path = fc
   .map((parts) => `/${parts.join("/")}`);
 
 function inboxesIn(work: string, common: string): Inboxes {
-  return new Inboxes(new LedgerPaths(work), common);
+  return new Inboxes(ledgerPaths(work), common);
 }
 
 describe("the recorded inbox of a delivery", () => {
@@ -70,21 +71,53 @@ describe("the recorded inbox of a delivery", () => {
 });
 
 describe("a ledger with two inboxes", () => {
-  test("reserves the same folder in each of them, and places each delivery where its record says", async () => {
+  test("claims the same folder in each of them, and places each delivery where its record says", async () => {
     const { folder, own, stage } = await setUp();
     const ledger = await ledgerIn(folder);
     const [one, two] = [makeRecord({ trackingId: "t1" }), makeRecord({ trackingId: "t2" })];
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" })).toBe("m/F");
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F-2");
-    ledger.placements.giveBack("m/F", own);
-    expect(await ledger.placements.takeFolder("m/F", { mailbox: "m" }, own)).toBe("m/F");
+    const claim = (name: string, root?: string) =>
+      ledger.placements.claim({ name, round: 1 }, ["m/F"], { mailbox: "m" }, root);
+    expect(await claim(nameOf(one))).toBe(true);
+    expect(await claim(nameOf(two), own)).toBe(true);
+    expect(await claim(nameOf(one), own)).toBe(false);
     await stage(ledger, { ...one, inbox: undefined });
     await stage(ledger, { ...two, inbox: own });
     expect(await readdir(join(folder, "m"))).toEqual(["F"]);
     expect(await readdir(join(own, "m"))).toEqual(["F"]);
     expect(await readFile(join(own, "m/F/id"), "utf8")).toBe("t2");
     await ledger.close();
+  });
+
+  test.each(["m/F", "F"])("does not create a missing inbox, and says so: %s", async (wanted) => {
+    const { folder, own, stage } = await setUp();
+    const ledger = await ledgerIn(folder);
+    const record = makeRecord({ trackingId: "t1" });
+    await rename(own, `${own}-away`);
+    if (wanted !== "F") {
+      const id = { name: nameOf(record), round: 1 };
+      await expect(ledger.placements.claim(id, [wanted], { mailbox: "m" }, own)).rejects.toMatchObject({
+        code: "INBOX_MISSING",
+      });
+    }
+    const placing = stage(ledger, { ...record, inbox: own, folder: wanted });
+    await expect(placing).rejects.toMatchObject({
+      code: "INBOX_MISSING",
+      message: expect.stringContaining(own),
+    });
+    await rename(`${own}-away`, own);
+    await ledger.close();
+    // The common inbox is another one now, and the mailbox's inbox is no longer configured.
+    const rounds = new Rounds({
+      disk: systemDisk,
+      paths: ledgerPaths(join(folder, ".inlet")),
+      root: `${folder}-other`,
+      folderMode: () => 0o750,
+    });
+    const recovered = await rounds.recover((_, error) => expect.unreachable(String(error)));
+    expect(recovered.map(({ inbox, folder }) => [inbox, folder])).toEqual([[own, wanted]]);
+    expect(await rounds.recover(() => {})).toEqual([]);
+    expect(await readFile(join(own, wanted, "id"), "utf8")).toBe("t1");
+    expect((await rounds.readEnd(nameOf(record), 1))?.inbox).toBe(own);
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { systemCode } from "../../../src/base/faults.ts";
 import { FileAttempts, parseSlot } from "../../../src/ledger/attempts.ts";
-import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { ledgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -13,7 +13,7 @@ import { type Ground, Process, START_MS } from "../../world/process.ts";
 import { Random } from "../../world/random.ts";
 import { Schedule } from "../../world/schedule.ts";
 
-const PATHS = new LedgerPaths("/work");
+const PATHS = ledgerPaths("/work");
 const [FIRST, SECOND] = ["one@example.org", "two@example.org"].map((mailbox) => makeRecord({ mailbox })) as [
   TransferRecord,
   TransferRecord,

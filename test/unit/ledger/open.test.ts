@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, readFile, rm, utimes, writeFile } from "node:fs/pro
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { type LedgerPaths, ledgerPaths } from "../../../src/ledger/paths.ts";
 import type { Ledger } from "../../../src/ledger/port.ts";
 import { Retention } from "../../../src/ledger/retention.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
@@ -57,7 +57,7 @@ describe("a note", () => {
   test("without its text is taken for none: the transfer is discovered again", async () => {
     const folder = await makeFolder();
     const ledger = await ledgerIn(folder);
-    await writeFile(new LedgerPaths(join(folder, ".inlet")).note(ledger.nameOf(makeRecord())), "");
+    await writeFile(ledgerPaths(join(folder, ".inlet")).note(ledger.nameOf(makeRecord())), "");
     expect(await ledger.find(makeRecord())).toBeUndefined();
     expect(await ledger.discover(makeRecord())).toBe(true);
     expect(await ledger.discover(makeRecord())).toBe(false);
@@ -69,7 +69,7 @@ describe("a note", () => {
     await first.discover(makeRecord());
     await first.flush();
     const ended = makeRecord({ state: "gone" });
-    const paths = new LedgerPaths(join(folder, ".inlet"));
+    const paths = ledgerPaths(join(folder, ".inlet"));
     const name = first.nameOf(ended);
     await mkdir(paths.ledgerFolder(name), { recursive: true });
     await writeFile(paths.end(name, 1), `${JSON.stringify(ended)}\n`);
@@ -103,7 +103,7 @@ describe("the journal has the end of a round once, though somebody looks for end
       isReached = left < 0;
       left = Number.POSITIVE_INFINITY;
       await ledger.flush();
-      const paths = new LedgerPaths(join(folder, ".inlet"));
+      const paths = ledgerPaths(join(folder, ".inlet"));
       const [month = ""] = await readdir(paths.journal);
       const lines = (await readFile(join(paths.journal, month), "utf8")).trim().split("\n");
       expect(lines.filter((line) => line.includes('"state":"delivered"'))).toHaveLength(1);
@@ -119,7 +119,7 @@ test("I7 nothing silent: a delivery is in the journal only once its folder is in
   const look = async () => {
     expect(await Array.fromAsync(ledger.open(() => {}))).toEqual([]);
     await ledger.flush();
-    const { journal } = new LedgerPaths(join(folder, ".inlet"));
+    const { journal } = ledgerPaths(join(folder, ".inlet"));
     const texts = await Promise.all(
       (await readdir(journal)).map((month) => readFile(join(journal, month), "utf8")),
     );
@@ -200,7 +200,7 @@ describe("retention", () => {
 
   test("comes to every record also where each process lives for one sweep only, as from cron", async () => {
     const { work, files } = await openWith([makeRecord({ state: "gone", expires: ago(91) })]);
-    const paths = new LedgerPaths(work);
+    const paths = ledgerPaths(work);
     const rounds = new Rounds({ disk: systemDisk, paths, root: work, folderMode: () => 0o750 });
     const watermark = new Watermark(join(work, "watermark"), "test");
     for (let process = 0; process < 5_000 && (await files()).length > 0; process++) {
@@ -225,7 +225,7 @@ describe("retention", () => {
   ] as const)("I3 no burnt transfers: leaves attempts at a transfer %s", async (_, prepare) => {
     const { ledger, work } = await openWith([makeRecord({ state: "gone" })]);
     const name = ledger.nameOf(makeRecord());
-    await prepare(ledger, new LedgerPaths(work), name);
+    await prepare(ledger, ledgerPaths(work), name);
     for (const [file, of] of Object.entries({ "a.1.json": name, "b.1.json": "unknown" })) {
       const slot = { name: of, round: 1, at: ago(91) };
       await writeFile(join(work, "attempts", file), JSON.stringify(slot));
@@ -267,7 +267,7 @@ test("without hard links a record is written in place, and one that a crash cut 
     const record = makeRecord();
     await ledger.discover(record);
     await ledger.flush();
-    const paths = new LedgerPaths(join(folder, ".inlet"));
+    const paths = ledgerPaths(join(folder, ".inlet"));
     const path = paths.end(ledger.nameOf(record), 1);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, '{"version":2,"mail');

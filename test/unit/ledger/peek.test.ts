@@ -2,7 +2,7 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Begun, type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
-import { attemptsKey, LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { attemptsKey, ledgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../../../src/ledger/peek.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry } from "../../../src/model/outbox.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
@@ -197,7 +197,7 @@ describe("a look at the ledger", () => {
 
 async function setUp() {
   const work = await makeFolder();
-  const paths = new LedgerPaths(work);
+  const paths = ledgerPaths(work);
   return {
     work,
     paths,

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -54,6 +55,24 @@ describe("a quarantined transfer", () => {
   test("is not found where only a part of it was received", async () => {
     const { ledger } = await quarantined(undefined);
     expect(await ledger.findInQuarantine(nextRound(T1))).toBeUndefined();
+  });
+
+  test("leaves the quarantine when a later round is delivered, also where a crash came before that", async () => {
+    const { folder, ledger } = await quarantined(CONTENTS);
+    const next = nextRound(T1);
+    await ledger.begin(next, "release", "anna");
+    const stage = await ledger.stages.openStage(next);
+    const end: TransferRecord = { ...next, state: "delivered", folder: "m/t1" };
+    await ledger.stages.seal(stage);
+    expect(await ledger.stages.endWith(stage, end)).toBe(true);
+    const quarantine = () => readdirSync(join(folder, ".inlet/quarantine"));
+    expect(quarantine()).toHaveLength(1);
+    const restarted = await ledgerIn(folder);
+    expect(await restarted.recover((_path, error) => expect.unreachable(String(error)))).toMatchObject([
+      { state: "delivered", folder: "m/t1" },
+    ]);
+    await restarted.close();
+    expect(quarantine()).toEqual([]);
   });
 
   test("keeps its content when a late process ends an earlier round", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
-import { LedgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
+import { type LedgerPaths, ledgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { nextRound } from "../../../src/model/record.ts";
@@ -24,7 +24,7 @@ interface Bench {
 
 async function openBench(disk: Disk): Promise<Bench> {
   const folder = await makeFolder();
-  const [paths, root] = [new LedgerPaths(join(folder, "work")), join(folder, "inbox")];
+  const [paths, root] = [ledgerPaths(join(folder, "work")), join(folder, "inbox")];
   const records = SPREAD.map((name) => join(paths.ledger, name));
   for (const path of [root, ...paths.folders(), ...records]) await mkdir(path, { recursive: true });
   return { disk, paths, root };
@@ -47,7 +47,7 @@ describe.each([
     const rounds = start(bench);
     const stage = await stageOf(rounds, bench);
     expect(await rounds.endWith(stage, DELIVERED)).toBe(true);
-    expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe("m/F");
+    expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe(true);
     expect(await bench.disk.read(join(bench.root, "m/F/file"))).toBe(stage.token);
     expect(await rounds.current(NAME)).toMatchObject({
       round: 1,
@@ -77,15 +77,34 @@ describe.each([
     expect({ round, sender: begin?.sender, end }).toEqual({ round: 2, sender: T1.sender, end: undefined });
   });
 
-  test("a folder of that name is left alone, and the delivery gets the next free one", async () => {
+  test("a delivery is placed once, also where a consumer has taken it since", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    const end = { ...DELIVERED, token: stage.token };
+    expect(await rounds.isPlaced(end)).toBe(false);
+    expect(await start(bench).place(end)).toBe(true);
+    await bench.disk.removeTree(join(bench.root, "m/F"));
+    await rounds.place(end, true);
+    expect(await rounds.place(end)).toBe(false);
+    expect(await rounds.isPlaced(end)).toBe(true);
+    expect(await bench.disk.list(join(bench.root, "m"))).toEqual([]);
+  });
+
+  test("a foreign folder of that name is left alone, and the delivery waits until it is moved away", async () => {
     const bench = await open();
     const rounds = start(bench);
     await bench.disk.makeFolder(join(bench.root, "m"), 0o700);
     await bench.disk.makeFolder(join(bench.root, "m/F"), 0o700);
     const stage = await stageOf(rounds, bench);
     await rounds.endWith(stage, DELIVERED);
-    expect(await rounds.place({ ...DELIVERED, token: stage.token })).toBe("m/F-2");
+    const end = { ...DELIVERED, token: stage.token };
+    await expect(rounds.place(end)).rejects.toMatchObject({ code: "TARGET_TAKEN" });
     expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual([]);
+    await bench.disk.removeFolder(join(bench.root, "m/F"));
+    expect(await rounds.place(end)).toBe(true);
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
   });
 
   test("a stage is continued by its process, and by no other", async () => {
@@ -126,13 +145,26 @@ describe.each([
     await a.endWith(named, DELIVERED);
     const failed: unknown[] = [];
     const recovered = await start(bench).recover((_, error) => failed.push(error));
-    expect(recovered).toMatchObject([{ folder: "m/F", end: { token: named.token } }]);
+    expect(recovered).toMatchObject([{ folder: "m/F", token: named.token }]);
     expect(failed).toEqual([]);
     expect(await bench.disk.kindOf(other.folder)).toBeUndefined();
     const left = (await bench.disk.list(bench.paths.staging)).map((entry) =>
       join(bench.paths.staging, entry),
     );
     expect(left.sort()).toEqual([open2.folder, bench.paths.ticket(open2)]);
+  });
+
+  test("a claimed name is free again once nothing is left of its round", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    const claim = (name: string) => rounds.placing.claim({ name, round: 1 }, ["m/F"], T1);
+    expect(await claim(NAME)).toBe(true);
+    await start(bench).recover(() => {});
+    expect(await claim("another")).toBe(false);
+    await rounds.dropStage(stage);
+    await start(bench).recover(() => {});
+    expect(await claim("another")).toBe(true);
   });
 
   test("an attempt that tries again to end the round keeps its first record", async () => {

@@ -52,7 +52,8 @@ async function setUp(client: { readonly clientId?: Secret } = { clientId: STRANG
   let movedMs = 0;
   const clock = { now: () => Date.now() + movedMs };
   const openTokens = await loadTokenStores();
-  const open = () => new Tokens(mailboxSettings(simulator), service, undefined, openTokens(folder), clock);
+  const tools = { mailbox: mailboxSettings(simulator), service, configured: undefined, clock };
+  const open = () => new Tokens({ ...tools, store: openTokens(folder) });
   const daemon = { tokens: open(), service };
   const move = (ms: number) => {
     movedMs += ms;

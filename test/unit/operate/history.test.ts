@@ -183,7 +183,10 @@ describe("history", () => {
   });
 
   test("passes over a month that retention removes meanwhile", async () => {
-    const file = new JournalFile(join(await makeWork(), "journal/2026-03.jsonl"), "change", {}, undefined);
+    const file = new JournalFile(join(await makeWork(), "journal/2026-03.jsonl"), {
+      kind: "change",
+      signal: undefined,
+    });
     expect([await file.readBlock(), file.isOver]).toEqual([[], true]);
   });
 

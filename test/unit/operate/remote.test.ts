@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { HttpSettings } from "../../../src/config/settings.ts";
 import { createConsole } from "../../../src/console/server.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { ledgerPaths } from "../../../src/ledger/paths.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { DaemonClient } from "../../../src/operate/client.ts";
 import { readJournal } from "../../../src/operate/history.ts";
@@ -85,7 +85,7 @@ async function writeJournal(work: string): Promise<void> {
     const state = number < LINES / 2 ? "discovered" : "delivered";
     return `${JSON.stringify({ at, ...facts, state, round: 1 })}\n${JSON.stringify(act)}\n`;
   });
-  const path = join(new LedgerPaths(work).journal, "2026-03.jsonl");
+  const path = join(ledgerPaths(work).journal, "2026-03.jsonl");
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, `${lines.join("")}{"at":"2026-03-02T00:00:00.000Z","act":\n`);
 }
