@@ -13,7 +13,7 @@ import {
   type StepState,
 } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type Delivery, deliveryOf, eventFactsOf, followingOf } from "./delivery.ts";
+import { type Delivery, deliveryOf, followingOf } from "./delivery.ts";
 import { failedSteps } from "./entry.ts";
 import { listEntries } from "./outbox.ts";
 import type { HandoffTools } from "./port.ts";
@@ -52,7 +52,7 @@ export class Summary implements HandoffSummary {
     this.troubled++;
     if (failed.length > 0) this.failing++;
     const list = failed.length > 0 ? this.#failed : this.#overdue;
-    if (list.length < MAX_TROUBLES) list.push({ ...eventFactsOf(delivery), failed, isOverdue });
+    if (list.length < MAX_TROUBLES) list.push({ ...delivery, failed, isOverdue });
   }
 }
 

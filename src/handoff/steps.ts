@@ -5,6 +5,7 @@
 import { backoffMs } from "../base/backoff.ts";
 import { KeyedPool } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
+import { random } from "../base/random.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
@@ -14,7 +15,6 @@ import {
   type Announced,
   announcedOf,
   type Delivery,
-  eventFactsOf,
   followingOf,
   type OutboxTools,
   openOutboxDelivery,
@@ -119,10 +119,10 @@ export class Steps {
     );
     const after = entry?.[step];
     if (after === undefined) return;
-    const delivered = eventFactsOf(delivery);
     const { attempts, state, nextAt } = after;
-    if (fault === undefined) emit({ type: "handoff-succeeded", delivered, step });
-    else emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry: state === "pending" });
+    const facts = { delivered: delivery, step };
+    if (fault === undefined) emit({ type: "handoff-succeeded", ...facts });
+    else emit({ type: "handoff-failed", ...facts, fault, attempts, willRetry: state === "pending" });
     if (nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(nextAt) - clock.now());
     this.tried++;
   }
@@ -134,7 +134,7 @@ export class Steps {
     fault: Fault | undefined,
     atMs: number,
   ): Promise<Entry | undefined> {
-    const { random, patience, outbox } = this.#tools;
+    const { patience, outbox } = this.#tools;
     return outbox.change(key, async () => {
       const stored = await outbox.take(key);
       if (stored === undefined) return undefined;
@@ -167,7 +167,7 @@ export function afterAttempt(
   before: StepState,
   fault: Fault | undefined,
   nowMs: number,
-  random: number,
+  jitter: number,
   { retryMs, giveUpMs }: HandoffPatience,
 ): StepState {
   const attempts = before.attempts + 1;
@@ -175,6 +175,6 @@ export function afterAttempt(
   const since = before.since ?? new Date(nowMs).toISOString();
   const facts = { attempts, since, error: fault.message, output: fault.output };
   if (nowMs - Date.parse(since) >= giveUpMs) return { state: "failed", ...facts };
-  const pauseMs = Math.max(backoffMs(attempts, random, retryMs), fault.retryAfterMs ?? 0);
+  const pauseMs = Math.max(backoffMs(attempts, jitter, retryMs), fault.retryAfterMs ?? 0);
   return { state: "pending", ...facts, nextAt: new Date(nowMs + pauseMs).toISOString() };
 }

@@ -189,14 +189,12 @@ export class Board {
     "queue-back": () => this.#troubles.delete("queue"),
     "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
     "handoffs-resumed": () => this.#troubles.delete("handoffs"),
-    "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
     "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
     "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
     "promises-changed": ({ broken }) => {
       this.#broken = broken;
       this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
     },
-    "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
     "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
     "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
     "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {

@@ -103,8 +103,8 @@ export class Metrics {
     "transfer-changed": ({ record }) => this.#changed(record),
     "handoff-succeeded": ({ step }) => this.#handoffs.inc({ step, result: "ok" }),
     "handoff-failed": ({ step }) => this.#handoffs.inc({ step, result: "failed" }),
-    "notify-succeeded": ({ kind }) => this.#notifications.inc({ channel: kind, result: "ok" }),
-    "recipients-refused": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
+    "notify-succeeded": ({ kind, notices }) =>
+      notices > 0 && this.#notifications.inc({ channel: kind, result: "ok" }),
     "notify-failed": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
     "outbox-scanned": ({ summary }) => {
       this.#summary = summary;

@@ -45,7 +45,7 @@ describe("the board", () => {
     const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
     const fault = new Fault("MAIL_RECIPIENTS_REFUSED");
     const codes = () => board.read().troubles.map(({ what, code }) => `${what} ${code}`);
-    board.listener({ type: "recipients-refused", ...facts, fault, isFirst: true });
+    board.listener({ type: "notify-failed", ...facts, fault, isFirst: true, waitMs: undefined });
     expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
     board.listener({ type: "notify-succeeded", ...facts, failing: 1 });
     expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
