@@ -24,7 +24,7 @@ export class OpenHandoffs implements Handoffs {
 
   constructor(tools: OutboxTools) {
     this.#tools = tools;
-    this.#steps = new Steps(tools);
+    this.#steps = new Steps(tools, (...result) => this.#scanner.note(...result));
     this.#scanner = new Scanner(tools, this.#steps);
   }
 

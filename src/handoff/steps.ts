@@ -29,6 +29,7 @@ const LIMITS = { running: 4, waiting: 1_000 };
 
 export class Steps {
   readonly #tools: OutboxTools;
+  readonly #noteResult: (key: string, entry: Entry, delivery: Delivery) => void;
   readonly #orphans: Orphans;
   readonly #stop = new AbortController();
   /** Aborts when no further step may start. */
@@ -37,8 +38,10 @@ export class Steps {
   /** How many attempts were made whose results are stored. */
   tried = 0;
 
-  constructor(tools: OutboxTools) {
+  /** `noteResult`: called when the result of an attempt is stored. */
+  constructor(tools: OutboxTools, noteResult: (key: string, entry: Entry, delivery: Delivery) => void) {
     this.#tools = tools;
+    this.#noteResult = noteResult;
     this.#orphans = new Orphans(tools.patience);
     this.#noMore = AbortSignal.any([this.#stop.signal, tools.stop]);
     const poolOf = (step: HandoffStep) => new KeyedPool(LIMITS, (key) => this.#run(key, step), this.#noMore);
@@ -118,7 +121,8 @@ export class Steps {
       this.#store(key, step, delivery, fault, atMs),
     );
     const after = entry?.[step];
-    if (after === undefined) return;
+    if (entry === undefined || after === undefined) return;
+    this.#noteResult(key, entry, delivery);
     const { attempts, state, nextAt } = after;
     const facts = { delivered: delivery, step };
     if (fault === undefined) emit({ type: "handoff-succeeded", ...facts });

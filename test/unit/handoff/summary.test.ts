@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { peekHandoffs } from "../../../src/handoff/peek.ts";
+import { deliveryOf } from "../../../src/handoff/delivery.ts";
+import { peekHandoffs, Summary } from "../../../src/handoff/peek.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, outboxIn } from "../../../src/model/outbox.ts";
 import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -50,6 +51,17 @@ test("failed and overdue deliveries are listed, from the folders that they reall
   );
   expect(troubles.toSorted()).toEqual(["t1 m/t1 1 false", "t2 m/t2-2 0 true", "t3 m/t3 1 false"]);
   expect(troubles.at(-1)).toBe("t2 m/t2-2 0 true");
+});
+
+test("I8 bounded: a change of a delivery replaces what is known of it, and further troubles are only counted", () => {
+  const summary = new Summary({ handoffOf: HANDOFF });
+  const delivery = deliveryOf("t1.ab~1", recordOf("t1", { steps: ["command"] }));
+  const failed = { ...EMPTY_ENTRY, ...FAILED } as const;
+  for (let at = 0; at < 700; at++) summary.add(`t${at}.ab~1`, failed, delivery);
+  expect([summary.troubles.length, summary.troubled, summary.failing]).toEqual([500, 700, 700]);
+  summary.note("t1.ab~1", { ...EMPTY_ENTRY, command: { state: "done", attempts: 2 } }, delivery);
+  summary.note("t2.ab~1", failed, delivery);
+  expect([summary.troubles.length, summary.troubled, summary.failing]).toEqual([499, 699, 699]);
 });
 
 test("no outbox means that nothing waits", async () => {

@@ -15,6 +15,15 @@ const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all",
 const SERVICE = { service: { baseUrl: new URL("https://transfer.example.com/") } };
 const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false, ...SERVICE };
 
+const DELIVERED = {
+  mailbox: "m",
+  trackingId: "t1",
+  round: 1,
+  sender: "a@example.org",
+  folder: "m/t",
+  deliveredAt: "2026-03-01T08:00:00.000Z",
+};
+
 describe("the board", () => {
   test("lists transfers as downloading, queued, or in need of attention", () => {
     const { board } = openBoard();
@@ -113,14 +122,10 @@ describe("the board", () => {
     change(board, { trackingId: "wrong", state: "quarantined" });
     const at = { gone: new Date(START_MS).toISOString() };
     change(board, { trackingId: "gone", state: "gone", at });
-    const facts = { mailbox: "m", trackingId: "handed-over", round: 1, sender: "a", folder: "f" };
-    const failed = {
-      step: "command",
-      fault: new Fault("COMMAND_FAILED"),
-      attempts: 1,
-      willRetry: true,
-    } as const;
-    board.listener({ type: "handoff-failed", delivered: { ...facts, deliveredAt: soon }, ...failed });
+    const failed = [{ step: "command", message: "It failed", willRetry: true }] as const;
+    const trouble = { ...DELIVERED, failed, isOverdue: false };
+    const one = { waiting: 0, oldestMs: undefined, troubled: 1, troubles: [trouble] };
+    board.listener({ type: "outbox-scanned", summary: one });
     const { attention, causes, totals, counts, queued } = board.read();
     expect(causes).toMatchObject([
       { state: "waiting", reason: "password", count: 6_000, firstExpires: soon },
@@ -133,6 +138,28 @@ describe("the board", () => {
     const summary = { waiting: 0, oldestMs: undefined, troubled: 7_000, troubles: [] };
     board.listener({ type: "outbox-scanned", summary });
     expect(board.read().totals.attention).toBe(13_002);
+  });
+
+  test("shows failed hand-offs and folders that are not picked up, with advice", () => {
+    const { board } = openBoard();
+    const failed = [
+      { step: "command", message: "It failed", willRetry: true },
+      { step: "webhook", message: "It was refused", willRetry: false },
+    ] as const;
+    const troubles = [
+      { ...DELIVERED, failed, isOverdue: false },
+      { ...DELIVERED, round: 2, failed: [], isOverdue: true },
+      { ...DELIVERED, trackingId: "t2; rm -r /", failed: failed.slice(1), isOverdue: true },
+    ];
+    board.listener({
+      type: "outbox-scanned",
+      summary: { waiting: 2, oldestMs: 0, troubled: 3, troubles },
+    });
+    expect(board.transfers().map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
+      "handoff: It failed. Inlet will try it again; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
+      "not-picked-up: m/t was not picked up yet.",
+      "handoff: It was refused. It was given up; inlet retry -- 't2; rm -r /' tries it again. m/t was not picked up yet.",
+    ]);
   });
 
   test("shows transfers that were gone before a restart, except discarded and acknowledged ones", () => {
