@@ -6,8 +6,7 @@ import { type Entry, parseRoundKey, type Stored } from "../model/outbox.ts";
 import { contentOf, type Placement } from "../model/placement.ts";
 import { isDelivered, type TransferRecord, type Verified } from "../model/record.ts";
 import type { Following } from "./entry.ts";
-import type { Failures } from "./failures.ts";
-import type { Outbox } from "./outbox.ts";
+import type { Failures, Outbox } from "./outbox.ts";
 import type { HandoffTools } from "./port.ts";
 
 /** The end record of a delivery, and what follows from it. */

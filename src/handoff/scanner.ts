@@ -10,9 +10,8 @@ import {
   readOutboxDelivery,
 } from "./delivery.ts";
 import { dueSteps } from "./entry.ts";
-import { SCAN } from "./failures.ts";
 import { advanceFolder, isUpToDate } from "./folder-lifecycle.ts";
-import { type FoundEntry, listEntries } from "./outbox.ts";
+import { type FoundEntry, listEntries, SCAN } from "./outbox.ts";
 import { Summary } from "./peek.ts";
 import type { Steps } from "./steps.ts";
 

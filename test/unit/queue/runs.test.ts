@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Runs } from "../../../src/queue/bullmq-runs.ts";
+import { Runs } from "../../../src/queue/slots.ts";
 
 test("a job counts as deferred only if it found no free slot, even just after a start", () => {
   const runs = new Runs(
