@@ -83,17 +83,12 @@ export function logEvents(log: EventLines): Emit {
 
     // Notifications.
     "notify-succeeded": ({ channel, notices }) => log.info({ channel, notices }, "notified"),
-    "notify-settled": ({ channel }) =>
-      log.info({ channel }, "what could not be notified of is no longer true"),
-    "recipients-refused": ({ channel, notices, fault, isFirst }) =>
+    "notify-failed": ({ channel, notices, fault, isFirst, waitMs }) =>
       log[isFirst ? "warn" : "debug"](
         { channel, notices, fault },
-        "the mail server refused some recipients of a notification: the others have it",
-      ),
-    "notify-failed": ({ channel, notices, fault, isFirst }) =>
-      log[isFirst ? "warn" : "debug"](
-        { channel, notices, fault },
-        "a notification could not be sent, and is retried",
+        waitMs === undefined
+          ? "the mail server refused some recipients of a notification: the others have it"
+          : "a notification could not be sent, and is retried",
       ),
 
     // The process.

@@ -1,6 +1,6 @@
 /** The mailboxes with their services and tokens: one client per service, however many mailboxes share it. */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Secret } from "../base/secret.ts";
@@ -99,5 +99,5 @@ function fingerprint(service: MailboxSettings["service"], clientId: Secret): str
   const tls = [ca, cert, key];
   const texts = [acceptLanguage, userAgent, idListForm];
   const facts = [baseUrl.href, clientId.reveal(), texts, tls, proxy, timeoutMs];
-  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
+  return hash("sha256", JSON.stringify(facts));
 }

@@ -5,8 +5,6 @@ import type { DeadlineLimits } from "../base/deadline.ts";
 import type { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { Outage } from "../base/outage.ts";
-import { random } from "../base/random.ts";
-import { findEnd, readTail } from "../base/tail.ts";
 import { linkableAddress } from "../config/http.ts";
 import { handoffOf } from "../config/settings.ts";
 import { type OpenHandoffs, openHandoffs } from "../handoff/handoffs.ts";
@@ -19,7 +17,7 @@ import { ledgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import { type Emit, type Events, listenTo } from "../model/events.ts";
-import type { JournalReader, NotifyPatience } from "../notify/channel.ts";
+import type { NotifyPatience } from "../notify/channel.ts";
 import { Notifier } from "../notify/notifier.ts";
 import type { Board } from "../observe/board.ts";
 import { describeDaemon } from "../operate/facts.ts";
@@ -112,7 +110,6 @@ export function openDaemonHandoffs(
     isAlone: queue === "embedded",
     finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => machine().uptimeMs(),
-    random,
     patience: { ...HANDOFF_PATIENCE, ...patience },
   });
 }
@@ -140,7 +137,12 @@ export function openNotifier(
       isShared: queue !== "embedded",
       process,
       patience: { ...NOTIFY_PATIENCE, ...patience },
-      journal: readerOf(journal),
+      journal: {
+        folder: journal,
+        pattern: JOURNAL_FILE,
+        parse: (line) => parseJson(line).value,
+        orderOf: (line) => ("at" in line ? String(line.at) : ""),
+      },
       hasEnded: (id) => hasEnded(work, id),
       origin: () => ({
         host,
@@ -169,18 +171,5 @@ export function journalNotices(notifier: Notifier, { notices }: Pick<Ledger, "no
   notifier.record = (change) => notices.addNotice(change);
   return () => {
     notifier.record = undefined;
-  };
-}
-
-function readerOf(folder: string): JournalReader {
-  const tailed = {
-    folder,
-    pattern: JOURNAL_FILE,
-    parse: (line: string) => parseJson(line).value,
-    orderOf: (line: object) => ("at" in line ? String(line.at) : ""),
-  };
-  return {
-    read: (positions, onLine) => readTail(tailed, positions, onLine),
-    end: () => findEnd(tailed),
   };
 }

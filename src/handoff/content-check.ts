@@ -7,9 +7,9 @@ import { Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { scrub } from "../base/secret.ts";
 import { type Check, FOLDER } from "../model/mailbox.ts";
-import { factsOf } from "./command.ts";
 import { Orphans } from "./orphans.ts";
 import type { CheckedTransfer, Checker, HandoffPatience } from "./port.ts";
+import { factsOf } from "./steps.ts";
 
 const REFUSED = 1;
 /** The longest reason, in characters. */
@@ -24,35 +24,32 @@ const MAX_AT_ONCE = 8;
 export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs">): Checker {
   const orphans = new Orphans(patience, "check");
   const places = new Semaphore(() => MAX_AT_ONCE);
-  const run: Checker["run"] = async (check, transfer, signal) => {
-    if (!(await orphans.clear(transfer.id, check.timeoutMs, signal))) {
-      signal.throwIfAborted();
-      throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
-    }
-    const { folder, manifest } = transfer;
-    const program = {
-      argv: argvOf(check, folder),
-      env: { ...check.env, ...factsOf("check", transfer, folder, manifest) },
-      timeoutMs: check.timeoutMs,
-      endsGroup: true,
-    };
-    const end = await machine().runProgram(program, patience.killMs, signal);
-    signal.throwIfAborted();
-    if (end.why === undefined) return;
-    const { stdout, stderr } = end.firstLine;
-    const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
-    const output = scrubbed(end.output, transfer);
-    const isVerdict = end.exitCode === REFUSED && !isLimiterFailure(check, end.firstLine);
-    if (isVerdict) {
-      throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line, output });
-    }
-    throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}`, output });
-  };
   return {
     async run(check, transfer, signal) {
       await places.take(transfer.mailbox, signal);
       try {
-        await run(check, transfer, signal);
+        if (!(await orphans.clear(transfer.id, check.timeoutMs, signal))) {
+          signal.throwIfAborted();
+          throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
+        }
+        const { folder, manifest } = transfer;
+        const program = {
+          argv: argvOf(check, folder),
+          env: { ...check.env, ...factsOf("check", transfer, folder, manifest) },
+          timeoutMs: check.timeoutMs,
+          endsGroup: true,
+        };
+        const end = await machine().runProgram(program, patience.killMs, signal);
+        signal.throwIfAborted();
+        if (end.why === undefined) return;
+        const { stdout, stderr } = end.firstLine;
+        const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
+        const output = scrubbed(end.output, transfer);
+        const isVerdict = end.exitCode === REFUSED && !isLimiterFailure(check, end.firstLine);
+        if (isVerdict) {
+          throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line, output });
+        }
+        throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}`, output });
       } finally {
         places.giveBack(transfer.mailbox);
       }

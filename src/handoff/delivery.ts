@@ -1,14 +1,12 @@
 /** A delivery as consumers see it: read from its outbox entry and its end record, with the place of its folder. */
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
-import type { Delivered } from "../model/handoff.ts";
 import { deliveryId, MANIFEST, readDeliveryId } from "../model/manifest.ts";
 import { type Entry, parseRoundKey, type Stored } from "../model/outbox.ts";
 import { contentOf, type Placement } from "../model/placement.ts";
 import { isDelivered, type TransferRecord, type Verified } from "../model/record.ts";
 import type { Following } from "./entry.ts";
-import type { Failures } from "./failures.ts";
-import type { Outbox } from "./outbox.ts";
+import type { Failures, Outbox } from "./outbox.ts";
 import type { HandoffTools } from "./port.ts";
 
 /** The end record of a delivery, and what follows from it. */
@@ -37,12 +35,6 @@ export function deliveryOf(key: string, end: TransferRecord, entry?: Pick<Entry,
   const { verified = "none", at } = end;
   const folder = entry?.folder ?? end.folder ?? "";
   return { ...end, id: deliveryId(name, round), round, folder, verified, deliveredAt: at.delivered ?? "" };
-}
-
-/** The facts of a delivery that events carry. */
-export function eventFactsOf(delivery: Delivered): Delivered {
-  const { mailbox, trackingId, round, sender, folder, inbox, deliveredAt, subject, files, bytes } = delivery;
-  return { mailbox, trackingId, round, sender, folder, inbox, deliveredAt, subject, files, bytes };
 }
 
 /** What follows a delivery, as its record says and its rule is configured now. */

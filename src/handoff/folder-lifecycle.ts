@@ -4,7 +4,6 @@ import type { Delivered } from "../model/handoff.ts";
 import type { Entry, Stored } from "../model/outbox.ts";
 import { isDelivered } from "../model/record.ts";
 import {
-  eventFactsOf,
   type FolderStatus,
   findByName,
   findStatus,
@@ -127,7 +126,6 @@ export async function advanceFolder(tools: OutboxTools, key: string): Promise<Ou
   const { delivery, status } = opened;
   const { clock, emit, ledger, inbox, outbox } = tools;
   const following = followingOf(tools, delivery);
-  const delivered = eventFactsOf(delivery);
   let stored: Stored = opened;
   let { entry } = stored;
   /** Emitted once the entry is stored. */
@@ -156,10 +154,11 @@ export async function advanceFolder(tools: OutboxTools, key: string): Promise<Ou
     const result = await inbox.removeDelivered({ id, folder, inbox: own, placement });
     entry = { ...entry, isRemoving: false, isForeign: true };
     if (result === "foreign" && !isGone) {
-      events.push({ type: "folder-left", delivered });
+      events.push({ type: "folder-left", delivered: delivery });
       return false;
     }
-    events.push({ type: "folder-removed", delivered, after: isPickedUp ? "picked-up" : "not-picked-up" });
+    const after = isPickedUp ? "picked-up" : "not-picked-up";
+    events.push({ type: "folder-removed", delivered: delivery, after });
     entry = { ...entry, removedAt: new Date(clock.now()).toISOString() };
     return !isPickedUp;
   };
@@ -171,7 +170,7 @@ export async function advanceFolder(tools: OutboxTools, key: string): Promise<Ou
     }
     if (action.type === "change") {
       entry = action.entry;
-      if (action.event !== undefined) events.push(eventOf(action.event, delivered, entry, clock.now()));
+      if (action.event !== undefined) events.push(eventOf(action.event, delivery, entry, clock.now()));
     } else if (action.type === "finish" || (await remove(action.type === "gone"))) break;
   }
   // First: without its placement, the delivery counts as picked up if a crash comes between.

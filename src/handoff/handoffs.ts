@@ -3,8 +3,7 @@ import { type Entry, roundKey } from "../model/outbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { followingOf, type OutboxTools } from "./delivery.ts";
 import { type Following, kindOf, needsDurability, newEntry, openSteps, untried } from "./entry.ts";
-import { Failures } from "./failures.ts";
-import { Outbox } from "./outbox.ts";
+import { Failures, Outbox } from "./outbox.ts";
 import type { Handoffs, HandoffTools } from "./port.ts";
 import { Scanner } from "./scanner.ts";
 import { Steps } from "./steps.ts";
@@ -24,7 +23,7 @@ export class OpenHandoffs implements Handoffs {
 
   constructor(tools: OutboxTools) {
     this.#tools = tools;
-    this.#steps = new Steps(tools);
+    this.#steps = new Steps(tools, (...result) => this.#scanner.note(...result));
     this.#scanner = new Scanner(tools, this.#steps);
   }
 

@@ -7,11 +7,13 @@ import { Coalesced } from "../base/concurrency.ts";
 import { readdir, readFile } from "../base/files.ts";
 import { signalGroup } from "../base/system-program.ts";
 import { monotonicMs, pauseOrAbort } from "../base/timers.ts";
-import type { CommandEvent } from "./command.ts";
 
 const PROCESSES = "/proc";
 const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;
 const EVENT = /(?:^|\0)INLET_EVENT=(\w+)(?=\0|$)/;
+
+/** Why a command runs: after a delivery, or to check a transfer before it. */
+export type CommandEvent = "delivered" | "check";
 
 /** Process ids by the delivery id in their environment. */
 type Found = ReadonlyMap<string, readonly number[]>;

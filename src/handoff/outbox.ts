@@ -7,12 +7,15 @@
  */
 
 import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
 import { KeyedMutex } from "../base/concurrency.ts";
 import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, makeFolderDurably, writeUnnamed } from "../base/durable.ts";
-import { tolerate } from "../base/faults.ts";
+import { asFault, tolerate } from "../base/faults.ts";
 import { opendir, rm } from "../base/files.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
+import { Outage } from "../base/outage.ts";
+import type { Emit } from "../model/events.ts";
 import {
   EMPTY_ENTRY,
   type Entry,
@@ -26,6 +29,12 @@ import {
   parseRoundKey,
   type Stored,
 } from "../model/outbox.ts";
+
+/** How many damaged files are reported. */
+const MAX_DAMAGED = 10_000;
+
+/** The outage's key for all failures of scans. Each result that cannot be stored has its own key. */
+export const SCAN = "scan";
 
 /** File names read at once. */
 const BATCH = 512;
@@ -204,11 +213,6 @@ export async function* listEntries(work: string): AsyncGenerator<FoundEntry, voi
   }
 }
 
-interface Held {
-  readonly lock: KernelLock;
-  users: number;
-}
-
 /**
  * Locks on entries between processes that share an inbox, kept by the kernel: they end with their holder. A lock on a
  * removed file excludes no other process, but by then the entry is finished, and every holder sees that.
@@ -216,8 +220,7 @@ interface Held {
 export class EntryLocks {
   readonly #folder: string | undefined;
   /** `tryLock` on a file that this process has locked would release the lock, so users share it. */
-  readonly #held = new Map<string, Held>();
-  readonly #mutex = new KeyedMutex();
+  readonly #held = new Map<string, { readonly taking: ReturnType<typeof tryLock>; users: number }>();
 
   /** Without a folder this process works alone, and no lock is taken. */
   constructor(folder: string | undefined) {
@@ -226,17 +229,19 @@ export class EntryLocks {
 
   /** Runs `work` while this process holds the lock. `undefined`, without running it, if another process holds it. */
   async hold<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
-    const folder = this.#folder;
-    if (folder === undefined) return work();
-    const held = await this.#mutex.run(key, () => this.#tryTake(key, folder));
-    if (held === undefined) return undefined;
+    if (this.#folder === undefined) return work();
+    const held = this.#held.get(key) ?? { taking: tryLock(join(this.#folder, key), "alone"), users: 0 };
+    this.#held.set(key, held);
+    held.users++;
+    let lock: KernelLock | undefined;
     try {
-      return await work();
+      lock = await held.taking;
+      return lock && (await work());
     } finally {
       held.users--;
       if (held.users === 0) {
         this.#held.delete(key);
-        held.lock.release();
+        lock?.release();
       }
     }
   }
@@ -245,17 +250,37 @@ export class EntryLocks {
   async forget(key: string): Promise<void> {
     if (this.#folder !== undefined) await tryUnlink(systemDisk, join(this.#folder, key));
   }
+}
 
-  async #tryTake(key: string, folder: string): Promise<Held | undefined> {
-    const known = this.#held.get(key);
-    if (known !== undefined) {
-      known.users++;
-      return known;
-    }
-    const lock = await tryLock(join(folder, key), "alone");
-    if (lock === undefined) return undefined;
-    const held = { lock, users: 1 };
-    this.#held.set(key, held);
-    return held;
+/** Reports what cannot be read or written: a damaged record once, and a failing disk until it works again. */
+export class Failures {
+  readonly outage: Outage;
+  readonly #folder: string;
+  readonly #emit: Emit;
+  readonly #damaged = new Set<string>();
+
+  constructor({ work, clock, emit }: { readonly work: string; readonly clock: Clock; readonly emit: Emit }) {
+    this.#folder = outboxIn(work);
+    this.#emit = emit;
+    this.outage = new Outage(clock, {
+      began: (fault) => emit({ type: "handoffs-stuck", fault }),
+      ended: (lastedMs) => emit({ type: "handoffs-resumed", stuckForMs: lastedMs }),
+    });
+  }
+
+  /** The next scan tries again. Returns whether the disk is the cause: a damaged record concerns one delivery only. */
+  failed(key: string, error: unknown): boolean {
+    const fault = asFault(error);
+    const isDamaged = fault.code === "RECORD_UNREADABLE";
+    if (isDamaged) this.damaged(join(this.#folder, key), fault.message);
+    else this.outage.add(SCAN, fault);
+    return !isDamaged;
+  }
+
+  /** Reported once for each file. */
+  damaged(path: string, reason = "not an outbox entry, or one of a newer version"): void {
+    if (this.#damaged.has(path) || this.#damaged.size >= MAX_DAMAGED) return;
+    this.#damaged.add(path);
+    this.#emit({ type: "record-damaged", path, reason });
   }
 }

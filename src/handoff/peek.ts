@@ -13,7 +13,7 @@ import {
   type StepState,
 } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type Delivery, deliveryOf, eventFactsOf, followingOf } from "./delivery.ts";
+import { type Delivery, deliveryOf, followingOf } from "./delivery.ts";
 import { failedSteps } from "./entry.ts";
 import { listEntries } from "./outbox.ts";
 import type { HandoffTools } from "./port.ts";
@@ -24,35 +24,51 @@ const MAX_TROUBLES = 500;
 /** Counts the deliveries that are not handed over completely, entry by entry; its size is bounded. */
 export class Summary implements HandoffSummary {
   readonly #tools: Pick<HandoffTools, "handoffOf">;
-  readonly #failed: HandoffTrouble[] = [];
-  readonly #overdue: HandoffTrouble[] = [];
+  /** By the entry's key. */
+  readonly #failed = new Map<string, HandoffTrouble>();
+  readonly #overdue = new Map<string, HandoffTrouble>();
+  /** Deliveries that are only counted. */
+  readonly #unlisted = { failed: 0, overdue: 0 };
   oldestMs: number | undefined;
-  troubled = 0;
   waiting = 0;
-  /** How many deliveries have a failed step. */
-  failing = 0;
 
   constructor(tools: Pick<HandoffTools, "handoffOf">) {
     this.#tools = tools;
   }
 
   get troubles(): readonly HandoffTrouble[] {
-    return [...this.#failed, ...this.#overdue];
+    return [...this.#failed.values(), ...this.#overdue.values()];
   }
 
-  add(entry: Entry, delivery: Delivery): void {
-    const isWaiting = entry.pickedUpAt === undefined;
-    if (isWaiting) {
+  get troubled(): number {
+    return this.failing + this.#overdue.size + this.#unlisted.overdue;
+  }
+
+  /** How many deliveries have a failed step. */
+  get failing(): number {
+    return this.#failed.size + this.#unlisted.failed;
+  }
+
+  add(key: string, entry: Entry, delivery: Delivery): void {
+    if (entry.pickedUpAt === undefined) {
       this.waiting++;
       this.oldestMs = Math.min(this.oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(delivery.deliveredAt));
     }
+    const unlisted = this.note(key, entry, delivery);
+    if (unlisted !== undefined) this.#unlisted[unlisted]++;
+  }
+
+  /** The entry has changed. Returns the kind of a trouble that is not listed, because there are too many. */
+  note(key: string, entry: Entry, delivery: Delivery): "failed" | "overdue" | undefined {
+    this.#failed.delete(key);
+    this.#overdue.delete(key);
     const failed = failedSteps(entry, followingOf(this.#tools, delivery));
-    const isOverdue = entry.reported && isWaiting;
-    if (failed.length === 0 && !isOverdue) return;
-    this.troubled++;
-    if (failed.length > 0) this.failing++;
+    const isOverdue = entry.reported && entry.pickedUpAt === undefined;
+    if (failed.length === 0 && !isOverdue) return undefined;
     const list = failed.length > 0 ? this.#failed : this.#overdue;
-    if (list.length < MAX_TROUBLES) list.push({ ...eventFactsOf(delivery), failed, isOverdue });
+    if (list.size >= MAX_TROUBLES) return failed.length > 0 ? "failed" : "overdue";
+    list.set(key, { ...delivery, failed, isOverdue });
+    return undefined;
   }
 }
 
@@ -75,7 +91,7 @@ export async function peekHandoffs(
     const entry = await peekEntry(work, key);
     // `inlet doctor` reports damaged records.
     const end = entry && (await readEnd(name, round).catch(() => undefined));
-    if (entry !== undefined && end !== undefined) summary.add(entry, deliveryOf(key, end, entry));
+    if (entry !== undefined && end !== undefined) summary.add(key, entry, deliveryOf(key, end, entry));
   }
   summary.waiting += unread;
   if (unread > 0) summary.oldestMs = undefined;

@@ -104,8 +104,6 @@ export interface HandoffTools {
   readonly uptimeMs: () => number;
   /** Whether the clock can be trusted: no folder is removed while it cannot. */
   readonly isClockRight: () => boolean;
-  /** Between 0 and 1, for jitter. */
-  readonly random: () => number;
   readonly patience: HandoffPatience;
   readonly emit: Emit;
   /** Once aborted, no further step begins. */

@@ -1,11 +1,17 @@
 /** Scans the outbox periodically, a few entries at a time: brings folders up to date, and adds due steps. */
 import { forEachLimit } from "../base/concurrency.ts";
 import { monotonicMs, pauseOrAbort } from "../base/timers.ts";
-import { followingOf, type OutboxDelivery, type OutboxTools, readOutboxDelivery } from "./delivery.ts";
+import type { Entry } from "../model/outbox.ts";
+import {
+  type Delivery,
+  followingOf,
+  type OutboxDelivery,
+  type OutboxTools,
+  readOutboxDelivery,
+} from "./delivery.ts";
 import { dueSteps } from "./entry.ts";
-import { SCAN } from "./failures.ts";
 import { advanceFolder, isUpToDate } from "./folder-lifecycle.ts";
-import { type FoundEntry, listEntries } from "./outbox.ts";
+import { type FoundEntry, listEntries, SCAN } from "./outbox.ts";
 import { Summary } from "./peek.ts";
 import type { Steps } from "./steps.ts";
 
@@ -25,8 +31,9 @@ export class Scanner {
   #loop: Promise<void> = Promise.resolve();
   /** How many entries the last scan saw. */
   #seen = 0;
-  /** Of the last scan that has listed all entries. */
+  /** Of the last scan that has listed all entries, and of the scan that runs. */
   #summary: Summary | undefined;
+  #next: Summary | undefined;
   /** When the next entry is visited, or the next scan begins. */
   dueMs: number | undefined;
 
@@ -40,6 +47,11 @@ export class Scanner {
     return this.#summary?.failing ?? 0;
   }
 
+  /** A step has changed the entry. */
+  note(key: string, entry: Entry, delivery: Delivery): void {
+    for (const summary of [this.#summary, this.#next]) summary?.note(key, entry, delivery);
+  }
+
   start(): void {
     this.#loop = this.#repeat();
   }
@@ -50,6 +62,7 @@ export class Scanner {
     if (signal.aborted) return 0;
     const { work, failures, emit } = this.#tools;
     const summary = new Summary(this.#tools);
+    this.#next = summary;
     let [due, isGood, isListed] = [0, true, true];
     const fail = (key: string, error: unknown) => {
       if (failures.failed(key, error)) isGood = false;
@@ -62,7 +75,7 @@ export class Scanner {
       try {
         const visited = await this.#visit(found, byMs);
         due += visited?.due ?? 0;
-        if (visited !== undefined) summary.add(visited.item.entry, visited.item.delivery);
+        if (visited !== undefined) summary.add(found.key, visited.item.entry, visited.item.delivery);
       } catch (error) {
         fail(found.key, error);
         // It may be older than the oldest one that can be read.

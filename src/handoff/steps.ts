@@ -2,33 +2,43 @@
  * Runs the steps that follow a delivery, each until it succeeds or is given up. Steps are independent of each other.
  */
 
+import { join } from "node:path";
 import { backoffMs } from "../base/backoff.ts";
+import { formatChat } from "../base/chat.ts";
+import type { Clock } from "../base/clock.ts";
 import { KeyedPool } from "../base/concurrency.ts";
-import { asFault, type Fault } from "../base/faults.ts";
+import { asFault, Fault } from "../base/faults.ts";
+import { machine } from "../base/machine.ts";
+import { formatSize, neutralize } from "../base/phrases.ts";
+import { variableText } from "../base/process.ts";
+import { random } from "../base/random.ts";
+import { postSigned, type Receiver } from "../base/signed-post.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
-import type { Handoff } from "../model/mailbox.ts";
+import type { Handoff, HandoffCommand } from "../model/mailbox.ts";
 import type { Entry, StepState } from "../model/outbox.ts";
-import { runCommand } from "./command.ts";
+import { pageOf } from "../model/record.ts";
 import {
   type Announced,
   announcedOf,
   type Delivery,
-  eventFactsOf,
   followingOf,
   type OutboxTools,
   openOutboxDelivery,
 } from "./delivery.ts";
 import { dueSteps, kindOf, stepOf } from "./entry.ts";
-import { Orphans } from "./orphans.ts";
-import type { HandoffPatience } from "./port.ts";
-import { callWebhook } from "./webhook.ts";
+import { type CommandEvent, Orphans } from "./orphans.ts";
+import type { CheckedTransfer, HandoffPatience } from "./port.ts";
 
 /** For each step. Keys beyond the limit are dropped, and the next scan adds them again. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
+/** Of the webhook. */
+const BODY_VERSION = 1;
+
 export class Steps {
   readonly #tools: OutboxTools;
+  readonly #noteResult: (key: string, entry: Entry, delivery: Delivery) => void;
   readonly #orphans: Orphans;
   readonly #stop = new AbortController();
   /** Aborts when no further step may start. */
@@ -37,8 +47,10 @@ export class Steps {
   /** How many attempts were made whose results are stored. */
   tried = 0;
 
-  constructor(tools: OutboxTools) {
+  /** `noteResult`: called when the result of an attempt is stored. */
+  constructor(tools: OutboxTools, noteResult: (key: string, entry: Entry, delivery: Delivery) => void) {
     this.#tools = tools;
+    this.#noteResult = noteResult;
     this.#orphans = new Orphans(tools.patience);
     this.#noMore = AbortSignal.any([this.#stop.signal, tools.stop]);
     const poolOf = (step: HandoffStep) => new KeyedPool(LIMITS, (key) => this.#run(key, step), this.#noMore);
@@ -118,11 +130,12 @@ export class Steps {
       this.#store(key, step, delivery, fault, atMs),
     );
     const after = entry?.[step];
-    if (after === undefined) return;
-    const delivered = eventFactsOf(delivery);
+    if (entry === undefined || after === undefined) return;
+    this.#noteResult(key, entry, delivery);
     const { attempts, state, nextAt } = after;
-    if (fault === undefined) emit({ type: "handoff-succeeded", delivered, step });
-    else emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry: state === "pending" });
+    const facts = { delivered: delivery, step };
+    if (fault === undefined) emit({ type: "handoff-succeeded", ...facts });
+    else emit({ type: "handoff-failed", ...facts, fault, attempts, willRetry: state === "pending" });
     if (nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(nextAt) - clock.now());
     this.tried++;
   }
@@ -134,7 +147,7 @@ export class Steps {
     fault: Fault | undefined,
     atMs: number,
   ): Promise<Entry | undefined> {
-    const { random, patience, outbox } = this.#tools;
+    const { patience, outbox } = this.#tools;
     return outbox.change(key, async () => {
       const stored = await outbox.take(key);
       if (stored === undefined) return undefined;
@@ -167,7 +180,7 @@ export function afterAttempt(
   before: StepState,
   fault: Fault | undefined,
   nowMs: number,
-  random: number,
+  jitter: number,
   { retryMs, giveUpMs }: HandoffPatience,
 ): StepState {
   const attempts = before.attempts + 1;
@@ -175,6 +188,87 @@ export function afterAttempt(
   const since = before.since ?? new Date(nowMs).toISOString();
   const facts = { attempts, since, error: fault.message, output: fault.output };
   if (nowMs - Date.parse(since) >= giveUpMs) return { state: "failed", ...facts };
-  const pauseMs = Math.max(backoffMs(attempts, random, retryMs), fault.retryAfterMs ?? 0);
+  const pauseMs = Math.max(backoffMs(attempts, jitter, retryMs), fault.retryAfterMs ?? 0);
   return { state: "pending", ...facts, nextAt: new Date(nowMs + pauseMs).toISOString() };
+}
+
+/** Throws `COMMAND_FAILED` with its output. */
+async function runCommand(
+  command: HandoffCommand,
+  delivery: Announced,
+  inbox: string,
+  killMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const env = { ...command.env, ...environmentOf(delivery, inbox) };
+  const { why, output } = await machine().runProgram({ ...command, env }, killMs, signal);
+  if (why !== undefined) throw new Fault("COMMAND_FAILED", { detail: why, output });
+}
+
+/** The facts that every command gets. */
+type DeliveryFacts = Omit<CheckedTransfer, "folder" | "manifest" | "secrets">;
+
+export function environmentOf(delivery: Announced, inbox: string): Record<string, string> {
+  const { folder, manifestPath, deliveredAt } = delivery;
+  const facts = factsOf("delivered", delivery, join(inbox, folder), manifestPath);
+  return { ...facts, INLET_DELIVERED_AT: deliveredAt };
+}
+
+/** Senders choose some of these values, so control characters are replaced. `folder` and `manifest`: absolute paths. */
+export function factsOf(
+  event: CommandEvent,
+  { id, mailbox, sender, trackingId, transferId, verified }: DeliveryFacts,
+  folder: string,
+  manifest: string,
+): Record<string, string> {
+  return {
+    INLET_EVENT: event,
+    INLET_ID: id,
+    INLET_FOLDER: folder,
+    INLET_MANIFEST: manifest,
+    INLET_MAILBOX: variableText(mailbox),
+    INLET_SENDER: variableText(sender),
+    INLET_TRACKING_ID: variableText(trackingId),
+    INLET_TRANSFER_ID: variableText(transferId),
+    INLET_VERIFIED: verified,
+  };
+}
+
+/**
+ * Resolves when the call was accepted. `console`: the address that chat messages link to. Throws `WEBHOOK_FAILED`, `SECRET_UNREADABLE`, or `STOPPED`
+ * on the signal.
+ */
+export function callWebhook(
+  receiver: Receiver,
+  delivery: Announced,
+  console: string | undefined,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const { format } = receiver;
+  const body = format === "inlet" ? formatBody(delivery) : formatChat(format, describe(delivery, console));
+  return postSigned(receiver, { id: delivery.id, body, failure: "WEBHOOK_FAILED" }, clock, signal);
+}
+
+function describe(delivery: Announced, console: string | undefined) {
+  const { mailbox, sender, trackingId, subject, folder, files, bytes, verified } = delivery;
+  const facts = Object.entries({ From: sender, To: mailbox, Subject: subject, Folder: folder })
+    .filter(([, value]) => value !== undefined && value !== "")
+    .map(([name, value]) => `${name}: ${neutralize(value ?? "")}`);
+  const size = formatSize({ files: files?.length, bytes });
+  return {
+    title: "Inlet delivered a transfer.",
+    text: [...facts, ...(size === "" ? [] : [`Size: ${size}`]), `Verified: ${verified}`].join("\n"),
+    footer: `Tracking-id: ${neutralize(trackingId)}`,
+    links: console === undefined ? [] : [{ label: trackingId, url: pageOf(console, delivery) }],
+  };
+}
+
+/** Receivers rely on these keys; docs/consuming.md explains them. */
+export function formatBody(delivery: Announced): string {
+  const { id, mailbox, sender, trackingId, transferId, deliveredAt, verified } = delivery;
+  const { folder, inbox, manifest, files } = delivery;
+  const where = { folder, inbox, manifest, files };
+  const facts = { id, mailbox, sender, trackingId, transferId, ...where, deliveredAt, verified };
+  return JSON.stringify({ version: BODY_VERSION, event: "delivered", ...facts });
 }

@@ -70,17 +70,16 @@ interface EventFacts {
   "handoffs-stuck": { fault: Fault };
   "handoffs-resumed": { stuckForMs: number };
 
-  /** A message was sent. `failing`: how many other channels fail now. */
+  /**
+   * A message was sent; or, without `notices`, what could not be sent is no longer true. `failing`: how many other
+   * channels fail now.
+   */
   "notify-succeeded": MessageFacts & { failing: number };
   /**
-   * A mail was sent, but not to all recipients. It is not sent again. `isFirst`: the mail before was sent to all, or
-   * there was none.
+   * Emitted for each failed attempt; another one follows after `waitMs`. Without it, some recipients have the mail, and it
+   * is not sent again. `isFirst`: the attempt before succeeded.
    */
-  "recipients-refused": MessageFacts & { fault: Fault; isFirst: boolean };
-  /** What could not be sent is no longer true, so there is nothing to send. `failing`: as above. */
-  "notify-settled": { channel: string; failing: number };
-  /** Emitted for each failed attempt; another one follows after `waitMs`. `isFirst`: the attempt before succeeded. */
-  "notify-failed": MessageFacts & { fault: Fault; isFirst: boolean; waitMs: number };
+  "notify-failed": MessageFacts & { fault: Fault; isFirst: boolean; waitMs: number | undefined };
 
   /** The daemon polls and downloads from now on. */
   ready: object;

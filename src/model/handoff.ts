@@ -36,7 +36,7 @@ export interface FailedStep {
   readonly willRetry: boolean;
 }
 
-/** All deliveries whose hand-off or pick-up is not complete. */
+/** All deliveries whose hand-off or pick-up is not complete, as they are now. */
 export interface HandoffSummary {
   /** Number of delivered folders that were not picked up yet. */
   readonly waiting: number;
@@ -46,3 +46,5 @@ export interface HandoffSummary {
   /** The first of them, failed steps before overdue folders. */
   readonly troubles: readonly HandoffTrouble[];
 }
+
+export const NO_HANDOFFS: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };

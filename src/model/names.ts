@@ -10,6 +10,8 @@ import { PLACEHOLDERS, type Placeholder } from "./mailbox.ts";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
 export const MAX_NAME_BYTES = 240;
+/** Of the mark of a name that is not portable, or that several files would get. */
+const MARK_DIGITS = 8;
 
 interface NamedFile {
   readonly id: string;
@@ -24,25 +26,63 @@ export async function safeNames(
   files: readonly NamedFile[],
   reserved: readonly string[],
 ): Promise<Map<string, string>> {
-  const claims = new Claims();
-  for await (const name of inTurns(reserved)) claims.reserve(name);
-  for await (const file of inTurns(files)) claims.add(file);
   const names = new Map<string, string>();
-  for await (const [id, name] of inTurns(claims.names())) names.set(id, name);
+  /** As the strictest file system compares them. A name that several files claim is given to none of them. */
+  const taken = new Set<string>();
+  for await (const name of inTurns(reserved)) taken.add(foldName(name));
+  let unnamed = files;
+  for (const candidateOf of CANDIDATES) {
+    const others: (readonly NamedFile[])[] = [];
+    for await (const [key, claimants] of inTurns(await groupByName(unnamed, candidateOf))) {
+      const [file] = claimants;
+      const name = file && candidateOf(file);
+      const isFree = claimants.length === 1 && !taken.has(key);
+      if (file !== undefined && name !== undefined && isFree) names.set(file.id, name);
+      else others.push(claimants);
+      taken.add(key);
+    }
+    unnamed = others.flat();
+  }
+  for (const file of unnamed.toSorted(byFile)) names.set(file.id, numberedMark(file, taken));
   return names;
+}
+
+async function groupByName(
+  files: readonly NamedFile[],
+  nameOf: (file: NamedFile) => string | undefined,
+): Promise<Map<string, NamedFile[]>> {
+  const groups = new Map<string, NamedFile[]>();
+  for await (const file of inTurns(files)) {
+    const key = foldName(nameOf(file) ?? "");
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [file]);
+    else group.push(file);
+  }
+  return groups;
+}
+
+/** For a file whose marks the sender has foreseen. */
+function numberedMark({ id, name }: NamedFile, taken: Set<string>): string {
+  for (let number = 1; ; number++) {
+    const numbered = addMark(toPortable(name).text, `${markOf([name, id], MARK_DIGITS)}-${number}`);
+    const key = foldName(numbered);
+    if (taken.has(key)) continue;
+    taken.add(key);
+    return numbered;
+  }
 }
 
 /** One segment of a path: never empty, otherwise named as a file is. */
 export function safeSegment(text: string): string {
   if (text === "") return "_";
   const portable = toPortable(text);
-  return portable.isOriginal ? portable.text : addMark(portable.text, markOf([text], MARKS[0].digits));
+  return portable.isOriginal ? portable.text : addMark(portable.text, markOf([text], MARK_DIGITS));
 }
 
 /** A name of at most this many bytes: a longer one is cut, and gets a mark. */
 export function shortened(name: string, maxBytes: number): string {
   if (Buffer.byteLength(name) <= maxBytes) return name;
-  return addMark(name, markOf([name], MARKS[0].digits), maxBytes);
+  return addMark(name, markOf([name], MARK_DIGITS), maxBytes);
 }
 
 /** `report.pdf`, then `report-2.pdf`, `report-3.pdf` … */
@@ -99,88 +139,16 @@ function fillIn(text: string, values: LayoutValues): string {
   });
 }
 
-/** The marks that a file tries after its portable name, in this order. */
-const MARKS = [
-  { digits: 8, withId: false },
-  { digits: 16, withId: true },
-  { digits: 40, withId: true },
-] as const;
-
-/** The current candidate of one file. The file moves on to its next candidate when another file claims this one. */
-class Naming {
-  readonly file: NamedFile;
-  /** `undefined` after the last candidate. */
-  name: string | undefined;
-  readonly #portable: string;
-  #marksTried = 0;
-
-  constructor(file: NamedFile) {
-    this.file = file;
-    const { text, isOriginal } = toPortable(file.name);
-    this.#portable = text;
-    if (isOriginal) this.name = text;
-    else this.advance();
-  }
-
-  advance(): this {
-    const { name, id } = this.file;
-    const mark = MARKS[this.#marksTried];
-    this.#marksTried += 1;
-    this.name = mark && addMark(this.#portable, markOf(mark.withId ? [name, id] : [name], mark.digits));
-    return this;
-  }
-
-  numbered(number: number): string {
-    const { name, id } = this.file;
-    return addMark(this.#portable, `${markOf([name, id], 8)}-${number}`);
-  }
-}
-
-/**
- * All candidates that files have tried, compared as the strictest file system would. A claim is never withdrawn, even
- * when its file moves on. So each file ends with its first candidate that no other file has tried, whatever the order
- * of the files, and a sender gains nothing by guessing the marks of other files.
- */
-class Claims {
-  /** `several`: no file gets the name. */
-  readonly #claims = new Map<string, Naming | "several">();
-  readonly #namings: Naming[] = [];
-
-  reserve(name: string): void {
-    this.#claims.set(foldName(name), "several");
-  }
-
-  add(file: NamedFile): void {
-    const naming = new Naming(file);
-    this.#namings.push(naming);
-    const moving = [naming];
-    for (let current = moving.pop(); current !== undefined; current = moving.pop()) {
-      if (current.name === undefined) continue;
-      const key = foldName(current.name);
-      const other = this.#claims.get(key);
-      if (other === undefined) {
-        this.#claims.set(key, current);
-        continue;
-      }
-      this.#claims.set(key, "several");
-      moving.push(current.advance());
-      if (other !== "several") moving.push(other.advance());
-    }
-  }
-
-  /** By the ids of the files. */
-  *names(): Generator<[id: string, name: string]> {
-    const unnamed = this.#namings.filter(({ name }) => name === undefined);
-    for (const naming of unnamed.toSorted(byFile)) {
-      let number = 1;
-      // There are more numbers than claims.
-      while (this.#claims.has(foldName(naming.numbered(number)))) number += 1;
-      naming.name = naming.numbered(number);
-      this.reserve(naming.name);
-    }
-    for (const { file, name = "" } of this.#namings) yield [file.id, name];
-  }
-}
+/** The names that a file tries, in this order. `undefined`: it cannot keep its own. */
+const CANDIDATES: readonly ((file: NamedFile) => string | undefined)[] = [
+  ({ name }) => {
+    const { text, isOriginal } = toPortable(name);
+    return isOriginal ? text : undefined;
+  },
+  ({ name }) => addMark(toPortable(name).text, markOf([name], MARK_DIGITS)),
+  ({ name, id }) => addMark(toPortable(name).text, markOf([name, id], 16)),
+  ({ name, id }) => addMark(toPortable(name).text, markOf([name, id], 40)),
+];
 
 /**
  * A text in NFC, of characters that are allowed everywhere. It never begins with a dot, which `*` does not match, nor with a
@@ -239,6 +207,6 @@ function cutToBytes(text: string, maxBytes: number): string {
   return text;
 }
 
-function byFile(one: Naming, other: Naming): number {
-  return compareTexts(one.file.name, other.file.name) || compareTexts(one.file.id, other.file.id);
+function byFile(one: NamedFile, other: NamedFile): number {
+  return compareTexts(one.name, other.name) || compareTexts(one.id, other.id);
 }

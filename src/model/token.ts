@@ -1,5 +1,7 @@
 /** The client id, and the token that proves a mailbox's address: their form, and when a person has to renew a token. */
 
+import { DAY_MS } from "../base/timetable.ts";
+
 export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
 
 /** In the state folder. */
@@ -21,7 +23,6 @@ export interface Renewal {
   readonly isLastDay: boolean;
 }
 
-const DAY_MS = 24 * 60 * 60_000;
 /** The first reminder comes when this share of the token's life, or this time, is left, whichever is shorter. */
 const SHARE = 0.25;
 const LONGEST_MS = 7 * DAY_MS;

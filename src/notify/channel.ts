@@ -12,7 +12,7 @@ import { replaceDurably } from "../base/durable.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
 import { random } from "../base/random.ts";
-import type { Positions } from "../base/tail.ts";
+import { findEnd, readTail, type TailedFolder } from "../base/tail.ts";
 import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import type { Emit } from "../model/events.ts";
@@ -30,14 +30,6 @@ export interface NotifyPatience {
   readonly blipMs: number;
 }
 
-/** The journal of all processes. */
-export interface JournalReader {
-  /** Passes on each line after the positions, and moves the positions past it. False if some could not be read. */
-  read(positions: Positions, onLine: (line: object) => void): Promise<boolean>;
-  /** The positions after all lines. */
-  end(): Promise<Positions>;
-}
-
 export interface ChannelTools {
   readonly clock: Clock;
   readonly emit: Emit;
@@ -47,7 +39,8 @@ export interface ChannelTools {
   /** A folder for temporary files. */
   readonly temporary: string;
   readonly patience: NotifyPatience;
-  readonly journal: JournalReader;
+  /** The journal of all processes. */
+  readonly journal: TailedFolder<object>;
   /** Whether this process sends and saves. The others only read. */
   isSender(): boolean;
   origin(): MessageOrigin;
@@ -185,7 +178,7 @@ export class Channel {
     const { path, journal } = this.#tools;
     const saved = ChannelState.parse((await tryRead(systemDisk, path)) ?? "");
     const state = saved ?? new ChannelState();
-    if (saved === undefined) state.positions = await journal.end();
+    if (saved === undefined) state.positions = await findEnd(journal);
     this.#savedRevision = saved?.revision ?? -1;
     for (const change of this.#early.splice(0)) state.apply(change);
     this.#state = state;
@@ -199,7 +192,7 @@ export class Channel {
       if (change !== undefined) this.#state.apply(this.#wanted(change));
     };
     // Then it is behind, and reads again.
-    this.#isBehind = !(await journal.read(this.#state.positions, onLine).catch(() => false));
+    this.#isBehind = !(await readTail(journal, this.#state.positions, onLine).catch(() => false));
     const isOld = clock.now() - this.#savedMs > SAVE_POSITIONS_MS;
     if (isOld || this.#state.revision !== this.#savedRevision) this.#saving.schedule();
   }
@@ -239,8 +232,7 @@ export class Channel {
     if (this.#failures === 0) return;
     this.#failures = 0;
     this.#retryAtMs = 0;
-    const { emit, othersFailing } = this.#tools;
-    emit({ type: "notify-settled", channel: this.described, failing: othersFailing(this) });
+    this.#report(0);
   }
 
   #dueMs(nowMs: number): number | undefined {
@@ -259,12 +251,11 @@ export class Channel {
   }
 
   async #send(nowMs: number): Promise<void> {
-    const { clock, emit, othersFailing, origin } = this.#tools;
+    const { clock, origin } = this.#tools;
     const { channel } = this.#settings;
     const state = this.#state;
     const schedule = this.#scheduleAt(nowMs);
     const notices = this.#wantedNotices().filter((it) => it.atMs <= nowMs && schedule.isAllowed(it));
-    const facts = { kind: channel.kind, channel: this.described, notices: notices.length };
     const aborter = new AbortController();
     this.#triedMs = nowMs;
     state.report(notices);
@@ -282,25 +273,30 @@ export class Channel {
       const isFirst = !this.#isPartlyRefused;
       this.#isPartlyRefused = refused !== undefined;
       await this.#saving.run();
-      if (refused !== undefined) emit({ type: "recipients-refused", ...facts, fault: refused, isFirst });
-      else emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
+      this.#report(notices.length, refused && { fault: refused, isFirst, waitMs: undefined });
     } catch (error) {
       this.#triedMs = undefined;
       state.takeBack(notices);
       const fault = asFault(error);
-      if (fault.code !== "STOPPED") this.#failed(facts, fault);
+      if (fault.code !== "STOPPED") this.#retryAfter(notices.length, fault);
     } finally {
       aborter.abort();
     }
   }
 
-  #failed(facts: { kind: "mail" | "webhook"; channel: string; notices: number }, fault: Fault): void {
-    const isFirst = this.#failures === 0;
+  #retryAfter(notices: number, fault: Fault): void {
     this.#failures++;
-    const { clock, emit, patience } = this.#tools;
+    const { clock, patience } = this.#tools;
     const waitMs = Math.max(backoffMs(this.#failures, random(), patience.retryMs), fault.retryAfterMs ?? 0);
     this.#retryAtMs = clock.now() + waitMs;
-    emit({ type: "notify-failed", ...facts, fault, isFirst, waitMs });
+    this.#report(notices, { fault, isFirst: this.#failures === 1, waitMs });
+  }
+
+  #report(notices: number, failure?: { fault: Fault; isFirst: boolean; waitMs: number | undefined }): void {
+    const { emit, othersFailing } = this.#tools;
+    const facts = { kind: this.#settings.channel.kind, channel: this.described, notices };
+    if (failure !== undefined) emit({ type: "notify-failed", ...facts, ...failure });
+    else emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
   }
 
   /** A failure is repeated by `retry`. At worst, a message is sent again after a crash. */

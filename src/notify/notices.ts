@@ -1,6 +1,6 @@
 /** Notices: what is reported to an operator. Events and lines of the journal become changes of notices here. */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import * as v from "valibot";
 import { areaOf } from "../base/fault-codes.ts";
 import { describeFault, type Fault } from "../base/faults.ts";
@@ -291,7 +291,7 @@ function entriesKey(mailbox: string): string {
 /** Short, because many are remembered. */
 function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
   const text = [kind, canonicalAddress(mailbox), trackingId].join("\0");
-  return createHash("sha256").update(text).digest("base64url").slice(0, 16);
+  return hash("sha256", text, "base64url").slice(0, 16);
 }
 
 /** Two keys, so that a hand-off that was reported as failing is reported once more when it is given up. */

@@ -2,7 +2,7 @@
  * Notifications: each configured channel sends mails or calls a webhook. Changes of notices go through the journal. Of
  * several processes on one work folder, the one that holds a lock sends for all.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { exists, makeFolderDurably } from "../base/durable.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
@@ -213,7 +213,7 @@ export class Notifier {
 function identify(notify: readonly ChannelSettings[]): [string, ChannelSettings][] {
   const seen = new Map<string, number>();
   return notify.map((settings) => {
-    const receiver = createHash("sha256").update(receiverOf(settings.channel)).digest("hex").slice(0, 16);
+    const receiver = hash("sha256", receiverOf(settings.channel)).slice(0, 16);
     const number = seen.get(receiver) ?? 0;
     seen.set(receiver, number + 1);
     return [number === 0 ? receiver : `${receiver}-${number}`, settings];

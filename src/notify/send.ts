@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { hostname } from "node:os";
 import type { SMTPTransportOptions } from "nodemailer";
 import type { Clock } from "../base/clock.ts";
@@ -89,26 +89,22 @@ async function withTransport<Result>(
   const timeout = AbortSignal.timeout(channel.timeoutMs);
   const either = AbortSignal.any([signal, timeout]);
   const secrets: Secret[] = [];
-  const sockets = new Set<Socket>();
-  const destroy = () => {
-    for (const socket of sockets) socket.destroy(new Error("aborted"));
-  };
-  either.addEventListener("abort", destroy, { once: true });
+  const over = new AbortController();
   try {
     const [user, pass] = [await channel.user?.read(either), await channel.password?.read(either)];
     secrets.push(...[user, pass].filter((secret) => secret !== undefined));
     // Loaded only here: most commands send no mail.
     const { createTransport } = await import("nodemailer");
     const options = optionsFor(channel, user, pass);
-    return await work(createTransport({ ...options, getSocket: connectWith(channel, sockets, either) }));
+    const ended = AbortSignal.any([either, over.signal]);
+    return await work(createTransport({ ...options, getSocket: connectUntil(ended, channel) }));
   } catch (error) {
     if (signal.aborted) throw new Fault("STOPPED");
     if (timeout.aborted)
       throw new Fault("MAIL_UNREACHABLE", { detail: `no answer within ${channel.timeoutMs / 1000} s` });
     throw error instanceof Fault ? error : faultOfMail(error, channel, secrets);
   } finally {
-    either.removeEventListener("abort", destroy);
-    destroy();
+    over.abort();
   }
 }
 
@@ -144,16 +140,14 @@ function ehloName(): string {
   return /^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$/.test(name) ? name : "[127.0.0.1]";
 }
 
-/** Our own connection, so that we can destroy it. */
-function connectWith(
-  { host, port }: MailChannel,
-  sockets: Set<Socket>,
+/** Our own connection, which the signal destroys. */
+function connectUntil(
   signal: AbortSignal,
+  { host, port }: MailChannel,
 ): NonNullable<SMTPTransportOptions["getSocket"]> {
   return (_options, callback) => {
-    const socket = connect({ host, port });
-    sockets.add(socket);
-    // Ignores errors after a failed connection, and of our own `destroy`.
+    const socket = connect({ host, port, signal });
+    // Ignores errors after a failed connection, and of the signal.
     socket.on("error", () => {});
     once(socket, "connect", { signal }).then(
       () => callback(null, { connection: socket }),

@@ -4,8 +4,10 @@ import { FAULT_CODES } from "../base/fault-codes.ts";
 import { describeFault, type Fault, isOfDisk } from "../base/faults.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
 import { type Emit, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
+import { type HandoffTrouble, NO_HANDOFFS } from "../model/handoff.ts";
+import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised } from "../model/promise.ts";
-import { asStuck, type TransferRecord } from "../model/record.ts";
+import { asStuck, shownFolder, type TransferRecord } from "../model/record.ts";
 import {
   causesOf,
   type DaemonFacts,
@@ -17,7 +19,6 @@ import {
   type Trouble,
 } from "../model/status.ts";
 import type { MailboxId } from "../model/transfer.ts";
-import { HandoffBoard } from "./handoff-board.ts";
 import { MailboxBoard } from "./mailbox-board.ts";
 import { byUrgency, TransferBoard } from "./transfer-board.ts";
 
@@ -39,7 +40,7 @@ export class Board {
   #recent: Delivery[] = [];
   #overdue: readonly Overdue[] = [];
   #broken: readonly Broken[] = [];
-  readonly #handoffs = new HandoffBoard();
+  #handoffs = NO_HANDOFFS;
   readonly #subscribers = new Set<() => void>();
 
   /** `keptIn`: finds the folder of a transfer in quarantine. */
@@ -84,7 +85,7 @@ export class Board {
 
   /** Every transfer that is being downloaded, is queued, or needs a person, the most urgent first. */
   transfers(): TransferStatus[] {
-    return [...this.#transfers.list(), ...this.#handoffs.list()].toSorted(byUrgency);
+    return [...this.#transfers.list(), ...this.#handoffs.troubles.map(describeHandoff)].toSorted(byUrgency);
   }
 
   /** Adds what can be done, with the commands and options that reach this daemon, and where the content is kept. */
@@ -147,7 +148,7 @@ export class Board {
       needsRestart: this.#needsRestart,
       mailboxes: this.#mailboxes.read(),
       counts,
-      totals: { ...totals, attention: totals.attention + this.#handoffs.total + entries },
+      totals: { ...totals, attention: totals.attention + this.#handoffs.troubled + entries },
       waitingSince,
       causes: causesOf(attention),
       attention: attention.slice(0, MAX_SHOWN).map((transfer) => this.withHelp(transfer)),
@@ -177,26 +178,21 @@ export class Board {
     "overdue-listed": ({ overdue }) => {
       this.#overdue = overdue;
     },
-    "handoff-succeeded": ({ delivered, step }) => this.#handoffs.tried(delivered, step),
-    "handoff-failed": ({ delivered, step, fault: { message }, willRetry }) =>
-      this.#handoffs.tried(delivered, step, { message, willRetry }),
-    "pick-up-overdue": ({ delivered }) => this.#handoffs.setOverdue(delivered, true),
-    "folder-picked-up": ({ delivered }) => this.#handoffs.setOverdue(delivered, false),
-    "outbox-scanned": ({ summary }) => this.#handoffs.checked(summary),
+    "outbox-scanned": ({ summary }) => {
+      this.#handoffs = summary;
+    },
     "disk-failed": ({ fault }) => this.#troubleBegan("disk", fault),
     "disk-recovered": () => this.#troubles.delete("disk"),
     "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
     "queue-back": () => this.#troubles.delete("queue"),
     "handoffs-stuck": ({ fault }) => this.#troubleBegan("handoffs", fault),
     "handoffs-resumed": () => this.#troubles.delete("handoffs"),
-    "recipients-refused": ({ fault }) => this.#troubleBegan("notify", fault),
     "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
     "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
     "promises-changed": ({ broken }) => {
       this.#broken = broken;
       this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
     },
-    "notify-settled": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
     "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
     "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
     "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {
@@ -237,4 +233,20 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
     message: `An expected transfer did not arrive: ${expectation.described}.`,
     advice: FAULT_CODES.ARRIVAL_MISSED.advice,
   };
+}
+
+/** A command or webhook fails, or no consumer picks the folder up. */
+function describeHandoff(trouble: HandoffTrouble): TransferStatus {
+  const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue, subject, files, bytes } = trouble;
+  const retry = commandFor("retry", trackingId);
+  const failures = failed.map(({ message, willRetry }) =>
+    willRetry
+      ? `${message}. Inlet will try it again; ${retry} tries it at once.`
+      : `${message}. It was given up; ${retry} tries it again.`,
+  );
+  const waits = isOverdue ? [`${shownFolder(trouble)} was not picked up yet.`] : [];
+  const reason = failures.length > 0 ? "handoff" : "not-picked-up";
+  const message = [...failures, ...waits].join(" ");
+  const facts = { mailbox, trackingId, sender, subject, files, bytes, since: deliveredAt, reason, message };
+  return { ...facts, state: "delivered", group: "attention" };
 }

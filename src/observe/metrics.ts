@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { listenTo, type ShownMailbox } from "../model/events.ts";
-import type { HandoffSummary } from "../model/handoff.ts";
+import { NO_HANDOFFS } from "../model/handoff.ts";
 import { PROMISE_KINDS } from "../model/promise.ts";
 import { isDelivered, STATES, type State, type TransferRecord } from "../model/record.ts";
 import type { MailboxStatus, Status } from "../model/status.ts";
@@ -73,7 +73,7 @@ export class Metrics {
   readonly #version: string;
   readonly #startedSeconds: number;
   readonly #readStatus: () => Status;
-  #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
+  #summary = NO_HANDOFFS;
   #labels: ReadonlySet<string> = new Set();
   readonly #polls = this.#counter("inlet_polls_total", "mailbox", "result");
   readonly #discovered = this.#counter("inlet_discovered_total", "mailbox");
@@ -103,8 +103,8 @@ export class Metrics {
     "transfer-changed": ({ record }) => this.#changed(record),
     "handoff-succeeded": ({ step }) => this.#handoffs.inc({ step, result: "ok" }),
     "handoff-failed": ({ step }) => this.#handoffs.inc({ step, result: "failed" }),
-    "notify-succeeded": ({ kind }) => this.#notifications.inc({ channel: kind, result: "ok" }),
-    "recipients-refused": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
+    "notify-succeeded": ({ kind, notices }) =>
+      notices > 0 && this.#notifications.inc({ channel: kind, result: "ok" }),
     "notify-failed": ({ kind }) => this.#notifications.inc({ channel: kind, result: "failed" }),
     "outbox-scanned": ({ summary }) => {
       this.#summary = summary;

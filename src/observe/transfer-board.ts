@@ -5,13 +5,13 @@
 
 import type { Clock } from "../base/clock.ts";
 import { compareTexts } from "../base/phrases.ts";
+import { DAY_MS } from "../base/timetable.ts";
 import { type Promised, WITHIN_MS } from "../model/promise.ts";
 import { needsNoAttention, type State, type TransferRecord, waitsForPassword } from "../model/record.ts";
 import type { Progress, Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
 const MAX_KEPT = 15_000;
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** Longer than the pause between two recoveries. */
 const STUCK_MS = 7 * 60_000;
 

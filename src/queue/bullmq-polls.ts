@@ -2,7 +2,7 @@
  * Turns of polls that all processes share. The process that sets the key of a mailbox polls it, and no other process does
  * until the key expires. So each mailbox has one poll per interval, whichever processes run, and whatever Redis has lost.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { unlessStopped } from "../base/deadline.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import type { PollSchedule } from "../model/job.ts";
@@ -80,7 +80,7 @@ export function sharedTurns(
 }
 
 function digestOf(name: string): string {
-  return createHash("sha256").update(name).digest("hex").slice(0, 24);
+  return hash("sha256", name).slice(0, 24);
 }
 
 function expiry(ms: number): number {

@@ -1,5 +1,5 @@
 /** What all processes do in the same way with the queue of a service: its name, its jobs and its limit. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { type JobsOptions, type Queue, Worker } from "bullmq";
 import type { RedisClient } from "./bullmq-connection.ts";
@@ -31,7 +31,7 @@ export async function addJob<Data>(
 
 /** The same name in every process. */
 export function downloadQueueOf(service: string): string {
-  return `download-${createHash("sha256").update(service).digest("hex").slice(0, 16)}`;
+  return `download-${hash("sha256", service).slice(0, 16)}`;
 }
 
 /** A worker whose fetch of a job failed waits before the next one. */

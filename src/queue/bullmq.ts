@@ -25,7 +25,6 @@ import { pauseOrAbort } from "../base/timers.ts";
 import { DONE, type Next, NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
 import { connect, inspectRedis, type RedisClient } from "./bullmq-connection.ts";
 import { sharedTurns } from "./bullmq-polls.ts";
-import { Runs } from "./bullmq-runs.ts";
 import {
   addJob,
   countWaiting,
@@ -38,6 +37,7 @@ import {
 import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
 import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
+import { Runs } from "./slots.ts";
 
 export interface BullOptions extends EngineOptions, WatchOptions {
   readonly role: "all" | "worker" | "scheduler";

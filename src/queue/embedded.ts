@@ -7,8 +7,8 @@
 
 import { WaitGroup } from "../base/concurrency.ts";
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import { NO_WAIT, type PollSchedule, type PollWait, type TransferJob } from "../model/job.ts";
-import { type DuePoll, Polls, type PollTurns } from "./polls.ts";
+import { NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
+import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
 
@@ -44,7 +44,7 @@ class EmbeddedQueue implements JobQueue {
   constructor({ slots, services, random }: EmbeddedOptions) {
     this.#slots = new JobSlots(slots, services);
     const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
-    this.#polls = new Polls((mailbox) => this.#track(poll(mailbox)), services, new LocalTurns(), random);
+    this.#polls = new Polls((mailbox) => this.#track(poll(mailbox)), services, undefined, random);
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -188,33 +188,6 @@ class EmbeddedQueue implements JobQueue {
       for (const resolve of this.#idleCalls) resolve();
       this.#idleCalls = [];
     });
-  }
-}
-
-/** Waits in the memory of this process. */
-class LocalTurns implements PollTurns {
-  /** By mailbox and by service: when the wait or the limit ends. */
-  readonly #waitUntilMs = new Map<string, number>();
-  readonly #limitUntilMs = new Map<string, number>();
-
-  async take({ mailbox, service }: DuePoll): Promise<number> {
-    const untilMs = Math.max(this.#waitUntilMs.get(mailbox) ?? 0, this.#limitUntilMs.get(service) ?? 0);
-    return Math.max(0, untilMs - monotonicMs());
-  }
-
-  async end({ mailbox, service }: DuePoll, nextMs: number, { waitMs, limitMs = 0 }: PollWait): Promise<void> {
-    const nowMs = monotonicMs();
-    if (waitMs > 0) this.#waitUntilMs.set(mailbox, nowMs + nextMs);
-    else this.#waitUntilMs.delete(mailbox);
-    const limitUntilMs = this.#limitUntilMs.get(service) ?? 0;
-    this.#limitUntilMs.set(service, Math.max(limitUntilMs, nowMs + limitMs));
-  }
-
-  async reset(polls: readonly PollSchedule[]): Promise<readonly string[]> {
-    const waiting = polls.map(({ mailbox }) => mailbox).filter((it) => this.#waitUntilMs.has(it));
-    this.#waitUntilMs.clear();
-    this.#limitUntilMs.clear();
-    return waiting;
   }
 }
 

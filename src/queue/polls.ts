@@ -2,11 +2,11 @@
  * Polls mailboxes at their intervals, a limited number at once. Of the mailboxes that are due, one of the service with the
  * fewest running polls is next. Used by both engines.
  */
-import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";
+import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
 import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
 
-/** Decides when a mailbox may be polled: in this process, or in all that share a Redis. */
+/** Decides when a mailbox may be polled by one of the processes that share a Redis. */
 export interface PollTurns {
   /** Returns how long the mailbox has to wait. 0: it may be polled now, and no other process polls it for `everyMs`. */
   take(poll: DuePoll): Promise<number>;
@@ -22,6 +22,8 @@ const JITTER = 0.1;
 interface ScheduledPoll extends PollSchedule {
   /** The time from the end of the present poll to the next one. */
   waitMs: number;
+  /** The last poll has failed, and asked for a pause. */
+  isHeldBack: boolean;
   timer?: Timer;
 }
 
@@ -36,7 +38,7 @@ export interface DuePoll extends Holder {
 
 export class Polls {
   readonly #random: () => number;
-  readonly #turns: PollTurns;
+  readonly #turns: PollTurns | undefined;
   readonly #work: (mailbox: string) => Promise<PollWait>;
   readonly #slots: Slots;
   /** The last schedule. */
@@ -45,13 +47,15 @@ export class Polls {
   /** By mailbox, oldest first. */
   readonly #due = new Map<string, DuePoll>();
   readonly #running = new Map<string, Promise<void>>();
+  /** By service, on the monotonic clock: until when it asked for fewer requests. */
+  readonly #limitUntilMs = new Map<string, number>();
   #isClosed = false;
 
-  /** `work` polls a mailbox, and must not throw. `random`: between 0 and 1. */
+  /** `work` polls a mailbox, and must not throw. `turns`: missing if no other process polls. `random`: between 0 and 1. */
   constructor(
     work: (mailbox: string) => Promise<PollWait>,
     services: Services,
-    turns: PollTurns,
+    turns: PollTurns | undefined,
     random: () => number,
   ) {
     this.#work = work;
@@ -67,13 +71,16 @@ export class Polls {
     const dropped = [...this.#scheduled.values()].filter(
       ({ mailbox, everyMs }) => intervals.get(mailbox) !== everyMs,
     );
-    for (const { mailbox } of dropped) this.#stop(mailbox);
-    for (const mailbox of await this.#turns.reset(polls, dropped)) this.#stop(mailbox);
+    const heldBack = [...this.#scheduled.values()].filter(({ isHeldBack }) => isHeldBack);
+    for (const { mailbox } of [...dropped, ...heldBack]) this.#stop(mailbox);
+    this.#limitUntilMs.clear();
+    for (const mailbox of (await this.#turns?.reset(polls, dropped)) ?? []) this.#stop(mailbox);
     // A later schedule may have come meanwhile.
     for (const { mailbox, everyMs } of this.#wanted) {
       if (this.#isClosed || this.#scheduled.has(mailbox)) continue;
       // A random share, so that the polls of many mailboxes are spread out.
-      const scheduled = { mailbox, everyMs, waitMs: everyMs * (JITTER + (1 - JITTER) * this.#random()) };
+      const waitMs = everyMs * (JITTER + (1 - JITTER) * this.#random());
+      const scheduled = { mailbox, everyMs, waitMs, isHeldBack: false };
       this.#scheduled.set(mailbox, scheduled);
       void this.#pollAndPlan(scheduled, false);
     }
@@ -161,19 +168,24 @@ export class Polls {
   /** Skips a mailbox whose turn has not come. */
   async #poll(poll: DuePoll): Promise<void> {
     const { mailbox, service, isUrgent } = poll;
-    const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0 };
-    const untilTurnMs = isUrgent ? 0 : await this.#turns.take(poll);
+    const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0, isHeldBack: false };
+    const limitMs = isUrgent ? 0 : (this.#limitUntilMs.get(service) ?? 0) - monotonicMs();
+    const untilTurnMs = isUrgent || limitMs > 0 ? limitMs : ((await this.#turns?.take(poll)) ?? 0);
     if (untilTurnMs > 0) {
       scheduled.waitMs = untilTurnMs * (1 + JITTER * this.#random());
       return;
     }
     if (this.#isClosed) return;
     const wait = await this.#work(mailbox);
-    if ((wait.limitMs ?? 0) > 0) {
+    scheduled.isHeldBack = wait.waitMs > 0;
+    const { limitMs: nextLimitMs = 0 } = wait;
+    if (nextLimitMs > 0) {
+      const untilMs = monotonicMs() + nextLimitMs;
+      this.#limitUntilMs.set(service, Math.max(this.#limitUntilMs.get(service) ?? 0, untilMs));
       for (const due of this.#due.values())
         if (due.service === service && !due.isUrgent) this.#drop(due.mailbox);
     }
     scheduled.waitMs = Math.max(scheduled.waitMs, wait.waitMs * (1 + JITTER * this.#random()));
-    await this.#turns.end(poll, scheduled.waitMs, wait);
+    await this.#turns?.end(poll, scheduled.waitMs, wait);
   }
 }

@@ -115,9 +115,10 @@ export function startDaemon(
     "pick-up-overdue": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: overdue`),
     "folder-left": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: left in place`),
     "notify-succeeded": ({ kind }) => void reports.push(`notified by ${kind}`),
-    "recipients-refused": ({ fault }) => void reports.push(`${fault.code}: ${fault.message}`),
-    "notify-failed": ({ kind, notices, fault }) =>
-      void reports.push(`${kind}: ${fault.code}: ${notices} notices: ${fault.message}`),
+    "notify-failed": ({ kind, notices, fault, waitMs }) => {
+      const about = waitMs === undefined ? "" : `${notices} notices: `;
+      reports.push(`${waitMs === undefined ? "" : `${kind}: `}${fault.code}: ${about}${fault.message}`);
+    },
     "folder-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),
     "recovery-failed": ({ fault }) => void reports.push(`left over: ${fault.message}`),
     "folder-removed": ({ delivered, after }) =>

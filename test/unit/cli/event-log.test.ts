@@ -105,7 +105,8 @@ test("refused recipients of mails are logged once, as sent to the others, and no
   const { emit, lines } = listen();
   const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
   const fault = new Fault("MAIL_RECIPIENTS_REFUSED");
-  for (const isFirst of [true, false, false]) emit({ type: "recipients-refused", ...facts, fault, isFirst });
+  for (const isFirst of [true, false, false])
+    emit({ type: "notify-failed", ...facts, fault, isFirst, waitMs: undefined });
   emit({ type: "notify-succeeded", ...facts, failing: 0 });
   expect(lines).toEqual([
     "the mail server refused some recipients of a notification: the others have it",

@@ -5,7 +5,7 @@ import { variableFor } from "../../../src/config/draft.ts";
 import { applyOverrides, readOverrides } from "../../../src/config/environment.ts";
 import { SCHEMA } from "../../../src/config/schema.ts";
 import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
-import { factsOf } from "../../../src/handoff/command.ts";
+import { factsOf } from "../../../src/handoff/steps.ts";
 
 /** The version is that of a file. */
 const PATHS = pathsOf(SCHEMA, []).filter((path) => path.join(".") !== "version");

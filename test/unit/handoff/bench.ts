@@ -163,7 +163,6 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     clock: { now: () => machine.nowMs },
     uptimeMs: () => machine.upMs,
     isClockRight: () => bench.isClockRight,
-    random: () => 0,
     patience: HANDOFF_PATIENCE,
     emit,
     stop: new AbortController().signal,

@@ -5,9 +5,10 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { newEntry } from "../../../src/handoff/entry.ts";
 import { listEntries, Outbox } from "../../../src/handoff/outbox.ts";
-import { peekHandoffs, peekSteps } from "../../../src/handoff/peek.ts";
+import { peekHandoffs, peekSteps, Summary } from "../../../src/handoff/peek.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, outboxIn } from "../../../src/model/outbox.ts";
 import { makeHandoff } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -223,3 +224,14 @@ async function prepareWork(entries: Readonly<Record<string, Partial<Entry>>> = {
   }
   return work;
 }
+
+test("I8 bounded: a change of a delivery replaces what is known of it, and further troubles are only counted", () => {
+  const summary = new Summary({ handoffOf: HANDOFF });
+  const delivery = deliveryOf("t1.ab~1", recordOf("t1", { steps: ["command"] }));
+  const failed = { ...EMPTY_ENTRY, ...FAILED } as const;
+  for (let at = 0; at < 700; at++) summary.add(`t${at}.ab~1`, failed, delivery);
+  expect([summary.troubles.length, summary.troubled, summary.failing]).toEqual([500, 700, 700]);
+  summary.note("t1.ab~1", { ...EMPTY_ENTRY, command: { state: "done", attempts: 2 } }, delivery);
+  summary.note("t2.ab~1", failed, delivery);
+  expect([summary.troubles.length, summary.troubled, summary.failing]).toEqual([499, 699, 699]);
+});

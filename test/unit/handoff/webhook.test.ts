@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { Receiver } from "../../../src/base/signed-post.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
-import { callWebhook } from "../../../src/handoff/webhook.ts";
+import { callWebhook } from "../../../src/handoff/steps.ts";
 import { announced, WEBHOOK_SECRET } from "../../support/handoff.ts";
 import { accept, hang, openReceiver, refuse } from "../../support/receiver.ts";
 import { listen, openProxy } from "../../support/servers.ts";

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { findEnd, readTail } from "../../../src/base/tail.ts";
 import { JOURNAL_FILE, Journal } from "../../../src/ledger/journal.ts";
 import { parseJson } from "../../../src/ledger/lines.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
@@ -181,8 +180,14 @@ test.each([
       advice: expect.not.stringMatching(/again by itself/),
     });
     expect(events).toEqual([
-      expect.objectContaining({ type: "recipients-refused", notices: 1, fault, isFirst: true }),
-      expect.objectContaining({ type: "recipients-refused", notices: 1, fault, isFirst: false }),
+      expect.objectContaining({ type: "notify-failed", waitMs: undefined, notices: 1, fault, isFirst: true }),
+      expect.objectContaining({
+        type: "notify-failed",
+        waitMs: undefined,
+        notices: 1,
+        fault,
+        isFirst: false,
+      }),
       expect.objectContaining({ type: "notify-succeeded", notices: 1 }),
     ]);
     expect(server.accepted).toEqual([
@@ -204,11 +209,7 @@ async function makeSite(channel: ChannelSettings) {
   for (const each of [journalFolder, temporary]) await mkdir(each);
   const parse = (line: string) => parseJson(line).value;
   const orderOf = (line: object) => ("at" in line ? String(line.at) : "");
-  const tailed = { folder: journalFolder, pattern: JOURNAL_FILE, parse, orderOf };
-  const reader: NotifierTools["journal"] = {
-    read: (positions, onLine) => readTail(tailed, positions, onLine),
-    end: () => findEnd(tailed),
-  };
+  const reader: NotifierTools["journal"] = { folder: journalFolder, pattern: JOURNAL_FILE, parse, orderOf };
   const open = async (tools: Partial<NotifierTools> = {}, writer?: string) => {
     const journal = new Journal(journalFolder, writer, { now: Date.now });
     const service = { baseUrl: new URL("https://service.example") };

@@ -6,7 +6,6 @@ import { readinessOf } from "../../../src/console/server.ts";
 import type { Promised } from "../../../src/model/promise.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
-import { HandoffBoard } from "../../../src/observe/handoff-board.ts";
 import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -15,6 +14,15 @@ const START_MS = Date.UTC(2026, 2, 1, 8);
 const HOUR_MS = 3_600_000;
 
 const ONE = shownMailbox("m");
+
+const DELIVERED = {
+  mailbox: "m",
+  trackingId: "t1",
+  round: 1,
+  sender: "a@example.org",
+  folder: "m/t",
+  deliveredAt: "2026-03-01T08:00:00.000Z",
+};
 
 describe("the board", () => {
   test("lists transfers as downloading, queued, or in need of attention", () => {
@@ -46,7 +54,7 @@ describe("the board", () => {
     const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
     const fault = new Fault("MAIL_RECIPIENTS_REFUSED");
     const codes = () => board.read().troubles.map(({ what, code }) => `${what} ${code}`);
-    board.listener({ type: "recipients-refused", ...facts, fault, isFirst: true });
+    board.listener({ type: "notify-failed", ...facts, fault, isFirst: true, waitMs: undefined });
     expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
     board.listener({ type: "notify-succeeded", ...facts, failing: 1 });
     expect(codes()).toEqual(["notify MAIL_RECIPIENTS_REFUSED"]);
@@ -96,14 +104,10 @@ describe("the board", () => {
     change(board, { trackingId: "wrong", state: "quarantined" });
     const at = { gone: new Date(START_MS).toISOString() };
     change(board, { trackingId: "gone", state: "gone", at });
-    const facts = { mailbox: "m", trackingId: "handed-over", round: 1, sender: "a", folder: "f" };
-    const failed = {
-      step: "command",
-      fault: new Fault("COMMAND_FAILED"),
-      attempts: 1,
-      willRetry: true,
-    } as const;
-    board.listener({ type: "handoff-failed", delivered: { ...facts, deliveredAt: soon }, ...failed });
+    const failed = [{ step: "command", message: "It failed", willRetry: true }] as const;
+    const trouble = { ...DELIVERED, failed, isOverdue: false };
+    const one = { waiting: 0, oldestMs: undefined, troubled: 1, troubles: [trouble] };
+    board.listener({ type: "outbox-scanned", summary: one });
     const { attention, causes, totals, counts, queued } = board.read();
     expect(causes).toMatchObject([
       { state: "waiting", reason: "password", count: 6_000, firstExpires: soon },
@@ -116,6 +120,28 @@ describe("the board", () => {
     const summary = { waiting: 0, oldestMs: undefined, troubled: 7_000, troubles: [] };
     board.listener({ type: "outbox-scanned", summary });
     expect(board.read().totals.attention).toBe(13_002);
+  });
+
+  test("shows failed hand-offs and folders that are not picked up, with advice", () => {
+    const { board } = openBoard();
+    const failed = [
+      { step: "command", message: "It failed", willRetry: true },
+      { step: "webhook", message: "It was refused", willRetry: false },
+    ] as const;
+    const troubles = [
+      { ...DELIVERED, failed, isOverdue: false },
+      { ...DELIVERED, round: 2, failed: [], isOverdue: true },
+      { ...DELIVERED, trackingId: "t2; rm -r /", failed: failed.slice(1), isOverdue: true },
+    ];
+    board.listener({
+      type: "outbox-scanned",
+      summary: { waiting: 2, oldestMs: 0, troubled: 3, troubles },
+    });
+    expect(board.transfers().map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
+      "handoff: It failed. Inlet will try it again; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
+      "not-picked-up: m/t was not picked up yet.",
+      "handoff: It was refused. It was given up; inlet retry -- 't2; rm -r /' tries it again. m/t was not picked up yet.",
+    ]);
   });
 
   test("shows transfers that were gone before a restart, except discarded and acknowledged ones", () => {
@@ -325,58 +351,3 @@ function openBoard(facts: { readonly queue?: "redis" } = {}) {
   };
   return { board, pass };
 }
-
-const DELIVERED = {
-  mailbox: "m",
-  sender: "a@example.org",
-  round: 1,
-  folder: "m/t",
-  deliveredAt: "2026-03-01T08:00:00.000Z",
-};
-const t1 = { ...DELIVERED, trackingId: "t1" };
-const t2 = { ...DELIVERED, trackingId: "t2; rm -r /" };
-
-test("a failed hand-off, or a folder that is not picked up, is shown with advice until it is resolved", () => {
-  const board = new HandoffBoard();
-  board.tried(t1, "command", { message: "It failed", willRetry: true });
-  board.tried(t1, "webhook", { message: "It was refused", willRetry: false });
-  board.setOverdue(t2, true);
-  expect(board.list()).toMatchObject([
-    {
-      trackingId: "t1",
-      state: "delivered",
-      reason: "handoff",
-      message:
-        "It failed. Inlet will try it again; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
-    },
-    { reason: "not-picked-up", message: "m/t was not picked up yet." },
-  ]);
-  board.tried(t1, "command");
-  board.tried(t1, "webhook");
-  board.setOverdue(t2, false);
-  expect(board.list()).toEqual([]);
-  board.tried(t2, "command", { message: "It failed", willRetry: false });
-  expect(board.list()[0]?.message).toBe(
-    "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
-  );
-});
-
-test("two failing deliveries of one transfer are shown as two", () => {
-  const board = new HandoffBoard();
-  const second = { ...t1, round: 2, folder: "m/t-2" };
-  board.tried(t1, "command", { message: "It failed", willRetry: true });
-  board.setOverdue(second, true);
-  expect(board.list().map(({ reason }) => reason)).toEqual(["handoff", "not-picked-up"]);
-  expect(board.total).toBe(2);
-  board.setOverdue(second, false);
-  expect(board.list().map(({ reason }) => reason)).toEqual(["handoff"]);
-});
-
-test("I8 bounded: each check replaces the list, which is cut", () => {
-  const board = new HandoffBoard();
-  for (let at = 0; at < 2_000; at++) board.setOverdue({ ...DELIVERED, trackingId: `t${at}` }, true);
-  expect(board.list()).toHaveLength(1_000);
-  const troubles = [{ ...t1, failed: [], isOverdue: true }];
-  board.checked({ waiting: 1, oldestMs: 0, troubled: 5, troubles });
-  expect([board.list().map(({ trackingId }) => trackingId), board.total]).toEqual([["t1"], 5]);
-});

@@ -1,8 +1,8 @@
 /** Slots are shared fairly, whatever other services and mailboxes do. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Runs } from "../../../src/queue/bullmq-runs.ts";
-import { type Holder, Slots } from "../../../src/queue/slots.ts";
+
+import { type Holder, Runs, Slots } from "../../../src/queue/slots.ts";
 
 describe("I6 no contagion: slots", () => {
   test("never exceed the limit plus one for each further service; a service without a slot always gets one", () => {
