@@ -172,6 +172,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
       measured !== undefined && performance.now() - measured.atMs < CLOCK_KNOWN_MS
         ? measured.aheadMs
         : undefined,
+    /** Closes idle connections at once, busy ones when they are done, and all after some seconds. */
     async close(): Promise<void> {
       await Promise.race([connections.close(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
       await connections.destroy();

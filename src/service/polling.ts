@@ -1,11 +1,33 @@
 /** Lists of transfers: single pages, and an iterator over all pages that ends whatever the service answers. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { EmptyAnswer } from "./bodies.ts";
 import { type Http, POLLING_MINOR_VERSION, type Query } from "./http.ts";
-import type { Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
-import { decodeLegacy, decodeListed, type LegacyTransfer } from "./wire.ts";
+import { decodeLegacy, decodeListed, type LegacyTransfer, type Page, type Rejected } from "./wire.ts";
+
+/** An address with the token that proves its ownership. */
+export interface VerifiedAddress {
+  readonly email: string;
+  readonly token: Secret;
+}
+
+export interface PageQuery {
+  /** Counted from 1. */
+  readonly page?: number;
+  /** At most 100; the service may send less. */
+  readonly pageSize?: number;
+}
+
+export interface PollQuery extends PageQuery {
+  /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
+  readonly active?: boolean;
+  /** An expression such as `trackingId,status(state)`. Missing: the service's default. */
+  readonly fields?: string | undefined;
+  /** Adds to each entry, as `raw`, what the service sent, without links and secrets. */
+  readonly keepRaw?: boolean;
+}
 
 /** Allowed by the specification. */
 export const LARGEST_PAGE_SIZE = 100;
