@@ -12,7 +12,7 @@ import { variableText } from "../base/process.ts";
 import { describeOuterBlanks, describeWrongPassword, Secret, type SecretSource } from "../base/secret.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Environment, formatPath, type Spot } from "./draft.ts";
-import { list, PATH, READ, type SchemaNode, TEXT } from "./schema-nodes.ts";
+import { key, list, PATH, READ, type SchemaNode, TEXT } from "./schema-nodes.ts";
 
 /** A secret in plain text, or its source. */
 const SECRET_FORM = {
@@ -20,26 +20,20 @@ const SECRET_FORM = {
   title: "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }",
   minLength: 1,
   properties: {
-    file: {
-      ...PATH,
-      description: "A file that holds the secret. A final newline is dropped.",
-      writeOnly: true,
-    },
+    file: key({ ...PATH, writeOnly: true }, "A file that holds the secret. A final newline is dropped."),
     env: { ...TEXT, description: "The environment variable that holds the secret.", writeOnly: true },
-    credential: {
-      type: "string",
-      title: "a plain file name",
-      pattern: "^(?!\\.{1,2}$)[^/\\u0000]+$",
-      description: "The name of a systemd credential: a file in `$CREDENTIALS_DIRECTORY`.",
-      writeOnly: true,
-    },
-    command: {
-      ...list("a list of a program and its arguments", { type: "string", title: "text", writeOnly: true }),
-      minItems: 1,
-      description:
-        "A program that prints the secret, and its arguments, without a shell. Of the daemon's variables, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
-      writeOnly: true,
-    },
+    credential: key(
+      { type: "string", title: "a plain file name", pattern: "^(?!\\.{1,2}$)[^/\\u0000]+$", writeOnly: true },
+      "The name of a systemd credential: a file in `$CREDENTIALS_DIRECTORY`.",
+    ),
+    command: key(
+      {
+        ...list("a list of a program and its arguments", { type: "string", title: "text", writeOnly: true }),
+        minItems: 1,
+        writeOnly: true,
+      },
+      "A program that prints the secret, and its arguments, without a shell. Of the daemon's variables, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
+    ),
   },
   additionalProperties: false,
   minProperties: 1,

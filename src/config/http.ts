@@ -23,12 +23,10 @@ const LISTEN = "false, a host and a port such as 127.0.0.1:8460, or unix: and a 
 const PUBLIC_URL = "an address such as https://inlet.example.com, without a slash at its end";
 
 const TOKEN_FORM = entry("a name and a token", ["name", "token"], {
-  name: {
-    ...TEXT,
-    pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
-    title: "a name of letters, digits and ._@-",
-    description: "The name under which the history records the actions of this token.",
-  },
+  name: key(
+    { ...TEXT, pattern: "^[\\p{L}\\p{N}._@-]{1,64}$", title: "a name of letters, digits and ._@-" },
+    "The name under which the history records the actions of this token.",
+  ),
   token: key({ ...SECRET, [READ]: secretWith(describeShortToken) }, "The token, of at least 16 characters."),
   role: key(
     { type: "string", enum: ROLES, default: "operate" },
@@ -40,15 +38,16 @@ const TOKENS = list("a list of tokens", TOKEN_FORM);
 
 const FORM = group(
   {
-    listen: {
-      type: ["string", "boolean"],
-      title: LISTEN,
-      pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
-      default: "127.0.0.1:8460",
-      [READ]: readListen,
-      description:
-        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Unless `read` asks for a token, everyone who can reach it sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret.",
-    },
+    listen: key(
+      {
+        type: ["string", "boolean"],
+        title: LISTEN,
+        pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
+        default: "127.0.0.1:8460",
+        [READ]: readListen,
+      },
+      "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Unless `read` asks for a token, everyone who can reach it sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret.",
+    ),
     publicUrl: key(
       { ...TEXT, title: PUBLIC_URL, [READ]: readPublicUrl },
       "The address under which people open the console, such as that of a proxy. Mails and chat messages link to it. Its host name need not be in `hosts`. Default for `notify`: the address in `listen`, if other machines can reach it under that address.",
@@ -69,13 +68,14 @@ const FORM = group(
       { ...TOKENS, [READ]: readTokens },
       "More tokens, one for each person or program, so that the history says who did what.",
     ),
-    hosts: {
-      type: "array",
-      title: "a list of host names",
-      items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
-      description:
-        "More host names under which the console may be opened, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
-    },
+    hosts: key(
+      {
+        type: "array",
+        title: "a list of host names",
+        items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
+      },
+      "More host names under which the console may be opened, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
+    ),
   },
   "The console: web pages with an API, health checks and metrics.",
 );
