@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
-import { allPages, LARGEST_PAGE_SIZE, parseFields } from "../../service/polling.ts";
+import { allPages, LARGEST_PAGE_SIZE, withTrackingId } from "../../service/polling.ts";
 import type {
   ChecksumRow,
   Page,
@@ -45,7 +45,7 @@ export function addListing(api: Operations): void {
       .option(
         "--fields <expression>",
         "the fields to request, such as 'status(state),transfer(files)', or 'default' for those that the service chooses; with --json, 'raw' has what the service sent, without links and secrets",
-        (text) => (text === SERVICE_DEFAULT ? text : parseFields(text)),
+        (text) => (text === SERVICE_DEFAULT ? text : withTrackingId(text)),
       );
   }
   const legacy = "list sent transfers with the deprecated operation of versions 1.x";
