@@ -5,7 +5,8 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { systemCode } from "../base/faults.ts";
 import { formatCount, formatSize } from "../base/phrases.ts";
-import { loadAddedNames, loadFolders } from "../config/load.ts";
+import { loadSettings } from "../config/load.ts";
+import { handoffsOf } from "../config/settings.ts";
 import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { type CheckedFolder, checkFolder, type FoundDelivery, findDeliveries } from "./delivered-folder.ts";
 import { type CommonOptions, gather } from "./options.ts";
@@ -49,12 +50,13 @@ async function verifyFolders(
 ): Promise<Outcome> {
   for (const folder of folders) await demandFolder(folder);
   const { config: path, json } = options;
-  const load = { env: context.env, path };
+  const load = { env: context.env, path, ignoreSecrets: true };
   // The configuration is optional, unless `--config` names it.
   const unlessNeeded = (error: unknown) => (path === undefined ? undefined : Promise.reject(error));
-  const added = await loadAddedNames(load).catch(unlessNeeded);
-  const known = await loadFolders(load).catch(unlessNeeded);
-  const allowed = new Set([...(options.allow ?? []), ...(added ?? [])]);
+  const known = await loadSettings(load).catch(unlessNeeded);
+  const added =
+    known && handoffsOf(known).flatMap(({ marker, acknowledgement }) => [marker, acknowledgement]);
+  const allowed = new Set([...(options.allow ?? []), ...(added ?? [])].filter((name) => name !== undefined));
   const format = json ? formatEntry : formatFolder;
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {

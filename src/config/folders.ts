@@ -17,7 +17,7 @@ export const FOLDERS = {
   ),
 } as const satisfies SchemaKeys;
 
-export interface Folders {
+interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;

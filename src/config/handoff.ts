@@ -191,7 +191,7 @@ function describeWrongNames(names: string): string | undefined {
   return "must contain {trackingId} or {transferId}: otherwise files of two transfers could have the same name";
 }
 
-export function readFileName(name: string, at: Spot): string | undefined {
+function readFileName(name: string, at: Spot): string | undefined {
   const taken = RESERVED_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
   if (taken !== undefined) at.refuse(`${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
   return name === "none" ? undefined : name;

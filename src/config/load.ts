@@ -1,8 +1,7 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath, type Spot, variableFor } from "./draft.ts";
-import { checkInboxes, type Folders, readFolders } from "./folders.ts";
-import { readFileName } from "./handoff.ts";
+import { checkInboxes, readFolders } from "./folders.ts";
 import { parseListen } from "./http.ts";
 import { describeUnknownMailbox, findMailbox, MAILBOXES, type Named, requireAddress } from "./mailboxes.ts";
 import { commonRulesFor } from "./passwords.ts";
@@ -72,15 +71,6 @@ function ownersIn(at: Spot): Spot[] {
     .flatMap((mailbox) => [mailbox, ...mailbox.at("routes").entries()]);
 }
 
-/** The folders only. Needs no secret. Throws `CONFIG_INVALID`. */
-export async function loadFolders(options: LoadOptions): Promise<Folders> {
-  const { uid = process.getuid?.() } = options;
-  const { at } = await readSource(options, ["inbox"]);
-  const folders = await readFolders(at, uid);
-  at.draft.problems.throwIfAny();
-  return folders;
-}
-
 /**
  * The address of the daemon's console; `undefined` for none. Problems of other keys are ignored: a running daemon
  * keeps its old settings. Throws `CONFIG_INVALID`.
@@ -114,16 +104,6 @@ export async function findLastAddress(
   const guessed = given.flatMap((address) => (address ? (parseListen(address) ?? []) : []));
   const others = guessed.map((listen) => ({ listen, actions: false, tokens: new Map(), hosts: [] }));
   return { file, addresses: [...(valid === undefined ? [] : [valid]), ...others] };
-}
-
-/** Names of files that hand-offs add to delivered folders, of any mailbox. Throws `CONFIG_INVALID`. */
-export async function loadAddedNames(options: SourceOptions): Promise<string[]> {
-  const { at } = await readSource(options, []);
-  const handoffs = [at, ...ownersIn(at)].map((owner) => owner.at("handoff"));
-  const given = handoffs.flatMap((handoff) => [handoff.at("marker"), handoff.at("acknowledgement")]);
-  const names = given.flatMap((name) => (name.isSet() && readFileName(String(name.raw), name)) || []);
-  at.draft.problems.throwIfAny();
-  return names;
 }
 
 /** The service only, for `inlet api`: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
