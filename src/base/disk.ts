@@ -74,8 +74,6 @@ export const systemDisk = {
     if (facts.isSymbolicLink()) return "link";
     return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
   },
-  /** The time of the last change of the content; `undefined` for a missing entry. Follows no link. */
-  modifiedMs: async (path: string): Promise<number | undefined> => (await tryLstat(path))?.mtimeMs,
   link: announced("linked", (from: string, to: string) => link(from, to)),
   rename: announced("renamed", (from: string, to: string) => rename(from, to)),
   unlink: announced("unlinked", (path: string) => unlink(path)),
