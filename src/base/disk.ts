@@ -11,6 +11,7 @@ import {
   lchown,
   link,
   makeFolder,
+  type OpenFile,
   openFile,
   readdir,
   readFile,
@@ -51,11 +52,7 @@ export interface DiskFolder {
   close(): void;
 }
 
-export interface DiskFile {
-  write(text: string): Promise<void>;
-  sync(): Promise<void>;
-  close(): Promise<void>;
-}
+export type DiskFile = Pick<OpenFile, "write" | "sync" | "close">;
 
 const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 

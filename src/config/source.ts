@@ -1,5 +1,5 @@
 /** Finds and reads the file and the environment, and checks their values against the schema. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { readFile, stat } from "../base/files.ts";
@@ -85,9 +85,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
 
 /** Identifies the text of a configuration. A byte order mark makes no difference. */
 export function digestOf(text: string): string {
-  return createHash("sha256")
-    .update(text.replace(/^\ufeff/, ""))
-    .digest("hex");
+  return hash("sha256", text.replace(/^\ufeff/, ""));
 }
 
 /** The files to look for, the first one first. A named one is the only one. */
