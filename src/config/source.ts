@@ -25,16 +25,6 @@ export interface SourceOptions {
   readonly ignoreSecrets?: boolean;
 }
 
-/** A configuration that fits the schema. */
-export interface Source {
-  /** All keys. */
-  readonly at: Spot;
-  /** Identifies the file's text, as `digestOf` does. */
-  readonly digest: string | undefined;
-  /** The path of the file, which may not exist. */
-  readonly wanted: string;
-}
-
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Explains every key, in a checkout as in an installed package. */
@@ -43,8 +33,11 @@ export const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
 /** `npm run docs` writes it. */
 export const EDITOR_SCHEMA = join(PACKAGE_FOLDER, "config/inlet.schema.json");
 
-/** Throws `CONFIG_INVALID` if nothing can be read; other problems go to the draft. `required`: top-level keys. */
-export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {
+/**
+ * Reads a configuration that fits the schema. Throws `CONFIG_INVALID` if nothing can be read; other problems go to the
+ * draft. `required`: top-level keys.
+ */
+export async function readSource(options: SourceOptions, required: readonly string[]) {
   const { env, cwd = process.cwd() } = options;
   const { overrides, problems: environmentProblems } = readOverrides(env);
   if (options.baseUrl !== undefined) {
@@ -78,6 +71,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
       resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
   };
   const at = new Spot(draft, [], [{ raw, path: [] }]);
+  /** The path of the file, which may not exist. */
   const wanted = file ?? candidates.at(-1) ?? DEFAULT_PATH;
   const digest = file === undefined ? undefined : digestOf(text);
   return { at, digest, wanted };
