@@ -1,6 +1,6 @@
 /** The `http` group: the address and names of the console, and whether visitors may act. */
-import type { Secret } from "../base/secret.ts";
-import { READ_ACCESS, ROLES } from "../model/order.ts";
+import type { Secret, SecretSource } from "../base/secret.ts";
+import { READ_ACCESS, ROLES, type Role } from "../model/order.ts";
 import { SECRET, secretWith } from "./credentials.ts";
 import { type Spot, showValue } from "./draft.ts";
 import {
@@ -17,7 +17,6 @@ import {
   TEXT,
 } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
-import type { HttpSettings, TokenSettings } from "./settings.ts";
 
 const LISTEN = "false, a host and a port such as 127.0.0.1:8460, or unix: and a path";
 const PUBLIC_URL = "an address such as https://inlet.example.com, without a slash at its end";
@@ -85,8 +84,18 @@ export const HTTP = { ...FORM, [READ]: readHttp } as const satisfies SchemaNode;
 const MAX_PORT = 65_535;
 const MIN_TOKEN_CHARACTERS = 16;
 
+export type HttpSettings = NonNullable<ReturnType<typeof readHttp>>;
+
+/** Port 0 is any free one. */
+type Listen = { readonly host: string; readonly port: number } | { readonly path: string };
+
+interface TokenSettings {
+  readonly source: SecretSource;
+  readonly role: Role;
+}
+
 /** `undefined` without a console. */
-function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot): HttpSettings | undefined {
+function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot) {
   const { listen, actions, tokens = new Map<string, TokenSettings>(), hosts = [] } = read;
   if (tokens.has("token") && token !== undefined) {
     const entries = at.at("tokens").entries();
@@ -101,11 +110,13 @@ function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot): H
   if (actions && lacksToken) at.refuse(`${needed} everyone who can reach the address could act`, "actions");
   if (read.read !== "open" && lacksToken) at.refuse(`${needed} nobody could read`, "read");
   const names = [...hosts, publicUrl?.hostname].filter((name) => name !== undefined);
+  const lowerNames: readonly string[] = names.map((name) => name.toLowerCase());
   return {
     ...read,
     listen,
+    /** By name. */
     tokens,
-    hosts: names.map((name) => name.toLowerCase()),
+    hosts: lowerNames,
     ...(publicUrl && { publicUrl: publicUrl.href.replace(/\/$/, "") }),
   };
 }
@@ -148,12 +159,12 @@ function describeShortToken(token: Secret): string | undefined {
   return `is too short: a token needs at least ${MIN_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
 }
 
-function readListen(given: string | boolean, at: Spot): HttpSettings["listen"] | undefined {
+function readListen(given: string | boolean, at: Spot): Listen | undefined {
   if (String(given) === "false") return undefined;
   return parseListen(String(given)) ?? at.refuse(`${showValue(given)} is not ${LISTEN}`);
 }
 
-export function parseListen(text: string): HttpSettings["listen"] | undefined {
+export function parseListen(text: string): Listen | undefined {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};
   // A URL leaves out the default port of its scheme.

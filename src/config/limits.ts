@@ -93,8 +93,6 @@ function readBandwidth(given: string | ReadItems<typeof BANDWIDTH.items>, at: Sp
 }
 
 /** How long records and accepted passwords are kept; `undefined`: forever. */
-export type KeepSettings = ReturnType<typeof readKeep>;
-
 function readKeep({ ledger, history, passwords }: Read<typeof KEEP_FORM>) {
   return { ledgerMs: ledger, historyMs: history, passwordsMs: passwords };
 }

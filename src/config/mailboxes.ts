@@ -1,5 +1,6 @@
 /** The `mailboxes` list: the settings of each mailbox, its passwords, and the service it uses. */
 import { nearestName } from "../base/nearest.ts";
+import type { Mailbox } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { CHECK } from "./check.ts";
 import { type Spot, showValue, variableFor } from "./draft.ts";
@@ -21,8 +22,7 @@ import {
   type SchemaNode,
   SWITCH,
 } from "./schema-nodes.ts";
-import { SERVICE } from "./service.ts";
-import type { MailboxSettings } from "./settings.ts";
+import { SERVICE, type ServiceSettings } from "./service.ts";
 import { EXPECT, QUIET, SINCE } from "./times.ts";
 import { DURATION } from "./units.ts";
 
@@ -98,6 +98,10 @@ export const MAILBOXES = key(
   { ...list("a list of at least one mailbox", MAILBOX), minItems: 1, [READ]: readMailboxes },
   "The mailboxes to poll, at least one. No two mailboxes may have the same address or the same name.",
 );
+
+export interface MailboxSettings extends Mailbox {
+  readonly service: ServiceSettings;
+}
 
 function readMailbox(read: Read<typeof FORM>, at: Spot): MailboxSettings | undefined {
   const { email, name = email, poll: pollMs, passwords = [], expect = [], service, ...others } = read;

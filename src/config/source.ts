@@ -1,6 +1,6 @@
 /** Finds and reads the file and the environment, and checks their values against the schema. */
 import { hash } from "node:crypto";
-import { dirname, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { readFile, stat } from "../base/files.ts";
 import { PACKAGE_FOLDER } from "../base/version.ts";
@@ -8,8 +8,17 @@ import type { ConfigDocument } from "./document.ts";
 import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems, Spot } from "./draft.ts";
 import { applyOverrides, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
-import { DEFAULT_PATH, userPath } from "./settings.ts";
 import { readTimezone } from "./times.ts";
+
+/** The configuration file if none is named, and the user has none. */
+export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
+
+/** The file in the user's own configuration folder; `undefined` for a user without a home. */
+export function userPath(env: NodeJS.ProcessEnv): string | undefined {
+  const { XDG_CONFIG_HOME: folder, HOME: home } = env;
+  if (folder !== undefined && isAbsolute(folder)) return join(folder, "inlet/inlet.yaml");
+  return home !== undefined && isAbsolute(home) ? join(home, ".config/inlet/inlet.yaml") : undefined;
+}
 
 export interface SourceOptions {
   /** The value of `--config`. */
