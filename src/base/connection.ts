@@ -1,6 +1,6 @@
 /** The connections to a service or a webhook: their pool, certificates and proxy. */
 
-import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import { joinedConnector } from "./joined-socket.ts";
 import { authoritiesWith } from "./trust.ts";
 
@@ -40,7 +40,6 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
   };
   const { http, https, except } = options.proxy;
   if (http === "" && https === "") return new Pool(baseUrl.origin, pool);
-  const keepSession = sessionKeeper();
   return new EnvHttpProxyAgent({
     ...pool,
     // Passed even if empty: otherwise undici reads the environment.
@@ -49,21 +48,5 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
     noProxy: except,
     requestTls: { ...tls, timeout: options.timeoutMs },
     proxyTls: { ...(tls.ca === undefined ? {} : { ca: tls.ca }), timeout: options.timeoutMs },
-    factory: (origin, { connect, ...rest }: Connected) =>
-      new Pool(origin, { ...rest, connect: keepSession(connect) }),
   });
-}
-
-type Connected = Pool.Options & { readonly connect: buildConnector.connector };
-
-/** Holds the last TLS session, so that it is not collected as garbage: undici has only a weak reference to it. */
-function sessionKeeper(): (connect: buildConnector.connector) => buildConnector.connector {
-  const kept: { session?: Buffer } = {};
-  return (connect) => (target, callback) =>
-    connect(target, (...result) => {
-      result[1]?.on("session", (session: Buffer) => {
-        kept.session = session;
-      });
-      callback(...result);
-    });
 }

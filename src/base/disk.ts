@@ -42,16 +42,6 @@ function announced<Args extends readonly unknown[]>(name: string, change: (...ar
 
 export type EntryKind = "file" | "folder" | "link" | "other";
 
-/** An open folder, which must be closed. It stays the same folder if another entry takes its name. */
-export interface DiskFolder {
-  /** The path of an entry in it. */
-  at(name: string): string;
-  /** Equal for everyone who opens this folder. */
-  identity(): Promise<string>;
-  sync(): Promise<void>;
-  close(): void;
-}
-
 const OPEN_FOLDER = constants.O_RDONLY | constants.O_DIRECTORY;
 
 /** Each method is one step. All of them throw the system's error. */
@@ -88,22 +78,29 @@ export const systemDisk = {
     });
   },
   syncFolder: announced("folder synced", (path: string) => withFile(path, "r", (folder) => folder.sync())),
-  /** Opens a folder. Refuses a link to a folder, unless `link` is "follow". */
-  async openFolder(path: string, link?: "follow"): Promise<DiskFolder> {
+  /**
+   * Opens a folder, which must be closed. It stays the same folder if another entry takes its name. Refuses a link to a
+   * folder, unless `link` is "follow".
+   */
+  async openFolder(path: string, link?: "follow") {
     const folder = await openFile(path, OPEN_FOLDER | (link === "follow" ? 0 : constants.O_NOFOLLOW));
     return {
-      at: (name) => folder.at(name),
-      async identity() {
+      /** The path of an entry in it. */
+      at: (name: string): string => folder.at(name),
+      /** Equal for everyone who opens this folder. */
+      async identity(): Promise<string> {
         const { dev, ino } = await folder.statExactly();
         return `${dev}:${ino}`;
       },
       sync: announced("folder synced", () => folder.sync()),
-      close: () => folder.closeNow(),
+      close: (): void => folder.closeNow(),
     };
   },
 };
 
 export type Disk = typeof systemDisk;
+
+export type DiskFolder = Awaited<ReturnType<Disk["openFolder"]>>;
 
 /** For a command, which has nothing else to do: reads block the process, but take a fraction of the time. */
 export const blockingDisk: Disk = {

@@ -16,34 +16,20 @@ export type Verdict = "retry" | "wait" | "quarantine" | "fatal";
  */
 export type Actor = "none" | "person" | "setup" | "rights" | "unknown";
 
-export interface Counting {
-  /** The kinds of notifications. */
-  readonly notices: readonly string[];
-  readonly metric?: string;
-  /** Whether doctor looks for such faults. */
-  readonly isChecked?: boolean;
-}
-
-/** What a fault is about, and where it is counted. */
-export const AREAS = {
-  /** The answer to a command or a request, or the end of the program. */
-  command: { notices: [] },
-  service: { notices: ["service"], metric: "inlet_mailbox_up", isChecked: true },
-  mailbox: {
-    notices: ["service", "refused", "overdue", "verification"],
-    metric: "inlet_mailbox_up",
-    isChecked: true,
-  },
-  transfer: { notices: ["password", "quarantined", "refused", "gone"], metric: "inlet_attention" },
-  disk: { notices: ["disk"], metric: "inlet_trouble", isChecked: true },
-  queue: { notices: ["queue"], metric: "inlet_trouble", isChecked: true },
-  handoff: { notices: ["handoff"], metric: "inlet_attention" },
-  notifications: { notices: [], metric: "inlet_trouble", isChecked: true },
-  /** Something has not happened, and no failed call explains it. */
-  late: { notices: ["stalled"], metric: "inlet_overdue_seconds" },
-} as const satisfies Readonly<Record<string, Counting>>;
-
-export type Area = keyof typeof AREAS;
+/**
+ * What a fault is about. `command`: the answer to a command or a request, or the end of the program. `late`: something has not
+ * happened, and no failed call explains it.
+ */
+export type Area =
+  | "command"
+  | "service"
+  | "mailbox"
+  | "transfer"
+  | "disk"
+  | "queue"
+  | "handoff"
+  | "notifications"
+  | "late";
 
 export interface FaultMeaning {
   readonly area: Area;

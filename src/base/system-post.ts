@@ -7,16 +7,8 @@ export interface Post extends Pick<ConnectionOptions, "proxy" | "ca" | "timeoutM
   readonly body: string;
 }
 
-export interface PostAnswer {
-  readonly status: number;
-  readonly retryAfter: string | undefined;
-}
-
 /** Each call has a new connection: the receiver may close an idle one at any moment. */
-export async function postByHttp(
-  { url, headers, body, ...options }: Post,
-  signal: AbortSignal,
-): Promise<PostAnswer> {
+export async function postByHttp({ url, headers, body, ...options }: Post, signal: AbortSignal) {
   // Loaded only here: most commands call no webhook.
   const { openConnections } = await import("./connection.ts");
   const connections = openConnections({ ...options, cert: undefined, key: undefined }, url);

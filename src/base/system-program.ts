@@ -11,6 +11,7 @@ const UNREF = { ref: false };
 
 export interface ProgramStart {
   readonly argv: readonly [string, ...string[]];
+  /** Its whole environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /** Ends all processes of its group when the program has ended. */

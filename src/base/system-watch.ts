@@ -24,12 +24,11 @@ export interface FolderWatchOptions {
   readonly followSymlinks?: boolean;
   /** How many levels of folders below are watched too; missing: none. */
   readonly depth?: number;
-  readonly checkEveryMs?: number;
 }
 
 export async function watchByChokidar(
   folder: string,
-  { checkEveryMs = CHECK_EVERY_MS, depth = 0, ...options }: FolderWatchOptions,
+  { depth = 0, ...options }: FolderWatchOptions,
   events: FolderEvents,
 ): Promise<FolderWatch> {
   const { watch } = await import("chokidar");
@@ -51,8 +50,8 @@ export async function watchByChokidar(
         depth,
         ignoreInitial: false,
         backend: "polling",
-        pollingInterval: checkEveryMs,
-        pollingBinaryInterval: checkEveryMs,
+        pollingInterval: CHECK_EVERY_MS,
+        pollingBinaryInterval: CHECK_EVERY_MS,
       }),
     );
     // The watch has begun all the same: the folder may be readable at the next poll.

@@ -12,7 +12,8 @@ import {
 } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { findLastAddress, type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
-import { DEFAULT_PATH, type HttpSettings } from "../config/settings.ts";
+import type { HttpSettings } from "../config/settings.ts";
+import { DEFAULT_PATH } from "../config/source.ts";
 import { explainPermission } from "../host/permission.ts";
 import { shownFolder } from "../model/record.ts";
 import {

@@ -6,8 +6,8 @@ import type { Command } from "commander";
 import { Fault, systemCode, tolerate } from "../base/faults.ts";
 import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
 import { formatCount, formatSize } from "../base/phrases.ts";
-import { loadAddedNames, loadFolders } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
+import { loadSettings } from "../config/load.ts";
+import { handoffsOf, type Settings } from "../config/settings.ts";
 import { ledgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {
@@ -58,12 +58,13 @@ async function verifyFolders(
 ): Promise<Outcome> {
   for (const folder of folders) await demandFolder(folder);
   const { config: path, json } = options;
-  const load = { env: context.env, path };
+  const load = { env: context.env, path, ignoreSecrets: true };
   // The configuration is optional, unless `--config` names it.
   const unlessNeeded = (error: unknown) => (path === undefined ? undefined : Promise.reject(error));
-  const added = await loadAddedNames(load).catch(unlessNeeded);
-  const known = await loadFolders(load).catch(unlessNeeded);
-  const allowed = new Set([...(options.allow ?? []), ...(added ?? [])]);
+  const known = await loadSettings(load).catch(unlessNeeded);
+  const added =
+    known && handoffsOf(known).flatMap(({ marker, acknowledgement }) => [marker, acknowledgement]);
+  const allowed = new Set([...(options.allow ?? []), ...(added ?? [])].filter((name) => name !== undefined));
   const format = json ? formatEntry : formatFolder;
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {

@@ -12,7 +12,7 @@ import { variableText } from "../base/process.ts";
 import { describeOuterBlanks, describeWrongPassword, Secret, type SecretSource } from "../base/secret.ts";
 import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Environment, formatPath, type Spot } from "./draft.ts";
-import { list, PATH, READ, type SchemaNode, TEXT } from "./schema-nodes.ts";
+import { key, list, PATH, READ, type SchemaNode, TEXT } from "./schema-nodes.ts";
 
 /** A secret in plain text, or its source. */
 const SECRET_FORM = {
@@ -20,26 +20,20 @@ const SECRET_FORM = {
   title: "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }",
   minLength: 1,
   properties: {
-    file: {
-      ...PATH,
-      description: "A file that holds the secret. A final newline is dropped.",
-      writeOnly: true,
-    },
+    file: key({ ...PATH, writeOnly: true }, "A file that holds the secret. A final newline is dropped."),
     env: { ...TEXT, description: "The environment variable that holds the secret.", writeOnly: true },
-    credential: {
-      type: "string",
-      title: "a plain file name",
-      pattern: "^(?!\\.{1,2}$)[^/\\u0000]+$",
-      description: "The name of a systemd credential: a file in `$CREDENTIALS_DIRECTORY`.",
-      writeOnly: true,
-    },
-    command: {
-      ...list("a list of a program and its arguments", { type: "string", title: "text", writeOnly: true }),
-      minItems: 1,
-      description:
-        "A program that prints the secret, and its arguments, without a shell. Of the daemon's variables, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
-      writeOnly: true,
-    },
+    credential: key(
+      { type: "string", title: "a plain file name", pattern: "^(?!\\.{1,2}$)[^/\\u0000]+$", writeOnly: true },
+      "The name of a systemd credential: a file in `$CREDENTIALS_DIRECTORY`.",
+    ),
+    command: key(
+      {
+        ...list("a list of a program and its arguments", { type: "string", title: "text", writeOnly: true }),
+        minItems: 1,
+        writeOnly: true,
+      },
+      "A program that prints the secret, and its arguments, without a shell. Of the daemon's variables, it gets only `PATH`, `HOME`, `LANG` and `TZ`.",
+    ),
   },
   additionalProperties: false,
   minProperties: 1,
@@ -59,7 +53,7 @@ export const SECRET = { ...SECRET_FORM, [READ]: secretWith() } as const satisfie
 export function secretWith(rule?: SecretRule) {
   return async (raw: RawSecret, at: Spot): Promise<SecretSource> => {
     const { ignoreSecrets, plainSecrets, problems } = at.draft;
-    const source = openSecret(placeOf(raw, at), rule);
+    const source = withRule(openSource(raw, at), rule);
     const isText = typeof raw === "string";
     if (isText && at.variable === undefined) plainSecrets.push(at.path);
     if (ignoreSecrets || isCommand(raw)) return source;
@@ -92,11 +86,11 @@ function isCommand(raw: RawSecret): raw is { readonly command: readonly (string 
   return typeof raw === "object" && raw.command !== undefined;
 }
 
-export function placeOf(raw: RawSecret, at: Spot): SecretPlace {
+export function openSource(raw: RawSecret, at: Spot): SecretSource {
   const { env, file: config = "" } = at.draft;
   if (typeof raw === "string") {
     const place = at.variable ?? `${formatPath(at.path)} in ${basename(config)}`;
-    return { described: `the plain text of ${place}`, read: async () => raw };
+    return { described: `the plain text of ${place}`, read: async () => new Secret(raw) };
   }
   const { file, env: name, credential, command = [] } = raw;
   if (file !== undefined) return inFile(at.at("file").resolve(file));
@@ -111,21 +105,10 @@ export function resolveProgram(command: readonly (string | undefined)[], at: Spo
   return [program.includes("/") ? at.resolve(program) : program, ...args];
 }
 
-/** Where the text of a secret is. */
-export interface SecretPlace {
-  /** For messages: `file /run/secrets/supplier`. */
-  readonly described: string;
-  /** Reads it again each time. Throws `Unreadable`. */
-  readonly read: (signal: AbortSignal) => Promise<string>;
-}
-
 /** Describes what is wrong with a secret without quoting it; `undefined` for a valid one. */
 export type SecretRule = (secret: Secret) => string | undefined;
 
 type Argv = readonly [string, ...string[]];
-
-/** Why a secret cannot be read, without quoting it: the end of a sentence. */
-class Unreadable extends Error {}
 
 const MAX_SECRET_BYTES = 64 * 1024;
 const COMMAND_TIMEOUT_MS = 30_000;
@@ -140,18 +123,23 @@ export function environmentFor(env: Environment): Record<string, string> {
   return Object.fromEntries(passed.filter((it): it is [string, string] => it[1] !== undefined));
 }
 
-/** It throws `SECRET_UNREADABLE`, or `STOPPED` after an abort. */
-export function openSecret({ described, read }: SecretPlace, rule?: SecretRule): SecretSource {
-  return { described, read: (signal) => explained(described, checked(read(signal), rule), signal) };
+function withRule({ described, read }: SecretSource, rule: SecretRule = () => undefined): SecretSource {
+  return { described, read: async (signal) => demand(rule, await read(signal), described) };
+}
+
+function demand(rule: SecretRule, secret: Secret, described: string): Secret {
+  const why = rule(secret);
+  if (why !== undefined) throw unreadable(described, why);
+  return secret;
 }
 
 /** Each `ask` runs the command, with the transfer in variables. A command that prints nothing knows no password. */
 export function openPasswordCommand(argv: Argv, env: Environment): PasswordCommand {
-  const { described } = fromCommand(argv, env);
+  const described = describeCommand(argv);
   return {
     described,
     program: argv[0],
-    ask({ mailbox, sender, trackingId, subject }, signal) {
+    async ask({ mailbox, sender, trackingId, subject }, signal) {
       const variables = {
         ...environmentFor(env),
         INLET_MAILBOX: variableText(mailbox),
@@ -159,94 +147,75 @@ export function openPasswordCommand(argv: Argv, env: Environment): PasswordComma
         INLET_TRACKING_ID: variableText(trackingId),
         INLET_SUBJECT: variableText(subject),
       };
-      const ask = async () => {
-        const bytes = await runCommand(argv, variables, COMMAND_TIMEOUT_MS, signal);
-        if (/^\s*$/.test(bytes.toString())) return undefined;
-        return checked(decode(bytes, COMMAND_WORDS), describeWrongPassword);
-      };
-      return explained(described, ask(), signal);
+      const bytes = await runCommand(argv, variables, COMMAND_TIMEOUT_MS, signal);
+      if (/^\s*$/.test(bytes.toString())) return undefined;
+      return demand(describeWrongPassword, decode(bytes, COMMAND_WORDS, described), described);
     },
   };
 }
 
-export function inFile(path: string): SecretPlace {
-  return { described: `file ${path}`, read: async () => decode(await readBytes(path), FILE_WORDS) };
+export function inFile(path: string): SecretSource {
+  const described = `file ${path}`;
+  return { described, read: () => readSecret(path, described) };
 }
 
-export function inVariable(name: string, env: Environment): SecretPlace {
+export function inVariable(name: string, env: Environment): SecretSource {
+  const described = `variable ${name}`;
   return {
-    described: `variable ${name}`,
+    described,
     async read() {
       const text = env[name];
-      if (!text) throw new Unreadable(text === undefined ? "is not set" : FILE_WORDS.empty);
-      return text;
+      if (!text) throw unreadable(described, text === undefined ? "is not set" : FILE_WORDS.empty);
+      return new Secret(text);
     },
   };
 }
 
 /** A file that systemd provides. */
-export function inCredential(name: string, { CREDENTIALS_DIRECTORY: folder }: Environment): SecretPlace {
+export function inCredential(name: string, { CREDENTIALS_DIRECTORY: folder }: Environment): SecretSource {
+  const described = `credential ${name}`;
   return {
-    described: `credential ${name}`,
+    described,
     async read() {
-      if (!folder) {
-        throw new Unreadable(
-          "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units. Run the command as root with --unit inlet, or use { file: … }",
-        );
-      }
-      const path = join(folder, name);
-      return decode(await readBytes(path, `(${path}) `), FILE_WORDS);
+      if (folder) return readSecret(join(folder, name), `${described} (${join(folder, name)})`);
+      throw unreadable(
+        described,
+        "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd passes credentials only to its units. Run the command as root with --unit inlet, or use { file: … }",
+      );
     },
   };
 }
 
-/** Only the program is named: its arguments may hold secrets. */
 export function fromCommand(
   argv: Argv,
   env: Environment,
   timeoutMs: number = COMMAND_TIMEOUT_MS,
-): SecretPlace {
-  return {
-    described: `command ${basename(argv[0])}`,
-    read: async (signal) =>
-      decode(await runCommand(argv, environmentFor(env), timeoutMs, signal), COMMAND_WORDS),
-  };
+): SecretSource {
+  const described = describeCommand(argv);
+  const run = (signal: AbortSignal) => runCommand(argv, environmentFor(env), timeoutMs, signal);
+  return { described, read: async (signal) => decode(await run(signal), COMMAND_WORDS, described) };
 }
 
-async function checked(text: string | Promise<string>, rule?: SecretRule): Promise<Secret> {
-  const secret = new Secret(await text);
-  const why = rule?.(secret);
-  if (why !== undefined) throw new Unreadable(why);
-  return secret;
+/** Only the program is named: its arguments may hold secrets. */
+function describeCommand([program]: Argv): string {
+  return `command ${basename(program)}`;
 }
 
-async function explained<Result>(
-  described: string,
-  reading: Promise<Result>,
-  signal: AbortSignal,
-): Promise<Result> {
-  try {
-    const result = await reading;
-    if (!signal.aborted) return result;
-    throw new Fault("STOPPED");
-  } catch (error) {
-    if (signal.aborted) throw new Fault("STOPPED");
-    if (!(error instanceof Unreadable)) throw error;
-    throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${error.message}`, cause: error.cause });
-  }
+/** `why`: the end of a sentence, which does not quote the secret. */
+function unreadable(described: string, why: string, cause?: unknown): Fault {
+  return new Fault("SECRET_UNREADABLE", { detail: `${described} ${why}`, cause });
 }
 
-/** Reads regular files only: a pipe without a writer would block forever. `prefix`: for messages. */
-async function readBytes(path: string, prefix = ""): Promise<Buffer> {
+/** Reads regular files only: a pipe without a writer would block forever. */
+async function readSecret(path: string, described: string): Promise<Secret> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const facts = await file.stat();
-    if (!facts.isFile()) throw new Unreadable("is not a regular file");
-    if (facts.size > MAX_SECRET_BYTES) throw new Unreadable("is larger than 64 KiB");
-    return await file.readFile();
+    if (!facts.isFile()) throw unreadable(described, "is not a regular file");
+    if (facts.size > MAX_SECRET_BYTES) throw unreadable(described, "is larger than 64 KiB");
+    return decode(await file.readFile(), FILE_WORDS, described);
   } catch (error) {
-    const why = error instanceof Unreadable ? error.message : describeSystemError(error);
-    throw new Unreadable(`${prefix}${why}`, error instanceof Unreadable ? {} : { cause: error });
+    throw error instanceof Fault ? error : unreadable(described, describeSystemError(error), error);
   }
 }
 
@@ -260,25 +229,26 @@ const FILE_WORDS = { empty: "is empty", garbled: "is not UTF-8 text" };
 const COMMAND_WORDS = { empty: "printed nothing", garbled: "did not print UTF-8 text" };
 
 /** Drops the final newline that an editor or `echo` adds. */
-function decode(bytes: Buffer, words: typeof FILE_WORDS): string {
-  if (!isUtf8(bytes)) throw new Unreadable(words.garbled);
+function decode(bytes: Buffer, words: typeof FILE_WORDS, described: string): Secret {
+  if (!isUtf8(bytes)) throw unreadable(described, words.garbled);
   const text = new TextDecoder().decode(bytes).replace(/\r?\n$/, "");
-  if (text === "") throw new Unreadable(words.empty);
-  return text;
+  if (text === "") throw unreadable(described, words.empty);
+  return new Secret(text);
 }
 
-/** Standard error is dropped, because it may quote a secret. */
+/** Standard error is dropped, because it may quote a secret. Throws `STOPPED` after an abort. */
 async function runCommand(
   argv: Argv,
   env: Readonly<Record<string, string>>,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  signal.throwIfAborted();
+  if (signal.aborted) throw new Fault("STOPPED");
   const program = { argv, env, timeoutMs, startBytes: MAX_SECRET_BYTES + 1 };
   const { why, stdout } = await machine().runProgram(program, COMMAND_KILL_MS, signal);
-  if (stdout.length > MAX_SECRET_BYTES) throw new Unreadable("printed more than 64 KiB");
-  if (why !== undefined) throw new Unreadable(why.replace(/^it /, ""));
+  if (signal.aborted) throw new Fault("STOPPED");
+  if (stdout.length > MAX_SECRET_BYTES) throw unreadable(describeCommand(argv), "printed more than 64 KiB");
+  if (why !== undefined) throw unreadable(describeCommand(argv), why.replace(/^it /, ""));
   return stdout;
 }
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { nearestName } from "../base/nearest.ts";
 import { Secret } from "../base/secret.ts";
 import { CLIENT_ID_FILE } from "../model/token.ts";
-import { placeOf as placeOfSecret, type RawSecret, SECRET } from "./credentials.ts";
+import { openSource, type RawSecret, SECRET } from "./credentials.ts";
 import { type Environment, formatPath, isGroup, type Place, type Spot } from "./draft.ts";
 import { defaultManifest } from "./handoff.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
@@ -108,7 +108,7 @@ function isSecret(node: SchemaNode): boolean {
 /** Makes paths absolute. A value that may hold a secret is replaced by its source, or loses its secret parts. */
 function show(node: SchemaNode, at: Spot): unknown {
   const { raw } = at;
-  if (isSecret(node)) return typeof raw === "string" ? HIDDEN : placeOfSecret(raw as RawSecret, at).described;
+  if (isSecret(node)) return typeof raw === "string" ? HIDDEN : openSource(raw as RawSecret, at).described;
   const isPath = node.pattern === PATH.pattern && typeof raw === "string";
   if (!node.writeOnly) return isPath ? at.resolve(raw) : raw;
   if (isGroup(raw)) return Object.fromEntries(Object.keys(raw).map((key) => [key, HIDDEN]));

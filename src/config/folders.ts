@@ -17,16 +17,8 @@ export const FOLDERS = {
   ),
 } as const satisfies SchemaKeys;
 
-export interface Folders {
-  readonly inbox: string;
-  readonly work: string;
-  readonly state: string;
-  /** The configuration names the state folder; otherwise it depends on the environment and the user. */
-  readonly isStateNamed: boolean;
-}
-
 /** Absolute paths; problems go to the draft. */
-export async function readFolders(at: Spot, uid: number | undefined): Promise<Folders> {
+export async function readFolders(at: Spot, uid: number | undefined) {
   const given = await readKeys(FOLDERS, at);
   const { inbox = "", work = join(inbox, ".inlet"), state = defaultState(at.draft.env, uid) } = given;
   // Our folders must not collide with a delivery.
@@ -40,14 +32,19 @@ export async function readFolders(at: Spot, uid: number | undefined): Promise<Fo
       );
     }
   }
-  return { inbox, work, state, isStateNamed: given.state !== undefined };
+  /** The configuration names the state folder; otherwise it depends on the environment and the user. */
+  const isStateNamed = given.state !== undefined;
+  return { inbox, work, state, isStateNamed };
 }
 
 /**
  * Checks the inboxes of mailboxes and routes. Several may be the same folder. None may be inside another one, because a
  * sender could choose a name that leads there.
  */
-export function checkInboxes(given: readonly Spot[], { inbox, work, state }: Folders): void {
+export function checkInboxes(
+  given: readonly Spot[],
+  { inbox, work, state }: Record<"inbox" | "work" | "state", string>,
+): void {
   const own = given.map((at) => ({ at, folder: at.resolve(String(at.raw)) }));
   const inboxes = [inbox, ...own.map(({ folder }) => folder)].filter((folder) => folder !== "");
   for (const { at, folder } of own) {

@@ -75,15 +75,16 @@ const FORM = group(
       { type: "string", enum: ["folder", "files"], default: "folder" },
       "`folder`: a transfer is one folder, which appears with all its files at once. `files`: it is single files in a folder that transfers share; docs/consuming.md says what you give up.",
     ),
-    names: {
-      ...TEXT,
-      title: "a file name with placeholders",
-      maxLength: 200,
-      default: "{trackingId}_{name}",
-      description:
-        "The names of single files: with `{name}`, with `{trackingId}` or `{transferId}`, and other placeholders of `layout`. If a name is taken, the file is called `report-2.pdf`.",
-      [READ]: readNames,
-    },
+    names: key(
+      {
+        ...TEXT,
+        title: "a file name with placeholders",
+        maxLength: 200,
+        default: "{trackingId}_{name}",
+        [READ]: readNames,
+      },
+      "The names of single files: with `{name}`, with `{trackingId}` or `{transferId}`, and other placeholders of `layout`. If a name is taken, the file is called `report-2.pdf`.",
+    ),
     manifest: key(
       { type: "string", enum: ["inside", "beside", "none"] },
       "Where `transfer.json` and `SHA256SUMS` are. `inside`: in the delivered folder. `beside`: next to it, as `NAME.transfer.json` and `NAME.SHA256SUMS`; for single files, named by `names`. `none`: not in the inbox. Default: `inside`; with single files, `none`.",
@@ -109,13 +110,10 @@ const FORM = group(
       FILE_NAME,
       "The name of a file that a consumer creates in a delivered folder to acknowledge it. A folder that is moved or removed needs none. A change applies to downloads that start later.",
     ),
-    expectWithin: {
-      ...LONG_DURATION,
-      title: "a duration such as 30m, 12h or 7d",
-      pattern: LONG_DURATION_PATTERN,
-      description:
-        "If no consumer has picked up a folder after this time, Inlet reports it. Default: no report.",
-    },
+    expectWithin: key(
+      { ...LONG_DURATION, title: "a duration such as 30m, 12h or 7d", pattern: LONG_DURATION_PATTERN },
+      "If no consumer has picked up a folder after this time, Inlet reports it. Default: no report.",
+    ),
     keep: group(
       {
         pickedUp: key(
@@ -193,7 +191,7 @@ function describeWrongNames(names: string): string | undefined {
   return "must contain {trackingId} or {transferId}: otherwise files of two transfers could have the same name";
 }
 
-export function readFileName(name: string, at: Spot): string | undefined {
+function readFileName(name: string, at: Spot): string | undefined {
   const taken = RESERVED_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
   if (taken !== undefined) at.refuse(`${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
   return name === "none" ? undefined : name;

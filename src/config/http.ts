@@ -1,6 +1,6 @@
 /** The `http` group: the address and names of the console, and whether visitors may act. */
-import type { Secret } from "../base/secret.ts";
-import { READ_ACCESS, ROLES } from "../model/order.ts";
+import type { Secret, SecretSource } from "../base/secret.ts";
+import { READ_ACCESS, ROLES, type Role } from "../model/order.ts";
 import { SECRET, secretWith } from "./credentials.ts";
 import { type Spot, showValue } from "./draft.ts";
 import {
@@ -17,18 +17,15 @@ import {
   TEXT,
 } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
-import type { HttpSettings, TokenSettings } from "./settings.ts";
 
 const LISTEN = "false, a host and a port such as 127.0.0.1:8460, or unix: and a path";
 const PUBLIC_URL = "an address such as https://inlet.example.com, without a slash at its end";
 
 const TOKEN_FORM = entry("a name and a token", ["name", "token"], {
-  name: {
-    ...TEXT,
-    pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
-    title: "a name of letters, digits and ._@-",
-    description: "The name under which the history records the actions of this token.",
-  },
+  name: key(
+    { ...TEXT, pattern: "^[\\p{L}\\p{N}._@-]{1,64}$", title: "a name of letters, digits and ._@-" },
+    "The name under which the history records the actions of this token.",
+  ),
   token: key({ ...SECRET, [READ]: secretWith(describeShortToken) }, "The token, of at least 16 characters."),
   role: key(
     { type: "string", enum: ROLES, default: "operate" },
@@ -40,15 +37,16 @@ const TOKENS = list("a list of tokens", TOKEN_FORM);
 
 const FORM = group(
   {
-    listen: {
-      type: ["string", "boolean"],
-      title: LISTEN,
-      pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
-      default: "127.0.0.1:8460",
-      [READ]: readListen,
-      description:
-        "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Unless `read` asks for a token, everyone who can reach it sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret.",
-    },
+    listen: key(
+      {
+        type: ["string", "boolean"],
+        title: LISTEN,
+        pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
+        default: "127.0.0.1:8460",
+        [READ]: readListen,
+      },
+      "The address of the console: a host and a port, or a Unix socket such as `unix:/run/inlet/console.sock`. `false` disables the console. Unless `read` asks for a token, everyone who can reach it sees senders, subjects, names of files, states and the output of failed commands, but no content and no secret.",
+    ),
     publicUrl: key(
       { ...TEXT, title: PUBLIC_URL, [READ]: readPublicUrl },
       "The address under which people open the console, such as that of a proxy. Mails and chat messages link to it. Its host name need not be in `hosts`. Default for `notify`: the address in `listen`, if other machines can reach it under that address.",
@@ -69,13 +67,14 @@ const FORM = group(
       { ...TOKENS, [READ]: readTokens },
       "More tokens, one for each person or program, so that the history says who did what.",
     ),
-    hosts: {
-      type: "array",
-      title: "a list of host names",
-      items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
-      description:
-        "More host names under which the console may be opened, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
-    },
+    hosts: key(
+      {
+        type: "array",
+        title: "a list of host names",
+        items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
+      },
+      "More host names under which the console may be opened, such as that of a proxy or a Kubernetes service. IP addresses, `localhost` and the machine's own name are always allowed. `/healthz` answers under every name.",
+    ),
   },
   "The console: web pages with an API, health checks and metrics.",
 );
@@ -85,8 +84,18 @@ export const HTTP = { ...FORM, [READ]: readHttp } as const satisfies SchemaNode;
 const MAX_PORT = 65_535;
 const MIN_TOKEN_CHARACTERS = 16;
 
+export type HttpSettings = NonNullable<ReturnType<typeof readHttp>>;
+
+/** Port 0 is any free one. */
+type Listen = { readonly host: string; readonly port: number } | { readonly path: string };
+
+interface TokenSettings {
+  readonly source: SecretSource;
+  readonly role: Role;
+}
+
 /** `undefined` without a console. */
-function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot): HttpSettings | undefined {
+function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot) {
   const { listen, actions, tokens = new Map<string, TokenSettings>(), hosts = [] } = read;
   if (tokens.has("token") && token !== undefined) {
     const entries = at.at("tokens").entries();
@@ -101,11 +110,13 @@ function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot): H
   if (actions && lacksToken) at.refuse(`${needed} everyone who can reach the address could act`, "actions");
   if (read.read !== "open" && lacksToken) at.refuse(`${needed} nobody could read`, "read");
   const names = [...hosts, publicUrl?.hostname].filter((name) => name !== undefined);
+  const lowerNames: readonly string[] = names.map((name) => name.toLowerCase());
   return {
     ...read,
     listen,
+    /** By name. */
     tokens,
-    hosts: names.map((name) => name.toLowerCase()),
+    hosts: lowerNames,
     ...(publicUrl && { publicUrl: publicUrl.href.replace(/\/$/, "") }),
   };
 }
@@ -148,12 +159,12 @@ function describeShortToken(token: Secret): string | undefined {
   return `is too short: a token needs at least ${MIN_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
 }
 
-function readListen(given: string | boolean, at: Spot): HttpSettings["listen"] | undefined {
+function readListen(given: string | boolean, at: Spot): Listen | undefined {
   if (String(given) === "false") return undefined;
   return parseListen(String(given)) ?? at.refuse(`${showValue(given)} is not ${LISTEN}`);
 }
 
-export function parseListen(text: string): HttpSettings["listen"] | undefined {
+export function parseListen(text: string): Listen | undefined {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};
   // A URL leaves out the default port of its scheme.

@@ -6,19 +6,20 @@ import { entry, group, key, READ, type Read, type ReadItems, type SchemaNode } f
 import { WINDOW } from "./times.ts";
 import { bytesFrom, LONG_DURATION, RATE, SIZE } from "./units.ts";
 
-const BANDWIDTH = {
-  type: ["string", "array"],
-  title: "none, a rate such as 10MiB/s, or a list of rates and when they apply",
-  pattern: RATE.pattern,
-  items: entry("a rate and when it applies", ["rate"], {
-    at: { ...WINDOW, description: "When the rate applies. Default: always." },
-    rate: { ...RATE, description: "The limit for all downloads together, at least 1KiB/s, or `none`." },
-  }),
-  minItems: 1,
-  default: "none",
-  description:
-    "The limit for all downloads of the process together, at least 1KiB/s: one rate, or a list of rates with times. The first entry that covers the current time applies.",
-} as const satisfies SchemaNode;
+const BANDWIDTH = key(
+  {
+    type: ["string", "array"],
+    title: "none, a rate such as 10MiB/s, or a list of rates and when they apply",
+    pattern: RATE.pattern,
+    items: entry("a rate and when it applies", ["rate"], {
+      at: { ...WINDOW, description: "When the rate applies. Default: always." },
+      rate: { ...RATE, description: "The limit for all downloads together, at least 1KiB/s, or `none`." },
+    }),
+    minItems: 1,
+    default: "none",
+  },
+  "The limit for all downloads of the process together, at least 1KiB/s: one rate, or a list of rates with times. The first entry that covers the current time applies.",
+);
 
 const LIMITS_FORM = group(
   {
@@ -92,8 +93,6 @@ function readBandwidth(given: string | ReadItems<typeof BANDWIDTH.items>, at: Sp
 }
 
 /** How long records and accepted passwords are kept; `undefined`: forever. */
-export type KeepSettings = ReturnType<typeof readKeep>;
-
 function readKeep({ ledger, history, passwords }: Read<typeof KEEP_FORM>) {
   return { ledgerMs: ledger, historyMs: history, passwordsMs: passwords };
 }

@@ -1,17 +1,22 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath, type Spot, variableFor } from "./draft.ts";
-import { checkInboxes, type Folders, readFolders } from "./folders.ts";
-import { readFileName } from "./handoff.ts";
-import { parseListen } from "./http.ts";
-import { describeUnknownMailbox, findMailbox, MAILBOXES, type Named, requireAddress } from "./mailboxes.ts";
+import { checkInboxes, readFolders } from "./folders.ts";
+import { type HttpSettings, parseListen } from "./http.ts";
+import {
+  describeUnknownMailbox,
+  findMailbox,
+  MAILBOXES,
+  type MailboxSettings,
+  type Named,
+  requireAddress,
+} from "./mailboxes.ts";
 import { commonRulesFor } from "./passwords.ts";
 import { readQueue } from "./queue.ts";
 import { entriesOf, readKeys } from "./read.ts";
 import { SCHEMA } from "./schema.ts";
-import { SERVICE } from "./service.ts";
-import { DEFAULT_PATH, type HttpSettings, type ServiceSettings, type Settings } from "./settings.ts";
-import { candidatesOf, findFile, readSource, type SourceOptions } from "./source.ts";
+import { SERVICE, type ServiceSettings } from "./service.ts";
+import { candidatesOf, DEFAULT_PATH, findFile, readSource, type SourceOptions } from "./source.ts";
 
 export interface LoadOptions extends SourceOptions {
   /** The user, who determines the default state folder. */
@@ -26,8 +31,11 @@ export interface ServiceOptions extends SourceOptions {
 /** Keys that mailboxes use, or that are read in their own way. */
 const { version, defaults, redis, check, ...KEYS } = SCHEMA.properties;
 
+/** The configuration as the program uses it: complete, checked, in plain units. */
+export type Settings = Awaited<ReturnType<typeof loadSettings>>;
+
 /** Throws `CONFIG_INVALID`, which names every problem. Reads only files: no network, no commands. */
-export async function loadSettings(options: LoadOptions): Promise<Settings> {
+export async function loadSettings(options: LoadOptions) {
   const { uid = process.getuid?.() } = options;
   const { at, digest } = await readSource(options, SCHEMA.required);
   const { draft } = at;
@@ -44,21 +52,26 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   if (at.at("mailboxes").entries().length === 0) requireAddress(at.at("service"));
   const services = mailboxes.map(({ service }) => service.baseUrl);
   const common = commonRulesFor(passwords, services, at.at("passwords"));
+  const all: readonly MailboxSettings[] = mailboxes.map((mailbox) => ({
+    ...mailbox,
+    passwords: [...mailbox.passwords, ...common(mailbox.service.baseUrl)],
+  }));
   const settings = {
+    /** For messages: a path, or `the environment`. */
     source: draft.file ?? "the environment",
     digest,
     ...folders,
+    /** For times that people see; `undefined`: the machine's. */
     timezone: read.timezone,
     queue: await readQueue(read, at),
-    mailboxes: mailboxes.map((mailbox) => ({
-      ...mailbox,
-      passwords: [...mailbox.passwords, ...common(mailbox.service.baseUrl)],
-    })),
+    mailboxes: all,
     limits: read.limits,
     handoff: read.handoff,
     notify,
     keep: read.keep,
+    /** `undefined`: there is no console. */
     http: read.http,
+    /** `undefined`: each command has its own default. */
     logLevel: read.log.level,
   };
   draft.problems.throwIfAny();
@@ -70,15 +83,6 @@ function ownersIn(at: Spot): Spot[] {
     .at("mailboxes")
     .entries()
     .flatMap((mailbox) => [mailbox, ...mailbox.at("routes").entries()]);
-}
-
-/** The folders only. Needs no secret. Throws `CONFIG_INVALID`. */
-export async function loadFolders(options: LoadOptions): Promise<Folders> {
-  const { uid = process.getuid?.() } = options;
-  const { at } = await readSource(options, ["inbox"]);
-  const folders = await readFolders(at, uid);
-  at.draft.problems.throwIfAny();
-  return folders;
 }
 
 /**
@@ -112,18 +116,10 @@ export async function findLastAddress(
     SCHEMA.properties.http.properties.listen.default,
   ];
   const guessed = given.flatMap((address) => (address ? (parseListen(address) ?? []) : []));
-  const others = guessed.map((listen) => ({ listen, actions: false, tokens: new Map(), hosts: [] }));
+  const others = guessed.map(
+    (listen): HttpSettings => ({ listen, actions: false, read: "open", tokens: new Map(), hosts: [] }),
+  );
   return { file, addresses: [...(valid === undefined ? [] : [valid]), ...others] };
-}
-
-/** Names of files that hand-offs add to delivered folders, of any mailbox. Throws `CONFIG_INVALID`. */
-export async function loadAddedNames(options: SourceOptions): Promise<string[]> {
-  const { at } = await readSource(options, []);
-  const handoffs = [at, ...ownersIn(at)].map((owner) => owner.at("handoff"));
-  const given = handoffs.flatMap((handoff) => [handoff.at("marker"), handoff.at("acknowledgement")]);
-  const names = given.flatMap((name) => (name.isSet() && readFileName(String(name.raw), name)) || []);
-  at.draft.problems.throwIfAny();
-  return names;
 }
 
 /** The service only, for `inlet api`: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */

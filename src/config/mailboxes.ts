@@ -1,5 +1,6 @@
 /** The `mailboxes` list: the settings of each mailbox, its passwords, and the service it uses. */
 import { nearestName } from "../base/nearest.ts";
+import type { Mailbox } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { CHECK } from "./check.ts";
 import { type Spot, showValue, variableFor } from "./draft.ts";
@@ -21,8 +22,7 @@ import {
   type SchemaNode,
   SWITCH,
 } from "./schema-nodes.ts";
-import { SERVICE } from "./service.ts";
-import type { MailboxSettings } from "./settings.ts";
+import { SERVICE, type ServiceSettings } from "./service.ts";
 import { EXPECT, QUIET, SINCE } from "./times.ts";
 import { DURATION } from "./units.ts";
 
@@ -53,21 +53,19 @@ export const DEFAULTS = group(SHARED_KEYS, "Settings for all mailboxes that do n
 
 const FORM = {
   ...entry("a mailbox", ["email"], {
-    email: {
-      type: "string",
-      title: "an email address",
-      pattern: "^[^\\s@.][^\\s@]*@[^\\s@]+$",
-      maxLength: 254,
-      description: "The address whose received transfers to download.",
-    },
-    name: {
-      type: "string",
-      title: "a name without slashes that does not begin with a dot",
-      pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
-      maxLength: 100,
-      description:
-        "The name of the mailbox in folders, records and messages. Default: the address. **A renamed mailbox downloads its transfers again.**",
-    },
+    email: key(
+      { type: "string", title: "an email address", pattern: "^[^\\s@.][^\\s@]*@[^\\s@]+$", maxLength: 254 },
+      "The address whose received transfers to download.",
+    ),
+    name: key(
+      {
+        type: "string",
+        title: "a name without slashes that does not begin with a dot",
+        pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
+        maxLength: 100,
+      },
+      "The name of the mailbox in folders, records and messages. Default: the address. **A renamed mailbox downloads its transfers again.**",
+    ),
     ...SHARED_KEYS,
     passwords: PASSWORDS,
     paused: key({ ...SWITCH, default: false }, "Whether to stop polling this mailbox for now."),
@@ -96,13 +94,14 @@ const FORM = {
 
 const MAILBOX = { ...FORM, [READ]: readMailbox } as const satisfies SchemaNode;
 
-export const MAILBOXES = {
-  ...list("a list of at least one mailbox", MAILBOX),
-  minItems: 1,
-  description:
-    "The mailboxes to poll, at least one. No two mailboxes may have the same address or the same name.",
-  [READ]: readMailboxes,
-} as const satisfies SchemaNode;
+export const MAILBOXES = key(
+  { ...list("a list of at least one mailbox", MAILBOX), minItems: 1, [READ]: readMailboxes },
+  "The mailboxes to poll, at least one. No two mailboxes may have the same address or the same name.",
+);
+
+export interface MailboxSettings extends Mailbox {
+  readonly service: ServiceSettings;
+}
 
 function readMailbox(read: Read<typeof FORM>, at: Spot): MailboxSettings | undefined {
   const { email, name = email, poll: pollMs, passwords = [], expect = [], service, ...others } = read;

@@ -35,8 +35,8 @@ const SERVER = "the address of a mail server such as smtp://mail.example.com:587
 
 const KINDS = list(`a list of ${NOTICE_KINDS.join(", ")}`, { type: "string", enum: NOTICE_KINDS });
 
-const MAIL_FORM = {
-  ...entry("a group of keys", ["to", "from"], {
+const MAIL_FORM = key(
+  entry("a group of keys", ["to", "from"], {
     to: key(
       { ...list("a list of at least one mail address", ADDRESS), minItems: 1 },
       "The recipients of each mail.",
@@ -64,8 +64,8 @@ const MAIL_FORM = {
     ),
     timeout: key({ ...DURATION, default: "60s" }, "The longest time to send a mail, at most 24h."),
   }),
-  description: "Sends mails as plain text.",
-} as const satisfies SchemaNode;
+  "Sends mails as plain text.",
+);
 
 const FORM = {
   ...group(
@@ -76,15 +76,17 @@ const FORM = {
         { ...KINDS, minItems: 1 },
         `What to notify of. Default: all; with \`mailboxes\`, all but ${DAEMON_KINDS.map((kind) => `\`${kind}\``).join(", ")}.`,
       ),
-      mailboxes: {
-        ...list("a list of names or addresses of mailboxes such as *@example.com", {
-          ...TEXT,
-          title: "a name or address of a mailbox",
-          maxLength: 254,
-        }),
-        minItems: 1,
-        description: "The mailboxes to notify of, by name or address. Default: all.",
-      },
+      mailboxes: key(
+        {
+          ...list("a list of names or addresses of mailboxes such as *@example.com", {
+            ...TEXT,
+            title: "a name or address of a mailbox",
+            maxLength: 254,
+          }),
+          minItems: 1,
+        },
+        "The mailboxes to notify of, by name or address. Default: all.",
+      ),
       gather: key(
         { ...DURATION, default: "30s" },
         "How long a message waits for more notifications before it is sent, at most 24h.",
@@ -107,10 +109,10 @@ const FORM = {
   title: "a notification",
 } as const satisfies SchemaNode;
 
-export const NOTIFY = {
-  ...list("a list of notifications", { ...FORM, [READ]: readChannel }),
-  description: "Who is notified when a person has to act. See docs/operating.md#notifications.",
-} as const satisfies SchemaNode;
+export const NOTIFY = key(
+  list("a list of notifications", { ...FORM, [READ]: readChannel }),
+  "Who is notified when a person has to act. See docs/operating.md#notifications.",
+);
 
 const MAILBOX_KINDS = NOTICE_KINDS.filter((kind) => !DAEMON_KINDS.includes(kind));
 const SCHEME_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };

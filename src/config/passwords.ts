@@ -28,21 +28,17 @@ const COMMON_FORM = {
   },
 } as const satisfies SchemaNode;
 
-export const PASSWORDS = {
-  ...list("a list of rules", { ...FORM, [READ]: readRule }),
-  description:
-    "Rules that name the passwords of transfers. Inlet tries the matching ones from first to last. Each rule needs `sender`, `trackingId` or both, unless it runs a command.",
-} as const satisfies SchemaNode;
+export const PASSWORDS = key(
+  list("a list of rules", { ...FORM, [READ]: readRule }),
+  "Rules that name the passwords of transfers. Inlet tries the matching ones from first to last. Each rule needs `sender`, `trackingId` or both, unless it runs a command.",
+);
 
 const COMMON_RULE = { ...COMMON_FORM, [READ]: readCommonRule } as const satisfies SchemaNode;
 
-export const COMMON_PASSWORDS = {
-  ...PASSWORDS,
-  items: COMMON_RULE,
-  description:
-    "Passwords for all mailboxes. The rules of a mailbox are tried before these. See `mailboxes[].passwords`.",
-  [READ]: (rules: ReadItems<typeof COMMON_RULE>) => rules,
-} as const satisfies SchemaNode;
+export const COMMON_PASSWORDS = key(
+  { ...PASSWORDS, items: COMMON_RULE, [READ]: (rules: ReadItems<typeof COMMON_RULE>) => rules },
+  "Passwords for all mailboxes. The rules of a mailbox are tried before these. See `mailboxes[].passwords`.",
+);
 
 function readRule({ sender, trackingId, password }: Read<typeof FORM>, at: Spot): PasswordRule {
   const isForAll = "ask" in password;

@@ -7,15 +7,10 @@ import { DURATION, parseDuration } from "./units.ts";
 
 const QUEUE_TITLE = "embedded, or the address of a Redis such as redis://redis.example.com:6379/0";
 
-export const QUEUE = {
-  ...TEXT,
-  title: QUEUE_TITLE,
-  default: "embedded",
-  description:
-    "Where jobs wait. `embedded`: in the process, for one process on one machine. `redis://USER:PASSWORD@HOST:PORT/DATABASE`: in that Redis, which several processes share; only the host is required, and `rediss://` uses TLS.",
-  writeOnly: true,
-  [READ]: readAddress,
-} as const satisfies SchemaNode;
+export const QUEUE = key(
+  { ...TEXT, title: QUEUE_TITLE, default: "embedded", writeOnly: true, [READ]: readAddress },
+  "Where jobs wait. `embedded`: in the process, for one process on one machine. `redis://USER:PASSWORD@HOST:PORT/DATABASE`: in that Redis, which several processes share; only the host is required, and `rediss://` uses TLS.",
+);
 
 export const ROLE = key(
   { type: "string", enum: ["all", "worker", "scheduler"], default: "all" },
@@ -56,13 +51,15 @@ export const REDIS = group(
       NODES,
       "Some nodes of a Redis cluster; Inlet finds the others through them. Not together with `sentinels`.",
     ),
-    prefix: {
-      type: "string",
-      title: "a name of at most 100 letters, digits, dots, - and _",
-      pattern: "^[A-Za-z0-9._-]{1,100}$",
-      default: "inlet",
-      description: "The prefix of all keys in Redis. Processes with the same prefix share their work.",
-    },
+    prefix: key(
+      {
+        type: "string",
+        title: "a name of at most 100 letters, digits, dots, - and _",
+        pattern: "^[A-Za-z0-9._-]{1,100}$",
+        default: "inlet",
+      },
+      "The prefix of all keys in Redis. Processes with the same prefix share their work.",
+    ),
     lock: key(
       { ...DURATION, default: "30s", [READ]: readLock },
       "After this time without a heartbeat, another process takes over the transfers of a process. From 2s to 10m.",

@@ -65,12 +65,10 @@ const FORM = {
 
 const ROUTE = { ...FORM, [READ]: readRoute } as const satisfies SchemaNode;
 
-export const ROUTES = {
-  ...list("a list of routes", ROUTE),
-  description:
-    "Rules that treat some transfers differently. A transfer takes the first route whose conditions all match; `inlet route` explains it.",
-  [READ]: readRoutes,
-} as const satisfies SchemaNode;
+export const ROUTES = key(
+  { ...list("a list of routes", ROUTE), [READ]: readRoutes },
+  "Rules that treat some transfers differently. A transfer takes the first route whose conditions all match; `inlet route` explains it.",
+);
 
 export const OTHERWISE = key(
   ACTION,

@@ -20,48 +20,46 @@ import { DURATION } from "./units.ts";
 const PROXY_TITLE = "the address of a proxy such as http://proxy.example.com:3128";
 
 export const SERVICE_KEYS = {
-  baseUrl: {
-    ...TEXT,
-    title: "the address of a service",
-    description:
-      "The service's address: the part before `/api`. It must use https, unless the service is on this machine or `allowHttp` is true.",
-  },
-  clientId: {
-    ...SECRET,
-    title: `50 to 4000 letters and digits, or one of ${SECRET.title.replace(/^.*?one of /, "")}`,
-    pattern: CLIENT_ID_PATTERN,
-    [READ]: secretWith(describeWrongClientId),
-    description:
-      "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates one in the state folder, and logs where.",
-  },
-  verification: {
-    type: ["string", "object"],
-    title: "clientId, or { token: … }",
-    pattern: "^clientId$",
-    properties: {
-      token: key(SECRET, "A token of an address that was verified with a mailed code."),
+  baseUrl: key(
+    { ...TEXT, title: "the address of a service" },
+    "The service's address: the part before `/api`. It must use https, unless the service is on this machine or `allowHttp` is true.",
+  ),
+  clientId: key(
+    {
+      ...SECRET,
+      title: `50 to 4000 letters and digits, or one of ${SECRET.title.replace(/^.*?one of /, "")}`,
+      pattern: CLIENT_ID_PATTERN,
+      [READ]: secretWith(describeWrongClientId),
     },
-    required: ["token"],
-    additionalProperties: false,
-    default: "clientId",
-    description:
-      "How mailboxes prove that they own their address: with the registered client id, or with an existing token.",
-    writeOnly: true,
-    [READ]: readToken,
-  },
-  acceptLanguage: {
-    type: "string",
-    title: "one or more languages such as en or de-CH,de;q=0.8",
-    pattern: "^[A-Za-z0-9*][A-Za-z0-9*,;=. -]{0,199}$",
-    default: "en",
-    description: "The language of the service's own texts, such as the column titles of its checksums file.",
-  },
-  userAgent: {
-    type: "string",
-    title: "1 to 200 printable ASCII characters",
-    pattern: "^[!-~]([ -~]{0,198}[!-~])?$",
-    description: "The header `User-Agent` of each request. Default: `inlet/VERSION (+HOMEPAGE)`.",
-  },
+    "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates one in the state folder, and logs where.",
+  ),
+  verification: key(
+    {
+      type: ["string", "object"],
+      title: "clientId, or { token: … }",
+      pattern: "^clientId$",
+      properties: { token: key(SECRET, "A token of an address that was verified with a mailed code.") },
+      required: ["token"],
+      additionalProperties: false,
+      default: "clientId",
+      writeOnly: true,
+      [READ]: readToken,
+    },
+    "How mailboxes prove that they own their address: with the registered client id, or with an existing token.",
+  ),
+  acceptLanguage: key(
+    {
+      type: "string",
+      title: "one or more languages such as en or de-CH,de;q=0.8",
+      pattern: "^[A-Za-z0-9*][A-Za-z0-9*,;=. -]{0,199}$",
+      default: "en",
+    },
+    "The language of the service's own texts, such as the column titles of its checksums file.",
+  ),
+  userAgent: key(
+    { type: "string", title: "1 to 200 printable ASCII characters", pattern: "^[!-~]([ -~]{0,198}[!-~])?$" },
+    "The header `User-Agent` of each request. Default: `inlet/VERSION (+HOMEPAGE)`.",
+  ),
   fileIdList: key(
     { type: "string", enum: ["repeat", "comma"], default: "repeat" },
     "How `inlet api zip --only` and `--except` send several file ids: as one parameter per id, or as one with commas. Try the other if the ZIP has the wrong files.",
@@ -69,13 +67,10 @@ export const SERVICE_KEYS = {
   ca: key(CERTIFICATES, "A PEM file with additional certificate authorities to trust."),
   cert: key(CERTIFICATES, "A PEM file with the client certificate, for mutual TLS. Requires `key`."),
   key: key(PRIVATE_KEY, "A PEM file with the private key of `cert`."),
-  proxy: {
-    ...TEXT,
-    title: PROXY_TITLE,
-    description: "The proxy to use. Default: the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.",
-    writeOnly: true,
-    [READ]: readProxy,
-  },
+  proxy: key(
+    { ...TEXT, title: PROXY_TITLE, writeOnly: true, [READ]: readProxy },
+    "The proxy to use. Default: the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.",
+  ),
   timeout: key(
     { ...DURATION, default: "30s" },
     "The longest silence of the service before a request fails, at most 24h.",

@@ -1,6 +1,6 @@
 /** Finds and reads the file and the environment, and checks their values against the schema. */
-import { createHash } from "node:crypto";
-import { dirname, join, resolve } from "node:path";
+import { hash } from "node:crypto";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { readFile, stat } from "../base/files.ts";
 import { PACKAGE_FOLDER } from "../base/version.ts";
@@ -8,8 +8,17 @@ import type { ConfigDocument } from "./document.ts";
 import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems, Spot } from "./draft.ts";
 import { applyOverrides, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
-import { DEFAULT_PATH, userPath } from "./settings.ts";
 import { readTimezone } from "./times.ts";
+
+/** The configuration file if none is named, and the user has none. */
+export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
+
+/** The file in the user's own configuration folder; `undefined` for a user without a home. */
+export function userPath(env: NodeJS.ProcessEnv): string | undefined {
+  const { XDG_CONFIG_HOME: folder, HOME: home } = env;
+  if (folder !== undefined && isAbsolute(folder)) return join(folder, "inlet/inlet.yaml");
+  return home !== undefined && isAbsolute(home) ? join(home, ".config/inlet/inlet.yaml") : undefined;
+}
 
 export interface SourceOptions {
   /** The value of `--config`. */
@@ -25,16 +34,6 @@ export interface SourceOptions {
   readonly ignoreSecrets?: boolean;
 }
 
-/** A configuration that fits the schema. */
-export interface Source {
-  /** All keys. */
-  readonly at: Spot;
-  /** Identifies the file's text, as `digestOf` does. */
-  readonly digest: string | undefined;
-  /** The path of the file, which may not exist. */
-  readonly wanted: string;
-}
-
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Explains every key, in a checkout as in an installed package. */
@@ -43,8 +42,11 @@ export const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
 /** `npm run docs` writes it. */
 export const EDITOR_SCHEMA = join(PACKAGE_FOLDER, "config/inlet.schema.json");
 
-/** Throws `CONFIG_INVALID` if nothing can be read; other problems go to the draft. `required`: top-level keys. */
-export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {
+/**
+ * Reads a configuration that fits the schema. Throws `CONFIG_INVALID` if nothing can be read; other problems go to the
+ * draft. `required`: top-level keys.
+ */
+export async function readSource(options: SourceOptions, required: readonly string[]) {
   const { env, cwd = process.cwd() } = options;
   const { overrides, problems: environmentProblems } = readOverrides(env);
   if (options.baseUrl !== undefined) {
@@ -78,6 +80,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
       resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
   };
   const at = new Spot(draft, [], [{ raw, path: [] }]);
+  /** The path of the file, which may not exist. */
   const wanted = file ?? candidates.at(-1) ?? DEFAULT_PATH;
   const digest = file === undefined ? undefined : digestOf(text);
   return { at, digest, wanted };
@@ -85,9 +88,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
 
 /** Identifies the text of a configuration. A byte order mark makes no difference. */
 export function digestOf(text: string): string {
-  return createHash("sha256")
-    .update(text.replace(/^\ufeff/, ""))
-    .digest("hex");
+  return hash("sha256", text.replace(/^\ufeff/, ""));
 }
 
 /** The files to look for, the first one first. A named one is the only one. */

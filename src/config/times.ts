@@ -14,13 +14,10 @@ import { type Spot, showValue } from "./draft.ts";
 import { entry, key, list, READ, type Read, type ReadItems, type SchemaNode, TEXT } from "./schema-nodes.ts";
 import { DURATION } from "./units.ts";
 
-export const TIMEZONE = {
-  ...TEXT,
-  title: "the name of a time zone such as Europe/Berlin",
-  maxLength: 100,
-  description:
-    "The time zone of all times in the configuration, in commands, in the console and in mails. Default: the system's.",
-} as const satisfies SchemaNode;
+export const TIMEZONE = key(
+  { ...TEXT, title: "the name of a time zone such as Europe/Berlin", maxLength: 100 },
+  "The time zone of all times in the configuration, in commands, in the console and in mails. Default: the system's.",
+);
 
 const WINDOW_TITLE = "a weekly window such as mon-fri 08:00-18:00";
 
@@ -31,35 +28,39 @@ export const WINDOW = {
   [READ]: (text: string, at: Spot) => readTime(parseWindow, text, WINDOW_TITLE, at) ?? [],
 } as const satisfies SchemaNode;
 
-export const QUIET = {
-  ...list("a list of weekly windows such as mon-fri 08:00-18:00", WINDOW),
-  minItems: 1,
-  description:
-    "The quiet hours, in which no download starts. Running downloads continue, and the mailbox is still polled. Transfers that expire before the end of the quiet hours, or within six hours after, are downloaded anyway, and those for which an operator gives an order or a password.",
-  [READ]: quietReader("leaves no time for downloads: to stop the mailbox, set paused"),
-} as const satisfies SchemaNode;
+export const QUIET = key(
+  {
+    ...list("a list of weekly windows such as mon-fri 08:00-18:00", WINDOW),
+    minItems: 1,
+    [READ]: quietReader("leaves no time for downloads: to stop the mailbox, set paused"),
+  },
+  "The quiet hours, in which no download starts. Running downloads continue, and the mailbox is still polled. Transfers that expire before the end of the quiet hours, or within six hours after, are downloaded anyway, and those for which an operator gives an order or a password.",
+);
 
-export const SINCE = {
-  type: "string",
-  title: "all, now, or a date such as 2026-12-01 or 2026-12-01T06:00",
-  pattern: "^(all|now|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)$",
-  default: "all",
-  description:
-    "Which transfers to download. `all`: all of them. `now`: all except those that the first poll with this setting lists. A date: those that Inlet discovers from then on, whenever they were sent. The others are ignored; `inlet retry` downloads one nevertheless.",
-  [READ]: readSince,
-} as const satisfies SchemaNode;
+export const SINCE = key(
+  {
+    type: "string",
+    title: "all, now, or a date such as 2026-12-01 or 2026-12-01T06:00",
+    pattern: "^(all|now|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)$",
+    default: "all",
+    [READ]: readSince,
+  },
+  "Which transfers to download. `all`: all of them. `now`: all except those that the first poll with this setting lists. A date: those that Inlet discovers from then on, whenever they were sent. The others are ignored; `inlet retry` downloads one nevertheless.",
+);
 
 const EXPECTATION_FORM = entry("an expectation", ["sender", "by"], {
   sender: key(
     { ...TEXT, maxLength: 254 },
     "The expected sender: an address, in which `*` matches any characters and `?` matches one.",
   ),
-  by: {
-    type: "string",
-    title: "a time of day such as 06:00",
-    pattern: "^(([01]?[0-9]|2[0-3]):[0-5][0-9]|24:00)$",
-    description: "The time of day by which the transfer must have been listed.",
-  },
+  by: key(
+    {
+      type: "string",
+      title: "a time of day such as 06:00",
+      pattern: "^(([01]?[0-9]|2[0-3]):[0-5][0-9]|24:00)$",
+    },
+    "The time of day by which the transfer must have been listed.",
+  ),
   days: key(
     { ...TEXT, title: "days such as mon-fri", maxLength: 100, default: "daily" },
     "The days on which the transfer is expected.",
@@ -72,11 +73,10 @@ const EXPECTATION_FORM = entry("an expectation", ["sender", "by"], {
 
 const EXPECTATION = { ...EXPECTATION_FORM, [READ]: readExpectation } as const satisfies SchemaNode;
 
-export const EXPECT = {
-  ...list("a list of expectations", EXPECTATION),
-  description: "Transfers that arrive regularly. If one does not arrive in time, Inlet reports it.",
-  [READ]: readExpect,
-} as const satisfies SchemaNode;
+export const EXPECT = key(
+  { ...list("a list of expectations", EXPECTATION), [READ]: readExpect },
+  "Transfers that arrive regularly. If one does not arrive in time, Inlet reports it.",
+);
 
 const FALLBACK_ZONE = "UTC";
 

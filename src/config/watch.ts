@@ -20,12 +20,6 @@ export interface SettingsEvents {
   unwatchable(fault: Fault): void;
 }
 
-export interface FollowedSettings {
-  /** Reads the file now, changed or not. */
-  reload(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /**
  * Watches the folder, because editors replace the file and Kubernetes replaces a link beside it, and compares the content.
  * `file` and `digest` are those of the current settings, so a change since they were loaded is noticed too.
@@ -35,7 +29,7 @@ export async function followSettings(
   digest: string | undefined,
   options: LoadOptions,
   events: SettingsEvents,
-): Promise<FollowedSettings> {
+) {
   let known = digest;
   const reload = new Coalesced(async () => {
     known = await readDigest(file);
@@ -61,8 +55,9 @@ export async function followSettings(
   await watcher?.ready;
   await look();
   return {
+    /** Reads the file now, changed or not. */
     reload: () => reload.run(),
-    async close() {
+    async close(): Promise<void> {
       clearTimeout(timer);
       await watcher?.close();
       await reload.idle();

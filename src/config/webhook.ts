@@ -19,19 +19,21 @@ import { LOOPBACK, proxyOfEnvironment, SERVICE_KEYS } from "./service.ts";
 import { DURATION } from "./units.ts";
 
 const HEADER = entry("a name and a value", ["name", "value"], {
-  name: {
-    ...TEXT,
-    pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$",
-    title: "the name of a header such as Authorization",
-    description: "The name of the header. Headers that Inlet sets itself cannot be set here.",
-  },
+  name: key(
+    {
+      ...TEXT,
+      pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$",
+      title: "the name of a header such as Authorization",
+    },
+    "The name of the header. Headers that Inlet sets itself cannot be set here.",
+  ),
   value: key({ ...SECRET, [READ]: secretWith(describeWrongValue) }, "The value: printable ASCII."),
 });
 
 const HEADERS = list("a list of headers", HEADER);
 
-const FORM = {
-  ...entry("a group of keys", ["url"], {
+const FORM = key(
+  entry("a group of keys", ["url"], {
     url: {
       ...TEXT,
       title: "an address such as https://hooks.example.com/inlet",
@@ -56,9 +58,8 @@ const FORM = {
       "Whether to allow plain http to other machines. The call is then unencrypted.",
     ),
   }),
-  description:
-    "An address that receives a POST for each delivery. Until the receiver accepts it, the POST is sent again with growing pauses, for three days.",
-} as const satisfies SchemaNode;
+  "An address that receives a POST for each delivery. Until the receiver accepts it, the POST is sent again with growing pauses, for three days.",
+);
 
 export const WEBHOOK = { ...FORM, [READ]: readWebhook } as const satisfies SchemaNode;
 

@@ -16,17 +16,13 @@ import { closedDisks } from "../base/machine.ts";
 import { Secret } from "../base/secret.ts";
 import { CLIENT_ID_FILE, CLIENT_ID_PATTERN } from "../model/token.ts";
 
-export interface OwnClientId {
-  readonly clientId: Secret;
-  readonly path: string;
-  /** The service's administrator has to register it. */
-  readonly isNew: boolean;
-}
-
 const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
-/** Finds or creates the client id. Processes that start at the same time agree on one. */
-export async function keepClientId(state: string): Promise<OwnClientId> {
+/**
+ * Finds or creates the client id. The service's administrator has to register a new one. Processes that start at the same
+ * time agree on one.
+ */
+export async function keepClientId(state: string) {
   const path = join(state, CLIENT_ID_FILE);
   const kept = await findClientId(state);
   if (kept !== undefined) return { clientId: kept, path, isNew: false };

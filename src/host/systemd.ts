@@ -23,12 +23,7 @@ export interface Vitals {
   onChange(listener: () => void): () => void;
 }
 
-export interface Host {
-  /** Reports the status to systemd until it is closed, and `STOPPING` when `stop` aborts. */
-  startReporting(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
-  /** Runs the work of a reload. After the daemon has become ready, systemd is notified before and after the work. */
-  reloading(work: () => Promise<void>): Promise<void>;
-}
+export type Host = NonNullable<ReturnType<typeof openHost>>;
 
 const STATUS_EVERY_MS = 5_000;
 const READY_CHECK_MS = 100;
@@ -43,13 +38,14 @@ const TIMEOUT_MS = 3_000;
 const MAX_CHARACTERS = 300;
 
 /** `undefined` without systemd. */
-export function openHost(env: NodeJS.ProcessEnv, emit: Emit): Host | undefined {
+export function openHost(env: NodeJS.ProcessEnv, emit: Emit) {
   const { NOTIFY_SOCKET: socket, PATH: path } = env;
   if (socket === undefined || socket === "") return undefined;
   const notifier = createNotifier(socket, path, (reason) => emit({ type: "supervisor-unreachable", reason }));
   let isReady = false;
   return {
-    startReporting(vitals, stop) {
+    /** Reports the status to systemd until it is closed, and `STOPPING` when `stop` aborts. */
+    startReporting(vitals: Vitals, stop: AbortSignal) {
       let shown = "";
       let timer: NodeJS.Timeout | undefined;
       const show = () => {
@@ -82,7 +78,7 @@ export function openHost(env: NodeJS.ProcessEnv, emit: Emit): Host | undefined {
       else stop.addEventListener("abort", onStop, { once: true });
       showSoon();
       return {
-        async close() {
+        async close(): Promise<void> {
           stop.removeEventListener("abort", onStop);
           unsubscribe();
           clearTimeout(timer);
@@ -92,7 +88,8 @@ export function openHost(env: NodeJS.ProcessEnv, emit: Emit): Host | undefined {
         },
       };
     },
-    async reloading(work) {
+    /** Runs the work of a reload. After the daemon has become ready, systemd is notified before and after the work. */
+    async reloading(work: () => Promise<void>): Promise<void> {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
       await notifier.send("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);

@@ -2,6 +2,7 @@
 
 import type { Secret, SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
+import type { ProgramStart } from "../base/system-program.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
 import type { Actor } from "./order.ts";
 import { mailboxIdOf } from "./transfer.ts";
@@ -182,12 +183,7 @@ export interface Handoff {
   readonly isGone?: boolean;
 }
 
-export interface HandoffCommand {
-  readonly argv: readonly [string, ...string[]];
-  /** The part of our environment that the command gets. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly timeoutMs: number;
-}
+export type HandoffCommand = Pick<ProgramStart, "argv" | "env" | "timeoutMs">;
 
 /** Stands for the path of the transfer's folder in an argument of a check. */
 export const FOLDER = "{folder}";

@@ -2,7 +2,8 @@
 import { hostname } from "node:os";
 import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
-import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
+import type { Settings } from "../config/settings.ts";
+import { DEFAULT_PATH } from "../config/source.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { Quarantine } from "../ledger/quarantine.ts";

@@ -10,7 +10,7 @@ import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { Semaphore } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
-import type { PasswordService, ProofRequest } from "./port.ts";
+import type { PasswordService, ProofRequest } from "./request.ts";
 
 /** After the second lost answer; doubled after each further one. */
 const HOLD_MS = 60_000;

@@ -5,7 +5,7 @@ import { NO_PASSWORD } from "../model/attempts.ts";
 import type { PasswordRule } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { passwordOfLink, takesAnyPassword } from "../model/transfer.ts";
-import type { PasswordRequest } from "./port.ts";
+import type { PasswordRequest } from "./request.ts";
 import { type HandDrop, readDrop, readKept } from "./stored.ts";
 
 export interface Candidate {

@@ -1,7 +1,7 @@
 /** What this process remembers about passwords, by transfer. The oldest entries are forgotten. */
 import { Fault } from "../base/faults.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
-import type { PasswordRequest } from "./port.ts";
+import type { PasswordRequest } from "./request.ts";
 
 /** `Retry-After` is cut to a day, so a longer lock is due to a wrong clock. */
 const MAX_LOCK_MS = 24 * 60 * 60_000;

@@ -9,15 +9,16 @@ import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { pause } from "../base/timers.ts";
 import type { AttemptKey, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
-import type { PasswordRule } from "../model/mailbox.ts";
+import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { expiryOf, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { Breaker, BreakerMemoryShape } from "./breaker.ts";
 import { type Candidate, findCandidates } from "./candidates.ts";
 import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
 import { BoundedMap, keyOf, LockedTransfers } from "./memory.ts";
-import type { CoRecipients, PasswordRequest, Passwords, Proof, ProofRequest } from "./port.ts";
+import type { CoRecipients, PasswordRequest, PasswordService, Proof, ProofRequest } from "./request.ts";
 import {
   clearDrop,
+  type Drop,
   forgetExpired,
   forgetKept,
   type HandDrop,
@@ -60,8 +61,10 @@ interface ProofTools extends PasswordsOptions {
   readonly locks: LockedTransfers;
 }
 
+export type Passwords = Awaited<ReturnType<typeof openPasswords>>;
+
 /** Opens the passwords of a state folder. */
-export async function openPasswords(options: PasswordsOptions): Promise<Passwords> {
+export async function openPasswords(options: PasswordsOptions) {
   const { state, clock } = options;
   await openStored(state, clock.now());
   const memory = join(state, "held.json");
@@ -73,13 +76,32 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   // One mailbox at a time for each transfer: the next one knows which password was refused.
   const mutex = new KeyedMutex();
   return {
-    prove: (request, signal) => mutex.run(keyOf(request), () => prove(tools, request, signal)),
-    doubt: (service) => breaker.doubt(service),
-    refusedLater: (request) => refuseLater(tools, request),
-    isIdle: (request, signal) => isIdle(tools, request, signal),
-    supplied: ({ name }, trackingId) => supplied(tools, name, trackingId),
+    /**
+     * Tries candidates one after the other, each alone: accepted before, dropped by a person, carried by the link, named
+     * by a rule; the last two only if the security mode allows that. An attempt is counted before it is sent. A refused
+     * password is never sent again, for any mailbox of the service. Any other fault is thrown; the attempt stays counted
+     * unless the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while answers to attempts are being lost.
+     */
+    prove: <Value>(request: ProofRequest<Value>, signal: AbortSignal) =>
+      mutex.run(keyOf(request), () => prove(tools, request, signal)),
+    /** A request failed, and not by the service's own answer: it must answer one before another password is sent. */
+    doubt: (service: PasswordService) => breaker.doubt(service),
+    /** The service refuses a password that it accepted before: this counts as one more attempt. */
+    refusedLater: (request: PasswordRequest) => refuseLater(tools, request),
+    /**
+     * Whether a further attempt would change nothing for a transfer that waits for its password. Changes nothing. Throws
+     * `SECRET_UNREADABLE` if a rule's secret cannot be read.
+     */
+    isIdle: (request: PasswordRequest, signal: AbortSignal) => isIdle(tools, request, signal),
+    /**
+     * A mark that changes with each supplied password. `undefined` if there is no supplied password, or the service has
+     * refused all of them.
+     */
+    supplied: ({ name }: Mailbox, trackingId: string) => supplied(tools, name, trackingId),
+    /** Removes accepted passwords of transfers that have expired. */
     forgetExpired: () => forgetExpired(state, clock.now()),
-    async forgetDropped(isSettled) {
+    /** Removes dropped passwords of settled transfers. Passwords for transfers that are still to come stay. */
+    async forgetDropped(isSettled: (drop: Drop) => Promise<boolean>): Promise<void> {
       for (const drop of await listDrops(state)) {
         if (await isSettled(drop)) await clearDrop(drop.path);
       }
@@ -296,7 +318,7 @@ async function whyUnusable(
   return undefined;
 }
 
-/** As `Passwords.supplied`. The mark joins those of all files. */
+/** The mark joins those of all files. */
 async function supplied(
   { state, coRecipients }: ProofTools,
   mailbox: string,
@@ -342,7 +364,6 @@ async function mayBeSentLater(tools: ProofTools, request: PasswordRequest): Prom
   return budgets.some((budget) => spent < budget);
 }
 
-/** As `Passwords.isIdle`. */
 async function isIdle(tools: ProofTools, request: PasswordRequest, signal: AbortSignal): Promise<boolean> {
   const { passwordAttempts } = request.mailbox;
   const { trackingId, password } = request.record;

@@ -1,19 +1,67 @@
 /** Bodies of any size: files, ZIP, EML, the checksums CSV and language files, as streams. */
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
+import type { TransferFile } from "../model/transfer.ts";
 import { foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { encodingOf, headerOf, unknownEncoding, unzipped } from "./bodies.ts";
 import { type Call, faultOf, type Http, type Query } from "./http.ts";
-import type {
-  Download,
-  DownloadOptions,
-  FileOptions,
-  IdListForm,
-  ServicePort,
-  TransferAccess,
-  ZipOptions,
-} from "./port.ts";
 import type { Answer, AnswerBody } from "./receiving.ts";
+
+/** Gives access to a transfer. Only some transfers can be opened without a password. */
+export interface TransferAccess {
+  readonly transferId: string;
+  readonly password: Secret | undefined;
+}
+
+/** The point at which to continue a partial download. */
+interface ResumePoint {
+  readonly offset: number;
+  /** Without it a changed file goes unnoticed: the caller must hash the whole file. */
+  readonly etag?: string;
+}
+
+export interface DownloadOptions {
+  /** A longer body fails with `SIZE_MISMATCH`. Includes the bytes that `resume` skips. */
+  readonly maxBytes?: number;
+}
+
+export interface FileOptions extends DownloadOptions {
+  /** The service may ignore it: check `offset` of the download. */
+  readonly resume?: ResumePoint;
+}
+
+/** File-ids in a query: one parameter for each, or one with commas. The specification does not say. */
+export type IdListForm = "repeat" | "comma";
+
+export interface ZipOptions extends DownloadOptions {
+  readonly includeChecksumFile?: boolean;
+  /** Only these files, or all but these. */
+  readonly only?: readonly string[];
+  readonly except?: readonly string[];
+}
+
+interface EmlOptions extends DownloadOptions {
+  /** The list announces a message: also try the path of older services. */
+  readonly isExpected?: boolean;
+  /** The largest size of the EML; without it every file is attached. */
+  readonly thresholdMegabytes?: number;
+}
+
+/** A body that is being received. Read it to its end or call `cancel`: both free the connection. */
+export interface Download {
+  /** The offset of the body's first byte: 0, or the one of `resume`. */
+  readonly offset: number;
+  /** The size of the whole file, if the service sends it. */
+  readonly totalBytes: number | undefined;
+  readonly etag: string | undefined;
+  /** The service can send a part of it. */
+  readonly canResume: boolean;
+  readonly contentType: string | undefined;
+  /** Throws a `Fault`, also if it is too slow or shorter than announced. */
+  readonly body: AsyncIterable<Uint8Array>;
+  cancel(): void;
+}
 
 /** A download that is slower ends, because each holds a slot. */
 const SLOWEST = { windowMs: 120_000, bytesPerSecond: 1024 };
@@ -24,17 +72,12 @@ const ZIP_SELECTION_MINOR_VERSION = 11;
 /** Faults of a service that has the operation at another path. */
 const NO_OPERATION: readonly string[] = ["NO_SUCH_ENDPOINT", "API_VERSION"];
 
-export type Downloads = Pick<
-  ServicePort,
-  "openFile" | "openZip" | "openEml" | "openChecksums" | "openLanguageFile"
->;
-
 /** `bandwidth`: the limit that every byte is subject to; missing: no limit. */
 export function createDownloads(
   http: Http,
   idListForm: IdListForm,
   bandwidth: Pick<Bandwidth, "take"> | undefined,
-): Downloads {
+) {
   /** Older services have these operations below `files`, and may answer `NOT_FOUND` for what the list announces. */
   async function openWhole(
     access: TransferAccess,
@@ -84,12 +127,17 @@ export function createDownloads(
   }
 
   return {
-    openFile({ transferId, password }, file, options, signal) {
+    openFile(
+      { transferId, password }: TransferAccess,
+      file: Pick<TransferFile, "id" | "name">,
+      options: FileOptions,
+      signal: AbortSignal,
+    ): Promise<Download> {
       const path = ["transfers", transferId, "files", file.id];
       const what = `the file ${JSON.stringify(file.name)}`;
       return open({ what, path, password }, options, signal);
     },
-    openZip(access, options, signal) {
+    openZip(access: TransferAccess, options: ZipOptions, signal: AbortSignal): Promise<Download> {
       const isSelective = options.only !== undefined || options.except !== undefined;
       const call = {
         what: "the ZIP",
@@ -98,14 +146,14 @@ export function createDownloads(
       };
       return openWhole(access, "zip", call, options, signal);
     },
-    openEml(access, options, signal) {
+    /** Throws `NOT_FOUND` if the transfer has no confidential message. */
+    openEml(access: TransferAccess, options: EmlOptions, signal: AbortSignal): Promise<Download> {
       const query = [["threshold", options.thresholdMegabytes] as const];
       return openWhole(access, "eml", { what: "the EML", query }, options, signal);
     },
-    openChecksums(access, signal) {
-      return openWhole(access, "checksums", { what: "the checksums file" }, {}, signal);
-    },
-    openLanguageFile(packId, path, signal) {
+    openChecksums: (access: TransferAccess, signal: AbortSignal): Promise<Download> =>
+      openWhole(access, "checksums", { what: "the checksums file" }, {}, signal),
+    openLanguageFile(packId: string, path: string, signal: AbortSignal): Promise<Download> {
       const segments = ["products", "api.rest", "language-packs", packId, ...path.split("/")];
       return open({ what: `the language file ${path}`, path: segments }, {}, signal);
     },

@@ -22,18 +22,7 @@ const USUAL_RISE = 1.02;
 const REMEMBER_MS = 60_000;
 
 /** A place for one request. */
-export interface Place {
-  /** The first byte of the request is sent. */
-  onSending(): void;
-  /** The head of a success has arrived. */
-  onAnswer(): void;
-  /** The service refused it because of too many requests, or did not answer in time. */
-  onOverload(): void;
-  /** Whether other requests are in flight. */
-  hasOthers(): boolean;
-  /** May be called twice. `bytes`: of the answer. */
-  leave(bytes?: number): void;
-}
+export type Place = Awaited<ReturnType<Gate["enter"]>>;
 
 interface Round {
   readonly sinceMs: number;
@@ -76,17 +65,22 @@ export class Gate {
    * Places are shared fairly between transfers. `kind`: requests whose answers take about as long. Rejects with the
    * signal's reason.
    */
-  async enter(transfer: string, kind: string, signal: AbortSignal): Promise<Place> {
+  async enter(transfer: string, kind: string, signal: AbortSignal) {
     await this.#places.take(transfer, signal);
     let sentMs = monotonicMs();
     let isInside = true;
     return {
+      /** The first byte of the request is sent. */
       onSending: () => {
         sentMs = monotonicMs();
       },
+      /** The head of a success has arrived. */
       onAnswer: () => this.#note(kind, monotonicMs() - sentMs),
+      /** The service refused it because of too many requests, or did not answer in time. */
       onOverload: () => this.#overload(sentMs),
+      /** Whether other requests are in flight. */
       hasOthers: () => this.#places.taken > 1,
+      /** May be called twice. `bytes`: of the answer. */
       leave: (bytes = 0) => {
         if (!isInside) return;
         isInside = false;

@@ -1,7 +1,7 @@
 /** Sends every request to the service, and turns every failure into a fault. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
-import { type Clock, systemClock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
 import { type ConnectionOptions, openConnections } from "../base/connection.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
@@ -76,7 +76,7 @@ const LONGEST_REPEAT_MS = 10_000;
 /** How long `close` waits for running requests. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
+export function openHttp(options: HttpOptions) {
   const connections = openConnections(options, options.baseUrl);
   let measured: { readonly aheadMs: number; readonly atMs: number } | undefined;
   let ownAnswers = 0;
@@ -85,7 +85,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
   };
   const measureClock = (answer: Answer) => {
     const dateMs = Date.parse(headerOf(answer, "date") ?? "");
-    if (!Number.isNaN(dateMs)) measured = { aheadMs: clock.now() - dateMs, atMs: performance.now() };
+    if (!Number.isNaN(dateMs)) measured = { aheadMs: systemClock.now() - dateMs, atMs: performance.now() };
   };
   const gate = new Gate(options.maxRequests);
   const askOnce = async <Value>(
@@ -102,7 +102,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
       place?.onSending();
     };
     try {
-      const answer = await send(connections, options, call, { signal: either, clock, onSending });
+      const answer = await send(connections, options, call, either, onSending);
       measureClock(answer);
       place?.onAnswer();
       // A turn later, undici can use the connection again.
@@ -172,6 +172,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock) {
       measured !== undefined && performance.now() - measured.atMs < CLOCK_KNOWN_MS
         ? measured.aheadMs
         : undefined,
+    /** Closes idle connections at once, busy ones when they are done, and all after some seconds. */
     async close(): Promise<void> {
       await Promise.race([connections.close(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
       await connections.destroy();
@@ -204,18 +205,13 @@ export function faultOf(error: unknown, what: string, signal: AbortSignal, answe
   return new Fault("STOPPED", { detail: what, answeredBy, cause: signal.reason });
 }
 
-interface Sending {
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly onSending: () => void;
-}
-
 /** Returns a success, and follows redirects within the service. Throws a fault for any other answer. */
 async function send(
   connections: Dispatcher,
   options: HttpOptions,
   call: Call,
-  { signal, clock, onSending }: Sending,
+  signal: AbortSignal,
+  onSending: () => void,
 ): Promise<Answer> {
   const { origin } = options.baseUrl;
   let path = pathOf(options.baseUrl, call);
@@ -231,7 +227,7 @@ async function send(
     const kind = kindOfAnswer(answer.statusCode);
     if (kind !== "redirect" && kind !== "refusal") return answer;
     const location = kind === "redirect" ? headerOf(answer, "location") : undefined;
-    if (location === undefined) throw await readRefusal(answer, options, call, clock);
+    if (location === undefined) throw await readRefusal(answer, options, call);
     answer.body.cancel();
     const target = redirectTarget(new URL(origin + path), location, options, call, redirects);
     path = target.pathname + target.search;
@@ -306,7 +302,7 @@ function encodePassword(password: Secret): string {
   return encodeURIComponent(text);
 }
 
-async function readRefusal(answer: Answer, options: HttpOptions, call: Call, clock: Clock): Promise<Fault> {
+async function readRefusal(answer: Answer, options: HttpOptions, call: Call): Promise<Fault> {
   const { token, password } = call;
   const secrets = [options.clientId, token, password, ...(call.secrets ?? [])].filter(
     (it) => it !== undefined,
@@ -324,7 +320,7 @@ async function readRefusal(answer: Answer, options: HttpOptions, call: Call, clo
       body,
       retryAfter: headerOf(answer, "retry-after"),
     },
-    clock.now(),
+    systemClock.now(),
     clean,
   );
 }

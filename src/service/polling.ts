@@ -1,11 +1,33 @@
 /** Lists of transfers: single pages, and an iterator over all pages that ends whatever the service answers. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { EmptyAnswer } from "./bodies.ts";
 import { type Http, POLLING_MINOR_VERSION, type Query } from "./http.ts";
-import type { Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
-import { decodeLegacy, decodeListed, type LegacyTransfer } from "./wire.ts";
+import { decodeLegacy, decodeListed, type LegacyTransfer, type Page, type Rejected } from "./wire.ts";
+
+/** An address with the token that proves its ownership. */
+export interface VerifiedAddress {
+  readonly email: string;
+  readonly token: Secret;
+}
+
+export interface PageQuery {
+  /** Counted from 1. */
+  readonly page?: number;
+  /** At most 100; the service may send less. */
+  readonly pageSize?: number;
+}
+
+export interface PollQuery extends PageQuery {
+  /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
+  readonly active?: boolean;
+  /** An expression such as `trackingId,status(state)`. Missing: the service's default. */
+  readonly fields?: string | undefined;
+  /** Adds to each entry, as `raw`, what the service sent, without links and secrets. */
+  readonly keepRaw?: boolean;
+}
 
 /** Allowed by the specification. */
 export const LARGEST_PAGE_SIZE = 100;
@@ -33,10 +55,6 @@ const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
 
 /** Refusals by the service that do not concern the page. */
 const ABOUT_CLIENT: ReadonlySet<FaultCode> = new Set(["TOKEN_REFUSED", "RATE_LIMITED", "NOT_LICENSED"]);
-
-/** Names of fields, and a name with its parts in parentheses. */
-const NAMES = /^[a-z][\w.-]*(,[a-z][\w.-]*)*$/i;
-const PARTS = /([a-z][\w.-]*)\([a-z][\w.,-]*\)/gi;
 
 /** Names of values that may hold a password, or give access to the transfer. */
 const SECRET = /(?:url|uri|href|link|password|token|secret)s?$/i;
@@ -83,19 +101,9 @@ function pageCall({ token }: VerifiedAddress, { page, pageSize, active, fields }
   return { query, token, size: "page" } as const;
 }
 
-/**
- * Reads a selection of fields that a person wrote. Adds the tracking-id, because an entry is useless without it. Accepts any
- * names, because a service may have more fields. Throws `CONFIG_INVALID` for a malformed selection.
- */
-export function parseFields(text: string): string {
-  const fields = text.replace(/\s+/g, "");
-  let outer = fields;
-  for (let inner = ""; inner !== outer; outer = outer.replace(PARTS, "$1")) inner = outer;
-  if (!NAMES.test(outer)) {
-    const detail = `the field selection cannot be read: ${JSON.stringify(outer.slice(0, 40))} should be names with commas between them, and parts in parentheses`;
-    throw new Fault("CONFIG_INVALID", { detail });
-  }
-  return outer.split(",").includes("trackingId") ? fields : `trackingId,${fields}`;
+/** A selection that a person wrote, with the tracking-id, without which an entry is useless. The service judges the rest. */
+export function withTrackingId(fields: string): string {
+  return /^\s*trackingId\b/.test(fields) ? fields : `trackingId,${fields}`;
 }
 
 /** An entry as the service sent it, without links and secrets. */

@@ -6,10 +6,18 @@ import type { TransferFile } from "../model/transfer.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { EmptyAnswer, readAtMost } from "./bodies.ts";
 import { type ChecksumReport, parseChecksums } from "./checksums.ts";
-import { createDownloads } from "./downloads.ts";
+import { createDownloads, type Download, type IdListForm, type TransferAccess } from "./downloads.ts";
 import { type Call, type HttpOptions, openHttp } from "./http.ts";
-import { allPages, LARGEST_PAGE_SIZE, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
-import type { Download, IdListForm, ServicePort } from "./port.ts";
+import {
+  allPages,
+  LARGEST_PAGE_SIZE,
+  type PageQuery,
+  type PollQuery,
+  pagesThatFit,
+  pollLegacy,
+  pollTransfers,
+  type VerifiedAddress,
+} from "./polling.ts";
 import * as wire from "./wire.ts";
 
 export interface ServiceOptions extends HttpOptions {
@@ -20,7 +28,14 @@ export interface ServiceOptions extends HttpOptions {
 
 const PACKS = ["products", "api.rest", "language-packs"];
 
-export function openService(options: ServiceOptions): ServicePort {
+export type ServicePort = ReturnType<typeof openService>;
+
+/**
+ * Every method but `listReceived` sends one request, or two if an older service uses another path. None retries: the
+ * caller knows whether a retry is safe. Every failure is a `Fault`. `signal` aborts the request with the fault `STOPPED`.
+ * Secrets are passed as `Secret`, and sent only to the configured origin.
+ */
+export function openService(options: ServiceOptions) {
   const http = openHttp(options);
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
   /** By address: the page size that fits, if full pages were too large. */
@@ -29,10 +44,22 @@ export function openService(options: ServiceOptions): ServicePort {
     decode(await http.json(call, signal), call.what);
 
   return {
+    /** Made from its base URL. Equal for all clients of the service. */
     id: serviceIdOf(options.baseUrl),
 
-    pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
-    async *listReceived(address, query, onRejected, signal, isKnown) {
+    pollReceived: (address: VerifiedAddress, query: PollQuery, signal: AbortSignal) =>
+      pollTransfers(http, "received", address, query, signal),
+    /**
+     * Yields each received transfer once, page by page, except those that `isKnown` names by tracking-id. Entries that
+     * cannot be decoded go to `onRejected`. The list is complete only if the iteration ends without a fault.
+     */
+    async *listReceived(
+      address: VerifiedAddress,
+      query: Omit<PollQuery, keyof PageQuery>,
+      onRejected: (entry: wire.Rejected) => void,
+      signal: AbortSignal,
+      isKnown?: (trackingId: string) => boolean,
+    ) {
       const { email } = address;
       yield* pagesThatFit(pageSizes.get(email) ?? LARGEST_PAGE_SIZE, (pageSize) => {
         if (pageSize < LARGEST_PAGE_SIZE) pageSizes.set(email, pageSize);
@@ -41,17 +68,25 @@ export function openService(options: ServiceOptions): ServicePort {
         return allPages(fetchPage, onRejected, pageSize);
       });
     },
-    pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
-    pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
+    pollSent: (address: VerifiedAddress, query: PollQuery, signal: AbortSignal) =>
+      pollTransfers(http, "sent", address, query, signal),
+    /** Deprecated: exists in versions 1.x only. */
+    pollSentLegacy: (address: VerifiedAddress, query: PageQuery, signal: AbortSignal) =>
+      pollLegacy(http, address, query, signal),
 
     ...downloads,
 
-    information({ transferId, password }, signal) {
+    information({ transferId, password }: TransferAccess, signal: AbortSignal) {
       const path = ["transfers", transferId];
       const call = { what: "the transfer's information", path, password, isAttempt: true };
       return ask(wire.decodeInformation, call, signal);
     },
-    async files({ transferId, password }, signal, onCount) {
+    /** `onCount` is called with the number of files after each, and may throw to stop. */
+    async files(
+      { transferId, password }: TransferAccess,
+      signal: AbortSignal,
+      onCount?: (count: number) => void,
+    ): Promise<readonly TransferFile[]> {
       const what = "the list of files";
       const files: TransferFile[] = [];
       const ids = new Set<string>();
@@ -65,7 +100,12 @@ export function openService(options: ServiceOptions): ServicePort {
       });
       return files;
     },
-    async checksums(access, listing, signal) {
+    /** The checksums CSV, parsed and matched to the file list. Requested before the list has arrived; throws its failure. */
+    async checksums(
+      access: TransferAccess,
+      listing: readonly TransferFile[] | Promise<readonly TransferFile[]>,
+      signal: AbortSignal,
+    ) {
       const download = await downloads.openChecksums(access, signal);
       try {
         return await readChecksums(download, await listing);
@@ -74,49 +114,54 @@ export function openService(options: ServiceOptions): ServicePort {
       }
     },
 
-    async generatePassword(signal) {
+    async generatePassword(signal: AbortSignal) {
       const call = { what: "a generated password", path: ["password"] };
       return new Secret((await ask(wire.decodeGeneratedPassword, call, signal)).password);
     },
-    checkPassword(password, signal) {
+    checkPassword(password: Secret, signal: AbortSignal) {
       const json = { password: password.reveal() };
       const secrets = [password];
       const call = { what: "the check of a password", method: "POST", path: ["password"] } as const;
       return ask(wire.decodeCheck, { ...call, json, secrets }, signal);
     },
-    passwordRules: (signal) =>
+    passwordRules: (signal: AbortSignal) =>
       ask(wire.decodeRules, { what: "the password rules", path: ["password", "requirements"] }, signal),
 
-    languagePacks(majorVersion, signal) {
+    languagePacks(majorVersion: number | undefined, signal: AbortSignal) {
       const query = [["major-version", majorVersion] as const];
       return ask(wire.decodeLanguagePacks, { what: "the language packs", path: PACKS, query }, signal);
     },
-    languagePack: (id, signal) =>
+    languagePack: (id: string, signal: AbortSignal) =>
       ask(wire.decodeLanguagePack, { what: `the language pack ${id}`, path: [...PACKS, id] }, signal),
 
-    verification(email, token, signal) {
+    /** With a token: whether that token is still valid. */
+    verification(email: string, token: Secret | undefined, signal: AbortSignal) {
       const path = ["users", email, "verification"];
       return ask(wire.decodeVerification, { what: `the verification of ${email}`, path, token }, signal);
     },
-    async mailVerificationCode(email, signal) {
+    /** Makes the service send a code to the address. */
+    async mailVerificationCode(email: string, signal: AbortSignal): Promise<void> {
       const path = ["users", email, "verification", "code", "email"];
       const call = { what: `a verification code for ${email}`, method: "POST", path } as const;
       await http.json(call, signal).catch((error: unknown) => {
         if (!(error instanceof EmptyAnswer)) throw error;
       });
     },
-    obtainToken(email, code, signal) {
+    /** Without a code the client id must be registered by an administrator. */
+    obtainToken(email: string, code: Secret | undefined, signal: AbortSignal) {
       const path = ["users", email, "verification", "token"];
       const call = { what: `a verification token for ${email}`, method: "POST", path } as const;
       const proof = code && { json: { verificationCode: code.reveal() }, secrets: [code] };
       return ask(wire.decodeToken, { ...call, ...proof }, signal);
     },
-    async requestClientId(signal) {
+    /** A new client id, made by the service. */
+    async requestClientId(signal: AbortSignal) {
       const call = { what: "a client id", path: ["clients"], anonymous: true };
       return new Secret((await ask(wire.decodeClientId, call, signal)).clientId);
     },
 
-    apiVersions: (signal) =>
+    /** `undefined` for a service before version 1.13. */
+    apiVersions: (signal: AbortSignal) =>
       ask(wire.decodeStatus, { what: "the server status", path: ["status"], anonymous: true }, signal).catch(
         (error: unknown) => {
           const absent = ["NO_SUCH_ENDPOINT", "NOT_FOUND", "API_VERSION"];

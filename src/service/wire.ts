@@ -222,7 +222,7 @@ const File = v.pipe(
 
 const NamedRule = v.object({ name: Short, details: v.nullish(v.record(v.string(), v.unknown()), {}) });
 /** A rule of the service that transfer passwords must fulfil. */
-export type PasswordPolicyRule = Readonly<v.InferOutput<typeof NamedRule>>;
+type PasswordPolicyRule = Readonly<v.InferOutput<typeof NamedRule>>;
 
 /** Some services send the name alone. */
 const Rule = v.union([
@@ -238,7 +238,6 @@ const Check = v.pipe(
   v.object({ valid: v.nullish(v.boolean()), rulesNotFulfilled: v.nullish(Rules, []) }),
   v.transform(({ valid, rulesNotFulfilled: broken }) => ({ valid: valid ?? broken.length === 0, broken })),
 );
-export type PasswordCheck = Readonly<v.InferOutput<typeof Check>>;
 
 const VersionPart = v.union([Short, v.number()]);
 /** `2.1`, or `{ major: 2, minor: 1 }`. */
@@ -269,7 +268,6 @@ const Pack = v.pipe(
     href: pack.href,
   })),
 );
-export type LanguagePack = Readonly<v.InferOutput<typeof Pack>>;
 
 const Verification = v.pipe(
   v.object({
@@ -284,13 +282,11 @@ const Verification = v.pipe(
     methods: verificationMethods.map((word) => word.toLowerCase().replace(/[^a-z]/g, "")),
   })),
 );
-export type VerificationStatus = Readonly<v.InferOutput<typeof Verification>>;
 
 const Token = v.pipe(
   v.object({ token: Plain, validUntil: Time }),
   v.transform(({ token, validUntil }) => ({ token: new Secret(token), validUntil })),
 );
-export type VerificationToken = Readonly<v.InferOutput<typeof Token>>;
 
 const InterfaceVersion = v.object({ major: v.number(), minor: v.number() });
 export type ApiVersion = Readonly<v.InferOutput<typeof InterfaceVersion>>;

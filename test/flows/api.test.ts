@@ -86,8 +86,8 @@ describe("lists", () => {
     await api("received", MAILBOX, "--fields", "default");
     expect(simulator.requests().at(-1)?.query).not.toHaveProperty("fields");
     const wrong = await api("received", MAILBOX, "--fields", "status(state");
-    expect(wrong.exitCode).toBe(2);
-    expect(wrong.stderr).toContain('"status(state" should be names');
+    expect(wrong.exitCode).toBe(3);
+    expect(wrong.stderr).toContain("HTTP 400, error 1004");
   });
 });
 

@@ -120,7 +120,15 @@ describe("the command", () => {
     const { settings, folder } = await prepare(
       ({ note, go }) => ({ command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go] }),
       ["t1"],
-      { http: { listen: { host: "127.0.0.1", port: 0 }, hosts: [], actions: false, tokens: new Map() } },
+      {
+        http: {
+          listen: { host: "127.0.0.1", port: 0 },
+          read: "open",
+          hosts: [],
+          actions: false,
+          tokens: new Map(),
+        },
+      },
     );
     const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
     await expect.poll(() => daemon.handoffs[0]).toContain("given up");

@@ -1,5 +1,5 @@
 /** What a daemon of a test has to do, as JSON for another process. This file needs no test runner. */
-import { inFile, openPasswordCommand, openSecret } from "../../src/config/credentials.ts";
+import { inFile, openPasswordCommand } from "../../src/config/credentials.ts";
 import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Emit } from "../../src/model/events.ts";
@@ -105,9 +105,7 @@ function mailboxKeys({ mailbox, check, password }: ChildTask): Partial<MailboxSe
   const checks = check === undefined ? {} : { check: checkWith(check) };
   if (password === undefined) return { ...mailbox, ...checks };
   const source =
-    "file" in password
-      ? openSecret(inFile(password.file))
-      : openPasswordCommand(password.command, process.env);
+    "file" in password ? inFile(password.file) : openPasswordCommand(password.command, process.env);
   return { ...mailbox, ...checks, passwords: [{ sender: "*", trackingId: undefined, password: source }] };
 }
 

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { formatFigures, formatLink, formatSummary, readFigures } from "../../bench/figures.ts";
 import { fillPlaces } from "../../bench/support/places.ts";
 import packageJson from "../../package.json" with { type: "json" };
-import { AREAS, type Counting, FAULT_CODES } from "../../src/base/fault-codes.ts";
+import { FAULT_CODES } from "../../src/base/fault-codes.ts";
 import { defaultUserAgent } from "../../src/base/version.ts";
 import { EXIT_CODES, outcomeOfFault } from "../../src/cli/command.ts";
 import { SECRET } from "../../src/config/credentials.ts";
@@ -14,6 +14,7 @@ import { SCHEMA } from "../../src/config/schema.ts";
 import type { SchemaNode } from "../../src/config/schema-nodes.ts";
 import { API, type ApiRoute } from "../../src/model/api.ts";
 import { describeCommands } from "./command-tables.ts";
+import { AREAS } from "./fault-areas.ts";
 import { describeApi } from "./openapi.ts";
 import { ROOT } from "./root.ts";
 
@@ -90,7 +91,7 @@ function apiTable(): string {
 }
 
 function faultTexts(): Record<string, string> {
-  const areas = Object.entries<Counting>(AREAS).map(([area, { notices, metric, isChecked }]) => {
+  const areas = Object.entries(AREAS).map(([area, { notices, metric, isChecked }]) => {
     const names = notices.map((kind) => `\`${kind}\``).join(", ");
     return `| [${area}](#${area}) | ${isChecked ? "yes" : ""} | ${names} | ${metric === undefined ? "" : `\`${metric}\``} |`;
   });

@@ -76,6 +76,9 @@ export function settingsIn(
 ): Settings {
   return {
     source: "the test",
+    digest: undefined,
+    isStateNamed: false,
+    timezone: undefined,
     inbox: join(folder, "inbox"),
     work: join(folder, "inbox", ".inlet"),
     state: join(folder, "state"),
@@ -90,6 +93,8 @@ export function settingsIn(
       maxFiles: 10_000,
     },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    notify: [],
+    logLevel: undefined,
     keep: { ledgerMs: undefined, historyMs: undefined, passwordsMs: undefined },
     http: undefined,
     warnings: [],
@@ -102,6 +107,7 @@ export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings
   return {
     listen: { host: "127.0.0.1", port: 0 },
     actions: false,
+    read: "open",
     tokens: new Map(),
     hosts: [],
     ...settings,

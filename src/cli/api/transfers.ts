@@ -6,7 +6,7 @@ import { describeFault, Fault, tolerate } from "../../base/faults.ts";
 import { lookAt, type OpenFile } from "../../base/files.ts";
 import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import { findRecipient, type ListedTransfer, type TransferFile } from "../../model/transfer.ts";
-import { allPages, LARGEST_PAGE_SIZE, parseFields } from "../../service/polling.ts";
+import { allPages, LARGEST_PAGE_SIZE, withTrackingId } from "../../service/polling.ts";
 import type {
   ChecksumRow,
   Download,
@@ -51,7 +51,7 @@ export function addListing(api: Operations): void {
       .option(
         "--fields <expression>",
         "the fields to request, such as 'status(state),transfer(files)', or 'default' for those that the service chooses; with --json, 'raw' has what the service sent, without links and secrets",
-        (text) => (text === SERVICE_DEFAULT ? text : parseFields(text)),
+        (text) => (text === SERVICE_DEFAULT ? text : withTrackingId(text)),
       );
   }
   const legacy = "list sent transfers with the deprecated operation of versions 1.x";

@@ -3,14 +3,13 @@ import { chmod, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
+import type { SecretSource } from "../../../src/base/secret.ts";
 import {
   describeReaders,
   fromCommand,
   inCredential,
   inFile,
   inVariable,
-  openSecret,
-  type SecretPlace,
 } from "../../../src/config/credentials.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import type { Settings } from "../../../src/config/settings.ts";
@@ -21,12 +20,12 @@ import { CLIENT_ID, config, writeConfig } from "./stage.ts";
 
 const ENV = { PATH: "/usr/bin:/bin" };
 
-async function read(place: SecretPlace): Promise<string> {
-  return (await openSecret(place).read(SIGNAL)).reveal();
+async function read(source: SecretSource): Promise<string> {
+  return (await source.read(SIGNAL)).reveal();
 }
 
-async function refusal(place: SecretPlace): Promise<string> {
-  const fault: unknown = await read(place).catch((error: unknown) => error);
+async function refusal(source: SecretSource): Promise<string> {
+  const fault: unknown = await read(source).catch((error: unknown) => error);
   expect(fault).toMatchObject({ code: "SECRET_UNREADABLE" });
   expect(inspect(fault, { depth: 20, showHidden: true })).not.toContain("hunter2");
   return (fault as Error).message.replace("A secret cannot be read: ", "");
@@ -49,7 +48,7 @@ describe("a file", () => {
 
   test("is read again each time", async () => {
     const path = join(await makeFolder(), "secret");
-    const source = openSecret(inFile(path));
+    const source = inFile(path);
     expect(source.described).toBe(`file ${path}`);
     for (const content of ["one", "two"]) {
       await writeFile(path, content);
@@ -126,7 +125,7 @@ describe("a command", () => {
   test("is killed after its timeout, with its children", async () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `sleep 600 & echo $! > ${pidFile}; wait`] as const;
-    const source = openSecret(fromCommand(argv, process.env, 300));
+    const source = fromCommand(argv, process.env, 300);
     await expect(source.read(SIGNAL)).rejects.toThrow("command sh took longer than 0.3 s");
     await expectGone(pidFile);
   });
@@ -135,7 +134,7 @@ describe("a command", () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `echo $$ > ${pidFile}; sleep 600`] as const;
     const stop = new AbortController();
-    const reading = openSecret(fromCommand(argv, process.env)).read(stop.signal);
+    const reading = fromCommand(argv, process.env).read(stop.signal);
     const refused = expect(reading).rejects.toMatchObject({ code: "STOPPED" });
     await expect.poll(() => execFileSync("cat", [pidFile], { stdio: "pipe" })).not.toHaveLength(0);
     stop.abort();

@@ -109,6 +109,6 @@ async function serve(work: string): Promise<Remote> {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  const http = { listen: { path }, hosts: [], actions: true, tokens: new Map() };
+  const http = { listen: { path }, read: "open", hosts: [], actions: true, tokens: new Map() } as const;
   return new Remote(new DaemonClient(http, "anna", stop), settings);
 }

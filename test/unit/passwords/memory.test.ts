@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LockedTransfers } from "../../../src/passwords/memory.ts";
-import type { PasswordRequest } from "../../../src/passwords/port.ts";
+import type { PasswordRequest } from "../../../src/passwords/request.ts";
 
 const MOST = 10_000;
 

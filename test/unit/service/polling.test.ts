@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { allPages, parseFields } from "../../../src/service/polling.ts";
+import { allPages, withTrackingId } from "../../../src/service/polling.ts";
 import type { Page, Rejected } from "../../../src/service/port.ts";
 import { decodeListed } from "../../../src/service/wire.ts";
 
@@ -206,25 +206,9 @@ async function readAll(
   return entries.flat().map((entry) => entry.trackingId);
 }
 
-describe("a selection of fields", () => {
-  test.each([
-    ["status(state), transfer(recipients(to, cc))", "trackingId,status(state),transfer(recipients(to,cc))"],
-    ["status(trackingId)", "trackingId,status(trackingId)"],
-    ["new-Part(x_1,y.z),trackingId", "new-Part(x_1,y.z),trackingId"],
-  ])("%j is sent with the tracking-id", (text, sent) => {
-    expect(parseFields(text)).toBe(sent);
-  });
-
-  test.each([
-    "",
-    "status(",
-    "status(state))",
-    "status()",
-    "status(st/ate)",
-    "a,,b",
-    "é",
-    `${"a(".repeat(30_000)}`,
-  ])("%j is refused", (text) => {
-    expect(() => parseFields(text)).toThrow("the field selection cannot be read");
-  });
+test.each([
+  ["status(state), transfer(files)", "trackingId,status(state), transfer(files)"],
+  ["trackingId,status", "trackingId,status"],
+])("the selection of fields %j is sent with the tracking-id", (text, sent) => {
+  expect(withTrackingId(text)).toBe(sent);
 });
