@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { installProgram } from "../support/debian.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
-import { compilePreload } from "../support/preload.ts";
+import { compileSwap } from "../support/preload.ts";
 import { type Finished, LAUNCHER, runCommand, startCommand } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -142,15 +142,15 @@ async function setUp({ handoff, layout }: Kind) {
     expect([0, 3], stderr).toContain(exitCode);
   };
   const attack = async () => {
-    const preload = await compilePreload("swap");
-    await chmod(join(preload.LD_PRELOAD, ".."), 0o755);
+    const library = await compileSwap();
+    await chmod(join(library, ".."), 0o755);
     const who = ["--reuid", String(CONSUMER), "--regid", String(GROUP), "--clear-groups"];
     const link = join(inbox, MAILBOX, "link");
     const made = await runCommand(setpriv, [...who, "ln", "-s", outside, link]);
     expect(made.exitCode, made.stderr).toBe(0);
     const refused = await runCommand(setpriv, [...who, "ls", outside]);
     expect(refused.exitCode).toBe(2);
-    const swap = [`LD_PRELOAD=${preload.LD_PRELOAD}`, `SWAP_ONE=${sender}`, `SWAP_OTHER=${link}`];
+    const swap = [`LD_PRELOAD=${library}`, `SWAP_ONE=${sender}`, `SWAP_OTHER=${link}`];
     const child = startCommand(setpriv, [...who, "env", ...swap, "true"]);
     onTestFinished(() => void child.kill("SIGKILL"));
     await expect.poll(() => lstatSync(sender).isSymbolicLink()).toBe(true);

@@ -1,8 +1,7 @@
 /** What a daemon of a test has to do, as JSON for another process. This file needs no test runner. */
 import { inFile, openPasswordCommand, openSecret } from "../../src/config/credentials.ts";
 import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
-import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
-import type { Emit } from "../../src/model/events.ts";
+import { runDaemon } from "../../src/daemon.ts";
 import type { ChannelSettings } from "../../src/model/notify.ts";
 import { checkWith, type HandoffTask, makeHandoff } from "./handoff.ts";
 import { byMail, byWebhook } from "./notify.ts";
@@ -25,11 +24,7 @@ export interface CrashTask extends CommonTask {
   /** The mailbox's own inbox. */
   readonly inbox?: string | undefined;
   readonly fileMode?: number;
-  /** The number of the group of delivered files. */
-  readonly group?: string;
   readonly since?: "now";
-  /** Only creates the folders. */
-  readonly paused?: boolean;
   /** A script for the check, and its arguments. */
   readonly check?: readonly [string, ...string[]];
 }
@@ -60,9 +55,9 @@ export interface ChildTask extends CommonTask {
 const LOCK_MS = 500;
 
 /** The same task takes the same steps in every process. */
-export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}): Promise<DaemonOutcome> {
+export async function runCrashDaemon(task: CrashTask): Promise<void> {
   const stop = new AbortController().signal;
-  return runDaemon(settingsOfCrash(task), { mode: "once", stop, graceMs: 1_000, onEvent });
+  await runDaemon(settingsOfCrash(task), { mode: "once", stop, graceMs: 1_000, onEvent: () => {} });
 }
 
 function settingsOfCrash(task: CrashTask): Settings {
@@ -71,8 +66,7 @@ function settingsOfCrash(task: CrashTask): Settings {
     fetch: task.fetch,
     inbox: task.inbox,
     since: task.since,
-    paused: task.paused ?? false,
-    layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
+    layout: "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
   return settingsIn(task.folder, [mailbox], {
@@ -85,7 +79,7 @@ function settingsOfCrash(task: CrashTask): Settings {
       maxFiles: 100,
     },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
-    handoff: { ...makeHandoff(task.handoff ?? {}, task.fileMode, "READY"), group: task.group },
+    handoff: makeHandoff(task.handoff ?? {}, task.fileMode, "READY"),
   });
 }
 
