@@ -1,10 +1,9 @@
 /** What a daemon of a test has to do, as JSON for another process. This file needs no test runner. */
-import { inFile, openPasswordCommand, openSecret } from "../../src/config/credentials.ts";
+import { inFile, openSecret } from "../../src/config/credentials.ts";
 import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
-import type { ChannelSettings } from "../../src/model/notify.ts";
 import { checkWith, type HandoffTask, makeHandoff } from "./handoff.ts";
-import { byMail, byWebhook } from "./notify.ts";
+import { byWebhook } from "./notify.ts";
 import { mailboxSettings, pageSettings, plainSecret, redisQueue, settingsIn } from "./settings.ts";
 
 /** Of every daemon. */
@@ -33,12 +32,8 @@ export interface CrashTask extends CommonTask {
 export interface ChildTask extends CommonTask {
   /** Keys of its mailbox. */
   readonly mailbox?: Partial<MailboxSettings>;
-  /** Of its requests to the service. */
-  readonly timeoutMs?: number;
-  /** A shell script, as the check of its mailbox. */
-  readonly check?: string;
-  /** In place of the usual password: a file, or a command that prints it. */
-  readonly password?: { readonly file: string } | { readonly command: readonly [string, ...string[]] };
+  /** In place of the usual password. */
+  readonly password?: { readonly file: string };
   readonly lockMs?: number;
   /** Keys of the queue's settings. */
   readonly queue?: Partial<Pick<RedisQueueSettings, "sentinels" | "sentinelName" | "cluster" | "prefix">>;
@@ -46,9 +41,7 @@ export interface ChildTask extends CommonTask {
   /** With a console. */
   readonly http?: true;
   /** Notifications: to this address. */
-  readonly notify?: string | undefined;
-  /** Notifications: by mail, to this mail server. */
-  readonly mail?: { readonly port: number; readonly ca: string };
+  readonly notify?: string;
 }
 
 /** Short, so that another process soon takes the job of a killed one. */
@@ -84,36 +77,21 @@ function settingsOfCrash(task: CrashTask): Settings {
 }
 
 export function settingsOfChild(task: ChildTask): Settings {
-  const channels = channelsOf(task);
-  const mailbox = mailboxSettings(task, mailboxKeys(task));
-  const { timeoutMs = mailbox.service.timeoutMs } = task;
-  return settingsIn(task.folder, [{ ...mailbox, service: { ...mailbox.service, timeoutMs } }], {
+  return settingsIn(task.folder, [mailboxSettings(task, mailboxKeys(task))], {
     ...(task.handoff === undefined ? {} : { handoff: makeHandoff(task.handoff) }),
     ...(task.http === true ? { http: pageSettings() } : {}),
-    ...(channels.length === 0 ? {} : { notify: channels }),
+    ...(task.notify === undefined ? {} : { notify: [byWebhook(task.notify, { gatherMs: 50, everyMs: 50 })] }),
     ...(task.redis === undefined ? {} : { queue: queueOf(task, task.redis) }),
   });
 }
 
-function mailboxKeys({ mailbox, check, password }: ChildTask): Partial<MailboxSettings> {
-  const checks = check === undefined ? {} : { check: checkWith(check) };
-  if (password === undefined) return { ...mailbox, ...checks };
-  const source =
-    "file" in password
-      ? openSecret(inFile(password.file))
-      : openPasswordCommand(password.command, process.env);
-  return { ...mailbox, ...checks, passwords: [{ sender: "*", trackingId: undefined, password: source }] };
+function mailboxKeys({ mailbox, password }: ChildTask): Partial<MailboxSettings> {
+  if (password === undefined) return mailbox ?? {};
+  const source = openSecret(inFile(password.file));
+  return { ...mailbox, passwords: [{ sender: "*", trackingId: undefined, password: source }] };
 }
 
 function queueOf({ lockMs, queue, sentinelPassword }: ChildTask, url: string): RedisQueueSettings {
   const secret = sentinelPassword === undefined ? {} : { sentinelPassword: plainSecret(sentinelPassword) };
   return { ...redisQueue(url, lockMs), ...queue, ...secret };
-}
-
-function channelsOf({ notify, mail }: ChildTask): ChannelSettings[] {
-  const times = { gatherMs: 50, everyMs: 50 };
-  return [
-    ...(notify === undefined ? [] : [byWebhook(notify, times)]),
-    ...(mail === undefined ? [] : [byMail(mail, times)]),
-  ];
 }
