@@ -127,21 +127,6 @@ test("a transfer of a mailbox that was removed from the configuration is shown, 
 });
 
 describe("a user who may not use the folders", { tags: ["system"] }, () => {
-  test("learns whose they are, and what to do", async () => {
-    const { inlet, expectInlet, config, folder } = await openSite(BAD);
-    await inlet("once");
-    await letRead(config, folder);
-    const commands = ["list", "show t1", "history", "status", "retry t1", "password t1", "discard t1 --yes"];
-    for (const line of commands) {
-      const options = { user: OTHER_USER, input: "x" };
-      const { stderr } = await expectInlet(line, 5, "This user may not read or act here", options);
-      expect(stderr).toMatch(
-        /inbox\/\.inlet\S* belongs to root and the group root, mode 0700, and the command runs as nobody/,
-      );
-      expect(stderr).not.toMatch(/damaged|backup/);
-    }
-  });
-
   test("acts through the daemon's socket, unless the console is read-only", async () => {
     const path = join(await makeGroupFolder(OTHER_USER), "console.sock");
     const http = { listen: `unix:${path}` };

@@ -54,34 +54,6 @@ describe("while a consumer exchanges the sender's folder for a link", () => {
     expect(site.delivered()).toEqual(TRANSFERS.flatMap(kind.names).toSorted());
     expect([readdirSync(site.outside), site.staged()]).toEqual([[], []]);
   });
-
-  test.each([
-    ["folders", FOLDER, ["-a"]],
-    ["single files", FILES, ["-al"]],
-  ] as const)("%s that have been kept long enough are removed only in the inbox", async (_, kind, copy) => {
-    const site = await setUp(kind);
-    site.addTransfers();
-    await site.once();
-    await site.configure({ handoff: { ...site.handoff, keep: { notPickedUp: "1s" } } });
-    // Nothing tells these from deliveries, except for where they are.
-    await runCommand("cp", [...copy, `${site.sender}/.`, site.outside]);
-    await chmod(site.outside, 0o700);
-    const before = readdirSync(site.outside);
-    expect(before).toEqual(TRANSFERS.flatMap(kind.names).toSorted());
-    const isOver = () => site.delivered().length === 0;
-    await site.underAttack(async () => {
-      // An old delivery is removed only when it is found old twice.
-      if (!isOver()) for (let run = 0; run < 2; run++) await site.once();
-    });
-    expect(readdirSync(site.outside)).toEqual(before);
-    for (const name of readdirSync(site.outside)) {
-      const path = join(site.outside, name);
-      if (lstatSync(path).isDirectory()) expect(readdirSync(path)).toContain("a.txt");
-    }
-    expect(site.staged()).toEqual([]);
-    // Deliveries that were behind the link at the wrong moment are left alone, and count as foreign.
-    expect(site.delivered().length).toBeLessThan(before.length);
-  });
 });
 
 describe("if the sender's folder becomes a link during a check", () => {

@@ -513,16 +513,6 @@ describe("passwords in files", () => {
     see(refused.findings, "configuration", "file", "failed", `file ${file} has several lines`);
     expect(JSON.stringify([...findings, ...refused.findings])).not.toContain("Sunny42");
   });
-
-  test("that a command prints on several lines are not sent", async () => {
-    const password = { command: ["printf", "Sunny42\\nfor Anna\\n"] };
-    const { config, simulator } = await install(undefined, {
-      mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ password }] }],
-    });
-    const { stderr } = await runProgram(["once", "--config", config]);
-    expect(stderr).toContain("command printf has several lines");
-    expect(simulator.refusedPasswords("t1")).toEqual([]);
-  });
 });
 
 describe("consumers in a group", { tags: ["system"] }, () => {

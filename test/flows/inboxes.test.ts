@@ -1,20 +1,17 @@
 /** Mailboxes with inboxes of their own: I1, I2 and I5 hold in each of them, and after changes of the configuration. */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
-import { runChild } from "../support/disturbed.ts";
 import { makeHandoff } from "../support/handoff.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const [SALES, HR] = ["sales@example.com", "hr@example.com"];
 const SENDER = "anna@supplier.example";
@@ -145,77 +142,6 @@ describe("an inbox on another file system", () => {
   });
 });
 
-describe("I2 once: a delivery whose round has ended, and whose folder is not placed yet", () => {
-  test.each<[what: string, change: (settings: Settings) => Settings, inbox?: string]>([
-    ["has another inbox", (settings: Settings) => withInbox(settings, join(settings.inbox, "../other"))],
-    ["has no inbox of its own", (settings: Settings) => withInbox(settings, undefined)],
-    ["is no longer configured", (settings: Settings) => ({ ...settings, mailboxes: [] })],
-    [
-      "stays, and the common inbox is another one",
-      (settings: Settings) => withInbox({ ...settings, inbox: join(settings.inbox, "../common") }, undefined),
-    ],
-    [
-      "has the common inbox as before, and that is another one",
-      (settings: Settings) => ({ ...settings, inbox: join(settings.inbox, "../common") }),
-      "inbox",
-    ],
-  ])(
-    "is placed once, in the inbox of its record, although its mailbox now %s",
-    async (_what, change, first) => {
-      const { settings, own } = await crashBeforePlacing(first);
-      const changed = change(settings);
-      for (const _ of [1, 2]) await runOnce(changed);
-      expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-      for (const name of ["inbox", "other", "common"].filter((each) => each !== first)) {
-        expect(await foldersIn(join(own, "..", name))).toEqual([]);
-      }
-      const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
-      expect(record).toMatchObject({ state: "delivered", inbox: own, folder: `${MAILBOX}/t1` });
-      // It is still watched there.
-      await rename(join(own, MAILBOX, "t1"), join(own, "..", "mine"));
-      const last = await runOnce(changed);
-      expect(last.handoffs).toEqual(["t1: taken"]);
-    },
-  );
-
-  test("waits while that inbox is missing, and never creates it", async () => {
-    const { settings, own } = await crashBeforePlacing();
-    const changed = withInbox(settings, undefined);
-    await rm(own, { recursive: true });
-    const daemon = await runOnce(changed);
-    expect(daemon.reports[0]).toBe("t1: stuck: INBOX_MISSING");
-    expect((await daemon.outcome).unsettled).toBe(1);
-    const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
-    expect(record).toMatchObject({ state: "delivering", inbox: own });
-    expect(await foldersIn(settings.inbox)).toEqual([]);
-    await mkdir(own);
-    expect((await (await runOnce(changed)).outcome).unsettled).toBe(0);
-    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-  });
-
-  test("a redelivery goes to the inbox that is configured now", async () => {
-    const { settings, own, folder } = await crashBeforePlacing();
-    await runOnce(settings);
-    const other = join(folder, "other");
-    const daemon = startDaemon(withInbox(settings, other));
-    const order = {
-      action: "redeliver",
-      mailbox: MAILBOX,
-      trackingId: "t1",
-      round: 1,
-      by: OPERATOR,
-    } as const;
-    await giveOrder(settings.work, order);
-    await expect.poll(() => foldersIn(other)).toEqual([`${MAILBOX}/t1`]);
-    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-    await daemon.stop();
-  });
-});
-
-function withInbox(settings: Settings, inbox: string | undefined): Settings {
-  return { ...settings, mailboxes: settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox })) };
-}
-
 /** Mailboxes with one transfer each: `t0`, `t1` …. The first two have inboxes of their own. */
 async function setUp(names: readonly string[]) {
   const plans = names.map((to, at) => transferPlan({ trackingId: `t${at}`, to: [to] }));
@@ -229,21 +155,6 @@ async function setUp(names: readonly string[]) {
     ...(at < 2 ? { inbox: [sales, hr][at] } : {}),
   }));
   return { simulator, settings: { ...settings, mailboxes }, sales, hr };
-}
-
-/** A daemon is killed right after the end record of `t1`, for a mailbox with this inbox. */
-async function crashBeforePlacing(name = "own") {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const { url, clientId } = simulator;
-  const settings = await daemonSettings([mailboxSettings(simulator, { layout: "{mailbox}/{trackingId}" })], {
-    queue: "embedded",
-  });
-  const folder = join(settings.inbox, "..");
-  const own = join(folder, name);
-  const task = { url, clientId, folder, fetch: "files" as const, inbox: own, crashAt: "round ended" };
-  const { exitCode } = await runChild(task);
-  expect([exitCode, await foldersIn(own)]).toEqual([null, []]);
-  return { settings: withInbox(settings, name === "inbox" ? undefined : own), own, folder, simulator };
 }
 
 /** Delivered folders below an inbox, relative to it. */

@@ -1,18 +1,7 @@
 /** The main job: received transfers become finished folders, once, and every transfer ends in a visible state. */
 
 import { createHash } from "node:crypto";
-import {
-  chmod,
-  chown,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../simulator/scenario.ts";
@@ -218,19 +207,6 @@ describe("I2 once", () => {
         .toSorted(),
     ).toEqual([MAILBOX, "second"].toSorted());
   });
-
-  test("only one daemon can use an inbox: a second one names the first", async () => {
-    const { simulator, settings } = await openMailbox({}, { transfers: [] }, { queue: "embedded" });
-    const first = startDaemon(settings);
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    const { runDaemon } = await import("../../src/daemon.ts");
-    const options = { mode: "once", stop: AbortSignal.timeout(9e6), graceMs: 0, onEvent: () => {} } as const;
-    await expect(runDaemon(settings, options)).rejects.toMatchObject({
-      code: "INBOX_HELD",
-      message: expect.stringContaining(`process ${process.pid} on `),
-    });
-    await first.stop();
-  });
 });
 
 describe("a transfer that arrives while the daemon runs", () => {
@@ -260,13 +236,6 @@ describe("a transfer that arrives while the daemon runs", () => {
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
   });
 
-  test("I7 nothing silent: is reported in time if it expires soon and cannot be delivered", async () => {
-    const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 3600, password: "unknown" });
-    const { settings } = await openMailbox({ passwords: [] }, { transfers: [plan] });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.reports).toContain("t1: expires soon");
-  });
-
   test("a damaged record is reported once, is not replaced by a guess, and does not delay another transfer", async () => {
     const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId }));
     const { simulator, settings } = await openMailbox({ passwords: [] }, { transfers: plans });
@@ -283,20 +252,6 @@ describe("a transfer that arrives while the daemon runs", () => {
     expect(daemon.reports.filter((line) => line.includes("A ledger record is damaged"))).toHaveLength(1);
     expect(daemon.stateOf("t1")).toBeUndefined();
     expect(await readFile(damaged, "utf8")).toBe("{");
-  });
-
-  test("I5 no escape: a delivery refuses a link in its path, reports it, and waits until it is removed", async () => {
-    const { settings } = await openMailbox();
-    const elsewhere = join(settings.inbox, "..", "elsewhere");
-    await mkdir(elsewhere);
-    await mkdir(settings.inbox);
-    await symlink(elsewhere, join(settings.inbox, MAILBOX));
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("in the way of a delivery");
-    expect(await readdir(elsewhere)).toEqual([]);
-    await rm(join(settings.inbox, MAILBOX));
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    expect(await readdir(elsewhere)).toEqual([]);
   });
 
   test("tokens are renewed before they expire, and obtained again after a refusal", async () => {

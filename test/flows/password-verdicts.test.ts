@@ -11,27 +11,11 @@ import { runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
 
-const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
-
 describe("an answer of a proxy", () => {
   test.each([401, 403, 504, 200])("with status %i does not lose the right password", async (status) => {
     const { simulator, settings } = await openMailbox();
     simulator.addFault({ on: "info", does: { kind: "html", status } });
     await startAndDeliver(settings);
-  });
-
-  test("stops passwords for other transfers until the service answers again", async () => {
-    const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
-    const { simulator, settings } = await openMailbox(
-      {},
-      { transfers: names.map((trackingId) => transferPlan({ trackingId })) },
-    );
-    simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
-    const daemon = startDaemon(settings);
-    const isHeld = () => daemon.changes.filter(({ message }) => message?.includes("No password is sent now"));
-    await expect.poll(() => new Set(isHeld().map(({ trackingId }) => trackingId)).size).toBeGreaterThan(20);
-    // The concurrent ones, and one that tested whether the outage is over.
-    expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
   });
 });
 

@@ -148,22 +148,6 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     expect(await readdir(join(settings.state, "accepted"))).toHaveLength(1);
   });
 
-  test("of another service is another transfer, despite the same tracking-id", async () => {
-    const first = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(0, 1) })],
-    });
-    const second = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(1, 2), password: "Wr0ng!42" })],
-    });
-    const settings = await daemonSettings([
-      mailboxSettings(first, { name: "a", email: NAMES[0] ?? "", passwords: rules("Wr0ng!42") }),
-      mailboxSettings(second, { name: "b", email: NAMES[1] ?? "", passwords: rules("Wr0ng!42") }),
-    ]);
-    const { changes } = await runOnce(settings);
-    expect(changes.findLast(({ mailbox }) => mailbox === "b")?.state).toBe("delivered");
-    expect(first.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
-  });
-
   test("that was gone and came back keeps its spent attempts", async () => {
     const { simulator, settings } = await openSeveral({ passwords: rules("Wr0ng!42") });
     await runOnce(settings);

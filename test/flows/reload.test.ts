@@ -206,16 +206,6 @@ describe("a change of the configuration", () => {
     daemon.kill("SIGHUP");
     await expect.poll(reloads).toBe(2);
   });
-
-  test("is not triggered by an editor's temporary files", async () => {
-    const { folder, write, run, logged } = await setUp();
-    await run({});
-    for (const name of [".inlet.yaml.swp", "inlet.yaml~", "4913"]) await writeFile(join(folder, name), "x");
-    await write({});
-    await write({ log: { level: "info" } });
-    await expect.poll(logged).toContain(RELOADED);
-    expect(logged().split(RELOADED)).toHaveLength(2);
-  });
 });
 
 async function setUp() {

@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install } from "../support/installation.ts";
-import { LAUNCHER, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
@@ -49,21 +49,6 @@ describe("inlet once", () => {
     expect(exitCode).toBe(3);
     expect(stderr).toContain("register the client id for this address, or verify it with a mailed code: ");
     expect(stderr).toContain(`inlet verify-address ${MAILBOX}`);
-  });
-
-  test("needs no file if the environment sets every key", async () => {
-    const { simulator, folder } = await install();
-    const env = {
-      INLET_CONFIG: "/dev/null",
-      INLET_SERVICE__BASEURL: simulator.url,
-      INLET_SERVICE__CLIENTID: simulator.clientId,
-      INLET_INBOX: join(folder, "other-inbox"),
-      INLET_STATE: join(folder, "other-state"),
-      INLET_LIMITS__MINFREESPACE: "0",
-      INLET_MAILBOXES: JSON.stringify([{ email: MAILBOX, passwords: [{ sender: "*", password: PASSWORD }] }]),
-    };
-    const { exitCode, stderr } = await runProgram(["once"], { env });
-    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
   });
 });
 
@@ -154,16 +139,6 @@ describe("inlet run", () => {
       fault: { code: "UNEXPECTED", message: expect.stringContaining("not foreseen") },
       stack: expect.stringContaining("broken.mjs"),
     });
-  });
-
-  test("gives each line its priority where the output is the journal", async () => {
-    const { config, folder } = await install();
-    await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
-    const log = join(folder, "log");
-    const script = `touch "$1"; JOURNAL_STREAM=$(stat -c %d:%i "$1") exec "$2" "$3" run --config "$4" > "$1"`;
-    const args = ["-c", script, "run", log, process.execPath, LAUNCHER, config];
-    expect((await runCommand("bash", args)).exitCode).toBe(2);
-    expect(await readFile(log, "utf8")).toMatch(/^<2>\{"level":"fatal"/);
   });
 
   test("suspends running downloads when stopped, and exits at once on a second signal; nothing is lost", async () => {

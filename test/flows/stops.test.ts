@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { describe, test } from "vitest";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { FULL, LOSSES } from "../support/disks.ts";
-import { startCluster, startSentinel, type TestRedis } from "../support/redis.ts";
+import { REDIS_CAUSES, startCluster, startSentinel } from "../support/redis.ts";
 import { MAILBOX, OPERATOR } from "../support/settings.ts";
-import { runWays, type Way } from "../support/stops.ts";
+import { runWays, type Way, type World } from "../support/stops.ts";
 
 type Causes = Pick<Way, "begin" | "lift">;
 
@@ -71,53 +71,13 @@ function queue(code: string, words: string) {
   return { ...QUEUE, trouble: { what: "queue", code, words } };
 }
 
-function redisConfig(name: string, bad: string, good: string): Causes {
-  return {
-    begin: ({ redis }) => redis().client.config("SET", name, bad),
-    lift: ({ redis }) => redis().client.config("SET", name, good),
-  };
-}
-
-function acl(bad: readonly string[], good: readonly string[]): Causes {
-  const set = (redis: TestRedis, rules: readonly string[]) =>
-    redis.client.call("ACL", "SETUSER", "default", ...rules);
-  return { begin: ({ redis }) => set(redis(), bad), lift: ({ redis }) => set(redis(), good) };
-}
-
-const PAUSED: Causes = {
-  begin: ({ redis }) => redis().signal("SIGSTOP"),
-  lift: ({ redis }) => redis().signal("SIGCONT"),
-};
-
 const REDIS: readonly Way[] = [
-  {
-    because: "Redis is full",
-    ...queue("QUEUE_REFUSED", "it is full"),
-    ...redisConfig("maxmemory", "1", "0"),
-  },
-  {
-    because: "Redis is read-only",
-    ...queue("QUEUE_REFUSED", "it is read-only"),
-    begin: ({ redis }) => redis().client.call("REPLICAOF", "127.0.0.1", "1"),
-    lift: ({ redis }) => redis().client.call("REPLICAOF", "NO", "ONE"),
-  },
-  ...["zadd", "xadd", "bzpopmin", "evalsha"].map((name) => ({
-    because: `Redis does not permit ${name}`,
-    ...queue("QUEUE_REFUSED", `the command ${name.toUpperCase()}`),
-    ...acl([`-${name}`], [`+${name}`]),
+  ...REDIS_CAUSES.map(({ because, code, words, begin, lift }) => ({
+    because,
+    ...queue(code, words),
+    begin: ({ redis }: World) => begin(redis()),
+    lift: ({ redis }: World) => lift(redis()),
   })),
-  {
-    because: "Redis does not permit its keys",
-    ...queue("QUEUE_REFUSED", "may not use all keys"),
-    ...acl(["resetkeys", "~other:*"], ["allkeys"]),
-  },
-  { because: "Redis is stopped", ...queue("QUEUE_UNREACHABLE", "no answer"), ...PAUSED },
-  {
-    because: "Redis is killed",
-    ...queue("QUEUE_UNREACHABLE", "could not be reached"),
-    begin: ({ redis }) => redis().kill(),
-    lift: ({ redis }) => redis().start(),
-  },
   {
     because: "Redis is flushed: it is filled again at once",
     ...QUEUE,
@@ -143,7 +103,8 @@ const REDIS: readonly Way[] = [
   {
     because: "a master of a cluster is stopped",
     ...queue("QUEUE_UNREACHABLE", "no answer"),
-    ...PAUSED,
+    begin: ({ redis }) => redis().signal("SIGSTOP"),
+    lift: ({ redis }) => redis().signal("SIGCONT"),
     async openRedis() {
       const nodes = await startCluster();
       const [first] = nodes;

@@ -20,8 +20,6 @@ interface CommonTask {
 /** A daemon that polls once, and works sequentially, so that its durable steps can be counted. */
 export interface CrashTask extends CommonTask {
   readonly fetch: MailboxSettings["fetch"];
-  /** The mailbox's own inbox. */
-  readonly inbox?: string | undefined;
   readonly fileMode?: number;
   readonly since?: "now";
   /** A script for the check, and its arguments. */
@@ -57,7 +55,6 @@ function settingsOfCrash(task: CrashTask): Settings {
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
-    inbox: task.inbox,
     since: task.since,
     layout: "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),

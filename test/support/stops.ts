@@ -66,7 +66,7 @@ interface Surroundings {
   readonly receiver: Receiver;
 }
 
-interface World extends Surroundings {
+export interface World extends Surroundings {
   readonly daemon: WatchedDaemon;
 }
 
