@@ -11,7 +11,7 @@ import type { Action } from "../../src/model/order.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { checkWith } from "../support/handoff.ts";
-import { makeFolder, startChild } from "../support/program.ts";
+import { end, logOf, makeFolder, startChild } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
@@ -183,15 +183,13 @@ describe("an interrupted check", () => {
     await once(first, "exit");
     expect(isAlive(lines(`${note}.pid`)[0] ?? "")).toBe(true);
     const second = start();
-    const log: string[] = [];
-    second.stdout?.on("data", (chunk) => log.push(String(chunk)));
-    await expect.poll(() => log.join("")).toContain('"msg":"checking"');
+    const logged = logOf(second);
+    await expect.poll(logged).toContain('"msg":"checking"');
     expect(lines(note)).toHaveLength(1);
     await writeFile(go, "");
-    await expect.poll(() => log.join("")).toContain('"msg":"delivered"');
+    await expect.poll(logged).toContain('"msg":"delivered"');
     expect(lines(note)).toHaveLength(2);
-    second.kill("SIGTERM");
-    await once(second, "exit");
+    await end(second);
   });
 
   test("by `discard` ends, and nothing is delivered", async () => {

@@ -10,6 +10,7 @@ import { callCommand } from "../support/command.ts";
 import { findProgram } from "../support/debian.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import {
+  end,
   LAUNCHER,
   makeFolder,
   runCommand,
@@ -71,8 +72,7 @@ describe("a healthy installation", () => {
     expect(await tree(inbox)).toEqual(delivered);
     expect(simulator.totals()["verification-token"]).toBe(tokens);
     expect(await readdir(join(state, "tokens"))).toHaveLength(1);
-    daemon.kill("SIGTERM");
-    expect(await once(daemon, "exit")).toEqual([0, null]);
+    await end(daemon);
   });
 
   test("keeps a token that it obtains for the daemon, as the owner of the state folder", {

@@ -305,19 +305,9 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
   });
 
   test("a transfer over the limits is not downloaded", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
-    });
-    const limits = {
-      transfers: 1,
-      requests: 16,
-      filesPerTransfer: 1,
-      minFreeBytes: 0,
-      maxTransferBytes: 1000,
-      maxFiles: 10,
-    };
-    const settings = await daemonSettings([mailboxSettings(simulator)], { limits });
-    const { changes } = await runOnce(settings);
+    const { simulator, settings } = await openTransfer({ files: FILES });
+    const limits = { ...settings.limits, maxTransferBytes: 1000 };
+    const { changes } = await runOnce({ ...settings, limits });
     expect(changes.at(-1)).toMatchObject({ state: "quarantined", reason: "LIMIT_EXCEEDED" });
     expect(simulator.totals()).toMatchObject({ file: 0 });
   });

@@ -9,7 +9,7 @@ import type { Settings } from "../../src/config/settings.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, makeHandoff, WEBHOOK_SECRET } from "../support/handoff.ts";
-import { makeFolder, startChild } from "../support/program.ts";
+import { end, logOf, makeFolder, startChild } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -143,16 +143,10 @@ describe("a folder is picked up", () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
     simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 50 } });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const reload = Promise.withResolvers<(next: Settings) => Promise<void>>();
-    const daemon = startDaemon(settings, {
-      async follow(apply) {
-        reload.resolve(apply);
-        return { close: async () => {} };
-      },
-    });
+    const daemon = startDaemon(settings);
     await expect.poll(() => simulator.totals().file).toBe(1);
     const handoff = makeHandoff({ acknowledgement: "DONE", expectWithinMs: 1, keep: { pickedUpMs: 0 } });
-    await (await reload.promise)({ ...settings, handoff });
+    await daemon.reload({ ...settings, handoff });
     expect(daemon.stateOf("t1")).toBe("downloading");
     await expect.poll(() => daemon.handoffs).toEqual(["t1: overdue"]);
     const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
@@ -220,9 +214,8 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
   const first = start();
   await expect.poll(() => notes(note).length).toBe(1);
   const second = start();
-  const log: string[] = [];
-  second.stdout?.on("data", (chunk) => log.push(String(chunk)));
-  await expect.poll(() => log.join("")).toContain('"msg":"ready"');
+  const logged = logOf(second);
+  await expect.poll(logged).toContain('"msg":"ready"');
   first.kill("SIGKILL");
   await once(first, "exit");
   expect(notes(note)).toHaveLength(1);
@@ -230,11 +223,10 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
   await writeFile(go, "");
   await expect.poll(() => notes(note).length).toBe(2);
   expect(new Set(notes(note)).size).toBe(1);
-  await expect.poll(() => log.join("")).toContain('"msg":"handed over"');
+  await expect.poll(logged).toContain('"msg":"handed over"');
   await rm(join(folder, "inbox", MAILBOX, SENDER, "t1"), { recursive: true });
-  await expect.poll(() => log.join("")).toContain('"msg":"picked up"');
-  second.kill("SIGTERM");
-  expect(await once(second, "exit")).toEqual([0, null]);
+  await expect.poll(logged).toContain('"msg":"picked up"');
+  await end(second);
 });
 
 /** A service with these transfers, and settings with this hand-off. */

@@ -8,7 +8,7 @@ import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemo
 import { makeHandoff } from "../support/handoff.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
+import { logOf, makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
@@ -123,16 +123,13 @@ describe("an inbox on another file system", () => {
     const { config, rewrite, folder, simulator } = await install({ transfers: [] });
     const elsewhere = await makeFolderElsewhere();
     const daemon = startProgram(["run", "--config", config]);
-    let log = "";
-    daemon.stdout?.on("data", (chunk) => {
-      log += chunk;
-    });
+    const logged = logOf(daemon);
     await expect.poll(() => simulator.totals().received ?? 0).toBeGreaterThan(0);
     await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: elsewhere }] });
-    await expect.poll(() => log).toContain("INBOX_APART");
+    await expect.poll(logged).toContain("INBOX_APART");
     const own = join(folder, "own");
     await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: own }] });
-    await expect.poll(() => log).toContain("the configuration was reloaded");
+    await expect.poll(logged).toContain("the configuration was reloaded");
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     await expect.poll(() => foldersIn(own)).toEqual([`${MAILBOX}/${SENDER}/t1`]);
     const { stdout } = await runProgram(["list", "--config", config, "--json"]);

@@ -211,25 +211,12 @@ describe("I2 once", () => {
 
 describe("a transfer that arrives while the daemon runs", () => {
   test("is found by the next poll and delivered, the earliest expiry first", async () => {
-    const { simulator, settings } = await openMailbox(
-      {},
-      { transfers: [] },
-      {
-        limits: {
-          transfers: 1,
-          requests: 16,
-          filesPerTransfer: 1,
-          minFreeBytes: 0,
-          maxTransferBytes: 2 ** 40,
-          maxFiles: 100,
-        },
-      },
-    );
+    const { simulator, settings } = await openMailbox({}, { transfers: [] });
     const plans: TransferPlan[] = [5, 1, 3].map((days) =>
       transferPlan({ trackingId: `in${days}days`, expiresInSeconds: days * 86_400 }),
     );
     for (const plan of plans) simulator.addTransfer(plan);
-    const daemon = startDaemon(settings);
+    const daemon = startDaemon({ ...settings, limits: { ...settings.limits, transfers: 1 } });
     await expect.poll(() => delivered(daemon)).toHaveLength(3);
     expect(delivered(daemon)).toEqual(["in1days", "in3days", "in5days"]);
     simulator.addTransfer(transferPlan({ trackingId: "later" }));

@@ -13,7 +13,7 @@ import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
-import { runProgram } from "../support/program.ts";
+import { end, logOf, runProgram, startProgram } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openProxy } from "../support/servers.ts";
@@ -270,22 +270,17 @@ describe("a restart", () => {
     const receiver = await openReceiver(accept);
     const { config, rewrite } = await install();
     const notify = [{ webhook: { url: receiver.url, secret: SECRET }, gather: "200ms", every: "200ms" }];
-    const { startProgram } = await import("../support/program.ts");
     const daemon = startProgram(["run", "--config", config]);
-    let logged = "";
-    daemon.stdout?.on("data", (chunk: Buffer) => {
-      logged += chunk;
-    });
-    await expect.poll(() => logged).toContain('"msg":"ready"');
+    const logged = logOf(daemon);
+    await expect.poll(logged).toContain('"msg":"ready"');
     await rewrite({ notify });
-    await expect.poll(() => logged).toContain("the configuration was reloaded");
+    await expect.poll(logged).toContain("the configuration was reloaded");
     await rewrite({ notify, limits: { transfers: "many" } });
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "configuration", over: false }]);
     await rewrite({ notify });
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{}, { kind: "configuration", over: true }]);
-    expect(logged).toContain('"msg":"notified"');
-    daemon.kill("SIGTERM");
-    expect(await once(daemon, "exit")).toEqual([0, null]);
+    expect(logged()).toContain('"msg":"notified"');
+    await end(daemon);
   });
 });
 

@@ -80,14 +80,7 @@ describe("a mailbox that cannot be polled", () => {
     const { simulator, settings } = await openMailbox({}, {}, { http: pageSettings() });
     const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
     simulator.addFault({ on: "received", does });
-    const { promise: applied, resolve: follow } =
-      Promise.withResolvers<(next: typeof settings) => Promise<void>>();
-    const daemon = startDaemon(settings, {
-      follow: async (apply) => {
-        follow(apply);
-        return { close: async () => {} };
-      },
-    });
+    const daemon = startDaemon(settings);
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
     const answer = await readApi(new URL("/api/status", await daemon.page));
     const [mailbox] = (answer as Status).mailboxes;
@@ -96,7 +89,7 @@ describe("a mailbox that cannot be polled", () => {
     await setTimeout(1_000);
     expect(simulator.totals().received).toBe(1);
     // A reload polls at once.
-    await (await applied)(settings);
+    await daemon.reload(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 

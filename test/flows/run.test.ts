@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install } from "../support/installation.ts";
-import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { end, logOf, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
@@ -75,20 +75,13 @@ describe("inlet run", () => {
   test("delivers new transfers, logs JSON without secrets to a pipe, and exits with 0 on SIGTERM", async () => {
     const { config, inbox, simulator } = await install();
     const daemon = startProgram(["run", "--config", config]);
-    const log: string[] = [];
-    daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
-    await expect.poll(() => log.join("")).toContain('"msg":"delivered"');
+    const logged = logOf(daemon);
+    await expect.poll(logged).toContain('"msg":"delivered"');
     simulator.addTransfer(transferPlan({ trackingId: "t2" }));
     await expect.poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toHaveLength(2);
-    daemon.kill("SIGTERM");
-    expect(await once(daemon, "exit")).toEqual([0, null]);
-    const lines = log
-      .join("")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    expect(lines.at(-1)).toMatchObject({ msg: "stopped" });
-    for (const secret of [PASSWORD, simulator.clientId]) expect(log.join("")).not.toContain(secret);
+    await end(daemon);
+    expect(JSON.parse(logged().trim().split("\n").at(-1) ?? "")).toMatchObject({ msg: "stopped" });
+    for (const secret of [PASSWORD, simulator.clientId]) expect(logged()).not.toContain(secret);
   });
 
   test("locks its inbox: a second one names the holder, and exits with 2", async () => {
@@ -150,10 +143,9 @@ describe("inlet run", () => {
     });
     const daemon = startProgram(["run", "--config", config]);
     await expect.poll(() => simulator.totals().file).toBe(1);
-    const log: string[] = [];
-    daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
+    const logged = logOf(daemon);
     daemon.kill("SIGTERM");
-    await expect.poll(() => log.join("")).toContain('"msg":"stopping"');
+    await expect.poll(logged).toContain('"msg":"stopping"');
     daemon.kill("SIGTERM");
     expect(await once(daemon, "exit")).toEqual([130, null]);
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);

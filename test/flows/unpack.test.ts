@@ -69,6 +69,7 @@ describe("a received archive", () => {
 
   test.each<[string, readonly ZipEntry[] | Buffer, RegExp, Record<string, unknown>?]>([
     ["leads out of its folder", [{ name: "../a.txt", content: "x" }], /leads out of its folder/],
+    ["has an absolute path", [{ name: "/etc/passwd", content: "x" }], /leads out of its folder/],
     [
       "has too many files",
       Array.from({ length: 30 }, (_, at) => ({ name: `${at}`, content: "x" })),
