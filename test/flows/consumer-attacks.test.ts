@@ -4,11 +4,11 @@
  * user of its own, and the consumer as another one, in the group that may move folders.
  */
 import { lstatSync, readdirSync, renameSync } from "node:fs";
-import { chmod, chown, mkdir, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { installProgram } from "../support/debian.ts";
-import { type Installation, install, mailboxKeys } from "../support/installation.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
 import { compileSwap } from "../support/preload.ts";
 import { type Finished, LAUNCHER, runCommand, startCommand } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
@@ -47,7 +47,6 @@ const KINDS = [
 describe("while a consumer exchanges the sender's folder for a link", () => {
   test.each(KINDS)("%s are delivered once, and nothing is delivered elsewhere", async (_, kind) => {
     const site = await setUp(kind);
-    site.addTransfers();
     await site.underAttack(() => site.once());
     expect(readdirSync(site.outside)).toEqual([]);
     await site.finish();
@@ -56,35 +55,15 @@ describe("while a consumer exchanges the sender's folder for a link", () => {
   });
 });
 
-describe("if the sender's folder becomes a link during a check", () => {
-  test.each(KINDS)("%s wait until it is a folder again, and are delivered then", async (_, kind) => {
-    const site = await setUp(kind);
-    const script = join(site.folder, "check.sh");
-    await writeFile(script, `#!/bin/sh\nmv "$1" "$1-real" && ln -s "$2" "$1"\n`);
-    await chmod(script, 0o755);
-    await site.configure({ check: { command: [script, site.sender, site.outside] } });
-    site.addTransfers(1);
-    await site.once();
-    expect(lstatSync(site.sender).isSymbolicLink()).toBe(true);
-    expect(readdirSync(site.outside)).toEqual([]);
-    const state = kind === FOLDER ? "waiting" : "delivering";
-    expect(await site.open()).toMatchObject([{ trackingId: "t0", state }]);
-    await runCommand("rm", [site.sender]);
-    renameSync(`${site.sender}-real`, site.sender);
-    await site.configure({});
-    await site.finish();
-    expect(site.delivered()).toEqual(TRANSFERS.slice(0, 1).flatMap(kind.names).toSorted());
-    expect(readdirSync(site.outside)).toEqual([]);
-  });
-});
-
 /** The documented set-up: `installing.md` and `consuming.md` have consumers in a group that may move folders. */
 async function setUp({ handoff, layout }: Kind) {
   const mailboxes = [mailboxKeys(MAILBOX)];
   const access = { group: GROUP, folderMode: "0770", fileMode: "0640" };
   const keys = { defaults: { layout }, handoff: { ...access, ...handoff }, mailboxes };
-  const installation: Installation = await install({ transfers: [] }, keys);
-  const { folder, config, inbox, simulator } = installation;
+  const transfers = TRANSFERS.map((trackingId) =>
+    transferPlan({ trackingId, files: [{ name: "a.txt", text: trackingId }] }),
+  );
+  const { folder, config, inbox } = await install({ transfers }, keys);
   const sender = join(inbox, MAILBOX, SENDER);
   const outside = join(folder, "outside");
   for (const path of [inbox, outside]) await mkdir(path, { mode: 0o700 });
@@ -139,27 +118,13 @@ async function setUp({ handoff, layout }: Kind) {
     };
   };
   return {
-    folder,
-    handoff: keys.handoff,
-    sender,
     outside,
-    inlet,
     once,
-    configure: async (more: Readonly<Record<string, unknown>>) => {
-      await installation.rewrite({ ...keys, ...more });
-      await chown(config, DAEMON, DAEMON);
-    },
-    addTransfers(count = TRANSFERS.length) {
-      for (const trackingId of TRANSFERS.slice(0, count)) {
-        simulator.addTransfer(transferPlan({ trackingId, files: [{ name: "a.txt", text: trackingId }] }));
-      }
-    },
     async underAttack(work: () => Promise<void>) {
       const stop = await attack();
       for (let run = 0; run < RUNS; run++) await work();
       await stop();
     },
-    open,
     /** Without the consumer, everything that waits is delivered. */
     async finish() {
       const waiting = (await open()).filter(({ state }) => state === "waiting");

@@ -159,15 +159,6 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       "quarantined",
       "SIZE_MISMATCH",
     ],
-    ["a service that fails", { on: "files", does: { kind: "error", status: 500 } }, "waiting", "retry"],
-    ["pages for people", { on: "files", does: { kind: "html" } }, "waiting", "retry"],
-    ["resets", { on: "file", does: { kind: "reset" } }, "waiting", "retry"],
-    [
-      "a redirect elsewhere",
-      { on: "file", does: { kind: "redirect", to: "http://127.0.0.1:1/" } },
-      "waiting",
-      "retry",
-    ],
   ] as const)("%s, always", async (_case, fault, state, reason) => {
     const { simulator, settings } = await openTransfer({ files: FILES });
     simulator.addFault({ ...fault, times: "always" } as FaultPlan);
@@ -206,22 +197,6 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       "message only": ["delivered", undefined],
     });
     expect(ledger).toHaveLength(6);
-  });
-
-  test("a quarantined transfer is kept apart with a file that names the reason, and not downloaded again", async () => {
-    const files = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
-    const { simulator, settings } = await openTransfer({ files });
-    await runOnce(settings);
-    const fetched = simulator.totals().file;
-    expect(fetched).toBe(2);
-    const [folder = ""] = await readdir(join(settings.work, "quarantine"));
-    const reason = JSON.parse(
-      await readFile(join(settings.work, "quarantine", folder, "reason.json"), "utf8"),
-    );
-    expect(reason).toMatchObject({ trackingId: "t1", code: "CHECKSUM_MISMATCH" });
-    expect(await readFile(join(settings.work, "quarantine", folder, "a.txt"), "utf8")).toBe("Hello");
-    expect((await runOnce(settings)).changes).toEqual([]);
-    expect(simulator.totals().file).toBe(fetched);
   });
 
   test.each(["Secret Bytes, and no JSON", "null", '{"mailbox":1}'])(
@@ -298,11 +273,6 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       );
     },
   );
-
-  test.each(["SHA-1", "MD5", "SHA-512"] as const)("checksums of %s are verified too", async (algorithm) => {
-    const { settings } = await openTransfer({ algorithm });
-    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
-  });
 
   test("a transfer over the limits is not downloaded", async () => {
     const { simulator, settings } = await openTransfer({ files: FILES });

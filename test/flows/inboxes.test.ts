@@ -2,7 +2,6 @@
 import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runDaemon } from "../../src/daemon.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { makeHandoff } from "../support/handoff.ts";
@@ -10,7 +9,7 @@ import { observeInbox } from "../support/inbox-observer.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { logOf, makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
-import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const [SALES, HR] = ["sales@example.com", "hr@example.com"];
@@ -106,19 +105,6 @@ describe("two mailboxes with two inboxes", () => {
 });
 
 describe("an inbox on another file system", () => {
-  test("refuses the start, with the path and what to do, and nothing is downloaded", async () => {
-    const { settings, simulator } = await setUp([SALES]);
-    const elsewhere = await makeFolderElsewhere();
-    const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox: elsewhere }));
-    const options = { mode: "run", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
-    await expect(runDaemon({ ...settings, mailboxes }, options)).rejects.toMatchObject({
-      code: "INBOX_APART",
-      message: expect.stringContaining(elsewhere),
-      advice: expect.stringContaining("ReadWritePaths="),
-    });
-    expect([await readdir(elsewhere), simulator.totals().file ?? 0]).toEqual([[], 0]);
-  });
-
   test("is refused by a reload, and the old settings stay in force", async () => {
     const { config, rewrite, folder, simulator } = await install({ transfers: [] });
     const elsewhere = await makeFolderElsewhere();

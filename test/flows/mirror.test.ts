@@ -6,10 +6,10 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../simulator/scenario.ts";
 import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
-import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { openMailbox, openTransfer } from "../support/one-mailbox.ts";
 import { runCommand } from "../support/program.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 /** Any group other than this process's. */
@@ -104,19 +104,6 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect((await readdir(join(settings.inbox, ".."))).toSorted()).toEqual(["inbox", "state"]);
   });
 
-  test("with a marker that is written last, at the path of the layout", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", subject: "a/../b" })],
-    });
-    const layout = "{year}/{senderDomain}/{subject} {trackingId}";
-    const settings = await daemonSettings([mailboxSettings(simulator, { layout })], {
-      handoff: { fileMode: 0o600, folderMode: 0o700, marker: "READY" },
-    });
-    const { changes } = await runOnce(settings);
-    expect(changes.at(-1)?.folder).toMatch(/^20\d\d\/supplier\.example\/[^/]*t1[^/]*$/);
-    expect(Object.keys(await readTree(settings.inbox)).some((path) => path.endsWith("/READY"))).toBe(true);
-  });
-
   test.each(["files", "zip"] as const)(
     "with the group that the inbox passes on, by %s",
     { tags: ["system"] },
@@ -191,21 +178,6 @@ describe("I2 once", () => {
     await rename(join(settings.inbox, MAILBOX), join(settings.state, "taken"));
     for (let round = 0; round < 3; round++) expect((await runOnce(settings)).changes).toEqual([]);
     expect(simulator.totals().file).toBe(2);
-  });
-
-  test("for each mailbox that received it", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ to: [MAILBOX, "b@example.com"] })],
-    });
-    const second = mailboxSettings(simulator, { name: "second", email: "B@Example.com" });
-    const settings = await daemonSettings([mailboxSettings(simulator), second]);
-    const { changes } = await runOnce(settings);
-    expect(
-      changes
-        .filter((record) => record.state === "delivered")
-        .map((record) => record.mailbox)
-        .toSorted(),
-    ).toEqual([MAILBOX, "second"].toSorted());
   });
 });
 

@@ -4,8 +4,6 @@ import { readdir } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Secret } from "../../src/base/secret.ts";
-import { signBody } from "../../src/base/signed-post.ts";
 import type { ChannelSettings } from "../../src/model/notify.ts";
 import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
@@ -14,7 +12,7 @@ import { install } from "../support/installation.ts";
 import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
 import { end, logOf, runProgram, startProgram } from "../support/program.ts";
-import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
+import { accept, openReceiver, refuse } from "../support/receiver.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openProxy } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -114,36 +112,6 @@ describe("a mail server", { tags: ["system"] }, () => {
 });
 
 describe("a webhook", () => {
-  test("that fails, redirects and hangs is called again until it accepts, with the same secret", async () => {
-    const receiver = await openReceiver(
-      refuse(500),
-      refuse(302, { location: "http://127.0.0.1:1/" }),
-      hang,
-      accept,
-    );
-    const { simulator, daemon } = await notifying([byWebhook(receiver.url, {}, 300)]);
-    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
-    await expect.poll(() => daemon.reports).toContain("notified by webhook");
-    const failures = daemon.reports.filter((report) => report.startsWith("webhook: NOTIFY_WEBHOOK_FAILED"));
-    expect(failures).toMatchObject(
-      [/status 500/, /redirects are not followed/, /no answer within 0.3 s/].map((it) =>
-        expect.stringMatching(it),
-      ),
-    );
-    expect(failures.join()).not.toContain("in-the-query");
-    expect(receiver.calls).toHaveLength(4);
-    const [call] = receiver.calls.slice(-1);
-    const { body = "" } = call ?? {};
-    const signature = String(call?.headers["inlet-signature"]);
-    const [, seconds] = /^t=(\d+),/.exec(signature) ?? [];
-    expect(signature).toBe(signBody(new Secret(SECRET), body, Number(seconds) * 1000));
-    expect(JSON.parse(body)).toMatchObject({
-      version: 1,
-      event: "notification",
-      summary: "1 transfer needs a password",
-    });
-  });
-
   test("is tested by the command, and named without its path", async () => {
     const receiver = await openReceiver(accept, refuse(403));
     const { config } = await install({}, { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] });

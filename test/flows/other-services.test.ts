@@ -1,5 +1,5 @@
 /** Services, and proxies in front of them, that answer differently from the simulated one. */
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Misbehaviour } from "../../simulator/scenario.ts";
@@ -55,21 +55,6 @@ describe("I3 no burnt transfers", () => {
     const daemon = startDaemon(await daemonSettings(mailboxes), { lockedMs: 600_000 });
     await expect.poll(() => daemon.changes.filter(({ reason }) => reason === "locked")).toHaveLength(3);
     expect(simulator.totals().info).toBe(1);
-  });
-
-  test("a supplied password survives an outage, and is sent when an operator allows one more attempt", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: [] });
-    simulator.addFault({ on: "info", times: 2, does: { kind: "html", status: 504 } });
-    await drop(settings, "t1");
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    expect(daemon.changes.at(-1)?.message).toContain("is kept until another attempt is allowed");
-    expect(await readdir(join(settings.state, "passwords"))).toEqual(["t1"]);
-    await daemon.stop();
-    // After two open verdicts a minute has to pass.
-    await rm(join(settings.state, "held.json"));
-    const more = [mailboxSettings(simulator, { passwords: [], passwordAttempts: 3 })];
-    await startAndDeliver({ ...settings, mailboxes: more });
   });
 
   test.each([{ errorCode: "" }, { errorCode: 0 }, { errorCode: 504, message: "timeout" }])(

@@ -4,7 +4,7 @@ import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
-import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, PASSWORD, redisQueue } from "../support/settings.ts";
@@ -100,13 +100,6 @@ describe("roles", () => {
     await worker.stop();
     expect(Object.values(simulator.totals()).reduce((sum, count) => sum + count, 0)).toBe(0);
   });
-});
-
-test("a Redis that may evict jobs is reported at the start", async () => {
-  const redis = await startRedis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
-  const simulator = await openTestSimulator({});
-  const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-  expect((await runOnce(settings)).reports).toEqual(["queue forgets: allkeys-lru"]);
 });
 
 function delivered(daemons: readonly TestDaemon[]) {

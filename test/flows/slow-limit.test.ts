@@ -44,17 +44,6 @@ test("a file that has arrived completely is not requested again, even if its con
   expect(simulator.totals().file).toBe(1);
 });
 
-test("a file that always breaks off and cannot be resumed waits after a few attempts", async () => {
-  const simulator = await openSimulatorOfOne();
-  simulator.addFault({ on: "file", times: "always", does: { kind: "range", mode: "refuse" } });
-  const reset = { kind: "reset", afterBytes: LARGE_BYTES - 1 } as const;
-  simulator.addFault({ on: "file", times: "always", does: reset });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
-  const daemon = startDaemon(settings, { retryMs: 60_000 });
-  await expect.poll(() => daemon.changes.at(-1)).toMatchObject({ state: "waiting", reason: "retry" });
-  expect(simulator.totals().file).toBeLessThanOrEqual(8);
-});
-
 function openSimulatorOfOne() {
   const files = [{ name: "large.bin", generate: { bytes: LARGE_BYTES } }];
   return openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
