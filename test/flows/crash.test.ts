@@ -23,7 +23,7 @@ const PLANS = [
   transferPlan({ trackingId: "t1", message: "Hello", expiresInSeconds: 1000 }),
   transferPlan({ trackingId: "t2", files: [{ name: "large.bin", generate: { bytes: 300_000 } }] }),
 ];
-/** In the order in which each of them comes first. */
+/** About in the order in which they come. */
 const STEPS = [
   "folder made",
   "temporary written",
@@ -31,7 +31,9 @@ const STEPS = [
   "file fetched",
   "folder read-only",
   "checked",
+  "linked",
   "round ended",
+  "renamed",
   "content placed",
 ];
 const AT_ONCE = 2;
@@ -45,7 +47,7 @@ test("a daemon that is killed after any kind of step leads to the same end as on
   expect(expected.handedOver).toEqual(["t1", "t2"]);
   await forEachLimit(STEPS, AT_ONCE, async (step) => {
     // The second one comes during recovery from the first.
-    expect({ step, ...(await live(simulator, [step, "named"])) }).toEqual({ step, ...expected });
+    expect({ step, ...(await live(simulator, [step, "round ended"])) }).toEqual({ step, ...expected });
   });
 });
 
@@ -118,7 +120,9 @@ async function live(simulator: Simulator, crashes: readonly string[]) {
   const note = join(task.folder, "note");
   const command = ["sh", "-c", 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"', note] as const;
   const whole = { ...task, fileMode: 0o440, check: CHECK, handoff: { command } };
-  for (const crashAt of crashes) expect((await runChild({ ...whole, crashAt })).exitCode).toBe(null);
+  for (const crashAt of crashes) {
+    expect([crashAt, (await runChild({ ...whole, crashAt })).exitCode]).toEqual([crashAt, null]);
+  }
   await runToItsEnd(whole);
   const inbox = join(task.folder, "inbox");
   const calls = new Set(readFileSync(note, "utf8").trim().split("\n"));

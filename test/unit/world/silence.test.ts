@@ -58,7 +58,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   "a full disk": {
     does: [{ kind: "disk-full", ms: 6 * MINUTE_MS }, ARRIVE],
     seenMs: 2 * MINUTE_MS,
-    codes: ["DISK_FULL"],
+    codes: ["DISK_FULL", "disk"],
     lastsMs: 6 * MINUTE_MS,
     overMs: 3 * MINUTE_MS,
   },
@@ -133,12 +133,12 @@ test("a plain world has no trouble at any time", async () => {
   expect((await runPlan(planOf([ARRIVE]))).violations).toEqual([]);
 });
 
-/** Of its troubles, and the reasons of transfers that need a person. */
+/** Of its troubles, and the reasons of transfers that wait for their end. */
 function codesOf(status: Status | undefined): readonly string[] | undefined {
   return (
     status && [
       ...status.troubles.map(({ code }) => code),
-      ...status.attention.map(({ reason = "" }) => reason),
+      ...status.attention.flatMap(({ state, reason = "" }) => (state === "quarantined" ? [] : [reason])),
     ]
   );
 }
