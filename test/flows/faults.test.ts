@@ -80,7 +80,8 @@ const OF_ZIPS: readonly FaultPlan[] = [
 describe("a passing failure does not prevent the delivery", () => {
   test("of a list, a token or the first request, once", async () => {
     await forEachLimit(ALONE, AT_ONCE, async (fault) => {
-      const simulator = await openTestSimulator({ transfers: [planFor("t1")], faults: [fault] });
+      const transfers = [transferPlan({ trackingId: "t1" })];
+      const simulator = await openTestSimulator({ transfers, faults: [fault] });
       const daemon = await startAndDeliver(await daemonSettings([impatient(simulator)]));
       expect([fault, deliveredBy(daemon)]).toEqual([fault, ["t1"]]);
     });
@@ -299,8 +300,9 @@ function impatient(simulator: Simulator, keys: Partial<MailboxSettings> = {}): M
   return { ...mailbox, service: { ...mailbox.service, timeoutMs: 5_000 } };
 }
 
+/** Longer than what arrives before a failure. */
 function planFor(trackingId: string) {
-  return transferPlan({ trackingId, files: FILES });
+  return transferPlan({ trackingId, files: [{ name: "large.bin", generate: { bytes: 600_000 } }] });
 }
 
 /** Each as often as it was delivered. */
