@@ -35,31 +35,6 @@ describe("the exit code of a command that acts", () => {
       },
     ]);
   });
-
-  test("is 4 where the service cannot be reached, or the wait ends first", async () => {
-    const large = [{ name: "large", generate: { bytes: 9_000_000 } }];
-    const { inlet, expectInlet, run, simulator } = await openSite({
-      transfers: [...BAD.transfers, transferPlan({ trackingId: "t2", files: large })],
-    });
-    const drip = { kind: "drip", bytes: 10_000, pauseMs: 200 } as const;
-    simulator.addFault({ on: "file", times: "always", transfer: "t2", does: drip });
-    await run();
-    const listed = async () => (await inlet("list")).stdout;
-    for (const line of [/quarantined.*\tt1\t/, /downloading.*\tt2\t/])
-      await expect.poll(listed).toMatch(line);
-    await expectInlet("retry t2 --timeout 5s", 4, "t2 is still being downloaded");
-    await expectInlet("retry t2 --no-wait", 0, /^The order for t2 was given\.\n$/);
-    simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    await expectInlet("retry t1", 4, /^t1: failed, will be retried, until .*\. /);
-  });
-
-  test("is 3 where the mailbox is paused, and the order is kept", async () => {
-    const { inlet, expectInlet, run, rewrite } = await openSite(BAD);
-    await inlet("once");
-    await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }] });
-    await run();
-    await expectInlet("retry t1", 3, `its mailbox ${MAILBOX} is paused`);
-  });
 });
 
 describe("several transfers", () => {

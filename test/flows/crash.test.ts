@@ -46,7 +46,7 @@ test("a daemon that is killed after any kind of step leads to the same end as on
   const expected = await live(simulator, []);
   expect(expected.handedOver).toEqual(["t1", "t2"]);
   await forEachLimit(STEPS, AT_ONCE, async (step) => {
-    // The second one comes during recovery from the first.
+    // The second one comes after recovery from the first.
     expect({ step, ...(await live(simulator, [step, "round ended"])) }).toEqual({ step, ...expected });
   });
 });
@@ -110,7 +110,7 @@ test("so does one whose ext4 loses everything that was not synced", { tags: ["sy
     expect({ step, tree: { ...tree, ...found.tree } }).toEqual({ step, tree });
     expect({ step, ...end.folders }).toMatchObject({ step, ...found.folders });
     expect({ step, tree: end.tree }).toEqual({ step, tree });
-    if (step === "content placed") expect(Object.keys(found.folders)).toEqual(["t1"]);
+    if (step === "content placed") expect(Object.keys(found.folders)).toHaveLength(1);
   }
 });
 
@@ -120,8 +120,10 @@ async function live(simulator: Simulator, crashes: readonly string[]) {
   const note = join(task.folder, "note");
   const command = ["sh", "-c", 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"', note] as const;
   const whole = { ...task, fileMode: 0o440, check: CHECK, handoff: { command } };
-  for (const crashAt of crashes) {
-    expect([crashAt, (await runChild({ ...whole, crashAt })).exitCode]).toEqual([crashAt, null]);
+  for (const [at, crashAt] of crashes.entries()) {
+    const { exitCode } = await runChild({ ...whole, crashAt });
+    // A later run may end before its crash.
+    if (at === 0) expect([crashAt, exitCode]).toEqual([crashAt, null]);
   }
   await runToItsEnd(whole);
   const inbox = join(task.folder, "inbox");

@@ -1,15 +1,11 @@
-/** Orders of operators about one transfer: `password`, `retry`, `release`, `discard`, `redeliver`. */
-import { readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runDaemon } from "../../src/daemon.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { listenTo } from "../../src/model/events.ts";
 import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { openSite } from "../support/operator.ts";
 import { runCommand, runOnTerminal } from "../support/program.ts";
-import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
 
 const OTHER_USER = 65534;
@@ -143,27 +139,6 @@ test("release delivers complete content from quarantine after its expiry, and th
       { name: "b.txt", verified: true },
     ],
   });
-});
-
-test("a released transfer has left quarantine before its record says that it is done", async () => {
-  const simulator = await openTestSimulator({
-    transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
-  });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
-  await runOnce(settings);
-  const kept = () => readdirSync(join(settings.work, "quarantine")).length;
-  expect(kept()).toBe(1);
-  await giveOrder(settings.work, {
-    action: "release",
-    mailbox: MAILBOX,
-    trackingId: "t1",
-    round: 1,
-    by: OPERATOR,
-  });
-  const seen: [string, number][] = [];
-  const onEvent = listenTo({ "transfer-changed": ({ record }) => void seen.push([record.state, kept()]) });
-  await runDaemon(settings, { mode: "once", stop: SIGNAL, graceMs: 0, onEvent });
-  expect(seen.at(-1)).toEqual(["delivered", 0]);
 });
 
 test("redeliver delivers again, beside the first folder or in its place", async () => {

@@ -13,7 +13,7 @@ import { COMMANDS } from "../../src/queue/bullmq-watch.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { openTestQueue } from "../support/queue.ts";
-import { REDIS_CAUSES, startCluster, startRedis, type TestRedis } from "../support/redis.ts";
+import { REDIS_CAUSES, startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
 
@@ -54,22 +54,6 @@ test("the status shows the present cause", async () => {
   await expect.poll(() => queueTrouble(daemon)).toContain("the command SET");
   await redis.client.call("ACL", "SETUSER", "default", "+set");
   await expectRecovery(daemon, 1);
-});
-
-test("a cluster of three that is full, and then has room", async () => {
-  const nodes = await startCluster();
-  const [first] = nodes;
-  if (first === undefined) throw new Error("no cluster");
-  const { simulator, settings } = await setUp(first, "t1");
-  const cluster = nodes.map(({ port }) => `127.0.0.1:${port}`);
-  const queue = { ...redisQueue(first.url), cluster, prefix: "{inlet}" };
-  const daemon = startDaemon({ ...settings, queue });
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  for (const { client } of nodes) await client.config("SET", "maxmemory", "1");
-  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
-  await expect.poll(() => queueTrouble(daemon)).toContain("it is full");
-  for (const { client } of nodes) await client.config("SET", "maxmemory", "0");
-  await expectRecovery(daemon, 2);
 });
 
 test("every command that a working daemon uses is probed, and may be all that its user may do", async () => {
