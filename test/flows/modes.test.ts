@@ -63,21 +63,6 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
   });
 });
 
-test.each(["one_time_password", "OneTimePassword", "", undefined])(
-  "a rule's password goes to a transfer whose security mode is %j",
-  async (name) => {
-    const { simulator, settings } = await openMailbox();
-    const value = name === undefined ? null : { name };
-    simulator.addFault({
-      on: "received",
-      times: "always",
-      does: { kind: "alter", path: "data.0.transfer.securityMode", value },
-    });
-    const daemon = await runOnce(settings);
-    expect(daemon.stateOf("t1")).toBe("delivered");
-  },
-);
-
 describe("a service that lists transfers in every state", () => {
   /** Without an entry, the transfer is not taken up at all. */
   const OUTCOMES: Readonly<Record<string, string | undefined>> = {
