@@ -1,3 +1,4 @@
+/** Orders of operators about one transfer: `password`, `retry`, `release`, `discard`, `redeliver`. */
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

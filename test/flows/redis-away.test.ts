@@ -1,3 +1,5 @@
+// @module-tag system
+/** The program while its Redis is away: signals work, and nothing waits for ever. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,3 +1,5 @@
+// @module-tag system
+/** Daemons that share an inbox through a real Redis. */
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Queue } from "bullmq";

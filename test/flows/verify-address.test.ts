@@ -1,3 +1,4 @@
+/** `inlet verify-address`: an address verified with a mailed code, for an unregistered client id. */
 import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
