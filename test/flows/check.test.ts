@@ -206,8 +206,6 @@ describe("an interrupted check", () => {
   });
 });
 
-describe("the settings of the check", () => {});
-
 interface Shown {
   readonly attention: readonly object[];
 }
