@@ -34,7 +34,7 @@ class LongestFirst extends BaseSequencer {
 const REDIS = "flows on redis";
 /** Small files that take long. */
 const LONG =
-  /\/(answers|consumer-attacks|crash|crash-inbox|failing-disk|faults|install|kills|power-loss|redis-troubles|stops|upload-transfer|walks|worlds)\.test\.ts$/;
+  /\/(answers|consumer-attacks|crash|faults|install|kills|redis-troubles|stops|upload-transfer|walks|worlds)\.test\.ts$/;
 
 export default defineConfig({
   test: {

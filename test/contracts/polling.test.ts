@@ -165,18 +165,6 @@ describe("all pages of received transfers", () => {
     expect(found.filter((id) => id.startsWith("t"))).toHaveLength(25);
     expect(new Set(found).size).toBe(found.length);
   });
-
-  test.each([
-    ["with 404", { kind: "error", status: 404 }, 5],
-    ["with 400", { kind: "error", status: 400 }, 5],
-    ["with 204", { kind: "body", text: "", status: 204 }, 5],
-    ["with 404 by a proxy, where the last was shorter", { kind: "html", status: 404 }, 7],
-    ["with nothing, where the last was shorter", { kind: "body", text: "" }, 7],
-  ] as const)("end where the service answers the page behind the last %s", async (_name, does, pageSize) => {
-    const { service, simulator } = await openPair({ transfers: many(25) });
-    simulator.addFault({ on: "received", fromPage: Math.ceil(25 / pageSize) + 1, times: "always", does });
-    expect(await idsOf(service, pageSize)).toHaveLength(25);
-  });
 });
 
 describe("polling sent transfers", () => {

@@ -35,31 +35,6 @@ describe("the exit code of a command that acts", () => {
       },
     ]);
   });
-
-  test("is 4 where the service cannot be reached, or the wait ends first", async () => {
-    const large = [{ name: "large", generate: { bytes: 9_000_000 } }];
-    const { inlet, expectInlet, run, simulator } = await openSite({
-      transfers: [...BAD.transfers, transferPlan({ trackingId: "t2", files: large })],
-    });
-    const drip = { kind: "drip", bytes: 10_000, pauseMs: 200 } as const;
-    simulator.addFault({ on: "file", times: "always", transfer: "t2", does: drip });
-    await run();
-    const listed = async () => (await inlet("list")).stdout;
-    for (const line of [/quarantined.*\tt1\t/, /downloading.*\tt2\t/])
-      await expect.poll(listed).toMatch(line);
-    await expectInlet("retry t2 --timeout 5s", 4, "t2 is still being downloaded");
-    await expectInlet("retry t2 --no-wait", 0, /^The order for t2 was given\.\n$/);
-    simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    await expectInlet("retry t1", 4, /^t1: failed, will be retried, until .*\. /);
-  });
-
-  test("is 3 where the mailbox is paused, and the order is kept", async () => {
-    const { inlet, expectInlet, run, rewrite } = await openSite(BAD);
-    await inlet("once");
-    await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }] });
-    await run();
-    await expectInlet("retry t1", 3, `its mailbox ${MAILBOX} is paused`);
-  });
 });
 
 describe("several transfers", () => {
@@ -127,21 +102,6 @@ test("a transfer of a mailbox that was removed from the configuration is shown, 
 });
 
 describe("a user who may not use the folders", { tags: ["system"] }, () => {
-  test("learns whose they are, and what to do", async () => {
-    const { inlet, expectInlet, config, folder } = await openSite(BAD);
-    await inlet("once");
-    await letRead(config, folder);
-    const commands = ["list", "show t1", "history", "status", "retry t1", "password t1", "discard t1 --yes"];
-    for (const line of commands) {
-      const options = { user: OTHER_USER, input: "x" };
-      const { stderr } = await expectInlet(line, 5, "This user may not read or act here", options);
-      expect(stderr).toMatch(
-        /inbox\/\.inlet\S* belongs to root and the group root, mode 0700, and the command runs as nobody/,
-      );
-      expect(stderr).not.toMatch(/damaged|backup/);
-    }
-  });
-
   test("acts through the daemon's socket, unless the console is read-only", async () => {
     const path = join(await makeGroupFolder(OTHER_USER), "console.sock");
     const http = { listen: `unix:${path}` };

@@ -9,7 +9,7 @@ import type { FilePlan, Misbehaviour, Operation } from "../../simulator/scenario
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
-import { openMailbox, openTransfer, startAndDeliver } from "../support/one-mailbox.ts";
+import { openTransfer, startAndDeliver } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";
 
@@ -228,16 +228,6 @@ test("a service that refuses undocumented fields is polled without them", async 
   const polls = simulator.totals().received;
   await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
   expect(refused()).toHaveLength(1);
-});
-
-test.each([
-  { kind: "error", status: 501, errorCode: 5001 },
-  { kind: "error", status: 404, errorCode: 2003 },
-  { kind: "html", status: 403 },
-] as const)("so is one where they are refused with $status", async (does) => {
-  const { settings } = await openMailbox({ pollMs: 3_600_000 }, { faults: [{ on: "received", does }] });
-  const daemon = await startAndDeliver(settings);
-  expect(daemon.reports).toEqual([]);
 });
 
 /** One transfer for each refusal. */

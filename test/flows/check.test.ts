@@ -4,14 +4,14 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import type { Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import type { Check } from "../../src/model/mailbox.ts";
 import type { Action } from "../../src/model/order.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { checkWith } from "../support/handoff.ts";
-import { makeFolder, startChild } from "../support/program.ts";
+import { end, logOf, makeFolder, startChild } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
@@ -169,25 +169,6 @@ describe("the check", () => {
 });
 
 describe("an interrupted check", () => {
-  test("by a stop is run again at the next start, without another download", async () => {
-    const { settings, note, go, simulator } = await prepare((note, go) =>
-      checkWith(`${NOTE}; ${WAIT}`, [note, go]),
-    );
-    const first = startDaemon(settings, { graceMs: 0 });
-    await expect.poll(() => lines(note).length).toBe(1);
-    await first.stop();
-    expect(first.stateOf("t1")).toBe("checking");
-    expect(existsSync(delivered(settings))).toBe(false);
-    simulator.revoke("t1");
-    await writeFile(go, "");
-    const second = startDaemon(settings);
-    await expect.poll(() => second.stateOf("t1")).toBe("delivered");
-    expect(lines(note)).toHaveLength(2);
-    expect(new Set(lines(note)).size).toBe(1);
-    expect(simulator.totals().file).toBe(2);
-    await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
-  });
-
   test("by kill -9 is waited for, and then run again", async () => {
     const folder = await makeFolder();
     const [note, go] = [join(folder, "note"), join(folder, "go")];
@@ -202,15 +183,13 @@ describe("an interrupted check", () => {
     await once(first, "exit");
     expect(isAlive(lines(`${note}.pid`)[0] ?? "")).toBe(true);
     const second = start();
-    const log: string[] = [];
-    second.stdout?.on("data", (chunk) => log.push(String(chunk)));
-    await expect.poll(() => log.join("")).toContain('"msg":"checking"');
+    const logged = logOf(second);
+    await expect.poll(logged).toContain('"msg":"checking"');
     expect(lines(note)).toHaveLength(1);
     await writeFile(go, "");
-    await expect.poll(() => log.join("")).toContain('"msg":"delivered"');
+    await expect.poll(logged).toContain('"msg":"delivered"');
     expect(lines(note)).toHaveLength(2);
-    second.kill("SIGTERM");
-    await once(second, "exit");
+    await end(second);
   });
 
   test("by `discard` ends, and nothing is delivered", async () => {
@@ -224,66 +203,6 @@ describe("an interrupted check", () => {
     await expect.poll(() => isAlive(lines(`${note}.pid`)[0] ?? "")).toBe(false);
     await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
     expect(existsSync(delivered(settings))).toBe(false);
-  });
-});
-
-describe("the settings of the check", () => {
-  test("can differ between mailboxes, and a slow check does not keep the slot of a download", async () => {
-    const other = "lab@example.com";
-    const transfers = [
-      transferPlan({ trackingId: "t1", to: [MAILBOX] }),
-      transferPlan({ trackingId: "t2", to: [MAILBOX] }),
-      transferPlan({ trackingId: "t3", to: [MAILBOX] }),
-      transferPlan({ trackingId: "t4", to: [MAILBOX] }),
-      transferPlan({ trackingId: "t5", to: [other] }),
-      transferPlan({ trackingId: "t6", to: [other] }),
-    ];
-    const simulator = await openTestSimulator({ transfers });
-    const folder = await makeFolder();
-    const [note, go] = [join(folder, "note"), join(folder, "go")];
-    const slow = checkWith(`${NOTE}; ${WAIT}`, [note, go]);
-    const mailboxes = [
-      mailboxSettings(simulator, { check: slow }),
-      mailboxSettings(simulator, { name: other, email: other }),
-    ];
-    const limits = {
-      transfers: 2,
-      requests: 16,
-      filesPerTransfer: 1,
-      minFreeBytes: 0,
-      maxTransferBytes: 2 ** 40,
-      maxFiles: 9,
-    };
-    const daemon = startDaemon(await daemonSettings(mailboxes, { limits }));
-    // One check without a slot, and one that keeps its slot.
-    await expect.poll(() => lines(note).length).toBe(2);
-    await expect.poll(() => ["t5", "t6"].map(daemon.stateOf)).toEqual(["delivered", "delivered"]);
-    const checked = ["t1", "t2", "t3", "t4"];
-    expect(checked.map(daemon.stateOf)).not.toContain("delivered");
-    await writeFile(go, "");
-    await expect.poll(() => checked.map(daemon.stateOf)).toEqual(checked.map(() => "delivered"));
-    expect(new Set(lines(note)).size).toBe(4);
-  });
-
-  test("apply to a download that began before a reload, and to one that waits", async () => {
-    const { settings, simulator } = await prepare(() => undefined);
-    const fault = simulator.addFault({ on: "file", does: { kind: "drip", bytes: 1, pauseMs: 100 } });
-    const reload = Promise.withResolvers<(next: Settings) => Promise<void>>();
-    const daemon = startDaemon(settings, {
-      retryMs: 10,
-      async follow(apply) {
-        reload.resolve(apply);
-        return { close: async () => {} };
-      },
-    });
-    await expect.poll(() => simulator.totals().file).toBeGreaterThan(0);
-    const withCheck = (check: Check | undefined) =>
-      settings.mailboxes.map((mailbox): MailboxSettings => ({ ...mailbox, check }));
-    await (await reload.promise)({ ...settings, mailboxes: withCheck(checkWith("exit 9")) });
-    simulator.removeFault(fault);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-    await (await reload.promise)({ ...settings, mailboxes: withCheck(undefined) });
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 });
 

@@ -15,18 +15,10 @@ import { checkAnswer } from "../support/api.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { findProgram } from "../support/debian.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
-import { startRedis } from "../support/redis.ts";
 import { readRulePassword } from "../support/rule-passwords.ts";
 import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import {
-  MAILBOX,
-  mailboxSettings,
-  namedToken,
-  pageSettings,
-  plainSecret,
-  redisQueue,
-} from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, namedToken, pageSettings, plainSecret } from "../support/settings.ts";
 
 const ANYWHERE = pageSettings({ hosts: ["inbox.example.com"] });
 const OPEN_AND_CLOSED = [
@@ -71,30 +63,6 @@ describe("the API", () => {
     expect((await read(`${url}mailbox?name=${encodeURIComponent(MAILBOX)}`)).body).toContain(
       "The service failed",
     );
-  });
-
-  test("shows a lost queue, and its return", { tags: ["system"] }, async () => {
-    const redis = await startRedis();
-    const { url } = await start({}, { queue: redisQueue(redis.url) });
-    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
-    await redis.kill();
-    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(503);
-    const troubles = [{ what: "queue", code: "QUEUE_UNREACHABLE" }];
-    expect((await read(`${url}api/status`)).json).toMatchObject({ troubles });
-    expect((await read(`${url}metrics`)).body).toContain('inlet_trouble{what="queue"} 1');
-    await redis.start();
-    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
-  });
-
-  test("is open while the daemon waits for the queue at its start", { tags: ["system"] }, async () => {
-    const redis = await startRedis();
-    await redis.kill();
-    const { url } = await start({}, { queue: redisQueue(redis.url) });
-    expect(await read(`${url}healthz`)).toMatchObject({ status: 200 });
-    const troubles = [{ what: "queue", code: "QUEUE_UNREACHABLE" }];
-    await expect.poll(async () => (await read(`${url}api/status`)).json).toMatchObject({ troubles });
-    await redis.start();
-    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
   });
 
   test("sends changes as events: the status for programs, a heartbeat for browsers", async () => {
@@ -292,24 +260,6 @@ describe("acting", () => {
     ]);
   });
 
-  test("tries one password for many with one of them, and with the others only if it opens that one", async () => {
-    const ids = ["t1", "t2", "t3"];
-    const { url, daemon } = await startClosed(OPERABLE, ids);
-    const transfers = ids.map((trackingId) => ({ mailbox: MAILBOX, trackingId }));
-    const supply = async (password: string) => {
-      const { json } = await act(url, { action: "password", transfers, password, wait: 60 });
-      return (json as { results: { result: string }[] }).results.map(({ result }) => result);
-    };
-    const refused = async () =>
-      Number(/^inlet_passwords_refused_total\{.*\} (\d+)$/m.exec((await read(`${url}metrics`)).body)?.[1]);
-    const before = await refused();
-    expect(await supply("wrong:1")).toEqual(["attention", "refused", "refused"]);
-    expect(await refused()).toBe(before + 1);
-    // The first has no attempt left, which says nothing about the others.
-    expect(await supply(RIGHT)).toEqual(["refused", "fine", "fine"]);
-    expect(ids.map((id) => daemon.stateOf(id))).toEqual(["waiting", "delivered", "delivered"]);
-  });
-
   test("accepts no password after all attempts are spent, and shows no form for one", async () => {
     const transfers = [transferPlan({ trackingId: "t1", password: RIGHT })];
     const simulator = await openTestSimulator({ transfers });
@@ -402,19 +352,6 @@ describe("acting", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     // The new token is accepted, but nothing is left to do.
     expect((await act(url, order, { authorization: `Bearer ${token}` })).status).toBe(409);
-  });
-
-  test("guessing tokens is slowed down, also with many requests at once", async () => {
-    const { url } = await start({}, { http: OPERABLE });
-    for (let guess = 0; guess < 10; guess++) {
-      expect((await submit(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(401);
-    }
-    const guess = () => act(url, order, { authorization: "Bearer wrong" });
-    const answers = await Promise.all(Array.from({ length: 20 }, guess));
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(429));
-    // The right token waits with the others, and is accepted.
-    expect((await submit(`${url}sign-in`, { token: TOKEN })).status).toBe(303);
-    expect((await act(url, order)).status).toBe(404);
   });
 
   test("a second Inlet on the same host does not end sessions of the first", async () => {

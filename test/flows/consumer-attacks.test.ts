@@ -4,12 +4,12 @@
  * user of its own, and the consumer as another one, in the group that may move folders.
  */
 import { lstatSync, readdirSync, renameSync } from "node:fs";
-import { chmod, chown, mkdir, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { installProgram } from "../support/debian.ts";
-import { type Installation, install, mailboxKeys } from "../support/installation.ts";
-import { compilePreload } from "../support/preload.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
+import { compileSwap } from "../support/preload.ts";
 import { type Finished, LAUNCHER, runCommand, startCommand } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -47,62 +47,11 @@ const KINDS = [
 describe("while a consumer exchanges the sender's folder for a link", () => {
   test.each(KINDS)("%s are delivered once, and nothing is delivered elsewhere", async (_, kind) => {
     const site = await setUp(kind);
-    site.addTransfers();
     await site.underAttack(() => site.once());
     expect(readdirSync(site.outside)).toEqual([]);
     await site.finish();
     expect(site.delivered()).toEqual(TRANSFERS.flatMap(kind.names).toSorted());
     expect([readdirSync(site.outside), site.staged()]).toEqual([[], []]);
-  });
-
-  test.each([
-    ["folders", FOLDER, ["-a"]],
-    ["single files", FILES, ["-al"]],
-  ] as const)("%s that have been kept long enough are removed only in the inbox", async (_, kind, copy) => {
-    const site = await setUp(kind);
-    site.addTransfers();
-    await site.once();
-    await site.configure({ handoff: { ...site.handoff, keep: { notPickedUp: "1s" } } });
-    // Nothing tells these from deliveries, except for where they are.
-    await runCommand("cp", [...copy, `${site.sender}/.`, site.outside]);
-    await chmod(site.outside, 0o700);
-    const before = readdirSync(site.outside);
-    expect(before).toEqual(TRANSFERS.flatMap(kind.names).toSorted());
-    const isOver = () => site.delivered().length === 0;
-    await site.underAttack(async () => {
-      // An old delivery is removed only when it is found old twice.
-      if (!isOver()) for (let run = 0; run < 2; run++) await site.once();
-    });
-    expect(readdirSync(site.outside)).toEqual(before);
-    for (const name of readdirSync(site.outside)) {
-      const path = join(site.outside, name);
-      if (lstatSync(path).isDirectory()) expect(readdirSync(path)).toContain("a.txt");
-    }
-    expect(site.staged()).toEqual([]);
-    // Deliveries that were behind the link at the wrong moment are left alone, and count as foreign.
-    expect(site.delivered().length).toBeLessThan(before.length);
-  });
-});
-
-describe("if the sender's folder becomes a link during a check", () => {
-  test.each(KINDS)("%s wait until it is a folder again, and are delivered then", async (_, kind) => {
-    const site = await setUp(kind);
-    const script = join(site.folder, "check.sh");
-    await writeFile(script, `#!/bin/sh\nmv "$1" "$1-real" && ln -s "$2" "$1"\n`);
-    await chmod(script, 0o755);
-    await site.configure({ check: { command: [script, site.sender, site.outside] } });
-    site.addTransfers(1);
-    await site.once();
-    expect(lstatSync(site.sender).isSymbolicLink()).toBe(true);
-    expect(readdirSync(site.outside)).toEqual([]);
-    const state = kind === FOLDER ? "waiting" : "delivering";
-    expect(await site.open()).toMatchObject([{ trackingId: "t0", state }]);
-    await runCommand("rm", [site.sender]);
-    renameSync(`${site.sender}-real`, site.sender);
-    await site.configure({});
-    await site.finish();
-    expect(site.delivered()).toEqual(TRANSFERS.slice(0, 1).flatMap(kind.names).toSorted());
-    expect(readdirSync(site.outside)).toEqual([]);
   });
 });
 
@@ -111,8 +60,10 @@ async function setUp({ handoff, layout }: Kind) {
   const mailboxes = [mailboxKeys(MAILBOX)];
   const access = { group: GROUP, folderMode: "0770", fileMode: "0640" };
   const keys = { defaults: { layout }, handoff: { ...access, ...handoff }, mailboxes };
-  const installation: Installation = await install({ transfers: [] }, keys);
-  const { folder, config, inbox, simulator } = installation;
+  const transfers = TRANSFERS.map((trackingId) =>
+    transferPlan({ trackingId, files: [{ name: "a.txt", text: trackingId }] }),
+  );
+  const { folder, config, inbox } = await install({ transfers }, keys);
   const sender = join(inbox, MAILBOX, SENDER);
   const outside = join(folder, "outside");
   for (const path of [inbox, outside]) await mkdir(path, { mode: 0o700 });
@@ -142,15 +93,15 @@ async function setUp({ handoff, layout }: Kind) {
     expect([0, 3], stderr).toContain(exitCode);
   };
   const attack = async () => {
-    const preload = await compilePreload("swap");
-    await chmod(join(preload.LD_PRELOAD, ".."), 0o755);
+    const library = await compileSwap();
+    await chmod(join(library, ".."), 0o755);
     const who = ["--reuid", String(CONSUMER), "--regid", String(GROUP), "--clear-groups"];
     const link = join(inbox, MAILBOX, "link");
     const made = await runCommand(setpriv, [...who, "ln", "-s", outside, link]);
     expect(made.exitCode, made.stderr).toBe(0);
     const refused = await runCommand(setpriv, [...who, "ls", outside]);
     expect(refused.exitCode).toBe(2);
-    const swap = [`LD_PRELOAD=${preload.LD_PRELOAD}`, `SWAP_ONE=${sender}`, `SWAP_OTHER=${link}`];
+    const swap = [`LD_PRELOAD=${library}`, `SWAP_ONE=${sender}`, `SWAP_OTHER=${link}`];
     const child = startCommand(setpriv, [...who, "env", ...swap, "true"]);
     onTestFinished(() => void child.kill("SIGKILL"));
     await expect.poll(() => lstatSync(sender).isSymbolicLink()).toBe(true);
@@ -167,27 +118,13 @@ async function setUp({ handoff, layout }: Kind) {
     };
   };
   return {
-    folder,
-    handoff: keys.handoff,
-    sender,
     outside,
-    inlet,
     once,
-    configure: async (more: Readonly<Record<string, unknown>>) => {
-      await installation.rewrite({ ...keys, ...more });
-      await chown(config, DAEMON, DAEMON);
-    },
-    addTransfers(count = TRANSFERS.length) {
-      for (const trackingId of TRANSFERS.slice(0, count)) {
-        simulator.addTransfer(transferPlan({ trackingId, files: [{ name: "a.txt", text: trackingId }] }));
-      }
-    },
     async underAttack(work: () => Promise<void>) {
       const stop = await attack();
       for (let run = 0; run < RUNS; run++) await work();
       await stop();
     },
-    open,
     /** Without the consumer, everything that waits is delivered. */
     async finish() {
       const waiting = (await open()).filter(({ state }) => state === "waiting");

@@ -1,118 +1,163 @@
-/** I2 once: the daemon is killed with SIGKILL at each of its durable steps, and started again; on both engines. */
-
-import { existsSync, readdirSync } from "node:fs";
+/**
+ * I1 whole or nothing, I2 once: the real program is killed with SIGKILL, or the power of its disk is cut, and it is started
+ * again. The simulated world does both after every step of its disk; this shows that real systems behave like its own.
+ */
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { forEachLimit } from "../../src/base/concurrency.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
-import { OTHER_USER, runWithCrashes, walkCrashes } from "../support/crash-runs.ts";
-import { readTree } from "../support/daemon.ts";
-import type { CrashTask } from "../support/daemon-task.ts";
-import { AT_ONCE, countBy, PLANS, runChild, runToItsEnd, walkPoints } from "../support/disturbed.ts";
+import { readTree, withoutTimes } from "../support/daemon.ts";
+import { findProgram } from "../support/debian.ts";
+import { openDisks } from "../support/disks.ts";
+import { type DisturbedTask, runChild } from "../support/disturbed.ts";
 import { isOnRedis } from "../support/engine.ts";
-import { makeFolder } from "../support/program.ts";
+import { makeFolder, runCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
-import { oneIn } from "../support/thorough.ts";
 
-const TIMEOUT_MS = 600_000;
-/** Or one soon after it: before it, folders are created. */
-const FIRST_TRANSFER_STEP = 60;
+/** A transfer with a message and small files, and one with a file of many blocks. */
+const PLANS = [
+  transferPlan({ trackingId: "t1", message: "Hello", expiresInSeconds: 1000 }),
+  transferPlan({ trackingId: "t2", files: [{ name: "large.bin", generate: { bytes: 300_000 } }] }),
+];
+/** About in the order in which they come. */
+const STEPS = [
+  "folder made",
+  "temporary written",
+  "named",
+  "file fetched",
+  "folder read-only",
+  "checked",
+  "linked",
+  "round ended",
+  "renamed",
+  "content placed",
+];
+const AT_ONCE = 2;
+/** Root could write files that a daemon's own user cannot. */
+const USER = process.getuid?.() === 0 ? { user: 65_534 } : {};
+const CHECK = ['sha256sum --quiet -c SHA256SUMS && ! [ -e "$0" ]'] as const;
 
-describe("I2 once: a crash at any step leads to the same end as an undisturbed run", () => {
-  test(
-    "in folders that do not exist yet",
-    async () => {
-      await walkCrashes({ isNew: true }, { every: oneIn(14), last: FIRST_TRANSFER_STEP });
-    },
-    TIMEOUT_MS,
-  );
-
-  test.each([
-    ["by single files", "files", false],
-    ["by ZIP, while a consumer takes folders away at once", "zip", true],
-  ] as const)(
-    "%s",
-    async (_name, fetch, takesAway) => {
-      // On Redis each run takes twice as long, mostly waiting for the lock of the killed one; the difference does not
-      // depend on how files are fetched.
-      const every = oneIn(fetch === "zip" ? 12 : 6);
-      await walkCrashes({ fetch, takesAway }, { every, atOnce: isOnRedis ? 2 * AT_ONCE : AT_ONCE });
-    },
-    TIMEOUT_MS,
-  );
-
-  test(
-    "with a command and a webhook, which both get each delivery under one id",
-    async () => {
-      const { handoffs } = await walkCrashes({ hasHandoff: true }, { every: oneIn(11) });
-      expect(handoffs).toEqual(["command t1", "command t2", "webhook t1", "webhook t2"]);
-    },
-    TIMEOUT_MS,
-  );
-
-  test(
-    "with a check, which sees each transfer before it appears, as a user other than root",
-    async () => {
-      const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
-      const { checks } = await walkCrashes({ hasCheck: true, ...user }, { every: oneIn(11) });
-      expect(checks).toEqual(["t1 before", "t2 before"]);
-    },
-    TIMEOUT_MS,
-  );
-
-  test(
-    "of a mailbox that starts now: what was there is left out, and what comes later is delivered",
-    async () => {
-      const crashAt = async (crashAt: number) => {
-        const simulator = await openTestSimulator({ transfers: PLANS });
-        const folder = await makeFolder();
-        const { url, clientId } = simulator;
-        const redis = isOnRedis ? (await startRedis()).url : undefined;
-        const task: CrashTask = { url, clientId, folder, redis, fetch: "files", since: "now" };
-        await runToItsEnd({ ...task, paused: true });
-        const { exitCode } = await runChild({ ...task, crashAt });
-        const starts = join(folder, "inbox/.inlet/starts");
-        const hasStarted = existsSync(starts) && readdirSync(starts).length > 0;
-        if (hasStarted) simulator.addTransfer(transferPlan({ trackingId: "later" }));
-        await runToItsEnd(task);
-        const tree = Object.keys(await readTree(join(folder, "inbox"))).filter((path) =>
-          path.endsWith(".txt"),
-        );
-        expect([crashAt, tree]).toEqual([crashAt, hasStarted ? ["orders@example.com/later/a.txt"] : []]);
-        const records = await Promise.all(
-          PLANS.map(({ trackingId = "" }) =>
-            peekLedger({ work: join(folder, "inbox/.inlet"), inbox: join(folder, "inbox") }).find({
-              mailbox: MAILBOX,
-              trackingId,
-            }),
-          ),
-        );
-        expect(records.map((record) => record?.reason)).toEqual(["ignored", "ignored"]);
-        return exitCode === null;
-      };
-      const every = oneIn(3);
-      expect(await walkPoints(crashAt, { points: countBy(every) })).toBeGreaterThan(2);
-    },
-    TIMEOUT_MS,
-  );
-
-  test(
-    "and so does a second and a third crash, each during recovery from the one before",
-    async () => {
-      const simulator = await openTestSimulator({ transfers: PLANS });
-      const { life: undisturbed } = await runWithCrashes(simulator, []);
-      // The first one comes around the end of the first transfer.
-      for (const [first, later] of [
-        [16, 1],
-        [22, 2],
-        [22, 5],
-        [24, 1],
-      ] as const) {
-        const { crashed, life } = await runWithCrashes(simulator, [first, later, later]);
-        expect({ first, later, crashed, ...life }).toEqual({ first, later, crashed: 3, ...undisturbed });
-      }
-    },
-    TIMEOUT_MS,
-  );
+test("a daemon that is killed after any kind of step leads to the same end as one that is not", async () => {
+  const simulator = await openTestSimulator({ transfers: PLANS });
+  const expected = await live(simulator);
+  expect(expected.handedOver).toEqual(["t1", "t2"]);
+  await forEachLimit(STEPS, AT_ONCE, async (step) => {
+    expect({ step, ...(await live(simulator, step)) }).toEqual({ step, ...expected });
+  });
 });
+
+test("a mailbox that starts now leaves out what was there, and nothing else, wherever its daemon is killed", async () => {
+  for (const crashAt of STEPS.slice(0, 3)) {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const task = await prepare(simulator, { since: "now" });
+    expect((await runChild({ ...task, crashAt })).exitCode).toBe(null);
+    const [inbox, work] = [join(task.folder, "inbox"), join(task.folder, "inbox/.inlet")];
+    const hasStarted = existsSync(join(work, "starts")) && readdirSync(join(work, "starts")).length > 0;
+    if (hasStarted) simulator.addTransfer(transferPlan({ trackingId: "later" }));
+    await runToItsEnd(task);
+    const delivered = hasStarted ? ["later"] : [];
+    expect([crashAt, existsSync(join(inbox, MAILBOX)) ? readdirSync(join(inbox, MAILBOX)) : []]).toEqual([
+      crashAt,
+      delivered,
+    ]);
+    const ledger = peekLedger({ work, inbox });
+    for (const trackingId of ["t1", "t2"]) {
+      expect((await ledger.find({ mailbox: MAILBOX, trackingId }))?.reason).toBe("ignored");
+    }
+  }
+});
+
+/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: after it nothing is written, not even the journal. */
+const UNPLUG =
+  'open(my $f, "<", $ARGV[0]) or die $!; my $v = pack("L", 2); ioctl($f, 0x8004587d, $v) or die "ioctl: $!"';
+/** Nothing is written without a sync: no timed commits, no flush of a new file when a rename replaces an old one. */
+const MOUNT = "mount -o loop,noauto_da_alloc,commit=600 image disk";
+/** A command that the daemon has started may end a moment later than the daemon. */
+const UNMOUNT = "for try in $(seq 100); do umount disk && exit; sleep 0.1; done; exit 1";
+
+/** Needs root, and a loop device: `modprobe loop`, or give the container /dev/loop-control. */
+test("so does one whose ext4 loses everything that was not synced", { tags: ["system"] }, async () => {
+  const { url, clientId } = await openTestSimulator({ transfers: PLANS });
+  const perl = await findProgram("perl", ["perl-base"]);
+  const disks = await openDisks(`mount -t tmpfs -o size=100M tmpfs "$0" && cd "$0" && mkdir disk`);
+  onTestFinished(() => expect.poll(() => loopDevicesOn(disks.folder)).toEqual([]));
+  await disks.run("truncate -s 24M blank && mkfs.ext4 -q -F -b 4096 blank");
+  const task = { url, clientId, fetch: "files", folder: join(disks.folder, "disk"), check: CHECK } as const;
+  const inbox = disks.at("disk/inbox");
+  const treeNow = async () => withoutTimes(await readTree(inbox));
+  const cutPower = async (crashAt?: string) => {
+    await disks.run(`cp blank image && ${MOUNT}`);
+    const unplug = [perl.path, "-e", UNPLUG, task.folder];
+    const first = await disks.runChild({ ...task, ...(crashAt === undefined ? {} : { crashAt, unplug }) });
+    expect([crashAt, first.exitCode, first.stderr]).toEqual([crashAt, crashAt === undefined ? 0 : null, ""]);
+    await disks.run(UNMOUNT);
+    await disks.run(MOUNT);
+    const found = { tree: await treeNow(), folders: deliveredIn(inbox) };
+    expect(await disks.runChild(task)).toMatchObject({ exitCode: 0, stderr: "" });
+    const end = { tree: await treeNow(), folders: deliveredIn(inbox) };
+    await disks.run(UNMOUNT);
+    return { found, end };
+  };
+  const { tree } = (await cutPower()).end;
+  for (const step of STEPS) {
+    const { found, end } = await cutPower(step);
+    // What was there is whole, and stays: another inode would be a second delivery.
+    expect({ step, tree: { ...tree, ...found.tree } }).toEqual({ step, tree });
+    expect({ step, ...end.folders }).toMatchObject({ step, ...found.folders });
+    expect({ step, tree: end.tree }).toEqual({ step, tree });
+    if (step === "content placed") expect(Object.keys(found.folders)).toHaveLength(1);
+  }
+});
+
+/** Runs a daemon that is killed after this step, and once more to its end. */
+async function live(simulator: Simulator, crashAt?: string) {
+  const task = await prepare(simulator);
+  const note = join(task.folder, "note");
+  const command = ["sh", "-c", 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"', note] as const;
+  const whole = { ...task, fileMode: 0o440, check: CHECK, handoff: { command } };
+  if (crashAt !== undefined) {
+    expect([crashAt, (await runChild({ ...whole, crashAt })).exitCode]).toEqual([crashAt, null]);
+  }
+  await runToItsEnd(whole);
+  const inbox = join(task.folder, "inbox");
+  const calls = new Set(readFileSync(note, "utf8").trim().split("\n"));
+  return {
+    tree: withoutTimes(await readTree(inbox)),
+    // Repeated calls have the same id.
+    handedOver: [...calls].map((line) => line.split(" ")[1]).toSorted(),
+    left: ["staging", "names", "notes"].flatMap((name) => readdirSync(join(inbox, ".inlet", name))),
+  };
+}
+
+async function prepare({ url, clientId }: Simulator, more: Partial<DisturbedTask> = {}) {
+  const folder = await makeFolder();
+  if ("user" in USER) await runCommand("chown", [`${USER.user}:${USER.user}`, folder]);
+  const redis = isOnRedis ? (await startRedis()).url : undefined;
+  return { url, clientId, folder, redis, fetch: "files", ...USER, ...more } as const;
+}
+
+async function runToItsEnd(task: DisturbedTask): Promise<void> {
+  expect(await runChild(task)).toMatchObject({ exitCode: 0, stderr: "" });
+}
+
+/** The inode of each delivered folder. */
+function deliveredIn(inbox: string): Record<string, number> {
+  const folder = join(inbox, MAILBOX);
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  return Object.fromEntries(names.map((name) => [name, statSync(join(folder, name)).ino]));
+}
+
+/** Loop devices backed by a file in the folder. */
+function loopDevicesOn(folder: string): string[] {
+  return readdirSync("/sys/block").filter((device) => {
+    try {
+      return readFileSync(join("/sys/block", device, "loop/backing_file"), "utf8").startsWith(`${folder}/`);
+    } catch {
+      return false; // It is no loop device, or a free one.
+    }
+  });
+}

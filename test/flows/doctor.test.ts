@@ -11,6 +11,7 @@ import { findProgram } from "../support/debian.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { readRecords } from "../support/ledger.ts";
 import {
+  end,
   LAUNCHER,
   makeFolder,
   runCommand,
@@ -74,8 +75,7 @@ describe("a healthy installation", () => {
     expect(await tree(inbox)).toEqual(delivered);
     expect(simulator.totals()["verification-token"]).toBe(tokens);
     expect(await readdir(join(state, "tokens"))).toHaveLength(1);
-    daemon.kill("SIGTERM");
-    expect(await once(daemon, "exit")).toEqual([0, null]);
+    await end(daemon);
   });
 
   test("keeps a token that it obtains for the daemon, as the owner of the state folder", {
@@ -515,16 +515,6 @@ describe("passwords in files", () => {
     expect(refused.outcome).toBe("usage");
     see(refused.findings, "configuration", "file", "failed", `file ${file} has several lines`);
     expect(JSON.stringify([...findings, ...refused.findings])).not.toContain("Sunny42");
-  });
-
-  test("that a command prints on several lines are not sent", async () => {
-    const password = { command: ["printf", "Sunny42\\nfor Anna\\n"] };
-    const { config, simulator } = await install(undefined, {
-      mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ password }] }],
-    });
-    const { stderr } = await runProgram(["once", "--config", config]);
-    expect(stderr).toContain("command printf has several lines");
-    expect(simulator.refusedPasswords("t1")).toEqual([]);
   });
 });
 

@@ -5,7 +5,6 @@ import { readdirSync, statSync } from "node:fs";
 import { chmod, chown, lstat, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { checkWith, makeHandoff } from "../support/handoff.ts";
@@ -104,15 +103,10 @@ describe("a group for delivered files", () => {
     const unknown = { ...settings, handoff: { ...settings.handoff, group: "no-such-group" } };
     const options = { mode: "run", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
     await expect(runDaemon(unknown, options)).rejects.toMatchObject({ code: "GROUP_UNKNOWN" });
-    let apply: ((next: Settings) => Promise<void>) | undefined;
-    const follow = async (given: (next: Settings) => Promise<void>) => {
-      apply = given;
-      return { close: async () => {} };
-    };
-    const daemon = startDaemon(settings, { follow });
+    const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await expect(apply?.(unknown)).rejects.toMatchObject({ code: "GROUP_UNKNOWN" });
-    await apply?.({ ...settings, handoff: { ...settings.handoff, group: String(OTHER_GROUP) } });
+    await expect(daemon.reload(unknown)).rejects.toMatchObject({ code: "GROUP_UNKNOWN" });
+    await daemon.reload({ ...settings, handoff: { ...settings.handoff, group: String(OTHER_GROUP) } });
     simulator.addTransfer(transferPlan({ trackingId: "t2" }));
     await expect.poll(() => daemon.stateOf("t2")).toBe("delivered");
     const below = join(settings.inbox, MAILBOX, "anna@supplier.example");

@@ -2,20 +2,18 @@
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
-import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, makeHandoff, WEBHOOK_SECRET } from "../support/handoff.ts";
-import { makeFolder, startChild } from "../support/program.ts";
+import { end, logOf, makeFolder, startChild } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const SENDER = "anna@supplier.example";
 
@@ -52,26 +50,6 @@ describe("the command", () => {
     });
   });
 
-  test("that fails is run again until it succeeds, and delays neither the delivery nor the webhook", async () => {
-    const receiver = await openReceiver(accept);
-    const { settings, folder } = await prepare(({ note, go }) => ({
-      command: ["sh", "-c", `${NOTE}; echo "not yet"; [ -e "$1" ] || exit 3`, note, go],
-      webhook: receiver.url,
-    }));
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await expect.poll(() => receiver.calls.length).toBe(1);
-    await expect.poll(() => notes(folder.note).length).toBeGreaterThan(2);
-    expect(daemon.handoffs).toContain(
-      "t1: command failed: The hand-off command failed: it ended with exit code 3 not yet",
-    );
-    await writeFile(folder.go, "");
-    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: command done");
-    expect(new Set(notes(folder.note)).size).toBe(1);
-    expect(receiver.calls).toHaveLength(1);
-    expect(existsSync(join(settings.inbox, MAILBOX, SENDER, "t1"))).toBe(true);
-  });
-
   test("that is slow does not delay other transfers", async () => {
     const names = Array.from({ length: 8 }, (_, at) => `t${at}`);
     const { settings, folder } = await prepare(
@@ -86,75 +64,6 @@ describe("the command", () => {
     await writeFile(folder.go, "");
     await expect.poll(() => daemon.handoffs.length).toBe(8);
     expect(notes(folder.note).toSorted()).toHaveLength(8);
-  });
-
-  test("that takes too long is killed with all its children", async () => {
-    const { settings, folder } = await prepare(({ note }) => ({
-      // It ignores SIGTERM, and so does its child.
-      command: ["sh", "-c", 'trap "" TERM; (while :; do sleep 1; done) & echo "$! $$" >> "$0"; wait', note],
-      commandTimeoutMs: 300,
-    }));
-    const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
-    await expect.poll(() => daemon.handoffs.length).toBe(1);
-    expect(daemon.handoffs[0]).toContain("t1: command given up: The hand-off command failed: it took");
-    for (const pid of notes(folder.note).join(" ").split(" "))
-      await expect.poll(() => isAlive(pid)).toBe(false);
-  });
-
-  test("is ended by a stop, and run again at the next start, for the same delivery", async () => {
-    const { settings, folder } = await prepare(({ note, go }) => ({
-      command: ["sh", "-c", `${NOTE}; while ! [ -e "$1" ]; do sleep 0.05; done`, note, go],
-    }));
-    const first = startDaemon(settings);
-    await expect.poll(() => notes(folder.note).length).toBe(1);
-    await first.stop();
-    expect(first.handoffs).toEqual([]);
-    await writeFile(folder.go, "");
-    const second = startDaemon(settings);
-    await expect.poll(() => second.handoffs).toEqual(["t1: command done"]);
-    expect(notes(folder.note)).toHaveLength(2);
-    expect(new Set(notes(folder.note)).size).toBe(1);
-  });
-
-  test("that was given up is shown, and run again by an order", async () => {
-    const { settings, folder } = await prepare(
-      ({ note, go }) => ({ command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go] }),
-      ["t1"],
-      {
-        http: {
-          listen: { host: "127.0.0.1", port: 0 },
-          read: "open",
-          hosts: [],
-          actions: false,
-          tokens: new Map(),
-        },
-      },
-    );
-    const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
-    await expect.poll(() => daemon.handoffs[0]).toContain("given up");
-    const attention = async () => {
-      const answer = await readApi(new URL("/api/status", await daemon.page));
-      return (answer as { attention: { reason: string; message: string }[] }).attention;
-    };
-    await expect
-      .poll(attention)
-      .toMatchObject([{ reason: "handoff", message: expect.stringContaining("inlet retry t1") }]);
-    await writeFile(folder.go, "");
-    await giveOrder(settings.work, {
-      action: "retry",
-      mailbox: MAILBOX,
-      trackingId: "t1",
-      round: 1,
-      by: OPERATOR,
-    });
-    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: command done");
-    await expect.poll(attention).toEqual([]);
-    const metrics = await (await fetch(new URL("/metrics", await daemon.page))).text();
-    expect(metrics).toContain('inlet_handoff_total{step="command",result="failed"} 1');
-    expect(metrics).toContain('inlet_handoff_total{step="command",result="ok"} 1');
-    await expect
-      .poll(async () => (await fetch(new URL("/metrics", await daemon.page))).text())
-      .toContain("inlet_not_picked_up 1");
   });
 
   test("is run before `once` ends, which reports its failure", async () => {
@@ -213,18 +122,6 @@ describe("the webhook", () => {
 });
 
 describe("a folder is picked up", () => {
-  test("when it was moved away, and its record has the time", async () => {
-    const { settings } = await prepare(() => ({}));
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await rename(join(settings.inbox, MAILBOX, SENDER, "t1"), join(settings.inbox, "..", "mine"));
-    await expect.poll(() => daemon.handoffs).toEqual(["t1: taken"]);
-    await expect.poll(() => handoffsOf(settings)).toEqual([]);
-    const record = await recordOf(settings);
-    expect(record).toMatchObject({ state: "picked-up", at: { "picked-up": expect.stringMatching(/^20/) } });
-    await expect.poll(() => readFileSync(journalOf(settings), "utf8")).toContain('"state":"picked-up"');
-  });
-
   test("when it holds the acknowledgement, which a sender's file cannot be", async () => {
     const { simulator, settings } = await prepare(() => ({ acknowledgement: "GOT-IT" }), []);
     simulator.addTransfer(
@@ -246,63 +143,16 @@ describe("a folder is picked up", () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
     simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 50 } });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const reload = Promise.withResolvers<(next: Settings) => Promise<void>>();
-    const daemon = startDaemon(settings, {
-      async follow(apply) {
-        reload.resolve(apply);
-        return { close: async () => {} };
-      },
-    });
+    const daemon = startDaemon(settings);
     await expect.poll(() => simulator.totals().file).toBe(1);
     const handoff = makeHandoff({ acknowledgement: "DONE", expectWithinMs: 1, keep: { pickedUpMs: 0 } });
-    await (await reload.promise)({ ...settings, handoff });
+    await daemon.reload({ ...settings, handoff });
     expect(daemon.stateOf("t1")).toBe("downloading");
     await expect.poll(() => daemon.handoffs).toEqual(["t1: overdue"]);
     const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
     expect(await readdir(folder)).toContain("DONE");
     await rm(folder, { recursive: true });
     await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
-  });
-
-  test("but not when the inbox itself is missing", async () => {
-    const { settings } = await prepare(() => ({}), ["t1"], { work: join(await makeFolder(), "work") });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    const aside = `${settings.inbox}-aside`;
-    await rename(settings.inbox, aside);
-    await mkdir(settings.inbox);
-    // Two complete scans, recognized by their reports of a damaged file.
-    await writeFile(join(settings.work, "outbox", "x~1.json"), "{");
-    await expect.poll(() => daemon.reports.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
-    await writeFile(join(settings.work, "outbox", "y~1.json"), "{");
-    await expect.poll(() => daemon.reports.filter((line) => line.endsWith("damaged"))).toHaveLength(2);
-    expect((await recordOf(settings))?.state).toBe("delivered");
-    await rm(settings.inbox, { recursive: true });
-    await rename(aside, settings.inbox);
-    await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
-    await expect.poll(() => daemon.handoffs).toEqual(["t1: taken"]);
-  });
-
-  test("once more after a redelivery", async () => {
-    const { settings, folder } = await prepare(({ note }) => ({ command: ["sh", "-c", NOTE, note] }));
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.handoffs).toEqual(["t1: command done"]);
-    const delivered = join(settings.inbox, MAILBOX, SENDER, "t1");
-    await rm(delivered, { recursive: true });
-    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
-    await giveOrder(settings.work, {
-      action: "redeliver",
-      mailbox: MAILBOX,
-      trackingId: "t1",
-      round: 1,
-      by: OPERATOR,
-    });
-    await expect.poll(() => daemon.handoffs.length).toBe(3);
-    expect(daemon.handoffs.at(-1)).toBe("t1: command done");
-    expect(new Set(notes(folder.note)).size).toBe(2);
-    await rm(delivered, { recursive: true });
-    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
-    await expect.poll(async () => (await recordOf(settings))?.state).toBe("picked-up");
   });
 });
 
@@ -351,18 +201,6 @@ test("each mailbox has a hand-off of its own: command, modes, marker, acknowledg
   expect([MAILBOX, other].map((mailbox) => existsSync(folderOf(mailbox)))).toEqual([true, false]);
 });
 
-test("remains of a removed folder that cannot be deleted are reported, and do not prevent a start", async () => {
-  const { settings } = await prepare(() => ({ keep: { notPickedUpMs: 1 } }));
-  const left = join(settings.work, "staging", "d1.removed");
-  await mkdir(join(left, "sub"), { recursive: true, mode: 0o700 });
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.handoffs).toEqual(["t1: removed after not-picked-up"]);
-  expect(daemon.reports).toEqual([
-    expect.stringContaining(`left over: The file could not be written: ${left}`),
-  ]);
-  expect(await readdir(left)).toEqual(["sub"]);
-});
-
 test("of two daemons on Redis, one takes over the hand-off of the killed one, for the same delivery", {
   tags: ["system"],
 }, async () => {
@@ -376,9 +214,8 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
   const first = start();
   await expect.poll(() => notes(note).length).toBe(1);
   const second = start();
-  const log: string[] = [];
-  second.stdout?.on("data", (chunk) => log.push(String(chunk)));
-  await expect.poll(() => log.join("")).toContain('"msg":"ready"');
+  const logged = logOf(second);
+  await expect.poll(logged).toContain('"msg":"ready"');
   first.kill("SIGKILL");
   await once(first, "exit");
   expect(notes(note)).toHaveLength(1);
@@ -386,11 +223,10 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
   await writeFile(go, "");
   await expect.poll(() => notes(note).length).toBe(2);
   expect(new Set(notes(note)).size).toBe(1);
-  await expect.poll(() => log.join("")).toContain('"msg":"handed over"');
+  await expect.poll(logged).toContain('"msg":"handed over"');
   await rm(join(folder, "inbox", MAILBOX, SENDER, "t1"), { recursive: true });
-  await expect.poll(() => log.join("")).toContain('"msg":"picked up"');
-  second.kill("SIGTERM");
-  expect(await once(second, "exit")).toEqual([0, null]);
+  await expect.poll(logged).toContain('"msg":"picked up"');
+  await end(second);
 });
 
 /** A service with these transfers, and settings with this hand-off. */
@@ -418,14 +254,4 @@ function recordOf(settings: Settings, trackingId = "t1") {
 
 function handoffsOf({ work }: Settings): string[] {
   return readdirSync(join(work, "outbox")).filter((name) => /\.(json|wait|kept)$/.test(name));
-}
-
-function journalOf({ work }: Settings): string {
-  const [name = ""] = readdirSync(join(work, "journal"));
-  return join(work, "journal", name);
-}
-
-async function isAlive(pid: string): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  return stat !== "" && !/\) Z /.test(stat);
 }

@@ -1,20 +1,16 @@
 /** Mailboxes with inboxes of their own: I1, I2 and I5 hold in each of them, and after changes of the configuration. */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Settings } from "../../src/config/settings.ts";
-import { runDaemon } from "../../src/daemon.ts";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
-import { runChild } from "../support/disturbed.ts";
 import { makeHandoff } from "../support/handoff.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
+import { logOf, makeFolderElsewhere, runProgram, startProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
-import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const [SALES, HR] = ["sales@example.com", "hr@example.com"];
 const SENDER = "anna@supplier.example";
@@ -109,33 +105,17 @@ describe("two mailboxes with two inboxes", () => {
 });
 
 describe("an inbox on another file system", () => {
-  test("refuses the start, with the path and what to do, and nothing is downloaded", async () => {
-    const { settings, simulator } = await setUp([SALES]);
-    const elsewhere = await makeFolderElsewhere();
-    const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox: elsewhere }));
-    const options = { mode: "run", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
-    await expect(runDaemon({ ...settings, mailboxes }, options)).rejects.toMatchObject({
-      code: "INBOX_APART",
-      message: expect.stringContaining(elsewhere),
-      advice: expect.stringContaining("ReadWritePaths="),
-    });
-    expect([await readdir(elsewhere), simulator.totals().file ?? 0]).toEqual([[], 0]);
-  });
-
   test("is refused by a reload, and the old settings stay in force", async () => {
     const { config, rewrite, folder, simulator } = await install({ transfers: [] });
     const elsewhere = await makeFolderElsewhere();
     const daemon = startProgram(["run", "--config", config]);
-    let log = "";
-    daemon.stdout?.on("data", (chunk) => {
-      log += chunk;
-    });
+    const logged = logOf(daemon);
     await expect.poll(() => simulator.totals().received ?? 0).toBeGreaterThan(0);
     await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: elsewhere }] });
-    await expect.poll(() => log).toContain("INBOX_APART");
+    await expect.poll(logged).toContain("INBOX_APART");
     const own = join(folder, "own");
     await rewrite({ mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: own }] });
-    await expect.poll(() => log).toContain("the configuration was reloaded");
+    await expect.poll(logged).toContain("the configuration was reloaded");
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     await expect.poll(() => foldersIn(own)).toEqual([`${MAILBOX}/${SENDER}/t1`]);
     const { stdout } = await runProgram(["list", "--config", config, "--json"]);
@@ -144,77 +124,6 @@ describe("an inbox on another file system", () => {
     expect(shown.stdout).toContain(join(own, MAILBOX, SENDER, "t1"));
   });
 });
-
-describe("I2 once: a delivery whose round has ended, and whose folder is not placed yet", () => {
-  test.each<[what: string, change: (settings: Settings) => Settings, inbox?: string]>([
-    ["has another inbox", (settings: Settings) => withInbox(settings, join(settings.inbox, "../other"))],
-    ["has no inbox of its own", (settings: Settings) => withInbox(settings, undefined)],
-    ["is no longer configured", (settings: Settings) => ({ ...settings, mailboxes: [] })],
-    [
-      "stays, and the common inbox is another one",
-      (settings: Settings) => withInbox({ ...settings, inbox: join(settings.inbox, "../common") }, undefined),
-    ],
-    [
-      "has the common inbox as before, and that is another one",
-      (settings: Settings) => ({ ...settings, inbox: join(settings.inbox, "../common") }),
-      "inbox",
-    ],
-  ])(
-    "is placed once, in the inbox of its record, although its mailbox now %s",
-    async (_what, change, first) => {
-      const { settings, own } = await crashBeforePlacing(first);
-      const changed = change(settings);
-      for (const _ of [1, 2]) await runOnce(changed);
-      expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-      for (const name of ["inbox", "other", "common"].filter((each) => each !== first)) {
-        expect(await foldersIn(join(own, "..", name))).toEqual([]);
-      }
-      const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
-      expect(record).toMatchObject({ state: "delivered", inbox: own, folder: `${MAILBOX}/t1` });
-      // It is still watched there.
-      await rename(join(own, MAILBOX, "t1"), join(own, "..", "mine"));
-      const last = await runOnce(changed);
-      expect(last.handoffs).toEqual(["t1: taken"]);
-    },
-  );
-
-  test("waits while that inbox is missing, and never creates it", async () => {
-    const { settings, own } = await crashBeforePlacing();
-    const changed = withInbox(settings, undefined);
-    await rm(own, { recursive: true });
-    const daemon = await runOnce(changed);
-    expect(daemon.reports[0]).toBe("t1: stuck: INBOX_MISSING");
-    expect((await daemon.outcome).unsettled).toBe(1);
-    const record = await peekLedger(changed).find({ mailbox: MAILBOX, trackingId: "t1" });
-    expect(record).toMatchObject({ state: "delivering", inbox: own });
-    expect(await foldersIn(settings.inbox)).toEqual([]);
-    await mkdir(own);
-    expect((await (await runOnce(changed)).outcome).unsettled).toBe(0);
-    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-  });
-
-  test("a redelivery goes to the inbox that is configured now", async () => {
-    const { settings, own, folder } = await crashBeforePlacing();
-    await runOnce(settings);
-    const other = join(folder, "other");
-    const daemon = startDaemon(withInbox(settings, other));
-    const order = {
-      action: "redeliver",
-      mailbox: MAILBOX,
-      trackingId: "t1",
-      round: 1,
-      by: OPERATOR,
-    } as const;
-    await giveOrder(settings.work, order);
-    await expect.poll(() => foldersIn(other)).toEqual([`${MAILBOX}/t1`]);
-    expect(await foldersIn(own)).toEqual([`${MAILBOX}/t1`]);
-    await daemon.stop();
-  });
-});
-
-function withInbox(settings: Settings, inbox: string | undefined): Settings {
-  return { ...settings, mailboxes: settings.mailboxes.map((mailbox) => ({ ...mailbox, inbox })) };
-}
 
 /** Mailboxes with one transfer each: `t0`, `t1` …. The first two have inboxes of their own. */
 async function setUp(names: readonly string[]) {
@@ -229,21 +138,6 @@ async function setUp(names: readonly string[]) {
     ...(at < 2 ? { inbox: [sales, hr][at] } : {}),
   }));
   return { simulator, settings: { ...settings, mailboxes }, sales, hr };
-}
-
-/** A daemon is killed right after the end record of `t1`, for a mailbox with this inbox. */
-async function crashBeforePlacing(name = "own") {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const { url, clientId } = simulator;
-  const settings = await daemonSettings([mailboxSettings(simulator, { layout: "{mailbox}/{trackingId}" })], {
-    queue: "embedded",
-  });
-  const folder = join(settings.inbox, "..");
-  const own = join(folder, name);
-  const task = { url, clientId, folder, fetch: "files" as const, inbox: own, crashAt: "round ended" };
-  const { exitCode } = await runChild(task);
-  expect([exitCode, await foldersIn(own)]).toEqual([null, []]);
-  return { settings: withInbox(settings, name === "inbox" ? undefined : own), own, folder, simulator };
 }
 
 /** Delivered folders below an inbox, relative to it. */

@@ -57,7 +57,9 @@ test("every command has its help", async () => {
 });
 
 describe("as a package", () => {
-  test("it installs from its tarball and runs on plain Node, without the sources and without other packages", async () => {
+  test("it installs from its tarball and runs on plain Node, without the sources and without other packages", {
+    tags: ["system"],
+  }, async () => {
     const folder = await makeFolder();
     const prefix = await installPackage(folder);
     const home = join(prefix, "lib/node_modules/inletd");

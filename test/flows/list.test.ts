@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { callCommand } from "../support/command.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
-import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -81,17 +81,6 @@ describe("inlet list", () => {
     expect(damaged.stderr).toContain("Skipped 1 unreadable record");
     expect(damaged.stderr).toContain(path);
   });
-
-  test("works beside a running daemon, and changes nothing", async () => {
-    const { config, inbox } = await received();
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
-    await expect.poll(async () => (await listJson(config, "--state", "delivered")).length).toBe(1);
-    const before = await readdir(join(inbox, ".inlet/ledger"), { recursive: true });
-    await callCommand(["show", "t1", "--config", config]);
-    expect(await readdir(join(inbox, ".inlet/ledger"), { recursive: true })).toEqual(before);
-    expect(daemon.exitCode).toBeNull();
-  });
 });
 
 describe("inlet show", () => {
@@ -109,28 +98,6 @@ describe("inlet show", () => {
     }
     expect(stdout).not.toContain("inlet redeliver");
     expect(stdout).not.toContain("inlet password");
-  });
-
-  test("prints the same as JSON", async () => {
-    const { config } = await received();
-    const delivered = await showJson(config, "t1");
-    expect(Object.keys(delivered)).toEqual(expect.arrayContaining(KEYS));
-    expect(delivered).toMatchObject({
-      state: "delivered",
-      rounds: [{ round: 1, ended: { outcome: "delivered", isPlaced: true } }],
-      commands: [`inlet redeliver --config ${config} t1`],
-      staged: [],
-      kept: null,
-    });
-    const waiting = await showJson(config, "t3");
-    expect(waiting).toMatchObject({
-      state: "waiting",
-      reason: "password",
-      passwordsSpent: 1,
-      passwordAttempts: 4,
-    });
-    expect(waiting.commands).toContain(`inlet password --config ${config} t3`);
-    expect(waiting.commands).toContain(`inlet discard --config ${config} t3`);
   });
 
   test("shows each round after an operator's order, and refuses an unknown transfer", async () => {

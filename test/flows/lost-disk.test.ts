@@ -1,19 +1,19 @@
 // @module-tag system
 /**
- * I7 nothing silent: a lost disk is one trouble that names its cause. Nothing is written in its place, and work continues
- * by itself when the disk is back.
+ * I6 no contagion, I7 nothing silent: a lost or full disk is one trouble that names its cause. Nothing is written in its
+ * place, and work continues by itself when the disk is back, or has room.
  */
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { type Disks, LOSSES, openDisks, openUsualDisks, UNMOUNTED } from "../support/disks.ts";
+import { type Disks, FULL, LOSSES, openDisks, openUsualDisks, UNMOUNTED } from "../support/disks.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import type { WatchedDaemon } from "../support/watched-daemon.ts";
 
 /** `perl` makes ext4 answer EIO to everything. */
 const SHUTDOWN = `perl -e 'open(my $f, "<", "inbox") or die $!; my $v = pack("L", 1); ioctl($f, 0x8004587d, $v) or die $!'`;
 
-describe("I7 nothing silent: a lost disk", () => {
-  test.each(LOSSES.filter(({ restarted }) => restarted !== undefined))(
+describe("I7 nothing silent: a lost or full disk", () => {
+  test.each([...LOSSES, ...FULL].filter(({ restarted }) => restarted !== undefined))(
     "$because, and the daemon is restarted: it waits, writes nothing, and continues",
     async (it) => {
       const { simulator, disks } = await setUp();
@@ -36,22 +36,38 @@ describe("I7 nothing silent: a lost disk", () => {
     },
   );
 
-  test("the inbox is unmounted during a download: it is downloaded and delivered once", async () => {
-    const { simulator, disks } = await setUp([]);
-    simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 400_000, seconds: 2 } });
+  test.each([UNMOUNTED, ...FULL.slice(0, 1)])(
+    "$because during a download: it is delivered once",
+    async (it) => {
+      const { simulator, disks } = await setUp([]);
+      simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 400_000, seconds: 2 } });
+      const daemon = disks.startDaemon(simulator);
+      await daemon.expectFine();
+      simulator.addTransfer(plan("t1", 1_000_000));
+      await expect.poll(() => disks.tree("store/inbox").some((path) => path.endsWith("data.bin"))).toBe(true);
+      await disks.run(it.does);
+      await expectTrouble(daemon, it.code);
+      const { info } = simulator.totals();
+      await someTries();
+      expect(disks.delivered("inbox")).toEqual([]);
+      expect(simulator.totals().info).toBeLessThanOrEqual(info + 1);
+      await disks.run(it.undoes);
+      await expect.poll(() => disks.delivered()).toEqual(["t1"]);
+      await daemon.expectFine();
+      await daemon.stop();
+      expect(daemon.alarms()).toEqual(["a disk cannot be used: work that needs it pauses"]);
+    },
+  );
+
+  test("I6 no contagion: a transfer that does not fit waits, while a smaller one is delivered", async () => {
+    const { simulator, disks } = await setUp([plan("large", 50_000_000), plan("t1")]);
     const daemon = disks.startDaemon(simulator);
-    await daemon.expectFine();
-    simulator.addTransfer(plan("t1", 1_000_000));
-    await expect.poll(() => disks.tree("store/inbox").some((path) => path.endsWith("data.bin"))).toBe(true);
-    await disks.run(UNMOUNTED.does);
-    await expectTrouble(daemon, UNMOUNTED.code);
-    await someTries();
-    expect(disks.tree("inbox")).toEqual([]);
-    await disks.run(UNMOUNTED.undoes);
     await expect.poll(() => disks.delivered()).toEqual(["t1"]);
-    await daemon.expectFine();
+    await expect.poll(() => daemon.health()).toMatchObject({ reports: [{ code: "DISK_FULL" }] });
+    const { info } = simulator.totals();
+    await someTries();
+    expect(simulator.totals().info).toBe(info);
     await daemon.stop();
-    expect(daemon.alarms()).toEqual(["a disk cannot be used: work that needs it pauses"]);
   });
 
   test("the disk answers EIO to everything: it can be unmounted, and continues when it is mounted again", async () => {

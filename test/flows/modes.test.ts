@@ -3,16 +3,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
-import { headlineOf, type Status } from "../../src/model/status.ts";
-import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
-import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { runOnce } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
-import { byWebhook, groupsOf } from "../support/notify.ts";
-import { drop, openMailbox, openTransfer } from "../support/one-mailbox.ts";
-import { accept, openReceiver } from "../support/receiver.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
+import { openMailbox, openTransfer } from "../support/one-mailbox.ts";
+import { transferPlan } from "../support/service.ts";
+import { PASSWORD } from "../support/settings.ts";
 
 const BURNS = { wrongPasswords: { limit: 1, reaction: "delete" } } as const;
 
@@ -35,14 +31,6 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
     });
   });
 
-  test("is opened with the password that a person supplied for it", async () => {
-    const { settings } = await openTransfer({ securityMode: "QUICK", password: "agreed 42" }, {}, BURNS);
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("mode");
-    await drop(settings, "t1", "agreed 42");
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  });
-
   test("is shown with its reason everywhere, and one password for many is not for it", async () => {
     const plan = transferPlan({ trackingId: "t1", securityMode: "QUICK" });
     const { config, simulator } = await install({ ...BURNS, transfers: [plan] });
@@ -62,20 +50,6 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
     expect(simulator.totals().info).toBe(0);
   });
 
-  test("needs attention, and is notified of", async () => {
-    const receiver = await openReceiver(accept);
-    const more = { http: pageSettings(), notify: [byWebhook(receiver.url)] };
-    const { settings } = await openTransfer({ securityMode: "QUICK" }, {}, BURNS, more);
-    const daemon = startDaemon(settings);
-    const notices = () => groupsOf(receiver).map(({ kind, first: [one] }) => [kind, one?.["message"]]);
-    await expect
-      .poll(notices)
-      .toEqual([["password", expect.stringContaining('this security mode: "QUICK"')]]);
-    const status = (await readApi(`${await daemon.page}api/status`)) as Status;
-    expect(status.attention).toMatchObject([{ trackingId: "t1", reason: "mode" }]);
-    expect(headlineOf(status).tone).not.toBe("good");
-  });
-
   test("keeps the mode that was listed first, whatever later lists say", async () => {
     const { simulator, settings } = await openTransfer({ securityMode: "QUICK" }, {}, BURNS);
     await runOnce(settings);
@@ -88,21 +62,6 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
     expect(simulator.totals().info).toBe(0);
   });
 });
-
-test.each(["one_time_password", "OneTimePassword", "", undefined])(
-  "a rule's password goes to a transfer whose security mode is %j",
-  async (name) => {
-    const { simulator, settings } = await openMailbox();
-    const value = name === undefined ? null : { name };
-    simulator.addFault({
-      on: "received",
-      times: "always",
-      does: { kind: "alter", path: "data.0.transfer.securityMode", value },
-    });
-    const daemon = await runOnce(settings);
-    expect(daemon.stateOf("t1")).toBe("delivered");
-  },
-);
 
 describe("a service that lists transfers in every state", () => {
   /** Without an entry, the transfer is not taken up at all. */
@@ -129,28 +88,6 @@ describe("a service that lists transfers in every state", () => {
     const daemon = await runOnce(settings);
     expect(daemon.stateOf("t1")).toBe(outcome);
     expect(simulator.totals().info).toBe(outcome === undefined ? 0 : 1);
-  });
-
-  test("opens one when it is processed, and ends a waiting one that was revoked", async () => {
-    const simulator = await openTestSimulator({
-      ignoresActive: true,
-      transfers: [
-        transferPlan({ trackingId: "t1", processingSeconds: 600 }),
-        transferPlan({ trackingId: "t2", from: "ben@other.example" }),
-        transferPlan({ trackingId: "t3", revokedAfterSeconds: 0 }),
-      ],
-    });
-    const [rule] = mailboxSettings(simulator).passwords;
-    const passwords = rule === undefined ? [] : [{ ...rule, sender: "*@supplier.example" }];
-    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { passwords })]));
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    simulator.advance(601);
-    simulator.revoke("t2");
-    await expect.poll(() => [daemon.stateOf("t1"), daemon.stateOf("t2")]).toEqual(["delivered", "gone"]);
-    expect(daemon.changes.findLast(({ trackingId }) => trackingId === "t2")?.reason).toBe(
-      "deleted_by_revocation",
-    );
-    expect(daemon.stateOf("t3")).toBeUndefined();
   });
 });
 
@@ -200,12 +137,6 @@ describe("a row of the confidential message in the checksums file", () => {
 });
 
 describe("a service that answers 404 to a threshold that it cannot parse", () => {
-  test.each([true, false])("gives the message all the same (the list tells: %s)", async (showsMessage) => {
-    const scenario = { wholeThreshold: true, showsMessage };
-    const { outcome, manifest } = await receive({ message: "for you alone" }, scenario);
-    expect([outcome, manifest["message"]]).toEqual(["delivered", "present"]);
-  });
-
   test("is asked once more before no message means none", async () => {
     const { outcome, manifest, requests } = await receive({}, { showsMessage: false });
     expect([outcome, manifest["message"]]).toEqual(["delivered", "none"]);

@@ -4,9 +4,6 @@ import { readdir } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Secret } from "../../src/base/secret.ts";
-import { signBody } from "../../src/base/signed-post.ts";
-import { makeTimetable, WEEK_MS } from "../../src/base/timetable.ts";
 import type { ChannelSettings } from "../../src/model/notify.ts";
 import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
@@ -14,13 +11,12 @@ import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
-import { runProgram } from "../support/program.ts";
-import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
-import { startRedis } from "../support/redis.ts";
+import { end, logOf, runProgram, startProgram } from "../support/program.ts";
+import { accept, openReceiver, refuse } from "../support/receiver.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openProxy } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { LOGIN, mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
+import { LOGIN, mailboxSettings, pageSettings } from "../support/settings.ts";
 import { FOLDER as TLS_FOLDER } from "../support/tls.ts";
 
 const UNKNOWN = "another-Password:1";
@@ -116,36 +112,6 @@ describe("a mail server", { tags: ["system"] }, () => {
 });
 
 describe("a webhook", () => {
-  test("that fails, redirects and hangs is called again until it accepts, with the same secret", async () => {
-    const receiver = await openReceiver(
-      refuse(500),
-      refuse(302, { location: "http://127.0.0.1:1/" }),
-      hang,
-      accept,
-    );
-    const { simulator, daemon } = await notifying([byWebhook(receiver.url, {}, 300)]);
-    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
-    await expect.poll(() => daemon.reports).toContain("notified by webhook");
-    const failures = daemon.reports.filter((report) => report.startsWith("webhook: NOTIFY_WEBHOOK_FAILED"));
-    expect(failures).toMatchObject(
-      [/status 500/, /redirects are not followed/, /no answer within 0.3 s/].map((it) =>
-        expect.stringMatching(it),
-      ),
-    );
-    expect(failures.join()).not.toContain("in-the-query");
-    expect(receiver.calls).toHaveLength(4);
-    const [call] = receiver.calls.slice(-1);
-    const { body = "" } = call ?? {};
-    const signature = String(call?.headers["inlet-signature"]);
-    const [, seconds] = /^t=(\d+),/.exec(signature) ?? [];
-    expect(signature).toBe(signBody(new Secret(SECRET), body, Number(seconds) * 1000));
-    expect(JSON.parse(body)).toMatchObject({
-      version: 1,
-      event: "notification",
-      summary: "1 transfer needs a password",
-    });
-  });
-
   test("is tested by the command, and named without its path", async () => {
     const receiver = await openReceiver(accept, refuse(403));
     const { config } = await install({}, { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] });
@@ -230,65 +196,6 @@ describe("a daemon notifies of", () => {
     expect(notifiedOf(receiver).toSorted()).toEqual(expected);
   });
 
-  test("a service that fails for 50 mailboxes once, and once of its recovery", async () => {
-    const receiver = await openReceiver(accept);
-    const simulator = await openTestSimulator();
-    const mailboxes = Array.from({ length: 50 }, (_, at) =>
-      mailboxSettings(simulator, { name: `m${at}`, email: `m${at}@example.com` }),
-    );
-    const settings = await daemonSettings(mailboxes, {
-      // All of them are polled meanwhile, also on a busy machine.
-      notify: [byWebhook(receiver.url, { gatherMs: 10_000 })],
-    });
-    const fault = simulator.addFault({
-      on: "received",
-      times: "always",
-      does: { kind: "error", status: 503 },
-    });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "service", over: false, count: 1 }]);
-    expect(JSON.parse(receiver.calls[0]?.body ?? "").summary).toMatch(/^50 mailboxes of http/);
-    simulator.removeFault(fault);
-    await expect
-      .poll(() => groupsOf(receiver))
-      .toMatchObject([{}, { kind: "service", over: true, count: 1 }]);
-    await someTime();
-    expect(receiver.calls).toHaveLength(2);
-    await daemon.stop();
-  });
-
-  test("no failure of a service that is over soon", async () => {
-    const receiver = await openReceiver(accept);
-    const { simulator, daemon } = await notifying([byWebhook(receiver.url)], {}, [], { blipMs: 60_000 });
-    const fault = simulator.addFault({
-      on: "received",
-      times: "always",
-      does: { kind: "error", status: 503 },
-    });
-    await expect.poll(() => daemon.reports.join()).toContain("SERVER_FAULT");
-    simulator.removeFault(fault);
-    await expect.poll(() => daemon.reports.join()).toContain("recovered");
-    await someTime();
-    expect(receiver.calls).toEqual([]);
-  });
-
-  test("a hand-off that fails and a folder that is not picked up", async () => {
-    const receiver = await openReceiver(accept);
-    const handoff = {
-      fileMode: 0o640,
-      folderMode: 0o750,
-      marker: undefined,
-      command: { argv: ["/bin/false"] as [string], env: {}, timeoutMs: 5_000 },
-      expectWithinMs: 100,
-    };
-    const http = pageSettings({ publicUrl: "https://inlet.example.com" });
-    const { simulator } = await notifying([byWebhook(receiver.url)], { handoff, http });
-    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
-    await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual(["handoff t1", "not-picked-up t1"]);
-    const [first] = groupsOf(receiver).flatMap((group) => group.first);
-    expect(first?.["link"]).toMatch(/^https:\/\/inlet\.example\.com\/transfer\?mailbox=.*&trackingId=t1$/);
-  });
-
   test("only the kinds and mailboxes that are chosen", async () => {
     const [some, theirs] = [await openReceiver(accept), await openReceiver(accept)];
     const simulator = await openTestSimulator();
@@ -306,28 +213,6 @@ describe("a daemon notifies of", () => {
     );
     await expect.poll(() => notifiedOf(some)).toEqual(["quarantined wrong"]);
     await expect.poll(() => notifiedOf(theirs)).toEqual(["password theirs"]);
-  });
-});
-
-describe("quiet hours", () => {
-  test("hold notifications back, over a restart too, except one about a transfer that expires within them", async () => {
-    const receiver = await openReceiver(accept);
-    const nowMs = Date.now();
-    // All week but a minute that is some days away.
-    const gapMs = (weekTime(nowMs) + WEEK_MS / 2) % WEEK_MS;
-    const quiet = makeTimetable("UTC", [
-      { fromMs: 0, untilMs: gapMs },
-      { fromMs: gapMs + 60_000, untilMs: WEEK_MS },
-    ]);
-    const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url, { quiet })]);
-    simulator.addTransfer(transferPlan({ trackingId: "later", password: UNKNOWN }));
-    simulator.addTransfer(transferPlan({ trackingId: "soon", password: UNKNOWN, expiresInSeconds: 90_000 }));
-    await expect.poll(() => notifiedOf(receiver)).toEqual(["password soon"]);
-    await daemon.stop();
-    const [entry] = settings.notify ?? [];
-    if (entry === undefined) throw new Error("no entry");
-    startDaemon({ ...settings, notify: [{ ...entry, quiet: undefined }] });
-    await expect.poll(() => notifiedOf(receiver)).toEqual(["password soon", "password later"]);
   });
 });
 
@@ -353,46 +238,18 @@ describe("a restart", () => {
     const receiver = await openReceiver(accept);
     const { config, rewrite } = await install();
     const notify = [{ webhook: { url: receiver.url, secret: SECRET }, gather: "200ms", every: "200ms" }];
-    const { startProgram } = await import("../support/program.ts");
     const daemon = startProgram(["run", "--config", config]);
-    let logged = "";
-    daemon.stdout?.on("data", (chunk: Buffer) => {
-      logged += chunk;
-    });
-    await expect.poll(() => logged).toContain('"msg":"ready"');
+    const logged = logOf(daemon);
+    await expect.poll(logged).toContain('"msg":"ready"');
     await rewrite({ notify });
-    await expect.poll(() => logged).toContain("the configuration was reloaded");
+    await expect.poll(logged).toContain("the configuration was reloaded");
     await rewrite({ notify, limits: { transfers: "many" } });
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "configuration", over: false }]);
     await rewrite({ notify });
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{}, { kind: "configuration", over: true }]);
-    expect(logged).toContain('"msg":"notified"');
-    daemon.kill("SIGTERM");
-    expect(await once(daemon, "exit")).toEqual([0, null]);
+    expect(logged()).toContain('"msg":"notified"');
+    await end(daemon);
   });
-});
-
-test("two processes on Redis notify of each transfer once, also over a restart", {
-  tags: ["system"],
-}, async () => {
-  const receiver = await openReceiver(accept);
-  const queue = redisQueue((await startRedis()).url);
-  const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url)], { queue });
-  const other = startDaemon(settings);
-  const expected = Array.from({ length: 20 }, (_, at) => `password t${at}`).toSorted();
-  const notified = () => notifiedOf(receiver).toSorted();
-  for (let at = 0; at < 20; at++) {
-    simulator.addTransfer(transferPlan({ trackingId: `t${at}`, password: UNKNOWN }));
-  }
-  await expect.poll(() => [...new Set(notified())]).toEqual(expected);
-  await daemon.stop();
-  await other.stop();
-  const again = startDaemon(settings);
-  simulator.addTransfer(transferPlan({ trackingId: "u", password: UNKNOWN }));
-  await expect.poll(notified).toContain("password u");
-  await someTime();
-  await again.stop();
-  expect(notified()).toEqual([...expected, "password u"]);
 });
 
 /** A daemon with one mailbox and these notifications. */
@@ -435,9 +292,4 @@ async function openSilent(): Promise<number> {
   await once(server, "listening");
   onTestFinished(() => void server.close());
   return (server.address() as AddressInfo).port;
-}
-
-/** Milliseconds since Monday, 00:00 UTC. */
-function weekTime(ms: number): number {
-  return (ms + 3 * 86_400_000) % WEEK_MS;
 }

@@ -1,16 +1,12 @@
 /** Orders of operators about one transfer: `password`, `retry`, `release`, `discard`, `redeliver`. */
-import { readdirSync } from "node:fs";
-import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runDaemon } from "../../src/daemon.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { listenTo } from "../../src/model/events.ts";
 import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { openSite } from "../support/operator.ts";
-import { makeFolder, runCommand, runOnTerminal } from "../support/program.ts";
-import { freePort } from "../support/redis-server.ts";
-import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { runCommand, runOnTerminal } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
 
 const OTHER_USER = 65534;
@@ -123,38 +119,6 @@ test("discard stops a running download at once, and leaves nothing behind", asyn
   expect([await states(), await staged()]).toEqual([{ t1: "gone" }, ""]);
 });
 
-test("a transfer that is gone is shown, even after a restart, until an operator discards it", async () => {
-  const { run, inlet, expectInlet, states, simulator, runUntil } = await openSite(
-    { transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })] },
-    { http: { listen: `127.0.0.1:${await freePort()}` } },
-  );
-  const first = await runUntil({ t1: "waiting" });
-  simulator.revoke("t1");
-  await expect.poll(states).toEqual({ t1: "gone" });
-  first.kill();
-  const status = async () => JSON.parse((await inlet("status --json")).stdout);
-  await expect.poll(() => first.exitCode).not.toBe(null);
-  expect(await status()).toMatchObject({ live: false, totals: { attention: 1 }, counts: { gone: 1 } });
-  await run();
-  await expect.poll(status).toMatchObject({ live: true, attention: [{ trackingId: "t1", state: "gone" }] });
-  await expectInlet("discard t1", 0, /^t1 is gone, and no longer shown\.\n$/);
-  expect(await status()).toMatchObject({ live: true, totals: { attention: 0 }, counts: {} });
-  await expectInlet("discard t1", 2, "nothing is left to discard");
-});
-
-test("retry of a failed hand-off reports the outcome", async () => {
-  const mended = join(await makeFolder(), "mended");
-  const keys = { handoff: { command: ["/usr/bin/test", "-e", mended] } };
-  const site = await openSite({ transfers: [transferPlan({ trackingId: "t1" })] }, keys);
-  await site.run();
-  await expect.poll(async () => (await site.inlet("status --json")).stdout).toContain("command failed");
-  const why =
-    "t1 was not handed over. The hand-off command failed: it ended with exit code 1. The daemon retries it.";
-  await site.expectInlet("retry t1", 3, why);
-  await writeFile(mended, "");
-  await site.expectInlet("retry t1", 0, /^t1 was handed over\.\n$/);
-});
-
 test("release delivers complete content from quarantine after its expiry, and the manifest names the operator", async () => {
   const files = [...WRONG, { name: "b.txt", text: "World" }];
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
@@ -176,27 +140,6 @@ test("release delivers complete content from quarantine after its expiry, and th
       { name: "b.txt", verified: true },
     ],
   });
-});
-
-test("a released transfer has left quarantine before its record says that it is done", async () => {
-  const simulator = await openTestSimulator({
-    transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
-  });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
-  await runOnce(settings);
-  const kept = () => readdirSync(join(settings.work, "quarantine")).length;
-  expect(kept()).toBe(1);
-  await giveOrder(settings.work, {
-    action: "release",
-    mailbox: MAILBOX,
-    trackingId: "t1",
-    round: 1,
-    by: OPERATOR,
-  });
-  const seen: [string, number][] = [];
-  const onEvent = listenTo({ "transfer-changed": ({ record }) => void seen.push([record.state, kept()]) });
-  await runDaemon(settings, { mode: "once", stop: SIGNAL, graceMs: 0, onEvent });
-  expect(seen.at(-1)).toEqual(["delivered", 0]);
 });
 
 test("redeliver delivers again, beside the first folder or in its place", async () => {

@@ -1,21 +1,13 @@
 /** Services, and proxies in front of them, that answer differently from the simulated one. */
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Misbehaviour } from "../../simulator/scenario.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import type { Status } from "../../src/model/status.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
-import {
-  drop,
-  openBehind,
-  openMailbox,
-  openTransfer,
-  rules,
-  startAndDeliver,
-} from "../support/one-mailbox.ts";
+import { drop, openBehind, openMailbox, rules, startAndDeliver } from "../support/one-mailbox.ts";
 import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings } from "../support/settings.ts";
@@ -63,31 +55,6 @@ describe("I3 no burnt transfers", () => {
     const daemon = startDaemon(await daemonSettings(mailboxes), { lockedMs: 600_000 });
     await expect.poll(() => daemon.changes.filter(({ reason }) => reason === "locked")).toHaveLength(3);
     expect(simulator.totals().info).toBe(1);
-  });
-
-  test("a supplied password survives an outage, and is sent when an operator allows one more attempt", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: [] });
-    simulator.addFault({ on: "info", times: 2, does: { kind: "html", status: 504 } });
-    await drop(settings, "t1");
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    expect(daemon.changes.at(-1)?.message).toContain("is kept until another attempt is allowed");
-    expect(await readdir(join(settings.state, "passwords"))).toEqual(["t1"]);
-    await daemon.stop();
-    // After two open verdicts a minute has to pass.
-    await rm(join(settings.state, "held.json"));
-    const more = [mailboxSettings(simulator, { passwords: [], passwordAttempts: 3 })];
-    await startAndDeliver({ ...settings, mailboxes: more });
-  });
-
-  test("a wrong password is sent once for each attempt, however often a service redirects", async () => {
-    const { front, settings } = await openBehind(
-      (url) => (isInformation(url) ? { status: 307, headers: { location: url.pathname } } : undefined),
-      { passwords: rules("Wr0ng!42") },
-    );
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    expect(front.seen.filter(isInformation)).toHaveLength(2);
   });
 
   test.each([{ errorCode: "" }, { errorCode: 0 }, { errorCode: 504, message: "timeout" }])(
@@ -155,16 +122,6 @@ describe("I3 no burnt transfers", () => {
     );
     await startAndDeliver(await daemonSettings([mailboxSettings(front)]));
   });
-
-  test.each(["zip", "eml", "checksums"] as const)(
-    "a password that only %s refuses is not lost",
-    async (on) => {
-      const files = [0, 1, 2].map((at) => ({ name: `${at}.txt`, text: "x" }));
-      const { simulator, settings } = await openTransfer({ files }, { fetch: "zip" });
-      simulator.addFault({ on, times: "always", does: { kind: "error", status: 401, errorCode: 3003 } });
-      await startAndDeliver(settings);
-    },
-  );
 });
 
 describe("a confidential message is not lost", () => {
@@ -243,18 +200,6 @@ describe("a list", () => {
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
-  test.each([
-    ["its own 403", { status: 403, json: { errorCode: 3010, errorMessage: "no" } }],
-    ["its own 500", { status: 500, json: { errorCode: 5000, errorMessage: "no" } }],
-    ["no data", { json: { data: null } }],
-  ] as const)("whose page after a short one is %s has ended", async (_case, answer) => {
-    const { settings } = await openBehind((url) =>
-      isList(url) && url.searchParams.get("page") === "2" ? answer : undefined,
-    );
-    const daemon = await runOnce(settings);
-    expect([daemon.reports, (await daemon.outcome).failedPolls]).toEqual([[], 0]);
-  });
-
   test("of transfers that the service does not serve leads to rarer and rarer attempts", async () => {
     const { front, settings } = await openBehind((url, body) => {
       if (isInformation(url)) return { status: 404, json: { errorCode: 2003, errorMessage: "no" } };
@@ -304,16 +249,6 @@ describe("a list", () => {
     expect(status.totals.attention).toBe(2);
   });
 
-  test("that the service refuses in any way is polled less and less often", async () => {
-    const { simulator, settings } = await openMailbox({}, { transfers: [] });
-    const refused = { kind: "error", status: 404, errorCode: 2003, retryAfter: "600" } as const;
-    simulator.addFault({ on: "received", times: "always", does: refused });
-    startDaemon(settings);
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    await setTimeout(1_500);
-    expect(simulator.totals().received).toBeLessThan(4);
-  });
-
   test("may lack the recipients of a transfer that is still processed", async () => {
     const { settings } = await openBehind((url, body) => {
       if (!isActiveList(url)) return undefined;
@@ -322,17 +257,6 @@ describe("a list", () => {
     });
     const daemon = await runOnce(settings);
     expect([daemon.reports, daemon.changes]).toEqual([[], []]);
-  });
-
-  test("parts of an entry that polling does not need may have any form", async () => {
-    const { settings } = await openBehind((url, body) => {
-      if (!isActiveList(url)) return undefined;
-      const { data } = JSON.parse(body);
-      for (const entry of data) Object.assign(entry.status, { sender: "anna@supplier.example" });
-      for (const entry of data) Object.assign(entry.transfer, { securityMode: "NONE", recipients: 7 });
-      return { json: { data } };
-    });
-    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 });
 
@@ -375,17 +299,6 @@ test("a deleted transfer whose list cannot be read spends no attempts", async ()
   expect(front.seen.filter(isInformation)).toHaveLength(1);
   isListed = true;
   await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
-});
-
-test("an HTML page instead of a file is requested again, also without an announced length", async () => {
-  let pages = 0;
-  const { settings } = await openBehind(({ pathname }) => {
-    if (!/\/files\/[^/]+$/.test(pathname) || /\/(eml|zip|checksums)$/.test(pathname) || pages++ > 1)
-      return undefined;
-    const headers = { "content-type": "text/html", "transfer-encoding": "chunked" };
-    return { text: `<html>${"please wait ".repeat(pages * 1_000)}`, headers };
-  });
-  await startAndDeliver(settings);
 });
 
 test("a supplied password and a damaged record do not prevent a start", async () => {

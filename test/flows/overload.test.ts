@@ -11,20 +11,19 @@ const NAMES = Array.from({ length: 40 }, (_, at) => `t${at}`);
 const OWN = { type: "application/json", body: '{"errorCode":2007,"errorMessage":"Too many requests"}' };
 const FOREIGN = { type: "text/html", body: "<html>Too many requests</html>" };
 
-test("`once` delivers everything although the service refuses more than 2 requests at once", async () => {
-  const { settings, refused } = await openBusyService(OWN);
-  // As in the program: a transfer that waits is left to the next run.
-  const daemon = await runOnce(settings, { retryMs: 5_000 });
-  expect(NAMES.map((name) => daemon.stateOf(name))).toEqual(NAMES.map(() => "delivered"));
-  expect(refused()).toBeGreaterThan(0);
-});
-
-test("`once` delivers everything although a proxy refuses more than 2 requests at once", async () => {
-  const { settings, refused } = await openBusyService(FOREIGN);
-  const daemon = await runOnce(settings, { retryMs: 1_000 });
-  expect(NAMES.map((name) => daemon.stateOf(name))).toEqual(NAMES.map(() => "delivered"));
-  expect(refused()).toBeGreaterThan(0);
-});
+// As in the program: a transfer that waits for its service is left to the next run.
+test.each([
+  ["the service", OWN, 5_000],
+  ["a proxy", FOREIGN, 1_000],
+])(
+  "`once` delivers everything although %s refuses more than 2 requests at once",
+  async (_, refusal, retryMs) => {
+    const { settings, refused } = await openBusyService(refusal);
+    const daemon = await runOnce(settings, { retryMs });
+    expect(NAMES.map((name) => daemon.stateOf(name))).toEqual(NAMES.map(() => "delivered"));
+    expect(refused()).toBeGreaterThan(0);
+  },
+);
 
 async function openBusyService(refusal: typeof OWN) {
   const simulator = await openTestSimulator({

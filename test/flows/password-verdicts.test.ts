@@ -4,34 +4,18 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Misbehaviour } from "../../simulator/scenario.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { drop, openMailbox, openTransfer, rules, startAndDeliver } from "../support/one-mailbox.ts";
+import { drop, openMailbox, openTransfer, startAndDeliver } from "../support/one-mailbox.ts";
 import { runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
-
-const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
 describe("an answer of a proxy", () => {
   test.each([401, 403, 504, 200])("with status %i does not lose the right password", async (status) => {
     const { simulator, settings } = await openMailbox();
     simulator.addFault({ on: "info", does: { kind: "html", status } });
     await startAndDeliver(settings);
-  });
-
-  test("stops passwords for other transfers until the service answers again", async () => {
-    const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
-    const { simulator, settings } = await openMailbox(
-      {},
-      { transfers: names.map((trackingId) => transferPlan({ trackingId })) },
-    );
-    simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
-    const daemon = startDaemon(settings);
-    const isHeld = () => daemon.changes.filter(({ message }) => message?.includes("No password is sent now"));
-    await expect.poll(() => new Set(isHeld().map(({ trackingId }) => trackingId)).size).toBeGreaterThan(20);
-    // The concurrent ones, and one that tested whether the outage is over.
-    expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
   });
 });
 
@@ -42,20 +26,6 @@ describe("a lock", () => {
     simulator.addFault({ on: "info", times: 4, does: locked });
     await startAndDeliver(settings);
     expect(simulator.totals().info).toBe(5);
-  });
-
-  test("counts after a refused password, because it may be the verdict on the next one", async () => {
-    const simulator = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1" })],
-      wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 1 },
-    });
-    const mailbox = mailboxSettings(simulator, {
-      passwords: rules("wrong 1", "wrong 2", "wrong 3"),
-      passwordAttempts: 3,
-    });
-    const daemon = startDaemon(await daemonSettings([mailbox]));
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(3);
   });
 });
 
@@ -90,15 +60,6 @@ describe("a supplied password", () => {
     await giveOrder(settings.work, order);
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     expect(simulator.refusedPasswords("t1")).toEqual([]);
-  });
-
-  test("is forgotten when the transfer has expired", async () => {
-    const { settings } = await openTransfer({ expiresInSeconds: 15 }, { passwords: [] });
-    await drop(settings, "t1");
-    await runOnce(settings);
-    const kept = () => readdir(join(settings.state, "accepted"));
-    expect(await kept()).toHaveLength(1);
-    await expect.poll(() => runOnce(settings).then(kept)).toEqual([]);
   });
 });
 

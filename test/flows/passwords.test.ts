@@ -10,7 +10,7 @@ import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
 import { drop, openMailbox, openTransfer, rules } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
+import { mailboxSettings, PASSWORD } from "../support/settings.ts";
 
 const QUARTER_MS = 15 * 60_000;
 
@@ -118,13 +118,6 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     );
   });
 
-  test("counts attempts without an answer of all mailboxes", async () => {
-    const { simulator, settings } = await openSeveral({ passwords: rules(PASSWORD) });
-    simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    for (let round = 0; round < 3; round++) await runOnce(settings);
-    expect(simulator.totals().info).toBeLessThanOrEqual(2);
-  });
-
   test("opens for all of them with one supplied password, and a refused one is not repeated", async () => {
     const { simulator, settings } = await openSeveral({ passwords: [], pollMs: 3_600_000 });
     const daemon = startDaemon(settings);
@@ -146,22 +139,6 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
       .toEqual(NAMES);
     expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
     expect(await readdir(join(settings.state, "accepted"))).toHaveLength(1);
-  });
-
-  test("of another service is another transfer, despite the same tracking-id", async () => {
-    const first = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(0, 1) })],
-    });
-    const second = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(1, 2), password: "Wr0ng!42" })],
-    });
-    const settings = await daemonSettings([
-      mailboxSettings(first, { name: "a", email: NAMES[0] ?? "", passwords: rules("Wr0ng!42") }),
-      mailboxSettings(second, { name: "b", email: NAMES[1] ?? "", passwords: rules("Wr0ng!42") }),
-    ]);
-    const { changes } = await runOnce(settings);
-    expect(changes.findLast(({ mailbox }) => mailbox === "b")?.state).toBe("delivered");
-    expect(first.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
   test("that was gone and came back keeps its spent attempts", async () => {
@@ -188,27 +165,6 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
 });
 
 describe("passwords are found", () => {
-  test("by sender and tracking-id, in the order of the rules", async () => {
-    const { simulator, settings } = await openMailbox(
-      {
-        passwords: [
-          { sender: undefined, trackingId: "t2", password: plainSecret("of t2") },
-          { sender: "*@BANK.example", trackingId: undefined, password: plainSecret("of the bank") },
-        ],
-      },
-      {
-        transfers: [
-          transferPlan({ trackingId: "t1", from: "Max@Bank.example", password: "of the bank" }),
-          transferPlan({ trackingId: "t2", from: "max@bank.example", password: "of t2" }),
-          transferPlan({ trackingId: "t3", from: "eve@bank.example.evil", password: "of no rule" }),
-        ],
-      },
-    );
-    const daemon = await runOnce(settings);
-    expect(["t1", "t2", "t3"].map((id) => daemon.stateOf(id))).toEqual(["delivered", "delivered", "waiting"]);
-    expect(["t1", "t2", "t3"].map((id) => simulator.refusedPasswords(id))).toEqual([[], [], []]);
-  });
-
   test.each([false, true])(
     "in the link of a transfer without its own password (with a session: %s)",
     async (sessionLinks) => {
@@ -230,15 +186,6 @@ describe("passwords are found", () => {
     expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
     expect(await readdir(join(settings.state, "accepted"))).toHaveLength(1);
     expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
-  });
-
-  test("again after a crash, although an accepted password was removed from the drop folder", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: [] });
-    await drop(settings, "t1");
-    simulator.addFault({ on: "files", does: { kind: "error", status: 503 } });
-    expect((await runOnce(settings, { retryMs: 1_000 })).stateOf("t1")).toBe("waiting");
-    expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
-    await expect.poll(async () => (await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 });
 

@@ -3,15 +3,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { giveOrder, listOrders } from "../../src/ledger/orders.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
 import { POLLS_AT_ONCE } from "../../src/model/job.ts";
-import type { MailboxAct } from "../../src/model/order.ts";
 import type { Status } from "../../src/model/status.ts";
-import { Local } from "../../src/operate/local.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openMailbox } from "../support/one-mailbox.ts";
-import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
@@ -78,31 +76,11 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => simulator.totals().received - after).toBeGreaterThan(4);
   });
 
-  test("with a Retry-After of the service pauses the polls of its other mailboxes too", async () => {
-    const simulator = await openTestSimulator({});
-    const names = Array.from({ length: 40 }, (_, at) => `m${at}@example.com`);
-    const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
-    simulator.addFault({ on: "received", does });
-    const mailboxes = names.map((name) => mailboxSettings(simulator, { name, email: name }));
-    const daemon = startDaemon(await daemonSettings(mailboxes));
-    await expect.poll(() => daemon.reports).toHaveLength(1);
-    await setTimeout(1_000);
-    // Polls that ran at the same time, but none that was due later.
-    expect(simulator.totals().received).toBeLessThan(names.length);
-  });
-
   test("is not polled before the service's Retry-After, and shows its next poll", async () => {
     const { simulator, settings } = await openMailbox({}, {}, { http: pageSettings() });
     const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
     simulator.addFault({ on: "received", does });
-    const { promise: applied, resolve: follow } =
-      Promise.withResolvers<(next: typeof settings) => Promise<void>>();
-    const daemon = startDaemon(settings, {
-      follow: async (apply) => {
-        follow(apply);
-        return { close: async () => {} };
-      },
-    });
+    const daemon = startDaemon(settings);
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
     const answer = await readApi(new URL("/api/status", await daemon.page));
     const [mailbox] = (answer as Status).mailboxes;
@@ -111,7 +89,7 @@ describe("a mailbox that cannot be polled", () => {
     await setTimeout(1_000);
     expect(simulator.totals().received).toBe(1);
     // A reload polls at once.
-    await (await applied)(settings);
+    await daemon.reload(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
@@ -189,32 +167,4 @@ test("a transfer that is listed again has not vanished", async () => {
     expect((await runOnce(settings)).changes).toEqual([]);
     expect((await runOnce(settings)).changes.map(({ state }) => state)).not.toContain("gone");
   }
-});
-
-test("an operator polls at once, whatever the interval, and a mailbox that is resumed is polled at once", async () => {
-  const { simulator, settings } = await openMailbox({ pollMs: 3_600_000 }, { transfers: [] });
-  const daemon = startDaemon(settings);
-  await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-  const operate = new Local({
-    settings: () => settings,
-    stop: SIGNAL,
-    asOwner: (_folder, write) => write(),
-    isRunning: async () => true,
-  });
-  const act = (wanted: MailboxAct) => operate.actOnMailboxes({ act: wanted }, OPERATOR, 120_000);
-  const allDone = () => expect.poll(() => listOrders(settings.work)).toEqual([]);
-  expect(await act("poll")).toMatchObject([{ result: "fine", listed: 0, discovered: 0 }]);
-  simulator.addTransfer(transferPlan({ trackingId: "t1" }));
-  expect(await act("poll")).toMatchObject([{ result: "fine", listed: 1, discovered: 1 }]);
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  expect(await act("pause")).toMatchObject([{ result: "fine" }]);
-  await expect.poll(() => daemon.reports).toContain(`paused: ${MAILBOX}`);
-  expect(await act("poll")).toMatchObject([{ result: "refused", status: 409 }]);
-  await allDone();
-  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
-  expect(await act("resume")).toMatchObject([{ result: "fine" }]);
-  await expect.poll(() => daemon.stateOf("t2")).toBe("delivered");
-  await allDone();
-  const acts = await operate.history("acts", { limit: 10 });
-  expect(acts.entries.map((it) => it.act)).toEqual(["resume", "pause", "poll", "poll"]);
 });

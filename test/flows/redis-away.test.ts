@@ -1,34 +1,32 @@
 // @module-tag system
 /** The program while its Redis is away: signals work, and nothing waits for ever. */
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { runProgram, startProgram } from "../support/program.ts";
+import { end, logOf, runProgram, startProgram } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 test("a reload takes effect, and a stop ends it", async () => {
   const { daemon, redis, rewrite, queue, logged } = await setUp();
-  await expect.poll(() => logged()).toContain('"msg":"waiting"');
+  await expect.poll(logged).toContain('"msg":"waiting"');
   await redis.kill();
-  await expect.poll(() => logged()).toContain("the queue does not work");
+  await expect.poll(logged).toContain("the queue does not work");
   await rewrite({ queue, mailboxes: [mailboxKeys(MAILBOX), mailboxKeys("other@example.com")] });
-  await expect.poll(() => logged()).toContain("the configuration was reloaded");
-  await expectToEnd(daemon);
+  await expect.poll(logged).toContain("the configuration was reloaded");
+  await end(daemon);
 });
 
 test("a stop ends it although an order waits for the queue, and the next start carries the order out", async () => {
   const { daemon, redis, folder, config, logged } = await setUp();
-  await expect.poll(() => logged()).toContain('"msg":"waiting"');
+  await expect.poll(logged).toContain('"msg":"waiting"');
   await redis.kill();
-  await expect.poll(() => logged()).toContain("the queue does not work");
+  await expect.poll(logged).toContain("the queue does not work");
   const { exitCode, stderr } = await runProgram(["retry", "t1", "--config", config]);
   expect([exitCode, stderr]).toEqual([4, expect.stringContaining("The order is kept.")]);
-  await expectToEnd(daemon);
+  await end(daemon);
   const orders = join(folder, "inbox/.inlet/orders");
   expect(await readdir(orders)).toHaveLength(1);
   await redis.start();
@@ -38,13 +36,13 @@ test("a stop ends it although an order waits for the queue, and the next start c
 
 test("SIGHUP does not end a daemon that waits for Redis at its start, and takes effect later", async () => {
   const { daemon, redis, logged } = await setUp(false);
-  await expect.poll(() => logged()).toContain("the queue does not work");
+  await expect.poll(logged).toContain("the queue does not work");
   daemon.kill("SIGHUP");
   await redis.start();
-  await expect.poll(() => logged()).toContain("the configuration was reloaded");
-  await expect.poll(() => logged()).toContain('"msg":"waiting"');
+  await expect.poll(logged).toContain("the configuration was reloaded");
+  await expect.poll(logged).toContain('"msg":"waiting"');
   expect(logged()).not.toContain('"msg":"stopping"');
-  await expectToEnd(daemon);
+  await end(daemon);
 });
 
 /** With one transfer that waits for a password. */
@@ -55,15 +53,5 @@ async function setUp(isThere = true) {
   const transfers = [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })];
   const installed = await install({ transfers }, { queue });
   const daemon = startProgram(["run", "--config", installed.config]);
-  let log = "";
-  daemon.stdout?.on("data", (chunk) => {
-    log += String(chunk);
-  });
-  return { ...installed, redis, queue, daemon, logged: () => log };
-}
-
-async function expectToEnd(daemon: ChildProcess): Promise<void> {
-  const ended = once(daemon, "exit");
-  daemon.kill("SIGTERM");
-  expect(await ended).toEqual([0, null]);
+  return { ...installed, redis, queue, daemon, logged: logOf(daemon) };
 }

@@ -13,66 +13,18 @@ import { COMMANDS } from "../../src/queue/bullmq-watch.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { openTestQueue } from "../support/queue.ts";
-import { startCluster, startRedis, type TestRedis } from "../support/redis.ts";
+import { REDIS_CAUSES, startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
 
-interface Cause {
-  readonly cause: string;
-  readonly words: string;
-  begin(redis: TestRedis): Promise<unknown>;
-  lift(redis: TestRedis): Promise<unknown>;
-}
-
-function config(name: string, bad: string, good: string) {
-  return {
-    begin: ({ client }: TestRedis) => client.config("SET", name, bad),
-    lift: ({ client }: TestRedis) => client.config("SET", name, good),
-  };
-}
-
-function acl(bad: readonly string[], good: readonly string[]) {
-  return {
-    begin: ({ client }: TestRedis) => client.call("ACL", "SETUSER", "default", ...bad),
-    lift: ({ client }: TestRedis) => client.call("ACL", "SETUSER", "default", ...good),
-  };
-}
-
-const CAUSES: readonly Cause[] = [
-  { cause: "full", words: "it is full", ...config("maxmemory", "1", "0") },
-  {
-    cause: "read-only",
-    words: "it is read-only",
-    begin: ({ client }) => client.call("REPLICAOF", "127.0.0.1", "1"),
-    lift: ({ client }) => client.call("REPLICAOF", "NO", "ONE"),
-  },
-  ...["zadd", "xadd", "bzpopmin", "evalsha"].map((name) => ({
-    cause: `without the permission for ${name}`,
-    words: `the command ${name.toUpperCase()}`,
-    ...acl([`-${name}`], [`+${name}`]),
-  })),
-  {
-    cause: "without the permission for its keys",
-    words: "may not use all keys",
-    ...acl(["resetkeys", "~other:*"], ["allkeys"]),
-  },
-  {
-    cause: "stopped",
-    words: "no answer",
-    begin: async (redis) => redis.signal("SIGSTOP"),
-    lift: async (redis) => redis.signal("SIGCONT"),
-  },
-  { cause: "killed", words: "ECONNREFUSED", begin: (redis) => redis.kill(), lift: (redis) => redis.start() },
-];
-
 test("of a Redis that does not work when a daemon starts, the status says why, whatever the cause", async () => {
   // All at once: they mostly wait.
-  const runs = CAUSES.map(async ({ cause, begin, lift, words }) => {
+  const runs = REDIS_CAUSES.map(async ({ because, begin, lift, words }) => {
     const redis = await startRedis();
     const { settings } = await setUp(redis, "t1");
     await begin(redis);
     const daemon = startDaemon(settings);
-    await expect.poll(() => queueTrouble(daemon), { message: cause }).toContain(words);
+    await expect.poll(() => queueTrouble(daemon), { message: because }).toContain(words);
     expect(daemon.changes).toEqual([]);
     await lift(redis);
     await expectRecovery(daemon, 1);
@@ -102,22 +54,6 @@ test("the status shows the present cause", async () => {
   await expect.poll(() => queueTrouble(daemon)).toContain("the command SET");
   await redis.client.call("ACL", "SETUSER", "default", "+set");
   await expectRecovery(daemon, 1);
-});
-
-test("a cluster of three that is full, and then has room", async () => {
-  const nodes = await startCluster();
-  const [first] = nodes;
-  if (first === undefined) throw new Error("no cluster");
-  const { simulator, settings } = await setUp(first, "t1");
-  const cluster = nodes.map(({ port }) => `127.0.0.1:${port}`);
-  const queue = { ...redisQueue(first.url), cluster, prefix: "{inlet}" };
-  const daemon = startDaemon({ ...settings, queue });
-  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  for (const { client } of nodes) await client.config("SET", "maxmemory", "1");
-  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
-  await expect.poll(() => queueTrouble(daemon)).toContain("it is full");
-  for (const { client } of nodes) await client.config("SET", "maxmemory", "0");
-  await expectRecovery(daemon, 2);
 });
 
 test("every command that a working daemon uses is probed, and may be all that its user may do", async () => {

@@ -1,15 +1,12 @@
 // @module-tag system
 /** Daemons that share an inbox through a real Redis. */
-import { once } from "node:events";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
-import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
-import { makeFolder, startChild } from "../support/program.ts";
+import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, PASSWORD, redisQueue } from "../support/settings.ts";
@@ -18,27 +15,6 @@ const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t
 const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
 
 describe("I2 once, by several daemons", () => {
-  test("each transfer is delivered once by any of them, and Redis keeps nothing about it", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({ transfers: MANY });
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    const daemons = [startDaemon(settings), startDaemon(settings), startDaemon(settings)];
-    await expect.poll(() => delivered(daemons)).toHaveLength(MANY.length);
-    for (const daemon of daemons) await daemon.stop();
-    expect(new Set(delivered(daemons).map(({ trackingId }) => trackingId)).size).toBe(MANY.length);
-    const keys = await redis.client.keys("*");
-    expect(keys.filter((key) => /:download-\w+:t\d/.test(key))).toEqual([]);
-    expect(keys.length).toBeLessThan(20);
-  });
-
-  test("`once` works beside the others, and does not keep them from polling", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    expect(delivered([await runOnce(settings)])).toHaveLength(3);
-    expect(await redis.client.keys("inlet:poll:*")).toEqual([]);
-  });
-
   test("a daemon with the embedded engine and daemons on Redis exclude each other", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({});
@@ -126,86 +102,6 @@ describe("roles", () => {
     await worker.stop();
     expect(Object.values(simulator.totals()).reduce((sum, count) => sum + count, 0)).toBe(0);
   });
-});
-
-describe("a Redis that is away", () => {
-  test("at the start: once reports it, and run waits", async () => {
-    const redis = await startRedis();
-    await redis.kill();
-    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    await expect(runDaemon(settings, ONCE)).rejects.toMatchObject({ code: "QUEUE_UNREACHABLE" });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.reports).toEqual(["queue lost"]);
-    await redis.start();
-    await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
-    await expect.poll(() => daemon.reports).toEqual(["queue lost", "queue back"]);
-  });
-
-  test("does not delay the stop of a daemon that waits for it", async () => {
-    const redis = await startRedis();
-    await redis.kill();
-    const simulator = await openTestSimulator({});
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.reports).toEqual(["queue lost"]);
-    await daemon.stop();
-  });
-
-  test("while a daemon runs: running downloads are delivered, and the rest when it is back, although it is empty", async () => {
-    const redis = await startRedis();
-    const files = [{ name: "slow.bin", generate: { bytes: 200_000 } }];
-    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "slow", files })] });
-    simulator.addFault({ on: "file", does: { kind: "drip", bytes: 10_000, pauseMs: 100 } });
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("slow")).toBe("downloading");
-    await redis.kill();
-    await expect.poll(() => daemon.stateOf("slow")).toBe("delivered");
-    simulator.addTransfer(transferPlan({ trackingId: "later" }));
-    await redis.start();
-    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
-    const queueReports = () => daemon.reports.filter((line) => line.startsWith("queue"));
-    await expect.poll(queueReports).toEqual(["queue lost", "queue back"]);
-    await daemon.stop();
-    expect(delivered([daemon])).toHaveLength(2);
-  });
-
-  test("does not keep a stopped program from ending", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({});
-    const folder = await makeFolder();
-    const { url, clientId } = simulator;
-    const task = { url, clientId, folder, redis: redis.url, lockMs: 2_000 };
-    const child = startChild(task);
-    const log: string[] = [];
-    child.stdout?.on("data", (chunk) => log.push(String(chunk)));
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    await redis.kill();
-    await expect.poll(() => log.join("")).toContain("QUEUE_UNREACHABLE");
-    await setTimeout(1_000);
-    child.kill("SIGTERM");
-    expect(await once(child, "exit")).toEqual([0, null]);
-  });
-
-  test("and comes back empty: polls continue, and finished transfers are not repeated", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 2) });
-    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => delivered([daemon])).toHaveLength(2);
-    await redis.client.flushall();
-    simulator.addTransfer(transferPlan({ trackingId: "later" }));
-    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
-    expect(delivered([daemon])).toHaveLength(3);
-  });
-});
-
-test("a Redis that may evict jobs is reported at the start", async () => {
-  const redis = await startRedis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
-  const simulator = await openTestSimulator({});
-  const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-  expect((await runOnce(settings)).reports).toEqual(["queue forgets: allkeys-lru"]);
 });
 
 function delivered(daemons: readonly TestDaemon[]) {

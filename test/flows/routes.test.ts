@@ -1,13 +1,13 @@
 /** Routes of a mailbox, where it starts (`since`), and what `route` and `once --dry-run` say about both. */
 
-import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
-import type { Route, RouteAction, Routing } from "../../src/model/mailbox.ts";
+import type { Route, RouteAction } from "../../src/model/mailbox.ts";
 import type { Action } from "../../src/model/order.ts";
 import { ruleOf } from "../../src/model/route.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
@@ -107,30 +107,6 @@ describe("routes", () => {
     expect([other?.folder, other?.inbox]).toEqual(["rest/t-pdf", undefined]);
   });
 
-  test("deliver single files to an inbox of their own, where their pick-up is noticed", async () => {
-    const inbox = await makeFolder();
-    const handoff = {
-      fileMode: 0o640,
-      folderMode: 0o750,
-      marker: undefined,
-      deliver: "files" as const,
-      manifest: "beside" as const,
-    };
-    const route = { ...INVOICES, inbox, layout: "flat", handoff } as const;
-    const { settings, find } = await setUp([route]);
-    await runOnce(settings);
-    const flat = join(inbox, "flat");
-    const names = ["t-xml_Invoice.XML", "t-xml_SHA256SUMS", "t-xml_transfer.json"];
-    expect((await readdir(flat)).toSorted()).toEqual(names);
-    const manifest = JSON.parse(await readFile(join(flat, "t-xml_transfer.json"), "utf8"));
-    expect(manifest.files).toMatchObject([{ name: "Invoice.XML", deliveredAs: "t-xml_Invoice.XML" }]);
-    await rm(join(flat, "t-xml_Invoice.XML"));
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.handoffs).toContain("t-xml: taken");
-    await expect.poll(async () => (await find("t-xml"))?.state).toBe("picked-up");
-    expect((await readdir(flat)).toSorted()).toEqual(names.slice(1));
-  });
-
   test("that hold a transfer until it is released deliver it then, with their layout", async () => {
     const held: Route = { ...INVOICES, action: "hold" };
     const { simulator, settings, find, order, folders } = await setUp([held]);
@@ -151,44 +127,6 @@ describe("routes", () => {
     const record = await find("t-xml");
     expect(record).toMatchObject({ allowedBy: OPERATOR.who, verified: "all" });
     expect(record?.released).toBeUndefined();
-  });
-
-  test("that are changed decide again about what they held; without any, the mailbox's layout applies", async () => {
-    const held: Route = { ...LETTERS, action: "hold", layout: "invoices/{trackingId}" };
-    const { settings, find, folders } = await setUp([held], "hold");
-    await runOnce(settings);
-    expect(await find("t-pdf")).toMatchObject({ state: "waiting", reason: "held", route: "letters" });
-    const rerun = (routing: Routing) =>
-      runOnce({ ...settings, mailboxes: settings.mailboxes.map((it) => ({ ...it, routing })) });
-    await rerun({ routes: [withRule(INVOICES)], otherwise: "hold" });
-    expect(await find("t-bob")).toMatchObject({ state: "waiting", reason: "held" });
-    expect(await folders()).toEqual(["invoices/t-xml"]);
-    await rerun({ routes: [], otherwise: "deliver" });
-    expect((await find("t-pdf"))?.route).toBeUndefined();
-    expect(await folders()).toEqual(["invoices/t-xml", "rest/t-bob", "rest/t-news", "rest/t-pdf"]);
-  });
-
-  test("hold only until the transfer is discarded, or the service takes it away", async () => {
-    const { simulator, settings, find, order } = await setUp([], "hold");
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t-bob")).toBe("waiting");
-    await order("discard", "t-bob");
-    await expect.poll(() => daemon.stateOf("t-bob")).toBe("gone");
-    expect(await find("t-bob")).toMatchObject({ reason: "discarded" });
-    simulator.revoke("t-pdf");
-    await expect.poll(() => daemon.stateOf("t-pdf")).toBe("gone");
-    expect(await find("t-pdf")).toMatchObject({ reason: "deleted_by_revocation" });
-  });
-
-  test("leave a transfer out for good, until it is retried", async () => {
-    const { settings, find, order, folders } = await setUp([NEWS], "deliver");
-    await runOnce(settings);
-    await runOnce(settings);
-    expect(await find("t-news")).toMatchObject({ state: "gone", reason: "ignored", round: 1 });
-    await order("retry", "t-news");
-    await runOnce(settings);
-    expect(await find("t-news")).toMatchObject({ state: "delivered", round: 2, allowedBy: OPERATOR.who });
-    expect(await folders()).toContain("rest/t-news");
   });
 });
 

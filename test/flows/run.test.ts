@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install } from "../support/installation.ts";
-import { LAUNCHER, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { end, logOf, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
@@ -50,21 +50,6 @@ describe("inlet once", () => {
     expect(stderr).toContain("register the client id for this address, or verify it with a mailed code: ");
     expect(stderr).toContain(`inlet verify-address ${MAILBOX}`);
   });
-
-  test("needs no file if the environment sets every key", async () => {
-    const { simulator, folder } = await install();
-    const env = {
-      INLET_CONFIG: "/dev/null",
-      INLET_SERVICE__BASEURL: simulator.url,
-      INLET_SERVICE__CLIENTID: simulator.clientId,
-      INLET_INBOX: join(folder, "other-inbox"),
-      INLET_STATE: join(folder, "other-state"),
-      INLET_LIMITS__MINFREESPACE: "0",
-      INLET_MAILBOXES: JSON.stringify([{ email: MAILBOX, passwords: [{ sender: "*", password: PASSWORD }] }]),
-    };
-    const { exitCode, stderr } = await runProgram(["once"], { env });
-    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
-  });
 });
 
 test.each(["run", "once"])(
@@ -90,20 +75,13 @@ describe("inlet run", () => {
   test("delivers new transfers, logs JSON without secrets to a pipe, and exits with 0 on SIGTERM", async () => {
     const { config, inbox, simulator } = await install();
     const daemon = startProgram(["run", "--config", config]);
-    const log: string[] = [];
-    daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
-    await expect.poll(() => log.join("")).toContain('"msg":"delivered"');
+    const logged = logOf(daemon);
+    await expect.poll(logged).toContain('"msg":"delivered"');
     simulator.addTransfer(transferPlan({ trackingId: "t2" }));
     await expect.poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toHaveLength(2);
-    daemon.kill("SIGTERM");
-    expect(await once(daemon, "exit")).toEqual([0, null]);
-    const lines = log
-      .join("")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    expect(lines.at(-1)).toMatchObject({ msg: "stopped" });
-    for (const secret of [PASSWORD, simulator.clientId]) expect(log.join("")).not.toContain(secret);
+    await end(daemon);
+    expect(JSON.parse(logged().trim().split("\n").at(-1) ?? "")).toMatchObject({ msg: "stopped" });
+    for (const secret of [PASSWORD, simulator.clientId]) expect(logged()).not.toContain(secret);
   });
 
   test("locks its inbox: a second one names the holder, and exits with 2", async () => {
@@ -156,16 +134,6 @@ describe("inlet run", () => {
     });
   });
 
-  test("gives each line its priority where the output is the journal", async () => {
-    const { config, folder } = await install();
-    await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
-    const log = join(folder, "log");
-    const script = `touch "$1"; JOURNAL_STREAM=$(stat -c %d:%i "$1") exec "$2" "$3" run --config "$4" > "$1"`;
-    const args = ["-c", script, "run", log, process.execPath, LAUNCHER, config];
-    expect((await runCommand("bash", args)).exitCode).toBe(2);
-    expect(await readFile(log, "utf8")).toMatch(/^<2>\{"level":"fatal"/);
-  });
-
   test("suspends running downloads when stopped, and exits at once on a second signal; nothing is lost", async () => {
     const { config, simulator, inbox } = await install({
       transfers: [
@@ -175,10 +143,9 @@ describe("inlet run", () => {
     });
     const daemon = startProgram(["run", "--config", config]);
     await expect.poll(() => simulator.totals().file).toBe(1);
-    const log: string[] = [];
-    daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
+    const logged = logOf(daemon);
     daemon.kill("SIGTERM");
-    await expect.poll(() => log.join("")).toContain('"msg":"stopping"');
+    await expect.poll(logged).toContain('"msg":"stopping"');
     daemon.kill("SIGTERM");
     expect(await once(daemon, "exit")).toEqual([130, null]);
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);

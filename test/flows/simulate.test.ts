@@ -48,26 +48,6 @@ describe("the simulated service", () => {
       expect(log.join("")).not.toContain(hidden);
   });
 
-  test("accepts transfers and faults while it runs", async () => {
-    const { first } = await startSimulator(["--quiet"]);
-    const plan = {
-      from: "a@example.org",
-      to: ["b@example.com"],
-      password: "Sunny+Harbour%42",
-      files: [{ name: "x", text: "y" }],
-    };
-    const added = await fetch(`${first.url}/control/transfers`, {
-      method: "POST",
-      body: JSON.stringify(plan),
-    });
-    expect(added.ok).toBe(true);
-    const fault = { on: "status", does: { kind: "error", status: 503, retryAfter: "9" } };
-    await fetch(`${first.url}/control/faults`, { method: "POST", body: JSON.stringify(fault) });
-    const refused = await fetch(`${first.url}/api/status`);
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "9"]);
-    expect((await fetch(`${first.url}/api/status`)).status).toBe(200);
-  });
-
   test("runs a scenario from a file, such as the example of the package", async () => {
     const path = join(await makeFolder(), "scenario.json");
     const transfer = { from: "a@example.org", to: ["b@example.com"], trackingId: "mine", files: [] };

@@ -2,12 +2,10 @@
 import { createServer, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { listen } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";
-
-const LARGE_BYTES = 200_000;
 
 test.each(["files", "zip"] as const)(
   "by %s, a bandwidth limit far below the service's rate fetches no byte twice, although the service closes each connection",
@@ -33,32 +31,6 @@ test.each(["files", "zip"] as const)(
   },
   30_000,
 );
-
-test("a file that has arrived completely is not requested again, even if its connection broke", async () => {
-  const simulator = await openSimulatorOfOne();
-  simulator.addFault({ on: "file", times: "always", does: { kind: "omit", headers: ["content-length"] } });
-  const reset = { kind: "reset", afterBytes: LARGE_BYTES } as const;
-  simulator.addFault({ on: "file", times: "always", does: reset });
-  const daemon = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
-  expect(daemon.stateOf("t1")).toBe("delivered");
-  expect(simulator.totals().file).toBe(1);
-});
-
-test("a file that always breaks off and cannot be resumed waits after a few attempts", async () => {
-  const simulator = await openSimulatorOfOne();
-  simulator.addFault({ on: "file", times: "always", does: { kind: "range", mode: "refuse" } });
-  const reset = { kind: "reset", afterBytes: LARGE_BYTES - 1 } as const;
-  simulator.addFault({ on: "file", times: "always", does: reset });
-  const settings = await daemonSettings([mailboxSettings(simulator)]);
-  const daemon = startDaemon(settings, { retryMs: 60_000 });
-  await expect.poll(() => daemon.changes.at(-1)).toMatchObject({ state: "waiting", reason: "retry" });
-  expect(simulator.totals().file).toBeLessThanOrEqual(8);
-});
-
-function openSimulatorOfOne() {
-  const files = [{ name: "large.bin", generate: { bytes: LARGE_BYTES } }];
-  return openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
-}
 
 /** A proxy that announces the length of each answer, and closes its side of the connection after sending it. */
 async function openHastyFront(service: string) {

@@ -4,7 +4,6 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
 import { openSite } from "../support/operator.ts";
-import { converse } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { listen } from "../support/servers.ts";
 import { transferPlan } from "../support/service.ts";
@@ -67,20 +66,6 @@ describe("inlet status", () => {
     expect(await codeOf("status --health alive")).toBe(0);
     await writeFile(config, "a: [");
     expect(await codeOf("status --health alive")).toBe(1);
-  });
-
-  test.each([
-    ["q", 0],
-    ["\u0003", 130],
-  ])("redraws with --watch until %j, restores the terminal, and exits with %i", async (key, code) => {
-    const { config, run } = await setUp();
-    await run();
-    const line = ["status", "--config", config, "--watch"];
-    const { exitCode, stdout } = await converse(line, [["Mailboxes:", key]]);
-    expect(exitCode).toBe(code);
-    expect(stdout).toContain("\u001b[H");
-    expect(stdout.trimEnd().endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
-    expect(stdout).not.toContain("Stopped before");
   });
 
   test.each([

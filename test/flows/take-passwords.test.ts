@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findProgram } from "../support/debian.ts";
 import { install } from "../support/installation.ts";
-import { LAUNCHER, runCommand, runProgram, startProgram } from "../support/program.ts";
+import { LAUNCHER, logOf, runCommand, runProgram, startProgram } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 import { transferPlan } from "../support/service.ts";
 
@@ -120,12 +120,7 @@ async function prepare(transfers = [transferPlan({ trackingId: "t1", password: P
     inbox,
     once,
     async startDaemon() {
-      const { stdout } = startProgram(["run", "--config", config]);
-      let log = "";
-      stdout?.on("data", (chunk: Buffer) => {
-        log += chunk.toString();
-      });
-      await expect.poll(() => log).toContain('"msg":"ready"');
+      await expect.poll(logOf(startProgram(["run", "--config", config]))).toContain('"msg":"ready"');
     },
     async mail(name: string, lines: readonly string[]): Promise<string> {
       await writeFile(join(maildir, "new", name), lines.join("\n"), "latin1");

@@ -1,5 +1,4 @@
 /** `inlet verify-address`: an address verified with a mailed code, for an unregistered client id. */
-import { once } from "node:events";
 import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -14,7 +13,7 @@ import { callCommand } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { type Installation, install } from "../support/installation.ts";
 import { byWebhook, groupsOf } from "../support/notify.ts";
-import { converse, runProgram, startProgram } from "../support/program.ts";
+import { converse, end, logOf, runProgram, startProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestService, openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
@@ -24,9 +23,7 @@ const DAY_MS = 86_400_000;
 test("asks for the code without showing it, again after a typing error; a running daemon then continues", async () => {
   const { config, simulator, inbox } = await unregistered();
   const daemon = startProgram(["run", "--config", config]);
-  const log: string[] = [];
-  daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
-  await expect.poll(() => log.join("")).toContain("the mailbox cannot be polled");
+  await expect.poll(logOf(daemon)).toContain("the mailbox cannot be polled");
   const mailed = () => simulator.mails().at(-1)?.code ?? "";
   const { exitCode, stdout } = await converse(
     ["verify-address", MAILBOX.toUpperCase(), "--config", config],
@@ -38,8 +35,7 @@ test("asks for the code without showing it, again after a typing error; a runnin
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`${MAILBOX} is verified until 20`)]);
   for (const code of [mailed(), "00000000"]) expect(stdout).not.toContain(code);
   await expect.poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
-  daemon.kill("SIGTERM");
-  expect(await once(daemon, "exit")).toEqual([0, null]);
+  await end(daemon);
 });
 
 test("reads the code from standard input, and reports until when the address is verified", async () => {

@@ -54,15 +54,6 @@ test.each([
   expect([exitCode, stdout]).toEqual([3, expect.stringContaining(`changed\t${changed}\thas other content`)]);
 });
 
-test("verifies a folder by the manifest beside it", async () => {
-  const { inbox } = await delivered({
-    handoff: { manifest: "beside" },
-    defaults: { layout: "{trackingId}" },
-  });
-  const { exitCode, stderr } = await runProgram(["verify", join(inbox, "t1")]);
-  expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^1 folder, 2 files, /)]);
-});
-
 test("refuses folders that cannot be verified, with the reason", async () => {
   const folder = await makeFolder();
   await expect(callCommand(["verify", folder])).rejects.toThrow("holds no delivered folder");

@@ -1,5 +1,5 @@
 /** I2 once, I5 no escape: changes to the work folder by other users who may write its parent. */
-import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
@@ -126,17 +126,6 @@ describe("a missing work folder", () => {
   });
 });
 
-test("a state folder in which every user may write is in the log and in the findings of the doctor", async () => {
-  const { config, state } = await install();
-  await mkdir(state);
-  await chmod(state, 0o777);
-  const once = await runProgram(["once", "--config", config]);
-  expect([once.exitCode, once.stderr]).toEqual([0, expect.stringContaining("protect the state folder")]);
-  const doctor = await runProgram(["doctor", "--config", config]);
-  const named = `${state} can be changed by every user of this machine`;
-  expect([doctor.exitCode, doctor.stdout]).toEqual([2, expect.stringContaining(named)]);
-});
-
 test("each folder in which every user could replace tokens or passwords is reported at the start", async () => {
   const { settings } = await openMailbox();
   const { state } = settings;
@@ -164,13 +153,4 @@ test("a parent of the work folder that others may write is reported at the start
   await first.stop();
   await chmod(settings.inbox, 0o1770);
   expect((await runOnce(settings)).reports).toEqual([]);
-});
-
-test("`once` removes history beyond its retention", async () => {
-  const { settings } = await openMailbox();
-  await runOnce(settings);
-  const old = join(settings.work, "journal", "2020-01.jsonl");
-  await writeFile(old, "");
-  await runOnce({ ...settings, keep: { ...settings.keep, historyMs: 24 * 60 * 60_000 } });
-  await expect(stat(old)).rejects.toThrow("ENOENT");
 });

@@ -1,11 +1,9 @@
 /** What a daemon of a test has to do, as JSON for another process. This file needs no test runner. */
-import { inFile, openPasswordCommand } from "../../src/config/credentials.ts";
+import { inFile } from "../../src/config/credentials.ts";
 import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
-import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
-import type { Emit } from "../../src/model/events.ts";
-import type { ChannelSettings } from "../../src/model/notify.ts";
+import { runDaemon } from "../../src/daemon.ts";
 import { checkWith, type HandoffTask, makeHandoff } from "./handoff.ts";
-import { byMail, byWebhook } from "./notify.ts";
+import { byWebhook } from "./notify.ts";
 import { mailboxSettings, pageSettings, plainSecret, redisQueue, settingsIn } from "./settings.ts";
 
 /** Of every daemon. */
@@ -22,14 +20,8 @@ interface CommonTask {
 /** A daemon that polls once, and works sequentially, so that its durable steps can be counted. */
 export interface CrashTask extends CommonTask {
   readonly fetch: MailboxSettings["fetch"];
-  /** The mailbox's own inbox. */
-  readonly inbox?: string | undefined;
   readonly fileMode?: number;
-  /** The number of the group of delivered files. */
-  readonly group?: string;
   readonly since?: "now";
-  /** Only creates the folders. */
-  readonly paused?: boolean;
   /** A script for the check, and its arguments. */
   readonly check?: readonly [string, ...string[]];
 }
@@ -38,12 +30,8 @@ export interface CrashTask extends CommonTask {
 export interface ChildTask extends CommonTask {
   /** Keys of its mailbox. */
   readonly mailbox?: Partial<MailboxSettings>;
-  /** Of its requests to the service. */
-  readonly timeoutMs?: number;
-  /** A shell script, as the check of its mailbox. */
-  readonly check?: string;
-  /** In place of the usual password: a file, or a command that prints it. */
-  readonly password?: { readonly file: string } | { readonly command: readonly [string, ...string[]] };
+  /** In place of the usual password. */
+  readonly password?: { readonly file: string };
   readonly lockMs?: number;
   /** Keys of the queue's settings. */
   readonly queue?: Partial<Pick<RedisQueueSettings, "sentinels" | "sentinelName" | "cluster" | "prefix">>;
@@ -51,28 +39,24 @@ export interface ChildTask extends CommonTask {
   /** With a console. */
   readonly http?: true;
   /** Notifications: to this address. */
-  readonly notify?: string | undefined;
-  /** Notifications: by mail, to this mail server. */
-  readonly mail?: { readonly port: number; readonly ca: string };
+  readonly notify?: string;
 }
 
 /** Short, so that another process soon takes the job of a killed one. */
 const LOCK_MS = 500;
 
 /** The same task takes the same steps in every process. */
-export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}): Promise<DaemonOutcome> {
+export async function runCrashDaemon(task: CrashTask): Promise<void> {
   const stop = new AbortController().signal;
-  return runDaemon(settingsOfCrash(task), { mode: "once", stop, graceMs: 1_000, onEvent });
+  await runDaemon(settingsOfCrash(task), { mode: "once", stop, graceMs: 1_000, onEvent: () => {} });
 }
 
 function settingsOfCrash(task: CrashTask): Settings {
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
-    inbox: task.inbox,
     since: task.since,
-    paused: task.paused ?? false,
-    layout: task.handoff?.deliver === "files" ? "{mailbox}" : "{mailbox}/{trackingId}",
+    layout: "{mailbox}/{trackingId}",
     check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
   return settingsIn(task.folder, [mailbox], {
@@ -85,39 +69,26 @@ function settingsOfCrash(task: CrashTask): Settings {
       maxFiles: 100,
     },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
-    handoff: { ...makeHandoff(task.handoff ?? {}, task.fileMode, "READY"), group: task.group },
+    handoff: makeHandoff(task.handoff ?? {}, task.fileMode, "READY"),
   });
 }
 
 export function settingsOfChild(task: ChildTask): Settings {
-  const channels = channelsOf(task);
-  const mailbox = mailboxSettings(task, mailboxKeys(task));
-  const { timeoutMs = mailbox.service.timeoutMs } = task;
-  return settingsIn(task.folder, [{ ...mailbox, service: { ...mailbox.service, timeoutMs } }], {
+  return settingsIn(task.folder, [mailboxSettings(task, mailboxKeys(task))], {
     ...(task.handoff === undefined ? {} : { handoff: makeHandoff(task.handoff) }),
     ...(task.http === true ? { http: pageSettings() } : {}),
-    ...(channels.length === 0 ? {} : { notify: channels }),
+    ...(task.notify === undefined ? {} : { notify: [byWebhook(task.notify, { gatherMs: 50, everyMs: 50 })] }),
     ...(task.redis === undefined ? {} : { queue: queueOf(task, task.redis) }),
   });
 }
 
-function mailboxKeys({ mailbox, check, password }: ChildTask): Partial<MailboxSettings> {
-  const checks = check === undefined ? {} : { check: checkWith(check) };
-  if (password === undefined) return { ...mailbox, ...checks };
-  const source =
-    "file" in password ? inFile(password.file) : openPasswordCommand(password.command, process.env);
-  return { ...mailbox, ...checks, passwords: [{ sender: "*", trackingId: undefined, password: source }] };
+function mailboxKeys({ mailbox, password }: ChildTask): Partial<MailboxSettings> {
+  if (password === undefined) return mailbox ?? {};
+  const source = inFile(password.file);
+  return { ...mailbox, passwords: [{ sender: "*", trackingId: undefined, password: source }] };
 }
 
 function queueOf({ lockMs, queue, sentinelPassword }: ChildTask, url: string): RedisQueueSettings {
   const secret = sentinelPassword === undefined ? {} : { sentinelPassword: plainSecret(sentinelPassword) };
   return { ...redisQueue(url, lockMs), ...queue, ...secret };
-}
-
-function channelsOf({ notify, mail }: ChildTask): ChannelSettings[] {
-  const times = { gatherMs: 50, everyMs: 50 };
-  return [
-    ...(notify === undefined ? [] : [byWebhook(notify, times)]),
-    ...(mail === undefined ? [] : [byMail(mail, times)]),
-  ];
 }

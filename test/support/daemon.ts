@@ -33,6 +33,8 @@ export interface TestDaemon {
   readonly outcome: Promise<DaemonOutcome>;
   /** The last state of a transfer. */
   stateOf(trackingId: string): string | undefined;
+  /** Applies other settings, as after a change of the configuration. */
+  reload(next: Settings): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -57,7 +59,6 @@ interface TestOptions {
   readonly handoff?: Partial<HandoffPatience>;
   readonly notify?: Partial<NotifyPatience>;
   readonly poll?: DeadlineLimits;
-  readonly follow?: NonNullable<DaemonOptions["follow"]>;
 }
 
 /** Stopped at the end of the test, which fails if the consumer saw a partial delivery, or a secret leaked. */
@@ -134,7 +135,13 @@ export function startDaemon(
     notify: { retryMs: 50, blipMs: 0, ...notify },
     poll,
   };
-  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, onEvent, patience, ...rest });
+  const applying = Promise.withResolvers<(next: Settings) => Promise<void>>();
+  const follow: NonNullable<DaemonOptions["follow"]> = async (apply) => {
+    applying.resolve(apply);
+    return { close: async () => {} };
+  };
+  const options = { mode, stop: stop.signal, graceMs, onEvent, patience, follow, ...rest };
+  const outcome = runDaemon(settings, options);
   const end = async () => {
     stop.abort();
     await outcome;
@@ -159,6 +166,7 @@ export function startDaemon(
     handoffs,
     page: page.promise,
     outcome,
+    reload: async (next) => (await applying.promise)(next),
     stop: end,
     stateOf: (trackingId) => changes.findLast((record) => record.trackingId === trackingId)?.state,
   };

@@ -103,6 +103,30 @@ export const LOSSES: readonly Loss[] = [
   },
 ];
 
+/** To what is used now, which may grow meanwhile. */
+function shrink(option: string, used: string): string {
+  return `for try in $(seq 100); do mount -o remount,${option}=${used} store 2>&- && exit; done; exit 1`;
+}
+
+export const FULL: readonly Loss[] = [
+  {
+    because: "the disk is full",
+    does: shrink("size", "$(df -k --output=used store | tr -dc 0-9)k"),
+    undoes: "mount -o remount,size=16M store",
+    code: "DISK_FULL",
+    restarted: "DISK_FULL",
+    untouched: "inbox/orders@example.com",
+  },
+  {
+    because: "the disk has no free inodes",
+    does: shrink("nr_inodes", "$(df --output=iused store | tr -dc 0-9)"),
+    undoes: "mount -o remount,nr_inodes=2k store",
+    code: "DISK_FULL",
+    restarted: "DISK_FULL",
+    untouched: "inbox/orders@example.com",
+  },
+];
+
 /** `store` is a disk of 16 MB whose folders are mounted as `inbox` and `state`. */
 export function openUsualDisks(): Promise<Disks> {
   const mounts = ["inbox", "state"].map(

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { install, mailboxKeys } from "./installation.ts";
-import { type Finished, type RunOptions, runProgram, startProgram } from "./program.ts";
+import { type Finished, logOf, type RunOptions, runProgram, startProgram } from "./program.ts";
 import { MAILBOX } from "./settings.ts";
 
 /** `keys`: as for `install`; by default the mailbox allows four password attempts. */
@@ -26,11 +26,7 @@ export async function openSite(scenario: Scenario = {}, keys: object = {}) {
   /** Starts a daemon, and returns when it is ready. */
   const run = async (options?: RunOptions): Promise<ChildProcess> => {
     const daemon = startProgram(["run", "--config", config], options);
-    let output = "";
-    daemon.stdout?.on("data", (chunk) => {
-      output += chunk;
-    });
-    await expect.poll(() => output).toContain('"ready"');
+    await expect.poll(logOf(daemon)).toContain('"ready"');
     return daemon;
   };
   /** Of each transfer, from its newest line of the journal. */

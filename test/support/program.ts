@@ -64,6 +64,23 @@ function usualEnv() {
   return { PATH, HOME };
 }
 
+/** What it has printed so far to its standard output. The process of an unread output could not end. */
+export function logOf({ stdout, stderr }: ChildProcess): () => string {
+  let log = "";
+  stdout?.on("data", (chunk) => {
+    log += String(chunk);
+  });
+  stderr?.resume();
+  return () => log;
+}
+
+/** Ends it as a service manager does, and demands success. */
+export async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  expect(await ended).toEqual([0, null]);
+}
+
 /** On a pseudo-terminal, which combines both outputs. */
 export async function runOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const child = startOnTerminal(args, options);

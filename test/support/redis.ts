@@ -63,6 +63,64 @@ export async function startSentinel(name: string, password: string): Promise<Tes
   return { port, master };
 }
 
+/** A way to keep Redis from working, and the trouble that follows. */
+interface RedisCause {
+  readonly because: string;
+  readonly code: string;
+  readonly words: string;
+  begin(redis: TestRedis): unknown;
+  lift(redis: TestRedis): unknown;
+}
+
+export const REDIS_CAUSES: readonly RedisCause[] = [
+  {
+    because: "Redis is full",
+    ...refusing("it is full"),
+    begin: ({ client }) => client.config("SET", "maxmemory", "1"),
+    lift: ({ client }) => client.config("SET", "maxmemory", "0"),
+  },
+  {
+    because: "Redis is read-only",
+    ...refusing("it is read-only"),
+    begin: ({ client }) => client.call("REPLICAOF", "127.0.0.1", "1"),
+    lift: ({ client }) => client.call("REPLICAOF", "NO", "ONE"),
+  },
+  ...["zadd", "xadd", "bzpopmin", "evalsha"].map((name) => ({
+    because: `Redis does not permit ${name}`,
+    ...refusing(`the command ${name.toUpperCase()}`),
+    begin: (redis: TestRedis) => permit(redis, `-${name}`),
+    lift: (redis: TestRedis) => permit(redis, `+${name}`),
+  })),
+  {
+    because: "Redis does not permit its keys",
+    ...refusing("may not use all keys"),
+    begin: (redis) => permit(redis, "resetkeys", "~other:*"),
+    lift: (redis) => permit(redis, "allkeys"),
+  },
+  {
+    because: "Redis is stopped",
+    code: "QUEUE_UNREACHABLE",
+    words: "no answer",
+    begin: (redis) => redis.signal("SIGSTOP"),
+    lift: (redis) => redis.signal("SIGCONT"),
+  },
+  {
+    because: "Redis is killed",
+    code: "QUEUE_UNREACHABLE",
+    words: "could not be reached",
+    begin: (redis) => redis.kill(),
+    lift: (redis) => redis.start(),
+  },
+];
+
+function refusing(words: string) {
+  return { code: "QUEUE_REFUSED", words };
+}
+
+function permit({ client }: TestRedis, ...rules: readonly string[]): Promise<unknown> {
+  return client.call("ACL", "SETUSER", "default", ...rules);
+}
+
 const SLOTS = 16_384;
 
 /** Three masters that share the slots, without replicas. */

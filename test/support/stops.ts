@@ -6,7 +6,6 @@ import type { Simulator } from "../../simulator/simulator.ts";
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { ChildTask } from "./daemon-task.ts";
 import { type Disks, openUsualDisks } from "./disks.ts";
-import { type MailServer, openMailServer } from "./mail-server.ts";
 import { groupsOf } from "./notify.ts";
 import { accept, openReceiver, type Receiver } from "./receiver.ts";
 import { startRedis, type TestRedis } from "./redis.ts";
@@ -25,15 +24,11 @@ export interface Way {
   task?(around: Surroundings): Partial<ChildTask>;
   /** Other servers than a single one. */
   openRedis?(): Promise<OpenedRedis>;
-  /** Notifications are mails. */
-  readonly usesMail?: boolean;
   /** A transfer arrives right after. */
   begin(world: World): Promise<unknown> | unknown;
   lift(world: World): Promise<unknown> | unknown;
   /** The trouble, as in the status. Missing: the daemon repairs it at once, and nothing is reported. */
   readonly trouble?: { readonly what: string; readonly code: string; readonly words: string };
-  /** A command or a webhook follows each delivery. */
-  readonly isHandedOver?: boolean;
   /** Whether `/readyz` answers 200 meanwhile. Default: false. */
   readonly isReady?: boolean;
   /** The kind of promise that is broken meanwhile. */
@@ -67,14 +62,8 @@ interface Surroundings {
   /** Throws with the embedded engine. */
   redis(): TestRedis;
   readonly service: Simulator;
-  /** Opens the service on the same port, without faults. */
-  restartService(): Promise<void>;
-  /** Gets the notifications, unless they are mails. */
+  /** Gets the notifications. */
   readonly receiver: Receiver;
-  /** Gets the webhook of the hand-off. */
-  readonly consumer: Receiver;
-  /** Throws unless the way uses mail. */
-  mail(): MailServer;
 }
 
 export interface World extends Surroundings {
@@ -109,7 +98,6 @@ async function runWay(way: Way, world: World): Promise<void> {
   const delivered = () => expect.poll(() => disks.delivered(inbox), { interval: 100 });
   await delivered().toEqual([FIRST]);
   await disks.expectRest();
-  if (way.isHandedOver) await expect.poll(() => daemon.logged("handed over")).toEqual([FIRST]);
   await daemon.expectFine();
 
   const begun = await beginDownloads(world, way.inProgress ?? 0);
@@ -163,13 +151,12 @@ function expectedDuring({ trouble, isReady = false, overdue }: Way): Partial<Hea
   if (trouble === undefined) return FINE;
   const { what, code, words } = trouble;
   const [kind = ""] = what.split(" ");
-  const metrics = { transfer: ["attention"], order: [], mailbox: [] }[kind] ?? [kind];
+  const metrics = { transfer: ["attention"], order: [] }[kind] ?? [kind];
   const reports = [{ what, code, message: expect.stringContaining(words) }];
   return {
     reports,
     ready: isReady,
     metrics,
-    ...(kind === "mailbox" ? { isPolled: false } : {}),
     ...(overdue === undefined ? {} : { overdue: [overdue] }),
   };
 }
@@ -186,36 +173,22 @@ function notified({ receiver }: World): string[] {
 async function openWorld(way: Way, engine: string): Promise<World> {
   const service = await openTestSimulator({ transfers: [plan(FIRST)] });
   const queue = engine === "redis" ? await (way.openRedis ?? openRedis)() : undefined;
-  const mail = way.usesMail ? await openMailServer() : undefined;
   const around = {
     disks: await openUsualDisks(),
-    redis: demand(queue?.server),
-    service,
-    async restartService() {
-      const transfers = around.service.transfers().map(({ trackingId }) => plan(trackingId));
-      await around.service.close();
-      around.service = await openTestSimulator({ transfers }, { port: Number(new URL(service.url).port) });
+    redis() {
+      if (queue === undefined) throw new Error("this way has no Redis");
+      return queue.server;
     },
+    service,
     receiver: await openReceiver(accept),
-    consumer: await openReceiver(accept),
-    mail: demand(mail),
   };
   await writeFile(around.disks.at("password"), PASSWORD);
-  const channel =
-    mail === undefined ? { notify: around.receiver.url } : { mail: { port: mail.port, ca: mail.ca } };
-  const daemon = around.disks.startDaemon(service, { ...channel, ...queue?.task, ...way.task?.(around) });
-  return Object.assign(around, { daemon });
+  const notify = around.receiver.url;
+  const daemon = around.disks.startDaemon(service, { notify, ...queue?.task, ...way.task?.(around) });
+  return { ...around, daemon };
 }
 
 async function openRedis(): Promise<OpenedRedis> {
   const server = await startRedis();
   return { server, task: { redis: server.url } };
-}
-
-/** Returns a function that throws if there is none. */
-function demand<Part>(part: Part | undefined): () => Part {
-  return () => {
-    if (part === undefined) throw new Error("this way does not have it");
-    return part;
-  };
 }

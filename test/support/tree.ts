@@ -1,5 +1,4 @@
 /** The content of a folder in a comparable form. This file needs no test runner. */
-import { readdirSync, statSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 
@@ -21,23 +20,4 @@ export function withoutTimes(tree: Record<string, string>): Record<string, strin
       content.replace(/"(received|expires)": "[^"]+"/g, ""),
     ]),
   );
-}
-
-/**
- * Every folder, and every delivered or staged file, with mode and size; sorted. Other files may be half written by a poll,
- * and the journal is not synced.
- */
-export function listNames(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .flatMap((entry) => {
-      const path = join(entry.parentPath, entry.name);
-      const name = relative(folder, path);
-      const stats = statSync(path, { throwIfNoEntry: false });
-      if (stats === undefined) return [];
-      const mode = (stats.mode & 0o777).toString(8);
-      if (stats.isDirectory()) return [`${name}/ ${mode}`];
-      const isContent = /^inbox\/(?!\.inlet\/)|\/staging\//.test(name);
-      return isContent ? [`${name} ${mode} ${stats.size} bytes`] : [];
-    })
-    .toSorted();
 }

@@ -26,8 +26,6 @@ export interface Health {
   readonly ready: boolean;
   /** `inlet_trouble` by its label, and `attention`. */
   readonly metrics: readonly string[];
-  /** `inlet_mailbox_up`. */
-  readonly isPolled: boolean;
   /** Kinds of promises that are broken, with or without an explanation. */
   readonly overdue: readonly string[];
   /** `trackingId reason` of transfers that continue without a person. */
@@ -37,7 +35,7 @@ export interface Health {
 /** For an answer of its console. */
 const ANSWER_MS = 60_000;
 
-export const FINE = { reports: [], ready: true, metrics: [], isPolled: true, overdue: [] } as const;
+export const FINE = { reports: [], ready: true, metrics: [], overdue: [] } as const;
 
 export interface WatchedDaemon {
   /** Messages of level warn and worse. */
@@ -125,5 +123,5 @@ function healthOf({ troubles, attention, overdue, queued }: Status) {
 function metricsOf(text: string) {
   const troubles = [...text.matchAll(/^inlet_trouble\{what="(\w+)"\} 1$/gm)].map(([, what = ""]) => what);
   const attention = /^inlet_attention [1-9]/m.test(text) ? ["attention"] : [];
-  return { metrics: [...troubles, ...attention], isPolled: !/^inlet_mailbox_up\{.*\} 0$/m.test(text) };
+  return { metrics: [...troubles, ...attention] };
 }

@@ -297,6 +297,9 @@ export class Observer {
     if (permissions !== MODES[entry.kind]) {
       this.violate(`${to} appears, and consumers cannot use it: its mode is ${permissions.toString(8)}`);
     }
+    const { inbox } = delivery.record;
+    const root = inbox === undefined ? INBOX : resolveInbox(inbox);
+    if (!to.startsWith(`${root}/`)) this.violate(`I2: ${to} appears, and its record says ${root}`);
     delivery.paths.push(to);
     delivery.hasAppeared = true;
     if (!this.#isRecordDurable(name, Number(round)))

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { Status } from "../../../src/model/status.ts";
-import { type Happening, makeTransfer, PLAIN, type Plan } from "../../world/plan.ts";
+import { type Happening, makeTransfer, PLAIN, type Plan, type Site } from "../../world/plan.ts";
 import { Random } from "../../world/random.ts";
 import { runPlan } from "../../world/run.ts";
 import { World } from "../../world/world.ts";
@@ -14,6 +14,7 @@ const MINUTE_MS = 60_000;
 const BEGIN_MS = 2 * MINUTE_MS;
 
 interface Way {
+  readonly site?: Partial<Site>;
   readonly does: readonly Happening[];
   /** How long after its beginning it is seen: at most a minute after what was promised. */
   readonly seenMs: number;
@@ -47,6 +48,43 @@ const WAYS: Readonly<Record<string, Way>> = {
     lastsMs: 8 * MINUTE_MS,
     overMs: 6 * MINUTE_MS,
   },
+  "a service that answers with pages": {
+    does: [mood("foreign", 8 * MINUTE_MS)],
+    seenMs: 3 * MINUTE_MS,
+    codes: ["BAD_ANSWER"],
+    lastsMs: 8 * MINUTE_MS,
+    overMs: 6 * MINUTE_MS,
+  },
+  "a full disk": {
+    does: [{ kind: "disk-full", ms: 6 * MINUTE_MS }, ARRIVE],
+    seenMs: 2 * MINUTE_MS,
+    codes: ["DISK_FULL", "disk"],
+    lastsMs: 6 * MINUTE_MS,
+    overMs: 3 * MINUTE_MS,
+  },
+  "a hand-off whose command fails": {
+    does: [{ kind: "command", exitCode: 1, ms: 6 * MINUTE_MS }, ARRIVE],
+    seenMs: 2 * MINUTE_MS,
+    codes: ["handoff"],
+    lastsMs: 6 * MINUTE_MS,
+    overMs: 6 * MINUTE_MS,
+  },
+  "a hand-off whose receiver is away": {
+    site: { handoff: { webhook: { url: "https://hooks.example/hand-over", secret: "Hook-0" } } },
+    does: [{ kind: "receiver", isAway: true, ms: 6 * MINUTE_MS }, ARRIVE],
+    seenMs: 2 * MINUTE_MS,
+    codes: ["handoff", "NOTIFY_WEBHOOK_FAILED"],
+    lastsMs: 6 * MINUTE_MS,
+    overMs: 12 * MINUTE_MS,
+  },
+  "a check that gives no verdict": {
+    site: { hasCheck: true },
+    does: [{ kind: "check", exitCode: 75, ms: 16 * MINUTE_MS }, ARRIVE],
+    seenMs: 12 * MINUTE_MS,
+    codes: ["check"],
+    lastsMs: 16 * MINUTE_MS,
+    overMs: 12 * MINUTE_MS,
+  },
   "a process that stands still": {
     does: [{ kind: "freeze", ms: 5 * MINUTE_MS, afterSteps: 1 }],
     seenMs: 6 * MINUTE_MS,
@@ -69,7 +107,7 @@ const WAYS: Readonly<Record<string, Way>> = {
 
 test.each(Object.entries(WAYS))("%s is a trouble in time, and is over in time", async (_, way) => {
   const seen: { readonly atMs: number; readonly codes: readonly string[] }[] = [];
-  const world = new World(planOf(way.does));
+  const world = new World(planOf(way.does, way.site));
   const look = () => {
     const codes = codesOf(world.daemon?.vitals?.status());
     if (codes !== undefined) seen.push({ atMs: world.schedule.nowMs - startMs, codes });
@@ -95,15 +133,21 @@ test("a plain world has no trouble at any time", async () => {
   expect((await runPlan(planOf([ARRIVE]))).violations).toEqual([]);
 });
 
+/** Of its troubles, and the reasons of transfers that wait for their end. */
 function codesOf(status: Status | undefined): readonly string[] | undefined {
-  return status?.troubles.map(({ code }) => code);
+  return (
+    status && [
+      ...status.troubles.map(({ code }) => code),
+      ...status.attention.flatMap(({ state, reason = "" }) => (state === "quarantined" ? [] : [reason])),
+    ]
+  );
 }
 
-function planOf(happenings: readonly Happening[]): Plan {
+function planOf(happenings: readonly Happening[], site: Partial<Site> = {}): Plan {
   const transfer = makeTransfer(new Random(7), 0, PLAIN, { archives: 0 });
   return {
     seed: 1,
-    site: PLAIN,
+    site: { ...PLAIN, ...site },
     transfers: [{ ...transfer, password: "Secret-common", message: undefined }],
     happenings: happenings.map((what) => ({ atMs: BEGIN_MS, what })),
   };
