@@ -132,7 +132,7 @@ export const FAULT_CODES = {
     MESSAGE_REFUSED:
       "The service does not return the confidential message of this transfer. Ask the sender for the message, then release the transfer to deliver its files without it.",
     CHECKSUMS_UNREADABLE:
-      "The checksums file cannot be parsed. Look at it with inlet api checksums --raw, and report its format as a defect of Inlet.",
+      "The checksums file cannot be parsed. Save it with inlet api checksums --output FILE, and report its format as a defect of Inlet.",
     CHECKSUM_MISMATCH:
       "The bytes received do not match the sender's checksum. The content was not delivered. Retry once; if it happens again, ask the sender to send the transfer again.",
     SIZE_MISMATCH:

@@ -649,5 +649,6 @@ function warningsOfDisk(findings: readonly Finding[]): number {
 }
 
 async function tree(folder: string): Promise<string[]> {
-  return (await readdir(folder, { recursive: true })).toSorted();
+  // The daemon may be replacing a file.
+  return (await readdir(folder, { recursive: true })).filter((path) => !path.endsWith(".part")).toSorted();
 }
