@@ -7,7 +7,7 @@ import { openSource, type RawSecret, SECRET } from "./credentials.ts";
 import { type Environment, formatPath, isGroup, type Place, type Spot } from "./draft.ts";
 import { defaultManifest } from "./handoff.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
-import { entriesOf, within } from "./read.ts";
+import { entriesOf, spotOf } from "./read.ts";
 import { SCHEMA } from "./schema.ts";
 import { PATH, type SchemaKeys, type SchemaNode } from "./schema-nodes.ts";
 import type { Settings } from "./settings.ts";
@@ -55,7 +55,7 @@ function* keysOf(node: SchemaNode, at: Spot, around: Spot): Iterable<readonly [S
 function* keysWithin(properties: SchemaKeys, at: Spot): Iterable<readonly [SchemaNode, Spot]> {
   if (!at.isSet() && LEFT_OUT.includes(String(at.own.at(-1)))) return;
   for (const [name, child] of Object.entries(properties)) {
-    const inner = within(child, at, name);
+    const inner = spotOf(child, at, name);
     if (inner.isSet() || at.own[0] !== "defaults") yield* keysOf(child, inner, at);
   }
 }

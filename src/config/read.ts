@@ -6,27 +6,27 @@ import { INHERITED, READ, type ReadKeys, type SchemaKeys, type SchemaNode } from
 export async function readKeys<Keys extends SchemaKeys>(keys: Keys, at: Spot): Promise<ReadKeys<Keys>> {
   const read: Record<string, unknown> = {};
   for (const [name, node] of Object.entries<SchemaNode>(keys)) {
-    read[name] = await readNode(node, within(node, at, name), at);
+    read[name] = await readNode(node, spotOf(node, at, name), at);
   }
   return read as ReadKeys<Keys>;
 }
 
-/** A key of a group. Groups are merged key by key, except those with required keys: the first layer decides. */
-export function within(node: SchemaNode, at: Spot, name: string): Spot {
+/** The spot of a key in a group. Groups are merged key by key; of one with required keys, only the first layer counts. */
+export function spotOf(node: SchemaNode, at: Spot, name: string): Spot {
   const isMerged = node.type === "object" && node.required === undefined;
   return isMerged ? at.at(name) : at.at(name).first;
 }
 
-/** The entries of the list `at` in the group `around`, from which they inherit. Entries that were refused are holes. */
+/** Entries of the list `at`. They inherit from `defaults` of the group `around`, then from it. Refused ones have no layer. */
 export function entriesOf(item: SchemaNode, at: Spot, around: Spot): Spot[] {
   const inherited = item[INHERITED] ?? [];
-  const layers = [...around.at("defaults").layers, ...around.layers].map(({ raw, path }) => ({
+  const common = [...around.at("defaults").layers, ...around.layers].map(({ raw, path }) => ({
     raw: Object.fromEntries(inherited.map((name) => [name, isGroup(raw) ? raw[name] : undefined])),
     path,
   }));
   return at.entries().map((entry) => {
     const isHole = entry.layers.length === 0;
-    return isHole ? entry : new Spot(at.draft, entry.own, [...entry.layers, ...layers]);
+    return isHole ? entry : new Spot(at.draft, entry.own, [...entry.layers, ...common]);
   });
 }
 
@@ -46,7 +46,7 @@ async function readGroup(node: SchemaNode, at: Spot): Promise<unknown> {
   const { groups } = at.draft;
   const id = at.layers.map(({ path }) => formatPath(path)).join(" ");
   const reading = groups.get(id) ?? read();
-  // Without a layer, it could be any group.
+  // Read once: many mailboxes share it. Groups without a layer all have the same id.
   if (id !== "") groups.set(id, reading);
   return reading;
 }

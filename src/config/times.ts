@@ -34,7 +34,7 @@ export const QUIET = key(
     minItems: 1,
     [READ]: quietReader("leaves no time for downloads: to stop the mailbox, set paused"),
   },
-  "The quiet hours, in which no download starts. Running downloads continue, and the mailbox is still polled. Transfers that expire before the end of the quiet hours, or within six hours after, are downloaded anyway, and those for which an operator gives an order or a password.",
+  "The quiet hours, in which no download starts. Running downloads continue, and the mailbox is still polled. Transfers that expire before the end of the quiet hours, or within six hours after, are downloaded anyway, as are those for which an operator gives an order or a password.",
 );
 
 export const SINCE = key(
@@ -113,7 +113,7 @@ function readTime<Time>(
   }
 }
 
-/** `ifAlways`: the problem of windows that cover the whole week. */
+/** `ifAlways`: the message for windows that cover the whole week. */
 export function quietReader(ifAlways: string) {
   return (windows: readonly (readonly Span[] | undefined)[], at: Spot) => {
     const quiet = makeTimetable(
@@ -162,7 +162,7 @@ function readSince(text: string, at: Spot): number | "now" | undefined {
   return at.refuse(`${showValue(text)} is not a date`);
 }
 
-/** Why a text is not a time: the end of a sentence. */
+/** Its message follows "… is not a weekly window: ", and says why. */
 class WrongTime extends Error {}
 
 const DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
