@@ -30,7 +30,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     process.stderr.write(`inlet: the output could not be written (${error.code}).\n`);
   process.exit(error.code === "EPIPE" ? EXIT_CODES.fine.code : EXIT_CODES.failed.code);
 });
-// Nobody reads it.
+// Without a reader, there is nowhere to report errors.
 process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;

@@ -1,4 +1,4 @@
-/** What shows a running daemon: its status, its metrics, work that hangs, and the console that serves them. */
+/** The view of a running daemon: its status, its metrics, work that hangs, and the console that serves them. */
 
 import { hash } from "node:crypto";
 import { hostname } from "node:os";
@@ -25,8 +25,8 @@ import type { Waiting } from "./unfinished.ts";
 /** The source of a token may be a command, so tokens are read no more often than this. */
 const READ_EVERY_MS = 2_000;
 const REFRESH_EVERY_MS = 30_000;
-/** Transfers that other processes have ended are looked for this much further back than the last look. */
-const GONE_LATELY_MS = 10 * 60_000;
+/** How far each look for transfers that other processes have ended reaches back before the last look. */
+const GONE_OVERLAP_MS = 10 * 60_000;
 
 interface ConsoleTools extends Pick<Parts, "live" | "clock" | "emit"> {
   readonly monitor: Monitor;
@@ -125,30 +125,30 @@ export async function keepBoardFresh(
   readWaiting: () => Promise<Waiting>,
   scope: AsyncDisposableStack,
 ): Promise<void> {
-  const folders = live.now;
+  const settings = live.now;
   // Other processes change transfers, and their events are not known here.
-  const isShared = folders.queue !== "embedded";
-  let isWhole = false;
+  const isShared = settings.queue !== "embedded";
+  let hasReadAll = false;
   let goneMs: number | undefined;
   const recallGone = async () => {
     const nowMs = clock.now();
-    const spanMs = goneMs === undefined ? undefined : nowMs - goneMs + GONE_LATELY_MS;
-    board.recall([], await readGone(folders, nowMs, spanMs));
+    const spanMs = goneMs === undefined ? undefined : nowMs - goneMs + GONE_OVERLAP_MS;
+    board.recall([], await readGone(settings, nowMs, spanMs));
     goneMs = nowMs;
   };
   const learnWaiting = async () => {
     const waiting = await readWaiting();
     board.learn(waiting.records);
-    isWhole = waiting.isWhole;
+    hasReadAll = waiting.isWhole;
   };
   const refresh = async () => {
-    if (isShared || !isWhole) await learnWaiting();
+    if (isShared || !hasReadAll) await learnWaiting();
     if (isShared || goneMs === undefined) await recallGone();
     await expected.refresh();
   };
   // Times of earlier deliveries, only to be shown.
-  board.recall(await readDeliveries(folders.work).catch(() => []), []);
-  // The timer below repeats what fails, and a failing disk is a trouble of its own.
+  board.recall(await readDeliveries(settings.work).catch(() => []), []);
+  // The timer below tries again, and a failing disk is reported elsewhere.
   await learnWaiting().catch(() => {});
   // One at a time: an older answer of the disk must not replace a newer one.
   const refreshes = new Coalesced(refresh);

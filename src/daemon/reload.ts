@@ -24,7 +24,7 @@ import { readUnfinished } from "./unfinished.ts";
 
 const LOOK_EVERY_MS = 30_000;
 
-/** The settings with the number of each group of delivered files. Throws `GROUP_UNKNOWN` and `STOPPED`. */
+/** The settings with the `gid` of each configured group. Throws `GROUP_UNKNOWN` and `STOPPED`. */
 export async function withGroups(settings: Settings, signal: AbortSignal): Promise<Settings> {
   const withGroup = async <Given extends { readonly handoff?: Handoff | undefined }>(given: Given) => {
     const { handoff } = given;
@@ -61,11 +61,11 @@ export async function followPauses(
   const looks = new Coalesced(async () => {
     const pauses = await readPauses(work);
     if (isDeepStrictEqual(pauses, live.pauses)) return;
-    // Without the work folder, its disk is gone, and no pause has ended.
+    // Throws if the disk of the work folder is gone: then no pause has ended.
     await stat(work);
     await apply(pauses);
   });
-  // Repeated, and a failing disk is a trouble of its own.
+  // The timer tries again, and a failing disk is reported elsewhere.
   const look = () => looks.run().catch(() => {});
   scope.adopt(looks, (it) => it.idle());
   const unwatchable = (fault: Fault) => emit({ type: "folder-unwatchable", fault });
@@ -122,7 +122,7 @@ export async function applySettings(
   // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});
   const held = unfinished.records.filter((record) => wasHeldByQuietHours(tools, before, record));
-  // As above: they run when their wait is over.
+  // Not awaited either: without Redis, they run when their wait is over.
   runAllNow(tools, held).catch(() => {});
   await written;
 }
@@ -156,6 +156,6 @@ function wasHeldByQuietHours(
   const [old, now] = [before.get(id), mailboxes.states.get(id)];
   if (old === undefined || now === undefined) return false;
   if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
-  // `waitLeftMs` does not count quiet hours.
+  // A wait that `waitLeftMs` does not count was for quiet hours, or is over.
   return state !== "waiting" || (until !== undefined && waitLeftMs(record, clock.now()) === undefined);
 }
