@@ -4,9 +4,9 @@
  * Each part of a delivery claims a free name before the round ends. After that, it is moved to that name with one rename. A
  * delivery of several parts has a stored placement, which gives their order. A delivery of one folder needs none.
  *
- * A part that is no longer in the stage was placed, so any process may do this, at any time and any number of times, and no
- * part is placed twice. No part replaces one of another delivery, because its name is claimed. A foreign entry of that name
- * stops the placing until it is moved away, unless it appears right before the rename, which replaces it. When the staged
+ * A part that is no longer in the stage was placed. So any process may place a delivery again at any time, and no part is
+ * placed twice. No part replaces a part of another delivery, because its name is claimed. A foreign entry with that name
+ * stops the placing until it is moved away; only an entry that appears right before the rename is replaced. When the staged
  * folder and the folder beside it are gone, everything is placed.
  */
 import { basename, dirname, join, relative } from "node:path";
@@ -79,7 +79,7 @@ export class Placing {
       if (made === undefined) return false;
       const kinds = paths.map((path) => this.#options.disk.kindOf(open.at(splitPath(path).name)));
       if ((await Promise.all(kinds)).every((kind) => kind === undefined)) return true;
-      // Another attempt at this round may have claimed the others, and may be placing them.
+      // Only the new claims: another attempt at this round may own the others, and may be placing its parts.
       await this.claims.release(roundKey(id), made);
       return false;
     });
@@ -141,7 +141,7 @@ export class Placing {
   async place(id: StageId, end: EndRecord, root: string): Promise<void> {
     const placement =
       end.placement === undefined ? placementOfFolder(end.folder ?? "") : await this.#read(id);
-    // It was placed and picked up: a power cut has brought back the empty folders only.
+    // The delivery was placed and picked up, and a power cut has brought back its empty folders.
     if (placement === undefined) return this.#removeStage(id);
     const { parent, phases } = placement;
     const work = async (open: InboxFolder) => {
@@ -190,7 +190,7 @@ export class Placing {
         return await this.#options.disk.rename(source, target);
       } catch (error) {
         const code = systemCode(error);
-        // The part may have been placed meanwhile. Without it, a consumer has removed the folder that it goes to.
+        // ENOENT: another process has placed the part, or a consumer has removed the target folder.
         const isGone = code === "ENOENT" && (await this.#options.disk.kindOf(source)) === undefined;
         if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
         if (!isGone && !TAKEN.includes(code)) throw error;
@@ -203,7 +203,7 @@ export class Placing {
     return from === "folder" ? this.#options.paths.staged(id) : join(this.#options.paths.staged(id), name);
   }
 
-  /** A name among all deliveries: from the work folder, because inboxes may be mounted elsewhere on other machines. */
+  /** The name to claim: relative to the work folder, because other machines may mount inboxes elsewhere. */
   #claimed(root: string, path: string): string {
     return foldName(relative(this.#options.paths.work, join(root, path)));
   }
@@ -239,7 +239,7 @@ export class Placing {
       if (gid !== undefined) await this.#options.disk.setGroup(made, gid);
       await this.#options.disk.rename(made, path);
     } catch (error) {
-      // A start removes it.
+      // The next start removes it.
       await this.#options.disk.removeFolder(made).catch(() => {});
       throw systemCode(error) === "EXDEV" ? new Fault("INBOX_APART", { detail: path, cause: error }) : error;
     }
