@@ -8,7 +8,7 @@ const TICK_MS = 1_000;
 /** Browsers show a missing heartbeat after eight seconds. */
 const TICKS_PER_HEARTBEAT = 3;
 const MAX_LISTENERS = 50;
-/** From one address, so that one client cannot use up all listeners. A proxy may stand for several people. */
+/** Per address, so that one client cannot use up all listeners. People behind one proxy share its address. */
 const MAX_PER_PEER = 20;
 /** A client that leaves this much unread is disconnected. Browsers connect again. */
 const MAX_PENDING_BYTES = 1024 ** 2;

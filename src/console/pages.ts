@@ -17,7 +17,7 @@ export function showPage(tools: ConsoleTools, response: ServerResponse, url: URL
   return show(tools, response, name, address, makePage, searchParams);
 }
 
-/** Answers a request that changes something, with a notice or a page of its own. */
+/** Answers an action or a failed request with a notice or its own page, or with the sign-in page. */
 export async function showNotice(
   tools: ConsoleTools,
   response: ServerResponse,
@@ -27,7 +27,7 @@ export async function showNotice(
 ): Promise<void> {
   const { access } = tools;
   const { req: request } = response;
-  if ((access?.read ?? "open") !== "open" && access?.isSignedIn(request) === false) {
+  if (access !== undefined && access.read !== "open" && !access.isSignedIn(request)) {
     const address = request.method === "GET" ? (request.url ?? "").slice(1) : "./";
     send(response, code, HTML, renderSignInPage(address, notice));
   } else await show(tools, response, "Overview", "./", () => ({ code, notice, body }));
