@@ -17,9 +17,9 @@ const LIMITS = {
 
 export type AnswerSize = keyof typeof LIMITS;
 
-/** A success without a body instead of JSON. It is no word of the service, and decides nothing about a password. */
+/** A success without a body instead of JSON. A proxy may have sent it, so it is no verdict on a password. */
 export class EmptyAnswer extends Fault {
-  /** Status 204: at the end of a list, the service itself says so. */
+  /** Status 204: the service itself ends a list with it. */
   readonly isNoContent: boolean;
 
   constructor({ statusCode }: Answer, what: string) {
