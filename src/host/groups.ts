@@ -38,7 +38,7 @@ async function readEntry(
     return (await promisify(execFile)(program, [database, group], options)).stdout.split("\n")[0];
   } catch (error) {
     if (signal.aborted) throw new Fault("STOPPED", { cause: error });
-    // ENOENT, or EACCES if Inlet may not enter a folder of PATH. An exit code is an answer.
+    // The program ran, and knows no such group. Otherwise it did not start: ENOENT, or EACCES for a folder of PATH.
     if (!systemCode(error).startsWith("E")) return undefined;
     // Without the file there is no such group.
     const lines = (await readFile("/etc/group", "utf8").catch(() => "")).split("\n");
