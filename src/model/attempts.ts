@@ -4,7 +4,7 @@ import { Secret } from "../base/secret.ts";
 /** For requests without a password. */
 export const NO_PASSWORD = new Secret("");
 
-/** A lock counts for at least a minute: an early request may prolong it. */
+/** A transfer that its service locked is left alone for at least a minute: an early request may prolong the lock. */
 export const MIN_LOCK_MS = 60_000;
 
 /** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
@@ -37,7 +37,7 @@ export interface AttemptOwner {
 
 /** A slot for one attempt, taken before it is sent. `refused` or `giveBack` is called after an answer. */
 export interface TakenSlot {
-  /** The other attempts. `pending`: when each earlier slot without an answer was taken. */
+  /** The other attempts. `pending`: when the earlier slots were taken that have no answer yet. */
   others(): Promise<SpentAttempts & { readonly pending: readonly string[] }>;
   /** The password was refused: the slot stays, with its fingerprint. */
   refused(fingerprint: string): Promise<void>;

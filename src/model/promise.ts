@@ -34,7 +34,7 @@ export interface Promised {
   readonly text: string;
   /** It is broken if it is still open then. */
   readonly dueMs: number;
-  /** After something else has stopped the work for a while, this much time is left for it. */
+  /** When the cause of a delay is over, the promise has this much time before it counts as broken. */
   readonly graceMs: number;
   /** The status has a trouble that says why. */
   readonly isExplained?: boolean;
