@@ -1,4 +1,4 @@
-/** The story of one transfer from the work folder, all that `inlet show` and its page in the console say, and its words. */
+/** Reads all that `inlet show` and the console show about one transfer, and puts it in words. */
 import { formatSize } from "../base/phrases.ts";
 import { listOrders } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
@@ -57,7 +57,7 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
   return (await readJournal(work, "acts", query)).entries.toReversed();
 }
 
-/** A password is the only order that stays elsewhere. */
+/** Orders that are not carried out yet, without supplied passwords, which are not in the work folder. */
 async function ordersFor(work: string, record: TransferRecord): Promise<Story["orders"]> {
   const given = await listOrders(work);
   return given.flatMap(({ order }) => {
@@ -67,7 +67,7 @@ async function ordersFor(work: string, record: TransferRecord): Promise<Story["o
   });
 }
 
-/** Each way of showing forms times, paths and the output of programs itself. */
+/** The command and the console format times, paths and the output of programs differently. */
 type Piece = string | { readonly time: string } | { readonly path: string } | { readonly output: string };
 
 export type Phrase = readonly Piece[];
@@ -117,7 +117,7 @@ function isInInbox(story: Story): boolean {
   return isDelivered(story) || story.state === "delivering";
 }
 
-/** When it entered each state, in this order. */
+/** When it entered each state, oldest first. */
 export function timesOf(story: Story): Fact[] {
   const times = STATES.flatMap((state) => {
     const time = story.at[state];
