@@ -105,7 +105,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const placement = planned?.placement.deliver;
   const facts = { folder, inbox: target.inbox, placement, acknowledgement, steps };
   run.enter("delivering", { verified: verifiedOf(contents), ...facts });
-  const record = run.endRecord("delivered");
+  const record = run.recordIn("delivered");
   await handoffs.prepare(record);
   await endWith(run, stage, record);
   afterPlacing(run, record);
@@ -122,7 +122,7 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
   const facts = { at, mailbox: run.source.mailbox.name, trackingId, sender };
   await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
   const why = { reason: code, message: describeFault(fault), ...withoutMissing({ output: fault.output }) };
-  const record = run.endRecord("quarantined", why);
+  const record = run.recordIn("quarantined", why);
   await endWith(run, stage, record);
   afterPlacing(run, record, fault);
 }

@@ -256,7 +256,7 @@ async function endWithout(
   { reason, message, isLeftOut }: Outcome & { kind: "gone" },
 ): Promise<void> {
   const { ledger } = run.tools;
-  const gone = run.endRecord("gone", { reason, message });
+  const gone = run.recordIn("gone", { reason, message });
   if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: gone.trackingId });
   run.noteEnd(gone);
   // The configuration leaves the transfer out, whatever an earlier round has kept of it.

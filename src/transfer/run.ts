@@ -1,4 +1,4 @@
-/** What a download works with: its tools and source, the run of one attempt, and what a step of it leads to. */
+/** The tools and the source of a download, the run of one attempt, and the outcomes of its steps. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
@@ -162,7 +162,7 @@ export class Run {
 
   /** Enters a state while the round stays open. `fault`: why. */
   enter(state: State, facts: Partial<TransferRecord> = {}, fault?: Fault): void {
-    this.record = this.endRecord(state, facts);
+    this.record = this.recordIn(state, facts);
     this.tools.ledger.noteChange(this.record);
     this.tools.emit({ type: "transfer-changed", record: this.record, fault });
   }
@@ -192,7 +192,7 @@ export class Run {
   }
 
   /** The record in this state. */
-  endRecord(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
+  recordIn(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
     return withState(this.record, state, this.tools.clock.now(), facts);
   }
 
