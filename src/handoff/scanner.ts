@@ -31,9 +31,9 @@ export class Scanner {
   #loop: Promise<void> = Promise.resolve();
   /** How many entries the last scan saw. */
   #seen = 0;
-  /** Of the last scan that has listed all entries, and of the scan that runs. */
+  /** Of the last scan that has listed all entries; `#running`: of the scan that runs now. */
   #summary: Summary | undefined;
-  #next: Summary | undefined;
+  #running: Summary | undefined;
   /** When the next entry is visited, or the next scan begins. */
   dueMs: number | undefined;
 
@@ -49,7 +49,7 @@ export class Scanner {
 
   /** A step has changed the entry. */
   note(key: string, entry: Entry, delivery: Delivery): void {
-    for (const summary of [this.#summary, this.#next]) summary?.note(key, entry, delivery);
+    for (const summary of [this.#summary, this.#running]) summary?.note(key, entry, delivery);
   }
 
   start(): void {
@@ -62,10 +62,10 @@ export class Scanner {
     if (signal.aborted) return 0;
     const { work, failures, emit } = this.#tools;
     const summary = new Summary(this.#tools);
-    this.#next = summary;
-    let [due, isGood, isListed] = [0, true, true];
+    this.#running = summary;
+    let [due, isDiskGood, isListed] = [0, true, true];
     const fail = (key: string, error: unknown) => {
-      if (failures.failed(key, error)) isGood = false;
+      if (failures.failed(key, error)) isDiskGood = false;
     };
     this.#seen = 0;
     const visit = async (found: FoundEntry) => {
@@ -78,7 +78,7 @@ export class Scanner {
         if (visited !== undefined) summary.add(found.key, visited.item.entry, visited.item.delivery);
       } catch (error) {
         fail(found.key, error);
-        // It may be older than the oldest one that can be read.
+        // Counted without its age, which is unknown.
         summary.waiting++;
       }
     };
@@ -89,8 +89,8 @@ export class Scanner {
       fail("", error);
       isListed = false;
     }
-    if (isGood) failures.outage.clear(SCAN);
-    // Else the last summary of all entries stays in force. Before the first one, a partial one is better than none.
+    if (isDiskGood) failures.outage.clear(SCAN);
+    // A partial summary is used only until there is a complete one.
     if (isListed || this.#summary === undefined) emit({ type: "outbox-scanned", summary });
     if (isListed) this.#summary = summary;
     return due;
@@ -133,7 +133,7 @@ export class Scanner {
     const stored = await outbox.peek(found);
     const before = stored && (await readOutboxDelivery(this.#tools, key, stored));
     if (before === undefined) return undefined;
-    // The first scan finds folders by their manifests.
+    // The first scan also reads the manifests.
     const isDone = await isUpToDate(this.#tools, before, this.#summary === undefined);
     const advance = async () => ({ item: await advanceFolder(this.#tools, key) });
     const advanced = isDone ? { item: before } : await outbox.change(key, advance);
