@@ -86,7 +86,7 @@ export class Notifier {
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref();
     await this.#tryLead();
     await this.#forEach((channel) => channel.load());
-    await this.#releaseEnded();
+    await this.#endNoticesOfEnded();
     if (!this.#tools.isShared) this.#keepPolled(new Map());
   }
 
@@ -98,7 +98,7 @@ export class Notifier {
     const removed = [...channels].filter(([id]) => !this.#channels.has(id));
     const added = [...this.#channels].filter(([id]) => !channels.has(id));
     await Promise.all(removed.map(([, channel]) => channel.close()));
-    // Without a channel, there was nothing to send until now.
+    // A process without a channel has not tried for the lock yet.
     await this.#tryLead();
     await Promise.all(added.map(([, channel]) => channel.load()));
   }
@@ -117,7 +117,7 @@ export class Notifier {
     return this.#forEach((channel) => channel.finish());
   }
 
-  /** The disk of the work folder is lost: holds no file of it, so that it can be unmounted. */
+  /** Closes the lock file, so that the lost disk of the work folder can be unmounted. */
   release(): void {
     this.#lock?.release();
     this.#lock = undefined;
@@ -143,7 +143,7 @@ export class Notifier {
     const wasSender = this.#isSender;
     await this.#tryLead();
     if (this.#isSender && !wasSender) await this.#forEach((channel) => channel.load());
-    if (this.#tools.isShared) await this.#releaseEnded();
+    if (this.#tools.isShared) await this.#endNoticesOfEnded();
     for (const channel of this.#channels.values()) {
       if (this.#tools.isShared) channel.wake();
       channel.retry();
@@ -163,18 +163,18 @@ export class Notifier {
     }
   }
 
-  /** Processes that have ended no longer have troubles. */
-  async #releaseEnded(): Promise<void> {
+  /** Ends the notices of processes that have ended. */
+  async #endNoticesOfEnded(): Promise<void> {
     const { process: own, hasEnded, clock } = this.#tools;
     const channels = [...this.#channels.values()];
     for (const process of new Set(channels.flatMap(({ processes }) => processes))) {
-      // Asked again at the next turn.
+      // If this cannot be found out, the next tick asks again.
       if (process === own || !(await hasEnded(process).catch(() => false))) continue;
       for (const channel of channels) channel.update((state) => state.release(process, clock.now()));
     }
   }
 
-  /** Mailboxes that were never configured here belong to other processes. */
+  /** Ends the notices of mailboxes that are no longer polled. Mailboxes of other processes were not configured `before`. */
   #keepPolled(before: ReadonlyMap<MailboxId, ShownMailbox>): void {
     const isOther = (name: string) => this.#tools.isShared && !before.has(mailboxIdOf(name));
     const isPolled = (name: string) =>
