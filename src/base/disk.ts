@@ -132,7 +132,7 @@ export class FolderSyncs {
   async #share(key: string, sync: () => Promise<void>): Promise<void> {
     const shared = this.#syncs.get(key) ?? new SharedSync();
     this.#syncs.set(key, shared);
-    // The run uses the folder of its last caller, which waits for the run and so keeps the folder open.
+    // A run calls the `sync` of its last caller, which still waits and so keeps its folder open.
     shared.sync = sync;
     try {
       await shared.runs.run();

@@ -60,11 +60,11 @@ const MEANINGS: Readonly<Record<string, FaultCode>> = {
   EROFS: "DISK_READ_ONLY",
 };
 
-/** The fault of a file-system error, which names `path` or that of the error; any other error as it is. */
+/** A fault for an error of the file system, with `path` or the path of the error. Any other error is returned as it is. */
 export function faultOfDisk(error: unknown, path?: string): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
-  const { path: from, dest: to = from } = error as { readonly path?: unknown; readonly dest?: unknown };
-  const named = path ?? to;
+  const { path: from, dest = from } = error as { readonly path?: unknown; readonly dest?: unknown };
+  const named = path ?? dest;
   // A program that could not be started has a path too, and an error of the network has none.
   if (named === undefined || String(error.syscall).startsWith("spawn")) return error;
   const code = MEANINGS[String(error.code)] ?? "DISK_REFUSED";

@@ -16,7 +16,7 @@ export function composed(text: string): string {
 }
 
 /**
- * A key that is the same for names which some file system takes for one. Lower case comes first and last: `ẞ` becomes
+ * Two names have the same key if some file system treats them as the same. Lower case comes first and last: `ẞ` becomes
  * `ss` only by way of `ß`.
  */
 export function foldName(name: string): string {

@@ -3,8 +3,8 @@ import { foldName, limitMarks } from "./fold-name.ts";
 import { matchesGlob } from "./glob.ts";
 
 /**
- * The form of a text or a pattern. Applied to a form, it changes nothing. `undefined` if the text holds a lone surrogate,
- * which programs read in different ways. A pattern keeps its `*` and `?`; in full width they have the same meaning.
+ * The form of a text or a pattern. The form of a form is the same. `undefined` if the text holds a lone surrogate, which
+ * programs read in different ways. A pattern keeps its `*` and `?`; those in full width become `*` and `?`.
  */
 export type NormalForm = (text: string) => string | undefined;
 

@@ -46,8 +46,8 @@ export function formatVersions(versions: readonly ApiVersion[]): string {
   return versions.map(({ major, minor }) => `${major}.${minor}`).join(", ") || "none";
 }
 
-/** The daemon's folder of tokens; `undefined` before its first start. */
-export async function findTokensFolder(state: string): Promise<string | undefined> {
+/** Creates the daemon's folder of tokens if it is missing; `undefined` before the daemon's first start. */
+export async function tryMakeTokensFolder(state: string): Promise<string | undefined> {
   if (!(await lookAt(state))?.isDirectory()) return undefined;
   const folder = join(state, "tokens");
   await makeFolderDurably(folder, 0o700);

@@ -47,7 +47,7 @@ async function runDemo(
   try {
     print(context, `A simulated transfer service listens on ${simulator.url}.`);
     print(context, `The daemon delivers the transfers of ${DEMO_MAILBOX} to ${settings.inbox}.\n`);
-    // It ends by itself only when it is stopped.
+    // Ends only when it is stopped, or fails.
     const daemon = runDaemon(settings, { mode: "run", stop, graceMs: 5_000, onEvent });
     await Promise.race([allSettled.promise, daemon]);
     if (!context.stop.aborted) await showEnd(context, settings, exits);

@@ -11,7 +11,7 @@ import type { ListedTransfer } from "../model/transfer.ts";
 import { PLANS, type Plan } from "../model/views.ts";
 import { withDaemonsState } from "../operate/local.ts";
 import { type PlannedTransfer, planMailbox } from "../operate/plan.ts";
-import { findTokensFolder, openClient, openTokens } from "./client.ts";
+import { openClient, openTokens, tryMakeTokensFolder } from "./client.ts";
 import { type Context, type Outcome, outcomeOfFault } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
 import { columnsOf, printRows, say, timeColumn } from "./printing.ts";
@@ -76,7 +76,7 @@ async function readList(
     throw new Fault("CONFIG_INVALID", { detail });
   }
   const service = scope.adopt(openClient(mailbox.service, clientId), (it) => it.close());
-  const tokens = await openTokens(mailbox, service, await findTokensFolder(state));
+  const tokens = await openTokens(mailbox, service, await tryMakeTokensFolder(state));
   const fields = new ListFields();
   return await tokens.use(
     (address) =>

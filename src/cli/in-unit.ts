@@ -1,6 +1,6 @@
 /**
  * Runs a command as a systemd unit would run it: with its user, credentials, environment, folders and view of the file
- * system. Root has systemd do that, in a transient unit with the same settings.
+ * system. For that, root starts a transient unit with the same settings.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -63,9 +63,9 @@ export function planRun(
   words: readonly string[],
   ownProgram: readonly string[],
 ): string[] {
-  const at = command.findIndex((word) => word === "run" || word === "once");
-  const config = command.findIndex((word) => /^--config(=|$)/.test(word));
-  const isNamed = config < 0 || words.includes("--config");
+  const verbAt = command.findIndex((word) => word === "run" || word === "once");
+  const configAt = command.findIndex((word) => /^--config(=|$)/.test(word));
+  const needsConfig = configAt >= 0 && !words.includes("--config");
   return [
     ...["--pipe", "--wait", "--quiet", "--collect", `--unit=${name}`],
     ...properties.map(([property, value]) => `--property=${property}=${value}`),
@@ -73,13 +73,13 @@ export function planRun(
     "--property=RuntimeDirectoryPreserve=yes",
     "--",
     // The unit's program may be another version than this one.
-    ...(at > 0 ? command.slice(0, at) : ownProgram),
+    ...(verbAt > 0 ? command.slice(0, verbAt) : ownProgram),
     ...words,
-    ...(isNamed ? [] : command.slice(config, config + (command[config] === "--config" ? 2 : 1))),
+    ...(needsConfig ? command.slice(configAt, configAt + (command[configAt] === "--config" ? 2 : 1)) : []),
   ];
 }
 
-/** Adds `--unit`, for commands that need the secrets of the daemon. The action is `work`, or `work` in a unit. */
+/** Adds `--unit`, for commands that need the secrets of the daemon. Returns the action: `work`, here or in that unit. */
 export function addUnit<Args extends unknown[]>(
   command: Command,
   work: (context: Context, ...args: Args) => Promise<Outcome>,

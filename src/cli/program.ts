@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
 import type { Context, Outcome, Runner } from "./command.ts";
 
-/** A command's file: its options and its action. `load`: defines another command. */
+/** A command's file: its options and its action. `load` defines another command, for `completion`. */
 interface Definition {
   define(command: Command, run: Runner, load: (command: Command) => Promise<void>): void;
 }

@@ -11,7 +11,7 @@ export class LiveSettings {
   #now: Settings;
   #configured: Settings;
   #pauses: Pauses = new Map();
-  #services: ReadonlyMap<string, string> = new Map();
+  #allServices: ReadonlyMap<string, string> = new Map();
   #polledServices: ReadonlyMap<string, string> = new Map();
 
   constructor(settings: Settings) {
@@ -24,7 +24,7 @@ export class LiveSettings {
     return this.#now;
   }
 
-  /** As they were read last, without operators' pauses: some keys are not in force yet. */
+  /** The settings as last read, without operators' pauses. Keys that need a restart are not in force yet. */
   get configured(): Settings {
     return this.#configured;
   }
@@ -35,31 +35,31 @@ export class LiveSettings {
 
   readonly services: Services = () => this.#polledServices;
 
-  /** Of any mailbox that is configured. */
+  /** The service of any configured mailbox, even of a paused one. */
   serviceOf(mailbox: string): string | undefined {
-    return this.#services.get(mailboxIdOf(mailbox));
+    return this.#allServices.get(mailboxIdOf(mailbox));
   }
 
   /**
-   * Puts new settings in force. Returns the top-level keys that have changed, and the keys that keep their old values until
-   * a restart. `next`: without operators' pauses.
+   * Puts new settings in force. Returns the top-level keys that have changed since the last reading, and the keys that keep
+   * their old values until a restart. `next`: without operators' pauses.
    */
   replace(
     next: Settings,
     pauses: Pauses = this.#pauses,
   ): { readonly changed: string[]; readonly needsRestart: string[] } {
-    const [before, last] = [this.#now, this.#configured];
-    this.#now = withFixedParts(before, { ...next, mailboxes: withPauses(next.mailboxes, pauses) });
+    const [inForce, lastRead] = [this.#now, this.#configured];
+    this.#now = withFixedParts(inForce, { ...next, mailboxes: withPauses(next.mailboxes, pauses) });
     this.#setServices();
     this.#configured = next;
     this.#pauses = pauses;
-    const changed = changedKeys(valuesOf(last), valuesOf(next));
-    return { changed, needsRestart: changedKeys(fixedValuesOf(before), fixedValuesOf(next)) };
+    const changed = changedKeys(valuesOf(lastRead), valuesOf(next));
+    return { changed, needsRestart: changedKeys(fixedValuesOf(inForce), fixedValuesOf(next)) };
   }
 
   #setServices(): void {
     const { mailboxes } = this.#now;
-    this.#services = servicesOf(mailboxes);
+    this.#allServices = servicesOf(mailboxes);
     this.#polledServices = servicesOf(mailboxes.filter(({ paused }) => !paused));
   }
 }
@@ -89,7 +89,7 @@ function valuesOf({ mailboxes, handoff, logLevel, ...settings }: Settings) {
   };
 }
 
-/** Keys that change only with a restart. Changed tokens apply at their next use, except the first and the last one. */
+/** Keys that change only with a restart. Of the tokens, only adding the first or removing the last needs one. */
 function fixedValuesOf({ inbox, work, state, queue, keep, http }: Settings) {
   return { inbox, work, state, queue, keep, http: http && { ...http, tokens: http.tokens.size > 0 } };
 }

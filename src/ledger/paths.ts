@@ -34,7 +34,7 @@ export interface RecordFile {
   readonly round: number;
 }
 
-/** The file in the folder of a placement that holds it. A copy of the manifest is beside it. */
+/** The file of a placement, in its own folder. A copy of the manifest is beside it. */
 export const PLACEMENT = "placement.json";
 
 const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip|\.beside)?$/;
@@ -60,7 +60,7 @@ export function ledgerPaths(work: string) {
     names: join(work, "names"),
     quarantine: join(work, "quarantine"),
   };
-  // Names in the work folder need no `join`, which would take a third of the time that a list of many transfers takes.
+  // Without `join`, which would take a third of the time for a list of many transfers.
   const ledgerFolder = (name: string) => `${folders.ledger}/${digitsOf(name, 1)}`;
   const record = (name: string, kind: RecordFile["kind"], round: number) =>
     `${ledgerFolder(name)}/${recordFile({ name, kind, round })}`;
@@ -82,7 +82,7 @@ export function ledgerPaths(work: string) {
     staged,
     ticket: (id: StageId) => `${staged(id)}.ticket`,
     zip: (id: StageId) => `${staged(id)}.zip`,
-    /** Files that are placed beside the delivered folder, or after the delivered files. */
+    /** The folder for files that Inlet adds beside the delivered folder or files. */
     beside: (id: StageId) => `${staged(id)}.beside`,
     /** The folder of a stage's placement, with a copy of its manifest. */
     placement: (id: StageId) => `${folders.placements}/${stagedEntry(id)}`,

@@ -1,4 +1,4 @@
-/** What other rooms know of the ledger. */
+/** What other folders of the source know of the ledger. */
 import type { FileLedger } from "./ledger.ts";
 
 export type { OnDamaged } from "./ledger.ts";

@@ -82,7 +82,7 @@ export class KnownTransfers {
   /** Keeps the link of an open transfer if it carries a password. */
   keepLink(trackingId: string, link: Secret | undefined): void {
     const open = this.#open.get(trackingId);
-    if (open !== undefined) open.link = withPassword(link);
+    if (open !== undefined) open.link = linkWithPassword(link);
   }
 
   /** True once for each open transfer. */
@@ -93,7 +93,7 @@ export class KnownTransfers {
     return true;
   }
 
-  /** Whether to look for the password now: once for these settings, and again for each further `mark`. */
+  /** True unless the password was looked for with these settings, and `mark` is the same or `undefined`. */
   claimPasswordSearch(trackingId: string, settings: Mailbox, mark: string | undefined): boolean {
     const open = this.#open.get(trackingId);
     const isTried = open?.tried?.settings === settings && (mark === undefined || mark === open.tried.mark);
@@ -103,6 +103,6 @@ export class KnownTransfers {
 }
 
 /** `undefined` if the link carries no password. */
-export function withPassword(link: Secret | undefined): Secret | undefined {
+export function linkWithPassword(link: Secret | undefined): Secret | undefined {
   return link !== undefined && passwordOfLink(link) !== undefined ? link : undefined;
 }

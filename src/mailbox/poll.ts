@@ -40,7 +40,7 @@ export async function pollMailbox(
   const { emit, clock, diskTrouble } = tools;
   const { health, mailbox } = state;
   const { name } = mailbox;
-  // The address may be spelled in another way after a reload.
+  // After a reload, the name may be spelled in another way.
   const diskKey = mailboxIdOf(name);
   const deadline = new Deadline(tools.deadline);
   const beganMs = clock.now();
@@ -81,7 +81,7 @@ export async function pollMailbox(
 }
 
 /**
- * After a failure of the service, the pause is as long as the mailbox has been failing, so it doubles each time. After a
+ * After a failure of the service, the pause is as long as all failures and pauses so far, so it doubles each time. After a
  * failure on our side, such as a full disk, the mailbox is polled at its usual interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
@@ -180,9 +180,9 @@ async function discover(
       await forEachLimit(page, tools.atOnce(), take, signal);
     }
     transfers.finishListing();
+    // Only a complete list proves that no entry is unusable.
     if (unusable.entries === 0) noteUnusable();
   } finally {
-    // If the list broke off, zero says nothing: its rest was not read.
     if (unusable.entries > 0) noteUnusable();
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
@@ -195,7 +195,7 @@ async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Pro
   for (const [trackingId, { expiresMs }] of transfers.open) {
     if (transfers.isListed(trackingId)) continue;
     const job = jobOf(ledger, state.mailbox.name, trackingId, expiresMs);
-    // A damaged record cannot be judged: every start reports it.
+    // A damaged record counts as missing here: every start reports it.
     const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
     if (record === undefined || hasEnded(record)) {
       transfers.forget(trackingId);

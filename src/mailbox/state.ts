@@ -6,7 +6,7 @@ import type { Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { findRecipient, type TransferState } from "../model/transfer.ts";
 import type { Rejected, ServicePort } from "../service/port.ts";
-import { KnownTransfers, withPassword } from "./known-transfers.ts";
+import { KnownTransfers, linkWithPassword } from "./known-transfers.ts";
 import { ListFields } from "./list-fields.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -75,7 +75,7 @@ export class MailboxState {
         for (const { trackingId: listed, recipients } of page) {
           const link = findRecipient(recipients, this.mailbox.email)?.downloadUrl;
           this.transfers.keepLink(listed, link);
-          if (listed === trackingId) found = withPassword(link);
+          if (listed === trackingId) found = linkWithPassword(link);
         }
       }
     }, signal);

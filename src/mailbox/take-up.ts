@@ -63,9 +63,9 @@ export async function takeUp(
   const { name } = state.mailbox;
   const { trackingId } = entry;
   const known = await ledger.find({ mailbox: name, trackingId });
-  const left = leave(state, entry, known, tools.clock.now());
-  if (left !== undefined) return left;
-  // A recipient whose address was replaced by a proxy address keeps its transfer-id.
+  const skipped = trySkip(state, entry, known, tools.clock.now());
+  if (skipped !== undefined) return skipped;
+  // The service may replace the address of a deleted user: a known transfer keeps its transfer-id.
   const transferId = recipient?.transferId ?? known?.transferId;
   if (transferId === undefined) {
     const detail = `${trackingId} has no recipient with the address ${state.mailbox.email}`;
@@ -104,20 +104,20 @@ async function ignore({ ledger, clock, emit }: PollTools, record: TransferRecord
 }
 
 /** The outcome for an entry that is not active, or whose transfer stays ended. `undefined` if it is taken up. */
-function leave(
+function trySkip(
   { transfers }: MailboxState,
   entry: ListedTransfer,
   known: TransferRecord | undefined,
   nowMs: number,
 ): Taken | undefined {
-  const isEnded = known === undefined || hasEnded(known);
+  const isOpen = known !== undefined && !hasEnded(known);
   const meaning = TRANSFER_STATES[entry.state];
   if (meaning === "open") {
-    if (known === undefined || !isEnded || !staysEnded(known, nowMs)) return undefined;
+    if (known === undefined || isOpen || !staysEnded(known, nowMs)) return undefined;
     return mayComeBack(known) ? LEFT_ALONE : SETTLED;
   }
-  if (!isEnded) transfers.noteOpen(entry.trackingId, expiryOf(known));
-  return { ...(meaning === "gone" && isEnded ? SETTLED : LEFT_ALONE), isInactive: true };
+  if (isOpen) transfers.noteOpen(entry.trackingId, expiryOf(known));
+  return { ...(meaning === "gone" && !isOpen ? SETTLED : LEFT_ALONE), isInactive: true };
 }
 
 /** Whether a transfer that has ended stays so, for now. */
@@ -178,7 +178,7 @@ function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: T
   if (state.transfers.warnOnce(trackingId)) emit({ type: "transfer-expiring", record });
 }
 
-/** `known`: the end of its last round. */
+/** `known`: the record of its last round, which has ended. */
 function newRecord(
   { clock }: PollTools,
   { mailbox }: MailboxState,
@@ -215,7 +215,7 @@ function factsOf(
 ) {
   const link = recipient?.downloadUrl;
   const passwordInLink = link && passwordOfLink(link) !== undefined;
-  // The service shows the link and the message only to their recipient: without a link, "none" proves nothing.
+  // The service shows the link and the message only to their recipient, so "none" counts only with a link.
   const isMessageKnown = messageFile === "present" || (messageFile === "none" && link !== undefined);
   return {
     expires: expires?.toISOString(),

@@ -17,7 +17,7 @@ import {
 /** Within one version, keys of answers and parameters are only added. Every answer names it in the header `inlet-api`. */
 export const API_VERSION = 1;
 
-/** As long as `--timeout` of a command may be. */
+/** The longest `--timeout` of a command. */
 const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
 
 const Key = { mailbox: v.string(), trackingId: v.string() };

@@ -76,7 +76,7 @@ export async function takeFirst(
   return { first: cut(), total };
 }
 
-/** Sorts after every time. */
+/** A text that sorts after every time. */
 const NEVER = "~";
 
 type Listed = TransferRecord | TransferStatus;
@@ -108,7 +108,7 @@ export async function makeFormatter(
   };
 }
 
-/** What the count of a mailbox's password attempts depends on. */
+/** How many password attempts a mailbox may make, and the service that counts them. */
 export function budgetOf({ service, passwordAttempts }: MailboxFacts) {
   return { serviceId: serviceIdOf(service.baseUrl), passwordAttempts };
 }

@@ -1,6 +1,6 @@
 /**
- * What operators ask and do: commands, the console and the API know no other way. Answers come from the work folder, and
- * orders are given there, with or without a daemon, and inside the daemon.
+ * The questions and orders of operators, from commands, the console and the API. Answers are read from the work folder, and
+ * orders are placed there, inside the daemon as well as beside it or without one.
  */
 import { mapLimit } from "../base/concurrency.ts";
 import { type Disk, systemDisk } from "../base/disk.ts";
@@ -31,7 +31,7 @@ import { readStory } from "./story.ts";
 /** `act`: only transfers for which it is possible, as far as that is known. */
 export type Choice = TransferFilter & { readonly act?: TransferAct | undefined };
 
-/** Both ways, through the folders and through the daemon, give the same answers. */
+/** What `Local` and `DaemonClient` both offer, with the same answers. */
 export type Operate = Omit<Local, "start">;
 
 /** Transfers that are read at the same time. */
@@ -46,7 +46,7 @@ export interface LocalTools extends Pick<ActTools, "asOwner" | "isRunning" | "ru
   settings(): LocalSettings;
   readonly stop: AbortSignal;
   readonly disk?: Disk;
-  /** The options that commands need. */
+  /** Options of the commands that answers advise. */
   readonly options?: CommandOptions;
 }
 
@@ -105,7 +105,7 @@ export class Local {
     return readJournal(this.#tools.settings().work, kind, query, signal);
   }
 
-  /** Why the act is not possible, for people; `undefined` if it may be. */
+  /** Why the act is not possible, for people; `undefined` if nothing is known against it. */
   async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
     return (await objectionToAct(await this.#acting(), act, await this.#peek().find(key)))?.detail;
   }
@@ -163,7 +163,7 @@ export class Local {
   }
 }
 
-/** The settings with the state folder of this inbox's daemon, unless the configuration names one: passwords go there. */
+/** Passwords go to the state folder. Unless the configuration names one, it is that of this inbox's daemon. */
 export async function withDaemonsState<Given extends LocalSettings>(settings: Given): Promise<Given> {
   if (settings.isStateNamed === true) return settings;
   const state = await findDaemonState(settings.work);

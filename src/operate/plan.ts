@@ -84,8 +84,8 @@ async function decide(
   const waits = open && whyItWaits(tools, open, expires?.toISOString());
   if (waits !== undefined) return waits;
   const password = open?.complete === undefined ? await passwordFor(tools, entry, open) : "not needed";
-  const mode = takesAnyPassword(securityMode) ? undefined : `its security mode is ${securityMode}`;
-  const lacksPassword = { plan: "password", because: open?.message ?? mode } as const;
+  const obstacle = takesAnyPassword(securityMode) ? undefined : `its security mode is ${securityMode}`;
+  const lacksPassword = { plan: "password", because: open?.message ?? obstacle } as const;
   // It is not tried again before a password is there.
   if (open !== undefined && waitsForPassword(open) && password === undefined) return lacksPassword;
   const everything = { routes: [], otherwise: "deliver" } as const;
@@ -102,7 +102,7 @@ async function decide(
   return { plan: "deliver", because: decision.route && because, folder, password };
 }
 
-/** Routes that still hold it, quiet hours, or a time that has not come yet. */
+/** Routes that hold it and have not changed; or, unless a retry was ordered, quiet hours or a time that has not come yet. */
 function whyItWaits(
   { settings, mailbox, nowMs }: PlanTools,
   open: TransferRecord,

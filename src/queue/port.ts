@@ -27,7 +27,7 @@ export interface JobQueue {
    */
   start(handlers: Handlers): Promise<void>;
   /**
-   * Polls these mailboxes and no others, each at its interval with some jitter. Ends the limits of polls. New
+   * Polls these mailboxes and no others, each at its interval with some jitter. Forgets every `limitMs` of a poll. New
    * mailboxes, and mailboxes that wait after a failed poll, are polled at once.
    */
   schedule(polls: readonly PollSchedule[]): Promise<void>;
@@ -48,7 +48,7 @@ export interface JobQueue {
   /** Jobs that wait for a slot, without delayed and limited ones. `undefined` while Redis is away. */
   depth(): Promise<number | undefined>;
   /**
-   * The services that have a due job and a free place in this process. A healthy engine has none, or only for a moment.
+   * The services that have a due job and a free slot in this process. A healthy engine has none, or only for a moment.
    * Fails, or does not answer, while Redis is away.
    */
   stalled(): Promise<readonly string[]>;
@@ -57,7 +57,7 @@ export interface JobQueue {
 }
 
 export interface EngineOptions {
-  /** Downloads at once in this process, as configured now; each service beyond the first adds one. */
+  /** Downloads at once in this process, as configured now. The engine adds one for each service beyond the first. */
   slots(): number;
   readonly services: Services;
   /** Whether jobs may go on without their slot, as configured now. */

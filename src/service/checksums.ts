@@ -87,7 +87,7 @@ interface Table {
   readonly rows: readonly ChecksumRow[];
 }
 
-/** A file's row has a checksum, an empty cell or, until there is a row for every file, a listed name. */
+/** A file's row has a checksum or an empty cell. While there are fewer rows than files, a listed name is enough. */
 async function findTable(
   text: string,
   names: ReadonlySet<string>,
@@ -96,10 +96,10 @@ async function findTable(
   const rows: ChecksumRow[] = [];
   for await (const record of inTurns(recordsFromEnd(text, names))) {
     const { name, cell, delimiter, start } = record;
-    const isOfFile = rows.length < fileCount && names.has(name);
+    const isExpected = rows.length < fileCount && names.has(name);
     const checksum = parseChecksum(cell);
-    if (checksum !== undefined || cell === "" || isOfFile) rows.push({ name, checksum });
-    // The row of labels has exactly two.
+    if (checksum !== undefined || cell === "" || isExpected) rows.push({ name, checksum });
+    // This is the row of labels, unless its first cell is empty or several cells.
     else if (name.trim() === "" || name.includes(delimiter)) return undefined;
     else return { subject: readSubject(text.slice(0, start), delimiter), rows: rows.reverse() };
   }
@@ -129,16 +129,16 @@ interface CsvRecord {
 
 /** The last record first. Ends at a line without a delimiter. */
 function* recordsFromEnd(text: string, names: ReadonlySet<string>): Generator<CsvRecord> {
-  let isTrailing: boolean | undefined;
+  let linesEndWithDelimiter: boolean | undefined;
   for (let end = text.length; end > 0; ) {
     const line = text.slice(lineStart(text, end), end);
     if (isBlank(line)) {
       end -= line.length + 1;
       continue;
     }
-    isTrailing ??= hasTrailingDelimiter(line);
-    const isCut = isTrailing && isDelimiter(line.slice(-1));
-    const record = readRecord(text, isCut ? end - 1 : end, names);
+    linesEndWithDelimiter ??= hasTrailingDelimiter(line);
+    const isExtra = linesEndWithDelimiter && isDelimiter(line.slice(-1));
+    const record = readRecord(text, isExtra ? end - 1 : end, names);
     if (record === undefined) return;
     yield record;
     end = record.start - 1;
@@ -191,17 +191,17 @@ function readRecord(text: string, end: number, names: ReadonlySet<string>): CsvR
   const rest = { cell: last.text, delimiter: line.charAt(last.at) };
   const name = line.slice(0, last.at);
   if (!name.endsWith('"')) return { ...rest, name, start };
-  const closing = start + last.at - 1;
-  const opening = openingQuote(text, closing);
-  const quoted = opening === undefined ? undefined : unquote(text.slice(opening, closing + 1));
-  const isQuoted = quoted !== undefined && (names.has(quoted) || !names.has(name));
-  if (isQuoted) return { ...rest, name: quoted, start: opening ?? start };
+  const opening = openingQuote(text, start + last.at - 1);
+  if (opening !== undefined) {
+    const quoted = unquote(text.slice(opening, start + last.at));
+    if (names.has(quoted) || !names.has(name)) return { ...rest, name: quoted, start: opening };
+  }
   // The quotes are part of the name, or enclose a name whose own quotes were not doubled.
   const isOfName = names.has(name) || !name.startsWith('"');
   return { ...rest, name: isOfName ? name : unquote(name), start };
 }
 
-/** Where the cell that ends with this quote begins: at the start of a line, if all quotes in it are doubled. */
+/** The quote that opens the cell, at the start of a line. Doubled quotes belong to the cell's text. */
 function openingQuote(text: string, closing: number): number | undefined {
   for (let at = closing; at > 0; ) {
     const last = text.lastIndexOf('"', at - 1);
@@ -219,10 +219,10 @@ function unquote(cell: string): string {
   return cell.slice(1, -1).replaceAll('""', '"');
 }
 
-/** The text after the label, which ends at a delimiter or a colon. */
+/** The subject line without its label, which ends at a delimiter or a colon. */
 function readSubject(text: string, delimiter: string): string | undefined {
   const label = new RegExp(`^"?[^:"${delimiter}]*"?(?::?${delimiter}|:)`).exec(text);
-  const value = text.slice(label?.[0].length).trim();
+  const value = text.slice(label?.[0].length ?? 0).trim();
   const plain = /^".*"$/s.test(value) ? unquote(value) : value;
   // The cut may split a character.
   const subject = plain.slice(0, MAX_SUBJECT_CHARACTERS).toWellFormed().trim();

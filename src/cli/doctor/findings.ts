@@ -26,8 +26,8 @@ export interface Finding {
 }
 
 /**
- * What failures need: other rights, another configuration or set-up, a connection, a person. The first kind decides the
- * outcome, because it may hide failures of the others.
+ * What a failure needs: other rights, another configuration or set-up, a connection, a person. The earliest of them in this
+ * list decides the outcome, because it may hide the others.
  */
 const WORST_FIRST = ["denied", "usage", "unreachable", "attention"] as const;
 

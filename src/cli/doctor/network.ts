@@ -16,11 +16,11 @@ import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
 import {
   canPoll,
-  findTokensFolder,
   formatVersions,
   LACKS_VERSION,
   openClient,
   openTokens,
+  tryMakeTokensFolder,
 } from "../client.ts";
 import type { Examination, Findings } from "./findings.ts";
 
@@ -102,7 +102,7 @@ async function checkService(
   // Another user may not read the program.
   await loadTokenStores();
   await asOwnerOf(settings.state, async () => {
-    const folder = await findTokensFolder(settings.state).catch(asFault);
+    const folder = await tryMakeTokensFolder(settings.state).catch(asFault);
     // Reported in the order of the configuration, not of the answers.
     const reports = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
       if (folder instanceof Fault) return () => findings.failWith(mailbox.name, folder);
