@@ -21,7 +21,7 @@ import { OnceFiles } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import type { OpenFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
-import { roundKey } from "../model/outbox.ts";
+import { parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, Inboxes, readRecord, stageOf } from "./format.ts";
 import { nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
@@ -333,10 +333,12 @@ export class Rounds {
     return recovered;
   }
 
-  /** Whether nothing is left of a round, named by `NAME~R`: an attempt has its stage before it claims names. */
+  /** Whether a round, named by `NAME~R`, has ended and its content is placed. */
   async #isOver(owner: string): Promise<boolean> {
-    const entries = await this.disk.list(this.paths.staging);
-    return !entries.some((entry) => entry.startsWith(`${owner}~`));
+    const { name, round } = parseRoundKey(owner);
+    // A damaged record is reported elsewhere.
+    const end = await this.readEnd(name, round).catch(() => undefined);
+    return end !== undefined && (await this.isPlaced(end));
   }
 
   /** Places a stage of an ended round, or removes it. False if the round was settled before. */

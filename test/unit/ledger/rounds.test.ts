@@ -154,19 +154,6 @@ describe.each([
     expect(left.sort()).toEqual([open2.folder, bench.paths.ticket(open2)]);
   });
 
-  test("a claimed name is free again once nothing is left of its round", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    const claim = (name: string) => rounds.placing.claim({ name, round: 1 }, ["m/F"], T1);
-    expect(await claim(NAME)).toBe(true);
-    await start(bench).recover(() => {});
-    expect(await claim("another")).toBe(false);
-    await rounds.dropStage(stage);
-    await start(bench).recover(() => {});
-    expect(await claim("another")).toBe(true);
-  });
-
   test("an attempt that tries again to end the round keeps its first record", async () => {
     const bench = await open();
     const rounds = start(bench);
