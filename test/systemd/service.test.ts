@@ -205,6 +205,7 @@ describe("inlet.service", () => {
     await expect.poll(imported).toEqual(["t1", "t2", "t3"]);
 
     // A killed run leaves a claimed folder; a lost event and a failed run are repeated by the timer.
+    await expect.poll(() => property(machine, "ActiveState", "take-transfers")).toBe("inactive");
     await machine.run("touch", "/srv/taken/wait");
     await addTransfer(machine, "t4");
     await expect.poll(imported).toEqual(["t1", "t2", "t3", "t4"]);
