@@ -173,7 +173,7 @@ async function change(outbox: Outbox) {
   return stored;
 }
 
-const WAITING = 60_000;
+const WAITING = 10_000;
 const HANDOFF = () => makeHandoff({ command: ["true"] });
 const FAILED = { command: { state: "failed", attempts: 9, error: "no" } } as const;
 

@@ -47,7 +47,9 @@ test("names changes that are not committed, and each placeholder that is left", 
   ]);
 });
 
-test("a dry run makes everything that needs no network, and leaves the checkout as it is", async () => {
+test("a dry run makes everything that needs no network, and leaves the checkout as it is", {
+  tags: ["system"],
+}, async () => {
   const folder = await makeFolder();
   const before = await git(ROOT, "status", "--porcelain");
   // Without a registry and without a cache.

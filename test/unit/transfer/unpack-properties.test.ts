@@ -61,7 +61,7 @@ test("every honest archive is unpacked unchanged", async () => {
         expect(await unpacking.contents()).toEqual(contentsOf(entries));
       })
       .afterEach(clear),
-    { numRuns: 150 },
+    { numRuns: 50 },
   );
 });
 
@@ -86,7 +86,7 @@ test("archives of another writer are unpacked unchanged", async () => {
         expect(await unpacking.contents()).toEqual(contentsOf(entries));
       })
       .afterEach(clear),
-    { numRuns: 100 },
+    { numRuns: 50 },
   );
 });
 
@@ -117,6 +117,6 @@ test("an archive with changed bytes is unpacked right or not at all", { timeout:
         expect(await unpacking.surroundings()).toEqual(UNTOUCHED);
       })
       .afterEach(clear),
-    { numRuns: 800 },
+    { numRuns: 300 },
   );
 });
