@@ -41,7 +41,7 @@ test("a changed role of a token applies without a restart, and a token for readi
   expect(live.now.http?.tokens).toBe(tokens);
   const closed = { ...before, http: pageSettings({ actions: true, tokens, read: "token" }) };
   expect(live.replace(closed)).toEqual({ changed: ["http"], needsRestart: ["http"] });
-  expect(live.now.http?.read).toBeUndefined();
+  expect(live.now.http?.read).toBe("open");
 });
 
 test("operators' pauses stay over a reload, and are no change of the configuration", () => {
