@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { ConsolePort } from "../../src/console/port.ts";
@@ -86,11 +86,19 @@ const TOKENS: Tokens = new Map([
 ]);
 
 /** Guesses of tokens are not slowed down: each comes a minute after the other. */
-export function makeAccess(read: ReadAccess, readTokens = async () => TOKENS): Sessions {
+export function makeAccess(
+  read: ReadAccess,
+  readTokens = async () => TOKENS,
+  clock = minutesApart(),
+): Sessions {
+  return new Sessions({ read, readTokens, cookie: "test", clock });
+}
+
+function minutesApart(): Clock {
   let nowMs = 0;
   const now = () => {
     nowMs += 61_000;
     return nowMs;
   };
-  return new Sessions({ read, readTokens, cookie: "test", clock: { now } });
+  return { now };
 }

@@ -49,6 +49,20 @@ otherwise: hold`,
     expect(handoff("gone")).toEqual({ ...others, isGone: true });
   });
 
+  test("are other rules than earlier ones of the same name: their keep applies to none of the old deliveries", async () => {
+    const settingsWith = (condition: string) =>
+      load(configOf(`routes: [{ name: r, ${condition}, handoff: { keep: { notPickedUp: 9d } } }]`));
+    const before = await settingsWith("sender: anna@supplier.example");
+    const rule = before.mailboxes[0]?.routing?.routes[0]?.rule;
+    const delivered = { mailbox: "a@example.com", rule };
+    expect(handoffOf(before, delivered)).toHaveProperty("keep");
+    for (const condition of ["sender: ben@supplier.example", "subject: anna@supplier.example"]) {
+      const handoff = handoffOf(await settingsWith(condition), delivered);
+      expect(handoff).toMatchObject({ isGone: true });
+      expect(handoff).not.toHaveProperty("keep");
+    }
+  });
+
   test("are missing unless something is treated differently", async () => {
     for (const text of ["", "routes: []", "otherwise: deliver"]) {
       expect((await load(configOf(text))).mailboxes[0]?.routing).toBeUndefined();

@@ -11,6 +11,8 @@ const OPEN = { none: "ok", wrong: "ok", read: "ok", operate: "ok" };
 const CLOSED = { none: 401, wrong: 401, read: "ok", operate: "ok" };
 const ACTION = { none: 401, wrong: 401, read: 403, operate: "ok" };
 
+const HOUR_MS = 60 * 60_000;
+
 const PAGES = ["/", "/transfers", "/transfer", "/mailboxes", "/mailbox", "/history"];
 const ASSETS = ["/console.css", "/console.js", "/icon.svg"];
 
@@ -93,6 +95,21 @@ test("a changed role applies to sessions that are open", async () => {
   expect(await hasForms()).toBe(true);
   role = "read";
   expect(await hasForms()).toBe(false);
+});
+
+test("a session ends twelve hours after the sign-in, also for requests of the page's own script", async () => {
+  let nowMs = 0;
+  const clock = { now: () => nowMs };
+  const { url } = await openTestConsole(3, { access: makeAccess("token", undefined, clock) });
+  const cookie = await signIn(url, OPERATOR);
+  const statuses = () =>
+    Promise.all(
+      ["", "api/status"].map(async (path) => (await fetch(url + path, { headers: { cookie } })).status),
+    );
+  nowMs = 12 * HOUR_MS;
+  expect(await statuses()).toEqual([200, 200]);
+  nowMs++;
+  expect(await statuses()).toEqual([401, 401]);
 });
 
 /** "ok" for every status that says nothing about the token. */

@@ -174,6 +174,52 @@ describe.each([
   });
 });
 
+/** How a process ends a round. */
+type Ending = (rounds: Rounds, stage: Stage) => Promise<boolean>;
+
+const deliver: Ending = (rounds, stage) => rounds.endWith(stage, DELIVERED);
+const discard: Ending = (rounds) => rounds.end(GONE);
+
+test.each([
+  ["two deliveries", deliver, deliver],
+  ["a delivery and a discard", deliver, discard],
+  ["a discard and a delivery", discard, deliver],
+  ["two discards", discard, discard],
+])("I2 once: of %s at the same time, one ends the round", async (_, endFirst, endSecond) => {
+  let steps = 0;
+  while (await endTwice(endFirst, endSecond, steps)) steps++;
+  expect(steps).toBeGreaterThan(1);
+});
+
+/** The second process ends the round after some steps of the first one. False if the first one makes no more steps. */
+async function endTwice(endFirst: Ending, endSecond: Ending, afterSteps: number): Promise<boolean> {
+  const bench = await openBench(systemDisk);
+  const readEnd = () => bench.disk.read(bench.paths.end(NAME, 1));
+  let stepsLeft = Number.POSITIVE_INFINITY;
+  const found: { readonly hasEnded: boolean; readonly text: string }[] = [];
+  const disk = diskWith(async () => {
+    if (stepsLeft-- === 0) found.push({ hasEnded: await endSecond(b, second), text: await readEnd() });
+  });
+  const [a, b] = [start({ ...bench, disk }), start(bench)];
+  const [first, second] = [await stageOf(a, bench), await stageOf(b, bench)];
+  stepsLeft = afterSteps;
+  const hasEnded = await endFirst(a, first);
+  if (found.length > 0) expect(found).toEqual([{ hasEnded: !hasEnded, text: await readEnd() }]);
+  return found.length > 0;
+}
+
+/** The system's disk, with something before each step. */
+function diskWith(before: () => Promise<void>): Disk {
+  const steps = Object.entries<(...args: never[]) => unknown>(systemDisk).map(([name, step]) => {
+    const late = async (...args: never[]) => {
+      await before();
+      return step(...args);
+    };
+    return [name, late];
+  });
+  return Object.fromEntries(steps);
+}
+
 test("a revoked attempt stays revoked in a power cut of the file server, which does not end the attempt", async () => {
   const steps: string[] = [];
   const disk: Disk = {

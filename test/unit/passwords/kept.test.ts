@@ -2,6 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
 import { openPasswords } from "../../../src/passwords/passwords.ts";
 import { ledgerIn } from "../../support/ledger.ts";
@@ -59,6 +60,25 @@ test.each([204, 200])(
     expect(await spent()).toBe(1);
   },
 );
+
+test.each([
+  ["costs nothing if it comes first", [], 0],
+  ["stays spent after a refusal, because both may have led to the lock", ["wrong"], 2],
+])("I3 no burnt transfers: an attempt at a locked transfer %s", async (_case, refused, wanted) => {
+  const { passwords, spent } = await open();
+  const rules = [...refused, PASSWORD].map((text) => ({
+    sender: undefined,
+    trackingId: undefined,
+    password: plainSecret(text),
+  }));
+  const send = async (password: Secret) => {
+    const code = password.reveal() === PASSWORD ? "TRANSFER_LOCKED" : "PASSWORD_REFUSED";
+    throw new Fault(code, { answeredBy: "service" });
+  };
+  const request = { ...requestOf({}, { ...mailbox, passwords: rules, passwordAttempts: 3 }), send };
+  await expect(passwords.prove(request, SIGNAL)).rejects.toMatchObject({ code: "TRANSFER_LOCKED" });
+  expect(await spent()).toBe(wanted);
+});
 
 async function open() {
   const folder = await makeFolder();

@@ -53,6 +53,20 @@ test("I6 no contagion: a service that asks for fewer requests is paused by its R
   expect(await settle(run, new Fault("SERVER_FAULT"))).toEqual({ kind: "again", afterMs: 2_048 });
 });
 
+test.each([
+  ["that the service names, also if it is longer than usual", 90_000, 90_000],
+  ["that is usual, if it names none", undefined, 75_000],
+  ["of a minute, if it names a shorter one", 1_000, 60_000],
+])(
+  "I3 no burnt transfers: a locked transfer is left alone for the time %s",
+  async (_, retryAfterMs, afterMs) => {
+    const { run, tools } = await setUp();
+    Object.assign(tools.patience, { lockedMs: 75_000 });
+    const fault = new Fault("TRANSFER_LOCKED", retryAfterMs === undefined ? {} : { retryAfterMs });
+    expect(await settle(run, fault)).toEqual({ kind: "again", afterMs });
+  },
+);
+
 async function settle(run: Run, fault: Fault): Promise<Next> {
   return conclude(run, await outcomeOf(run, fault));
 }
