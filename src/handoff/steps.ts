@@ -235,8 +235,8 @@ export function factsOf(
 }
 
 /**
- * Resolves when the call was accepted. `console`: the address that chat messages link to. Throws `WEBHOOK_FAILED`, `SECRET_UNREADABLE`, or `STOPPED`
- * on the signal.
+ * Resolves when the call was accepted. `console`: the address that chat messages link to. Throws `WEBHOOK_FAILED`,
+ * `SECRET_UNREADABLE`, or `STOPPED` on the signal.
  */
 export function callWebhook(
   receiver: Receiver,
