@@ -1,5 +1,5 @@
 /** Checks a configuration against its schema, and explains each problem with a remedy. */
-import { describeUnknownKey, nearestName } from "../base/nearest.ts";
+import { describeUnknownKey, didYouMean } from "../base/nearest.ts";
 import { isGroup, type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
 import { SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
@@ -91,8 +91,7 @@ function describeMissing(key: string, { properties }: SchemaNode, group: KeyPath
 
 /** The unknown key may be the secret itself: it is not repeated. */
 function describeUnknownInSecret(key: string, known: readonly string[], node: SchemaNode): string {
-  const nearest = nearestName(key, known, () => 2);
-  return `has an unknown key, ${nearest === undefined ? `must be ${node.title}` : `did you mean ${nearest}?`}`;
+  return `has an unknown key, ${didYouMean(key, known, `must be ${node.title}`, () => 2)}`;
 }
 
 function describeUnfit(value: unknown, node: SchemaNode): string {
