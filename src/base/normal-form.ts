@@ -3,8 +3,8 @@ import { foldName, limitMarks } from "./fold-name.ts";
 import { matchesGlob } from "./glob.ts";
 
 /**
- * The form of a text or a pattern. The form of a form is the same. `undefined` if the text holds a lone surrogate, which
- * programs read in different ways. A pattern keeps its `*` and `?`; those in full width become `*` and `?`.
+ * Brings a text or a pattern into a normal form, which has itself as its form. `undefined` if the text holds a lone
+ * surrogate, which programs read in different ways. A pattern keeps its `*` and `?`; those in full width become `*` and `?`.
  */
 export type NormalForm = (text: string) => string | undefined;
 
@@ -41,10 +41,10 @@ export function makeMatcher(pattern: string | undefined, form: NormalForm): (tex
   };
 }
 
-/** `foldName` drops the other invisible characters. */
+/** Format and control characters; blanks among them stay. `foldName` drops the other invisible characters. */
 const INVISIBLE = /\p{Cf}|(?!\s)\p{Cc}/gu;
 
-/** With the blank of Braille, which is a symbol in Unicode. */
+/** Also the blank of Braille, which is a symbol in Unicode. */
 const BLANKS = /[\s\u2800]+/g;
 
 /** The look-behind keeps this linear for long runs in the middle. */
