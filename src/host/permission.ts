@@ -78,6 +78,7 @@ interface Refusing {
   readonly isAbove: boolean;
 }
 
+/** The path, or without access to it the nearest folder above that can be looked at. */
 async function findRefusing(path: string, isAbove = false): Promise<Refusing> {
   const facts = await lookAt(path);
   if (facts === undefined && dirname(path) !== path) return findRefusing(dirname(path), true);

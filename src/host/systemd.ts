@@ -115,7 +115,7 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): 
     }
     if (isNew) emit({ type: "work-stuck", work: stuck });
   };
-  // Then systemd restarts us.
+  // Without `WATCHDOG=1`, systemd restarts the daemon.
   return setInterval(() => void feedOnce().catch(() => {}), everyMs);
 }
 
@@ -176,17 +176,15 @@ export function describeInOneLine(status: Status): string {
   const [trouble] = troubles;
   const active = mailboxes.filter(({ paused }) => !paused).length;
   const parts = [
-    trouble === undefined ? undefined : `${trouble.what}: ${trouble.message}`,
-    troubles.length > 1 ? formatCount(troubles.length - 1, "more problem", "more problems") : undefined,
-    totals.attention > 0
-      ? `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`
-      : undefined,
+    trouble !== undefined && `${trouble.what}: ${trouble.message}`,
+    troubles.length > 1 && formatCount(troubles.length - 1, "more problem", "more problems"),
+    totals.attention > 0 && `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`,
     describeWork(status),
     `${formatCount(active, "mailbox is", "mailboxes are")} polled`,
-    recent[0] === undefined ? undefined : `last delivery ${recent[0].at}`,
+    recent[0] !== undefined && `last delivery ${recent[0].at}`,
   ];
   const line = parts
-    .filter((part) => part !== undefined)
+    .filter(Boolean)
     .join("; ")
     .replaceAll(/\p{Cc}+/gu, " ");
   return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS - 1)}…` : line;
