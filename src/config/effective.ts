@@ -45,7 +45,7 @@ export async function readEffective(options: LoadOptions): Promise<EffectiveValu
 function* keysOf(node: SchemaNode, at: Spot, around: Spot): Iterable<readonly [SchemaNode, Spot]> {
   const { properties, items, required = [] } = node;
   if (!at.isSet() && required.length > 0 && node.default === undefined) return;
-  if (mayHoldSecret(node)) yield [node, at];
+  if (node.writeOnly || isSecret(node)) yield [node, at];
   else if (properties !== undefined && (!at.isSet() || isGroup(at.raw))) yield* keysWithin(properties, at);
   else if (items?.properties !== undefined && Array.isArray(at.raw))
     for (const entry of entriesOf(items, at, around)) yield* keysOf(items, entry, at);
@@ -95,10 +95,6 @@ function computedDefault(
   const proxy = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].find((name) => env[name]);
   if (!key.endsWith("service.proxy") || proxy === undefined) return undefined;
   return { value: withoutSecrets(env[proxy] ?? ""), from: proxy };
-}
-
-function mayHoldSecret(node: SchemaNode): boolean {
-  return node.writeOnly === true || isSecret(node);
 }
 
 function isSecret(node: SchemaNode): boolean {

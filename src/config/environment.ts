@@ -101,9 +101,11 @@ function describeUnknown(name: string, env: Environment): string | undefined {
   // Hand-off, check and password commands may call Inlet. The variables that they get are ours.
   if (env["INLET_TRACKING_ID"] !== undefined) return undefined;
   if (!name.startsWith(PREFIX) || OTHER_VARIABLES.has(name) || KUBERNETES.test(name)) return undefined;
+  for (const [variable, { node }] of SETTABLE) {
+    const isWithin = name.startsWith(`${variable}${SEPARATOR}`) && typesOf(node).includes("array");
+    if (isWithin) return `no such variable: the whole list is set by ${variable}, as JSON`;
+  }
   const known = [...SETTABLE.keys()];
-  const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));
-  if (list !== undefined) return `no such variable: the whole list is set by ${list}, as JSON`;
   // The most likely mistake is one underscore instead of two.
   const plain = (variable: string) => variable.slice(PREFIX.length).replaceAll("_", "");
   const isOurs = name.includes(SEPARATOR);
@@ -113,11 +115,6 @@ function describeUnknown(name: string, env: Environment): string | undefined {
   const meant = known.find((variable) => plain(variable) === nearest);
   if (meant !== undefined) return `no such variable, did you mean ${meant}?`;
   return isOurs ? "no such variable: config/inlet.example.yaml lists every key" : undefined;
-}
-
-function isList(variable: string): boolean {
-  const key = SETTABLE.get(variable);
-  return key !== undefined && typesOf(key.node).includes("array");
 }
 
 /** Text where the key allows text, else JSON. Text that is no JSON is left to the schema, unless the key takes a group or list. */

@@ -17,7 +17,7 @@ const FILE_NAME = {
   [READ]: readFileName,
 } as const satisfies SchemaNode;
 
-/** Group names from directory services may hold spaces and backslashes. */
+/** Names from directory services may hold spaces and backslashes. The largest 32-bit number stands for no group. */
 const GROUP = {
   type: ["string", "integer"],
   title: "none, or the name or number of a group",

@@ -152,10 +152,7 @@ function readMailboxes(mailboxes: ReadItems<typeof MAILBOX>, at: Spot): MailboxS
   return mailboxes.filter((mailbox) => mailbox !== undefined);
 }
 
-export interface Named {
-  readonly name?: string | undefined;
-  readonly email?: string | undefined;
-}
+export type Named = Readonly<Partial<Record<"name" | "email", string | undefined>>>;
 
 /** The index of the mailbox with this name or address, case-insensitive; negative for none. */
 export function findMailbox(mailboxes: readonly Named[], wanted: string): number {

@@ -91,11 +91,7 @@ const MAX_LOCK_MS = 600_000;
  */
 export type RedisQueueSettings = Exclude<Awaited<ReturnType<typeof readQueue>>, "embedded">;
 
-interface Queue {
-  /** `undefined` for a problem. */
-  readonly queue: "embedded" | RedisAddress | undefined;
-  readonly role: Read<typeof ROLE>;
-}
+type Queue = { readonly queue: Read<typeof QUEUE>; readonly role: Read<typeof ROLE> };
 
 /** The keys of `redis` are read only for a queue on Redis. The result is usable only without a problem. */
 export async function readQueue({ queue: address, role }: Queue, at: Spot) {
