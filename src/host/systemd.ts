@@ -120,13 +120,10 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): 
 }
 
 /** `undefined` if systemd watches another process, or none. */
-function watchdogMs({
-  WATCHDOG_USEC: microseconds,
-  WATCHDOG_PID: pid,
-}: NodeJS.ProcessEnv): number | undefined {
-  if (pid !== undefined && pid !== String(process.pid)) return undefined;
-  const wanted = Number(microseconds);
-  return Number.isFinite(wanted) && wanted > 0 ? wanted / 1000 : undefined;
+function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number | undefined {
+  if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(process.pid)) return undefined;
+  const microseconds = Number(WATCHDOG_USEC);
+  return Number.isFinite(microseconds) && microseconds > 0 ? microseconds / 1000 : undefined;
 }
 
 /**
