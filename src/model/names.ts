@@ -43,7 +43,8 @@ export async function safeNames(
     }
     unnamed = others.flat();
   }
-  for (const file of unnamed.toSorted(byNameAndId)) names.set(file.id, numberedMark(file, taken));
+  const sorted = unnamed.toSorted((a, b) => compareTexts(a.name, b.name) || compareTexts(a.id, b.id));
+  for (const file of sorted) names.set(file.id, numberedMark(file, taken));
   return names;
 }
 
@@ -205,8 +206,4 @@ function cutToBytes(text: string, maxBytes: number): string {
     end += character.length;
   }
   return text;
-}
-
-function byNameAndId(one: NamedFile, other: NamedFile): number {
-  return compareTexts(one.name, other.name) || compareTexts(one.id, other.id);
 }
