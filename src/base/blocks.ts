@@ -5,6 +5,7 @@ const SMALL_BYTES = 64 * 1024;
 const MAX_SPARE = 16;
 
 const spare: Buffer[] = [];
+/** The large blocks in use, by their memory. */
 const blocks = new WeakMap<ArrayBufferLike, Block>();
 
 /** A block that is filled from start to end and passed on in chunks. */
@@ -29,6 +30,7 @@ export class Block {
     return this.#memory.subarray(this.#end);
   }
 
+  /** Not a number before the first chunk. */
   get averageChunkBytes(): number {
     return this.#chunkStart / this.#chunkCount;
   }
@@ -58,7 +60,7 @@ export class Block {
     this.#reuse();
   }
 
-  /** Only a whole chunk counts: other readers may need the rest of a part. */
+  /** A part of a chunk is ignored: other readers may need the rest. */
   returnChunk({ byteOffset, byteLength }: Uint8Array): void {
     if (this.#chunks.get(byteOffset) !== byteLength) return;
     this.#chunks.delete(byteOffset);

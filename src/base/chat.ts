@@ -23,7 +23,7 @@ export interface ChatLink {
   readonly url: string;
 }
 
-// Together below the smallest limit, which is 28 KB for Teams. Mattermost would split a long message within the code.
+// A message within these limits is below 28 KB, which Teams takes. Mattermost would split a longer one within the code.
 const MAX_CHARACTERS = 3_000;
 const MAX_LINES = 60;
 const MAX_LINKS = 10;
@@ -38,7 +38,7 @@ export function formatChat(format: ChatFormat, { title, text, footer, links }: C
 }
 
 const BODIES: Readonly<Record<ChatFormat, (message: Omit<ChatMessage, "footer">) => object>> = {
-  /** `text` is shown where blocks are not, such as in a notification of the desktop. */
+  /** Slack shows `text` where it shows no blocks, such as in a notification of the desktop. */
   slack: ({ title, text, links }) => ({
     text: escapeSlack(title),
     blocks: [
@@ -52,7 +52,7 @@ const BODIES: Readonly<Record<ChatFormat, (message: Omit<ChatMessage, "footer">)
       },
     ],
   }),
-  /** Ignores mentions and links in a block of code. */
+  /** Mattermost ignores mentions and links in a block of code. */
   mattermost: ({ title, text, links }) => ({
     text: [
       `**${title}**`,

@@ -152,16 +152,17 @@ export class Semaphore {
     }
   }
 
+  /** The waiter that may enter now, if there is one. */
   #next() {
     const limit = this.#limit();
     const free = limit - this.#taken;
-    if (free <= 0) return undefined;
-    let best = this.#waiters[0];
+    let [best] = this.#waiters;
+    if (free <= 0 || best === undefined) return undefined;
     for (const waiter of this.#waiters) {
-      if (best !== undefined && this.#heldBy(waiter.owner) < this.#heldBy(best.owner)) best = waiter;
+      if (this.#heldBy(waiter.owner) < this.#heldBy(best.owner)) best = waiter;
     }
-    const isReserved = free === 1 && limit > 1 && best !== undefined && this.#heldBy(best.owner) > 0;
-    return isReserved ? undefined : best;
+    const isLastPlace = free === 1 && limit > 1;
+    return isLastPlace && this.#heldBy(best.owner) > 0 ? undefined : best;
   }
 
   #heldBy(owner: unknown): number {
@@ -285,7 +286,7 @@ export class KeyedPool {
 
   /** A key that runs or waits already is not added again. */
   add(key: string): void {
-    // Even if the key is then dropped: a timer that has fired must not count as waiting.
+    // Before the key may be dropped: a timer that has fired must not count as waiting.
     this.#cancelTimer(key);
     if (this.#waiting.size >= this.#limits.waiting || this.#running.has(key)) return;
     this.#waiting.add(key);
@@ -300,7 +301,7 @@ export class KeyedPool {
     this.#timers.set(key, timer);
   }
 
-  /** Resolves when nothing runs and no waiting key may start. Timers do not count. */
+  /** Resolves when nothing runs, and no key waits that could start. Keys with a timer do not count. */
   async idle(): Promise<void> {
     this.#startWaiting();
     while (this.#running.size > 0) await Promise.all(this.#running.values());

@@ -12,30 +12,20 @@ export interface DeadlineLimits {
   readonly totalMs: number;
 }
 
-export class Deadline {
-  readonly #over = new AbortController();
-  readonly #total: Timer;
-  readonly #stall: Timer;
-
-  constructor({ stallMs, totalMs }: DeadlineLimits) {
-    this.#total = setTimeout(() => this.#over.abort(`not done after ${inWords(totalMs)}`), totalMs);
-    this.#stall = setTimeout(() => this.#over.abort(`no progress for ${inWords(stallMs)}`), stallMs);
-  }
-
-  /** Aborts when the deadline has passed, with a reason for people. */
-  get signal(): AbortSignal {
-    return this.#over.signal;
-  }
-
-  progress(): void {
-    this.#stall.refresh();
-  }
-
-  /** Called when the work has ended. */
-  close(): void {
-    clearTimeout(this.#total);
-    clearTimeout(this.#stall);
-  }
+/** Call `progress` on each progress of the work, and `close` when it has ended. */
+export function startDeadline({ stallMs, totalMs }: DeadlineLimits) {
+  const over = new AbortController();
+  const total = setTimeout(() => over.abort(`not done after ${inWords(totalMs)}`), totalMs);
+  const stall = setTimeout(() => over.abort(`no progress for ${inWords(stallMs)}`), stallMs);
+  return {
+    /** Aborts when a limit has passed, with a reason for people. */
+    signal: over.signal,
+    progress: () => stall.refresh(),
+    close(): void {
+      clearTimeout(total);
+      clearTimeout(stall);
+    },
+  };
 }
 
 /**

@@ -57,7 +57,8 @@ export const systemDisk = {
     const facts = await tryLstat(path);
     if (facts === undefined) return undefined;
     if (facts.isSymbolicLink()) return "link";
-    return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
+    if (facts.isDirectory()) return "folder";
+    return facts.isFile() ? "file" : "other";
   },
   link: announced("linked", (from: string, to: string) => link(from, to)),
   rename: announced("renamed", (from: string, to: string) => rename(from, to)),
@@ -142,16 +143,15 @@ export class FolderSyncs {
   }
 }
 
+/** The syncs of one folder. */
 class SharedSync {
   sync: () => Promise<void> = async () => {};
   readonly runs = new Coalesced(() => this.sync());
 }
 
-/** Error codes of a file system without hard links. */
-const WITHOUT_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"]);
-
+/** Whether a link failed because the file system has no hard links. */
 export function meansNoLinks(error: unknown): boolean {
-  return WITHOUT_LINKS.has(systemCode(error));
+  return ["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"].includes(systemCode(error));
 }
 
 /** Unlinks a file; a missing one is no error. Returns whether it was there. */

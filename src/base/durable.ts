@@ -128,12 +128,11 @@ async function replaceOrCreate(
   giveName: (unnamed: string) => Promise<void>,
   { folder = dirname(target), mode }: { readonly folder?: string | undefined; readonly mode?: number },
 ): Promise<void> {
-  const place = (unnamed: string) => {
-    durableStep("temporary written");
-    return giveName(unnamed);
-  };
   try {
-    await writeUnnamed(systemDisk, { folder, content, mode }, place);
+    await writeUnnamed(systemDisk, { folder, content, mode }, (unnamed) => {
+      durableStep("temporary written");
+      return giveName(unnamed);
+    });
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
   } catch (error) {
@@ -181,22 +180,15 @@ async function giveNewName(temporary: string, target: string): Promise<void> {
   }
 }
 
-const SET_GROUP = 0o2000;
-
-/** Makes a folder and its parents, each synced before the next. The umask applies. */
-export function makeFolderDurably(path: string, mode: number): Promise<void> {
-  return makeDurably(path, (missing) => mkdir(missing, { mode }));
-}
-
-/** The same, but each new folder has exactly this mode, so that others can use it. */
-export function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
-  return makeDurably(path, (missing) => makeFolder(missing, mode));
-}
-
-async function makeDurably(path: string, make: (path: string) => Promise<unknown>): Promise<void> {
+/**
+ * Makes a folder and its parents, each synced before the next. The umask applies, unless `use` is "shared": then each new
+ * folder has exactly this mode, so that others can use it.
+ */
+export async function makeFolderDurably(path: string, mode: number, use?: "shared"): Promise<void> {
   if (await exists(path)) return;
-  await makeDurably(dirname(path), make);
-  await make(path).catch(tolerate("EEXIST"));
+  await makeFolderDurably(dirname(path), mode, use);
+  const making = use === "shared" ? makeFolder(path, mode) : mkdir(path, { mode });
+  await making.catch(tolerate("EEXIST"));
   await systemDisk.syncFolder(dirname(path));
   durableStep("folder made");
 }
@@ -219,14 +211,16 @@ export async function setGroup(folder: string, gid: number): Promise<void> {
   if ((await lstat(folder)).gid !== gid) await lchown(folder, UNCHANGED, gid);
 }
 
+const SET_GROUP = 0o2000;
+
 /**
  * Sets the mode, and keeps an inherited set-group-ID bit where the system allows it: without the bit, later files in the
  * folder would not get its group.
  */
 export async function setFolderMode(path: string, mode: number): Promise<void> {
   const inherited = (await stat(path)).mode & SET_GROUP;
-  await chmod(path, mode | inherited).catch((error: NodeJS.ErrnoException) => {
-    if (inherited === 0 || error.code !== "EPERM") throw error;
+  await chmod(path, mode | inherited).catch((error: unknown) => {
+    if (inherited === 0 || systemCode(error) !== "EPERM") throw error;
     return chmod(path, mode);
   });
 }
@@ -251,8 +245,9 @@ export class OnceFiles {
       try {
         await this.#disk.link(unnamed, target);
       } catch (error) {
-        if (!meansNoLinks(error)) tolerate("EEXIST")(error);
-        isNew = meansNoLinks(error) && (await this.writeInPlace(target, text));
+        if (meansNoLinks(error)) isNew = await this.writeInPlace(target, text);
+        else if (systemCode(error) === "EEXIST") isNew = false;
+        else throw error;
       }
       await this.#disk.unlink(unnamed);
     });

@@ -47,7 +47,7 @@ export class Fault extends Error {
   }
 }
 
-/** Whether it is a fault of a disk that Inlet needs. */
+/** Whether a fault, or a trouble with the code of one, is about a disk that Inlet needs. */
 export function isOfDisk({ code }: { readonly code: string }): boolean {
   return areaOf(code) === "disk";
 }
@@ -63,9 +63,10 @@ const MEANINGS: Readonly<Record<string, FaultCode>> = {
 /** A fault for an error of the file system, with `path` or the path of the error. Any other error is returned as it is. */
 export function faultOfDisk(error: unknown, path?: string): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
+  // `dest` is the new name of a rename or a link.
   const { path: from, dest = from } = error as { readonly path?: unknown; readonly dest?: unknown };
   const named = path ?? dest;
-  // A program that could not be started has a path too, and an error of the network has none.
+  // Errors of the network have no path. A program that could not be started has one, but is no file to write.
   if (named === undefined || String(error.syscall).startsWith("spawn")) return error;
   const code = MEANINGS[String(error.code)] ?? "DISK_REFUSED";
   return new Fault(code, {

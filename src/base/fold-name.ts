@@ -10,7 +10,7 @@ export function limitMarks(text: string): string {
   return text.replace(MANY_MARKS, "$1");
 }
 
-/** In NFC. */
+/** The text in NFC, without the marks that no language needs. */
 export function composed(text: string): string {
   return limitMarks(text).normalize("NFC");
 }

@@ -19,11 +19,11 @@ export interface InboxFolder {
 /** Creates a missing folder. May fail because its name is taken. */
 export type MakeFolder = (path: string) => Promise<void>;
 
-/** Why an entry cannot get a name. */
+/** Error codes that mean: another entry has the name. */
 export const TAKEN: readonly string[] = ["EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR"];
 /** How many folders are remembered as synced. When the memory is full, all are forgotten. */
 const MAX_DURABLE = 10_000;
-/** How often a folder is opened that consumers remove again and again. */
+/** How often a folder is made and opened, if consumers remove it each time. */
 const MAX_ATTEMPTS = 20;
 
 export class InboxDoor {

@@ -17,6 +17,7 @@ const MIN_LARGE_CHUNK_BYTES = 16 * 1024;
 
 /** For undici's option `connect`. */
 export function joinedConnector(options: buildConnector.BuildOptions): buildConnector.connector {
+  /** The TLS session of the last connection, which the next one resumes. */
   let session: Buffer | undefined;
   return (target, callback) => {
     const records = new Records();
@@ -94,7 +95,7 @@ class JoinedSocket extends Duplex {
     this.#socket.unref();
   }
 
-  /** The first reason counts. Without delay, because undici would send the next request on a connection that has ended. */
+  /** The first end counts. It is passed on without delay, or undici would send the next request on this connection. */
   #finish(end: { readonly error?: Error; readonly isComplete: boolean }): void {
     this.#end ??= end;
     if (this.#records.waitingBytes === 0) this.#passOn();

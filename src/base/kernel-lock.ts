@@ -2,7 +2,7 @@
 import { exists } from "./durable.ts";
 import { Fault } from "./faults.ts";
 import { closedDisks, machine } from "./machine.ts";
-import { isLockedAlone, type KernelLock } from "./system-lock.ts";
+import { type KernelLock, tryTake } from "./system-lock.ts";
 
 export type { KernelLock } from "./system-lock.ts";
 
@@ -20,7 +20,9 @@ export async function tryLock(path: string, kind: "alone" | "shared"): Promise<K
 export async function isHeldAlone(path: string): Promise<boolean> {
   if (!(await exists(path))) return false;
   try {
-    return isLockedAlone(path);
+    const taken = tryTake(path, "shared", { readOnly: true });
+    taken?.close();
+    return taken === undefined;
   } catch (error) {
     // Its holder may have removed the file since.
     if (!(await exists(path))) return false;

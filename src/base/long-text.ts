@@ -8,7 +8,7 @@ export const NO_TEXT: LongText = () => [];
 
 const BLOCK_CHARACTERS = 64 * 1024;
 
-/** At least one block. */
+/** The text in blocks: at least one, which may be empty. */
 export function blocksOf(text: LongText): AsyncIterable<string> {
   return inTurns(joinPieces(text()));
 }

@@ -6,22 +6,23 @@ export function nearestName(
   known: readonly string[],
   maxDistance: (known: string) => number = halfOf,
 ): string | undefined {
+  const lower = name.toLowerCase();
   const [nearest] = known
-    .map((candidate) => ({
-      candidate,
-      distance: distanceOf(name.toLowerCase(), candidate.toLowerCase()),
-    }))
+    .map((candidate) => ({ candidate, distance: distanceOf(lower, candidate.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
   if (nearest === undefined || nearest.distance > maxDistance(nearest.candidate)) return undefined;
   // Two names without a common letter are not near.
   return nearest.distance < name.length ? nearest.candidate : undefined;
 }
 
+/** A question for the end of a message; `otherwise` if no known name is near enough. */
+export function didYouMean(name: string, known: readonly string[], otherwise: string, maxDistance = halfOf) {
+  const nearest = nearestName(name, known, maxDistance);
+  return nearest === undefined ? otherwise : `did you mean ${nearest}?`;
+}
+
 export function describeUnknownKey(key: string, known: readonly string[]): string {
-  const nearest = nearestName(key, known);
-  return nearest === undefined
-    ? `unknown key, known: ${known.join(", ")}`
-    : `unknown key, did you mean ${nearest}?`;
+  return `unknown key, ${didYouMean(key, known, `known: ${known.join(", ")}`)}`;
 }
 
 function halfOf(known: string): number {

@@ -1,10 +1,9 @@
-/** The normal form of texts, in which an operator's patterns are compared with a sender's texts. */
+/** Compares an operator's patterns with a sender's texts, in a normal form of both. */
 import { foldName, limitMarks } from "./fold-name.ts";
-import { matchesGlob } from "./glob.ts";
 
 /**
- * The form of a text or a pattern. The form of a form is the same. `undefined` if the text holds a lone surrogate, which
- * programs read in different ways. A pattern keeps its `*` and `?`; those in full width become `*` and `?`.
+ * Brings a text or a pattern into a normal form, which has itself as its form. `undefined` if the text holds a lone
+ * surrogate, which programs read in different ways. A pattern keeps its `*` and `?`; those in full width become `*` and `?`.
  */
 export type NormalForm = (text: string) => string | undefined;
 
@@ -41,10 +40,34 @@ export function makeMatcher(pattern: string | undefined, form: NormalForm): (tex
   };
 }
 
-/** `foldName` drops the other invisible characters. */
+/**
+ * `*` matches any run of characters, `?` matches one; nothing else is special. Senders choose the text, so time is
+ * bounded by the length of the text times that of the pattern: after a mismatch, only the last `*` so far takes one
+ * more character. Another run for an earlier `*` could not help, because all between it and the last `*` has matched.
+ */
+export function matchesGlob(text: string, glob: string): boolean {
+  const [characters, pattern] = [[...text], [...glob]];
+  let [textAt, patternAt] = [0, 0];
+  let last: { readonly starAt: number; runEnd: number } | undefined;
+  while (textAt < characters.length) {
+    if (pattern[patternAt] === "*") {
+      last = { starAt: patternAt, runEnd: textAt };
+      patternAt++;
+    } else if (pattern[patternAt] === "?" || pattern[patternAt] === characters[textAt]) {
+      textAt++;
+      patternAt++;
+    } else if (last !== undefined) {
+      last.runEnd++;
+      [textAt, patternAt] = [last.runEnd, last.starAt + 1];
+    } else return false;
+  }
+  return pattern.slice(patternAt).every((rest) => rest === "*");
+}
+
+/** Format and control characters; blanks among them stay. `foldName` drops the other invisible characters. */
 const INVISIBLE = /\p{Cf}|(?!\s)\p{Cc}/gu;
 
-/** With the blank of Braille, which is a symbol in Unicode. */
+/** Also the blank of Braille, which is a symbol in Unicode. */
 const BLANKS = /[\s\u2800]+/g;
 
 /** The look-behind keeps this linear for long runs in the middle. */

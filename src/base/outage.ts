@@ -1,13 +1,14 @@
 /**
- * A failure that affects many keys at once: reported when the first is affected and when the last has recovered. The fault of
- * the key that is affected longest is shown, and reported again if its code changes.
+ * A failure that affects many keys at once. It is reported when the first key is affected, and when the last one has
+ * recovered. The fault of the key that is affected longest is shown.
  */
 import type { Clock } from "./clock.ts";
 import type { Fault } from "./faults.ts";
 
 export interface OutageEvents {
+  /** Called again if the fault that is shown has another code. */
   began(fault: Fault): void;
-  /** The cause is another one now. */
+  /** The fault that is shown has the same code, and another message. */
   changed?(fault: Fault): void;
   ended(lastedMs: number): void;
 }
@@ -47,11 +48,11 @@ export class Outage {
   }
 
   #show(): void {
-    const [first] = this.#affected.values();
     const before = this.#shown;
-    this.#shown = first;
-    if (first === undefined) this.#events.ended(this.#clock.now() - this.#sinceMs);
-    else if (first.code !== before?.code) this.#events.began(first);
-    else if (first.message !== before.message) this.#events.changed?.(first);
+    const [longest] = this.#affected.values();
+    this.#shown = longest;
+    if (longest === undefined) this.#events.ended(this.#clock.now() - this.#sinceMs);
+    else if (longest.code !== before?.code) this.#events.began(longest);
+    else if (longest.message !== before.message) this.#events.changed?.(longest);
   }
 }

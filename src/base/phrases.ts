@@ -6,10 +6,10 @@ const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DAY_SECONDS = 86_400;
 
 export function formatBytes(bytes: number): string {
-  const power = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
+  if (bytes < 1024) return formatCount(bytes, "byte", "bytes");
+  const power = Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
   const value = bytes / 1024 ** power;
-  if (bytes === 1) return "1 byte";
-  return `${power === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[power]}`;
+  return `${value.toFixed(value < 10 ? 1 : 0)} ${UNITS[power]}`;
 }
 
 export function formatSeconds(seconds: number): string {
@@ -72,13 +72,12 @@ export function formatCount(count: number, one: string, many: string): string {
 }
 
 /** "3 files, 1.2 MiB", as far as it is known. */
-export function formatSize({ files, bytes }: { files?: Optional; bytes?: Optional }): string {
+export function formatSize(known: Partial<Record<"files" | "bytes", number | null | undefined>>): string {
+  const { files, bytes } = known;
   const count = files != null && formatCount(files, "file", "files");
   const size = bytes != null && formatBytes(bytes);
   return [count, size].filter(Boolean).join(", ");
 }
-
-type Optional = number | null | undefined;
 
 export const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -127,10 +126,7 @@ export function escapeJson(json: string): string {
 
 /** As JSON escapes: one escape per UTF-16 unit. */
 function escapeUnits(character: string): string {
-  return character
-    .split("")
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
-    .join("");
+  return character.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Text from outside: spells out every character that could move a cursor, hide or reorder text. */

@@ -52,7 +52,7 @@ export async function postSigned(
   for (const { name, value } of own) headers[name] = (await value.read(signal)).reveal();
   const key = await secret?.read(signal);
   if (key !== undefined) headers["inlet-signature"] = signBody(key, body, clock.now());
-  // For the whole call: the connection limits each of its waits.
+  // Limits the whole call. The connection limits only each of its waits.
   const limit = timeLimit(timeoutMs);
   const either = AbortSignal.any([signal, limit.signal]);
   const { status, retryAfter } = await machine()

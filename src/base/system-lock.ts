@@ -35,15 +35,8 @@ export async function lockBySqlite(path: string, kind: keyof typeof TAKE): Promi
   }
 }
 
-/** Whether a process holds the lock alone. Creates no file, and blocks other processes only for the moment of this call. */
-export function isLockedAlone(path: string): boolean {
-  const taken = tryTake(path, "shared", { readOnly: true });
-  taken?.close();
-  return taken === undefined;
-}
-
-/** `undefined` if another process holds the lock. */
-function tryTake(path: string, kind: keyof typeof TAKE, options = {}): DatabaseSync | undefined {
+/** The lock lasts until the database is closed. `undefined` if another process holds the lock. */
+export function tryTake(path: string, kind: keyof typeof TAKE, options = {}): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path, { ...options, timeout: 0 });

@@ -64,15 +64,15 @@ export async function runChild(
     });
   }
   const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const ended = new Promise<{ readonly why?: string; readonly exitCode?: number }>((resolve) => {
-    child.once("error", (error) => resolve({ why: `it ${describeStartFailure(error)}` }));
+  const ended = new Promise<readonly [why: string | undefined, exitCode?: number]>((resolve) => {
+    child.once("error", (error) => resolve([`it ${describeStartFailure(error)}`]));
     child.once("exit", (code, killedBy) => {
-      if (code === null) resolve({ why: `it was ended by ${killedBy}` });
-      else resolve(code === 0 ? { exitCode: 0 } : { why: `it ended with exit code ${code}`, exitCode: code });
+      if (code === null) resolve([`it was ended by ${killedBy}`]);
+      else resolve([code === 0 ? undefined : `it ended with exit code ${code}`, code]);
     });
   });
   const whyStopped = await endInTime(child, ended, timeoutMs, killMs, signal);
-  const { why, exitCode } = await ended;
+  const [why, exitCode] = await ended;
   if (endsGroup) signalGroup(child.pid, "SIGKILL");
   await Promise.race([closed, pause(DRAIN_MS, undefined, UNREF)]);
   for (const [stream] of streams) stream?.destroy();
@@ -98,7 +98,7 @@ async function endInTime(
   if (endedByItself) return undefined;
   signalGroup(child.pid, "SIGTERM");
   await Promise.race([ended, pause(killMs, undefined, UNREF)]);
-  // Also if the command has ended: its children may live on.
+  // The command may have ended, and its children may live on.
   signalGroup(child.pid, "SIGKILL");
   await ended;
   return signal.aborted ? "it was stopped" : `it took longer than ${timeoutMs / 1000} s`;

@@ -1,5 +1,5 @@
 /** Watches the entries of a folder, and polls it if the system cannot watch it. */
-import type { FSWatcher } from "chokidar";
+import type { ChokidarOptions, FSWatcher } from "chokidar";
 import { Fault, systemCode } from "./faults.ts";
 
 /** Poll interval of a folder that cannot be watched. */
@@ -28,32 +28,29 @@ export interface FolderWatchOptions {
 
 export async function watchByChokidar(
   folder: string,
-  { depth = 0, ...options }: FolderWatchOptions,
+  given: FolderWatchOptions,
   events: FolderEvents,
 ): Promise<FolderWatch> {
   const { watch } = await import("chokidar");
+  const options = { depth: 0, ...given };
   const ready = Promise.withResolvers<void>();
-  const begin = (watcher: FSWatcher) =>
-    watcher
+  const begin = (more: ChokidarOptions) =>
+    watch(folder, { ...options, ...more })
       .on("all", (event, path) =>
         events.changed(path, event === "add" || event === "change" ? event : "other"),
       )
       .once("ready", () => ready.resolve());
-  const native = begin(watch(folder, { depth, ...options }));
+  const native = begin({});
   let polling: FSWatcher | undefined;
   native.on("error", (error) => {
     if (polling !== undefined) return;
-    // Reports all entries, because changes may have been missed meanwhile.
-    polling = begin(
-      watch(folder, {
-        ...options,
-        depth,
-        ignoreInitial: false,
-        backend: "polling",
-        pollingInterval: CHECK_EVERY_MS,
-        pollingBinaryInterval: CHECK_EVERY_MS,
-      }),
-    );
+    polling = begin({
+      // Reports all entries, because changes may have been missed meanwhile.
+      ignoreInitial: false,
+      backend: "polling",
+      pollingInterval: CHECK_EVERY_MS,
+      pollingBinaryInterval: CHECK_EVERY_MS,
+    });
     // The watch has begun all the same: the folder may be readable at the next poll.
     polling.on("error", () => ready.resolve());
     const detail = `${folder} (${systemCode(error) || "unknown reason"})`;

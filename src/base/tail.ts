@@ -46,7 +46,7 @@ export async function readTail<Value extends object>(
 ): Promise<boolean> {
   const names = await namesIn(tailed);
   for (const name of [...positions.keys()]) if (!names.includes(name)) positions.delete(name);
-  /** Lines of each file that are not passed on yet. The next one is last, for `pop`. */
+  /** The lines of each file that were read, and are not passed on yet. No list is empty. */
   const unread = new Map<string, Line<Value>[]>();
   let isComplete = true;
   const read = async (name: string) => {
@@ -54,19 +54,17 @@ export async function readTail<Value extends object>(
       isComplete = false;
       return [];
     });
-    if (lines.length > 0) unread.set(name, lines.toReversed());
+    if (lines.length > 0) unread.set(name, lines);
     else unread.delete(name);
   };
-  const orderOf = (lines: Line<Value>[]) => {
-    const value = lines.at(-1)?.value;
+  const orderOf = ([next]: Line<Value>[]) =>
     // A damaged line comes first: its file continues behind it.
-    return value === undefined ? "" : tailed.orderOf(value);
-  };
+    next?.value === undefined ? "" : tailed.orderOf(next.value);
   for (const name of names) await read(name);
-  // Passes on the oldest of the next lines, until no file has one.
+  // Each turn passes on the oldest of the files' next lines.
   for (;;) {
     const [oldest] = [...unread].toSorted(([, a], [, b]) => (orderOf(a) < orderOf(b) ? -1 : 1));
-    const line = oldest?.[1].pop();
+    const line = oldest?.[1].shift();
     if (oldest === undefined || line === undefined) return isComplete;
     const [name, lines] = oldest;
     positions.set(name, line.end);

@@ -75,10 +75,11 @@ export function lastTimeOf({ zone, days, timeMs }: WeeklyTime, ms: number): numb
   return Math.max(...instants.filter((instant) => instant <= ms));
 }
 
-/** When a span starts or ends, or the offset changes; a day later at most, because `nextShift` expects one change. */
+/** The next start or end of a span or change of the offset, or a day later: `nextShift` expects one change at most. */
 function nextEdge({ zone, spans }: Timetable, ms: number): number {
   const at = timeOfWeek(zone, ms);
   const edges = spans.flatMap(({ fromMs, untilMs }) => [fromMs, untilMs]);
+  // An edge at this very moment comes again in a week.
   const away = edges.map((edge) => (edge - at + WEEK_MS) % WEEK_MS || WEEK_MS);
   const next = ms + Math.min(...away, DAY_MS);
   return nextShift(zone, ms, next) ?? next;
@@ -133,7 +134,7 @@ export function nextShift(zone: string, fromMs: number, toMs: number): number | 
   return other;
 }
 
-/** How far local time is ahead of UTC. */
+/** How far local time is ahead of UTC, in milliseconds. */
 function offsetAt(zone: string, ms: number): number {
   const name = formatFor(zone)
     .formatToParts(ms)

@@ -18,9 +18,6 @@ export function defaultUserAgent(): string {
   return `inlet/${version} (+${homepage})`;
 }
 
-function readPackage() {
-  return JSON.parse(readFileSync(MANIFEST, "utf8")) as {
-    readonly version: string;
-    readonly homepage: string;
-  };
+function readPackage(): Readonly<Record<"version" | "homepage", string>> {
+  return JSON.parse(readFileSync(MANIFEST, "utf8"));
 }

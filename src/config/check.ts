@@ -22,7 +22,7 @@ const FORM = group(
       default: "none",
       description:
         "The most address space that each process of the check may have. A limit needs the program `prlimit`.",
-      // Less is not enough for any program.
+      // No program runs with less.
       [READ]: bytesFrom(16 * 1024 * 1024, "is less than 16MiB"),
     },
   },
@@ -33,7 +33,7 @@ export const CHECK = { ...FORM, [READ]: readCheck } as const satisfies SchemaNod
 
 /** Refuses relative paths: the program runs in another folder, so a scanner of `.` would scan the wrong one. */
 function readCheckCommand(command: ReadItems<typeof COMMAND.items>, at: Spot) {
-  const bad = command.findIndex((word, place) => place > 0 && word && /^\.\.?(?:\/|$)/.test(word));
+  const bad = command.findIndex((word = "", place) => place > 0 && /^\.\.?(?:\/|$)/.test(word));
   const why = `is a relative path, and the program does not run in the folder of the transfer: write "${FOLDER}"`;
   if (bad >= 0) at.refuse(why, bad);
   return COMMAND[READ](command, at);

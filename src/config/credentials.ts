@@ -49,7 +49,7 @@ export type RawSecret =
 
 export const SECRET = { ...SECRET_FORM, [READ]: secretWith() } as const satisfies SchemaNode;
 
-/** Reads a secret that has to fit the rule. Commands are not run: they may prompt, cost money, or be slow. */
+/** Returns the reader of a secret that has to fit the rule. It runs no command: one may prompt, cost money, or be slow. */
 export function secretWith(rule?: SecretRule) {
   return async (raw: RawSecret, at: Spot): Promise<SecretSource> => {
     const { ignoreSecrets, plainSecrets, problems } = at.draft;
@@ -70,7 +70,7 @@ export function secretWith(rule?: SecretRule) {
 const NEVER = new AbortController().signal;
 const readStoredPassword = secretWith(describeWrongPassword);
 
-/** As any secret, but a command is asked about each transfer. Wrong passwords would cost attempts. */
+/** Reads it as any secret, but a command is asked about each transfer. A password that no service accepts is refused. */
 export async function readPassword(raw: RawSecret, at: Spot): Promise<SecretSource | PasswordCommand> {
   if (isCommand(raw)) return openPasswordCommand(resolveProgram(raw.command, at.at("command")), at.draft.env);
   const source = await readStoredPassword(raw, at);
@@ -133,7 +133,7 @@ function demand(rule: SecretRule, secret: Secret, described: string): Secret {
   return secret;
 }
 
-/** Each `ask` runs the command, with the transfer in variables. A command that prints nothing knows no password. */
+/** Each `ask` runs the command, with the transfer in variables. No output means that the command knows no password. */
 export function openPasswordCommand(argv: Argv, env: Environment): PasswordCommand {
   const described = describeCommand(argv);
   return {
@@ -266,7 +266,8 @@ async function readPrivateKey(path: string, at: Spot): Promise<string | undefine
 async function readCertificates(path: string, at: Spot): Promise<string | undefined> {
   const text = await readPem(path, at);
   try {
-    return text && new X509Certificate(text) && text;
+    if (text !== undefined) new X509Certificate(text);
+    return text;
   } catch {
     // The parser's message does not name the file.
     return at.refuse(`${at.resolve(path)} holds no certificate`);
@@ -281,9 +282,9 @@ async function readPem(path: string, at: Spot): Promise<string | undefined> {
     at.refuse(`${file} is not a PEM file: it has no line -----BEGIN …-----`);
   } catch (error) {
     const code = codeOf(error);
-    // A private key is a secret.
-    if (!at.draft.ignoreSecrets || code !== "EACCES")
-      at.draft.problems.add(at.path, `${file} cannot be read (${code})`, undefined, error);
+    // A private key is a secret, which this command may not be allowed to read.
+    if (at.draft.ignoreSecrets && code === "EACCES") return undefined;
+    at.draft.problems.add(at.path, `${file} cannot be read (${code})`, undefined, error);
   }
   return undefined;
 }
@@ -297,8 +298,8 @@ const GROUP_BITS = 0o060;
 const OTHERS_BITS = 0o006;
 
 /**
- * Describes which other users can read or change a file with secrets; `undefined` for none. The group of another user's
- * file is ignored: it may be how we are allowed to read the file.
+ * Describes which other users can read or change a file with secrets; `undefined` for none. If the file belongs to another
+ * user, its group is ignored: this process may read the file as a member of that group.
  */
 export async function describeReaders(
   path: string,

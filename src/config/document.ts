@@ -90,8 +90,8 @@ function broken(...errors: readonly YamlError[]): ConfigDocument {
 
 /** `at`: an offset in the text. */
 function findErrors(document: Document.Parsed, text: string) {
+  // An error after `layout: {mailbox}`, from which all other errors follow.
   const bare = document.errors.find(({ pos: [at] }) => /\{\w+\} *$/.test(text.slice(0, at)));
-  // The other errors follow from this one.
   if (bare !== undefined) return [{ at: bare.pos[0], message: QUOTE_PLACEHOLDERS }];
   const found = [...document.errors, ...document.warnings].map(({ pos: [at], code }) => ({
     at,

@@ -16,7 +16,7 @@ export interface Draft {
   readonly ignoreSecrets: boolean;
   /** Keys of the file that hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
-  /** Groups that were read, by their layers: many mailboxes share them. */
+  /** Groups that were read, by the paths of their layers: many mailboxes share them. */
   readonly groups: Map<string, Promise<unknown>>;
   /** The time zone of windows and dates. It is looked up only if a key needs it, because that is slow. */
   zone(): string;
@@ -35,11 +35,11 @@ interface Layer {
 /** A key in a draft. */
 export class Spot {
   readonly draft: Draft;
-  /** Of the key in its own group, whether it is set there or in a group for all. */
+  /** The key in its own group, even if only a group for all mailboxes sets it. */
   readonly own: KeyPath;
   /** The first layer decides. There is none if the key is not set. */
   readonly layers: readonly Layer[];
-  /** Of the value; of the key, if it is not set. */
+  /** Where the value is set; where the key would be, if it is not set. */
   readonly path: KeyPath;
 
   constructor(draft: Draft, own: KeyPath, layers: readonly Layer[], unset: KeyPath = own) {
@@ -58,7 +58,7 @@ export class Spot {
     return this.draft.variableOf(this.path);
   }
 
-  /** Without the groups for all. */
+  /** The same key with its first layer alone: nothing is inherited. */
   get first(): Spot {
     return new Spot(this.draft, this.own, this.layers.slice(0, 1), this.path);
   }
@@ -81,7 +81,7 @@ export class Spot {
     return this.at(...keys).layers.length > 0;
   }
 
-  /** Whether the group itself sets the key. */
+  /** Whether this group sets the key itself, and does not inherit it. */
   sets(key: string): boolean {
     return this.first.isSet(key);
   }

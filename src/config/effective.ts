@@ -33,19 +33,19 @@ export async function readEffective(options: LoadOptions): Promise<EffectiveValu
   const values = new Map<string, EffectiveValue>();
   for (const [node, at] of keysOf(SCHEMA, root, root)) {
     const key = formatPath(at.own);
-    const found = at.isSet()
+    const shown = at.isSet()
       ? { value: show(node, at), from: formatPlace(root.draft.problems.placeOf(at.path)) }
       : (computedDefault(key, settings, options.env, values) ?? { value: node.default, from: DEFAULT });
-    if (found.value !== undefined) values.set(key, { ...found, key });
+    if (shown.value !== undefined) values.set(key, { ...shown, key });
   }
   return [...values.values()];
 }
 
-/** Every key, without the groups around them. `around`: the group of the key. */
+/** The keys at `at`, each with its node. Groups are not listed, only their keys. `around`: the group that holds `at`. */
 function* keysOf(node: SchemaNode, at: Spot, around: Spot): Iterable<readonly [SchemaNode, Spot]> {
   const { properties, items, required = [] } = node;
   if (!at.isSet() && required.length > 0 && node.default === undefined) return;
-  if (mayHoldSecret(node)) yield [node, at];
+  if (node.writeOnly || isSecret(node)) yield [node, at];
   else if (properties !== undefined && (!at.isSet() || isGroup(at.raw))) yield* keysWithin(properties, at);
   else if (items?.properties !== undefined && Array.isArray(at.raw))
     for (const entry of entriesOf(items, at, around)) yield* keysOf(items, entry, at);
@@ -77,17 +77,17 @@ function knownKeys(node: SchemaNode, path: string): string[] {
   });
 }
 
-/** Defaults that depend on other keys or on the environment. */
+/** The default of a key whose default depends on other keys or on the environment. `found`: the values of earlier keys. */
 function computedDefault(
   key: string,
   { work, state }: Settings,
   env: Environment,
-  before: ReadonlyMap<string, EffectiveValue>,
+  found: ReadonlyMap<string, EffectiveValue>,
 ): { readonly value: unknown; readonly from: string } | undefined {
   const [, group = ""] = /^(.*handoff\.)manifest$/.exec(key) ?? [];
-  const deliver = before.get(`${group}deliver`)?.value;
+  const deliver = found.get(`${group}deliver`)?.value;
   if (deliver !== undefined) return { value: defaultManifest(deliver), from: DEFAULT };
-  if (key.endsWith(".layout")) return before.get(key.replace(/\.routes\[\d+\]/, ""));
+  if (key.endsWith(".layout")) return found.get(key.replace(/\.routes\[\d+\]/, ""));
   if (key === "work") return { value: work, from: DEFAULT };
   if (key === "state") return { value: state, from: env["STATE_DIRECTORY"] ? "STATE_DIRECTORY" : DEFAULT };
   if (key.endsWith("service.clientId"))
@@ -95,10 +95,6 @@ function computedDefault(
   const proxy = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].find((name) => env[name]);
   if (!key.endsWith("service.proxy") || proxy === undefined) return undefined;
   return { value: withoutSecrets(env[proxy] ?? ""), from: proxy };
-}
-
-function mayHoldSecret(node: SchemaNode): boolean {
-  return node.writeOnly === true || isSecret(node);
 }
 
 function isSecret(node: SchemaNode): boolean {

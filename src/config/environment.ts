@@ -44,11 +44,13 @@ export function readOverrides(env: Environment): {
   const overrides: Override[] = [];
   const problems: EnvironmentProblem[] = [];
   for (const [name, text] of Object.entries(env)) {
-    const key = SETTABLE.get(name.toUpperCase());
     if (!text) continue;
-    const message = key === undefined ? describeUnknown(name.toUpperCase(), env) : undefined;
-    if (message !== undefined) problems.push({ name, path: [], message });
-    if (key === undefined) continue;
+    const key = SETTABLE.get(name.toUpperCase());
+    if (key === undefined) {
+      const message = describeUnknown(name.toUpperCase(), env);
+      if (message !== undefined) problems.push({ name, path: [], message });
+      continue;
+    }
     const parsed = parseValue(key.node, text);
     if ("value" in parsed) overrides.push({ name, path: key.path, value: parsed.value });
     else problems.push({ name, path: key.path, message: parsed.problem });
@@ -99,29 +101,23 @@ function describeUnknown(name: string, env: Environment): string | undefined {
   // Hand-off, check and password commands may call Inlet. The variables that they get are ours.
   if (env["INLET_TRACKING_ID"] !== undefined) return undefined;
   if (!name.startsWith(PREFIX) || OTHER_VARIABLES.has(name) || KUBERNETES.test(name)) return undefined;
+  for (const [variable, { node }] of SETTABLE) {
+    const isWithin = name.startsWith(`${variable}${SEPARATOR}`) && typesOf(node).includes("array");
+    if (isWithin) return `no such variable: the whole list is set by ${variable}, as JSON`;
+  }
   const known = [...SETTABLE.keys()];
-  const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));
-  if (list !== undefined) return `no such variable: the whole list is set by ${list}, as JSON`;
   // The most likely mistake is one underscore instead of two.
   const plain = (variable: string) => variable.slice(PREFIX.length).replaceAll("_", "");
   const isOurs = name.includes(SEPARATOR);
-  const nearest = nearestName(plain(name), known.map(plain), isOurs ? undefined : maxDistance);
+  // Other programs may use our prefix: only a name very close to one of ours is a mistake.
+  const maxDistance = isOurs ? undefined : (variable: string) => (variable.length < 6 ? 1 : 2);
+  const nearest = nearestName(plain(name), known.map(plain), maxDistance);
   const meant = known.find((variable) => plain(variable) === nearest);
   if (meant !== undefined) return `no such variable, did you mean ${meant}?`;
   return isOurs ? "no such variable: config/inlet.example.yaml lists every key" : undefined;
 }
 
-/** Other programs may use our prefix: only a name very close to one of ours is a mistake. */
-function maxDistance(known: string): number {
-  return known.length < 6 ? 1 : 2;
-}
-
-function isList(variable: string): boolean {
-  const key = SETTABLE.get(variable);
-  return key !== undefined && typesOf(key.node).includes("array");
-}
-
-/** Text where the key allows text, else JSON. Other text is left to the schema, whose message shows it. */
+/** Text where the key allows text, else JSON. Text that is no JSON is left to the schema, unless the key takes a group or list. */
 function parseValue(
   node: SchemaNode,
   text: string,

@@ -1,5 +1,5 @@
 /** Checks a configuration against its schema, and explains each problem with a remedy. */
-import { describeUnknownKey, nearestName } from "../base/nearest.ts";
+import { describeUnknownKey, didYouMean } from "../base/nearest.ts";
 import { isGroup, type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
 import { SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
@@ -11,22 +11,22 @@ export function checkSchema(
   problems: Problems,
 ): unknown {
   return accept({ ...SCHEMA, required }, values, [], (path, message, isMissing) => {
-    // A variable that was refused is not missing.
-    if (!isMissing || !problems.has(path)) problems.add(path, message);
+    // A variable for the key was refused, so the key is not missing.
+    const isKnown = isMissing && problems.has(path);
+    if (!isKnown) problems.add(path, message);
+    return undefined;
   });
 }
 
-type Refuse = (path: KeyPath, message: string, isMissing?: boolean) => void;
+type Refuse = (path: KeyPath, message: string, isMissing?: boolean) => undefined;
 
 /** The value, with holes for what the schema refuses. A group or list that is refused as a whole is not looked into. */
 export function accept(node: SchemaNode, value: unknown, path: KeyPath, refuse: Refuse): unknown {
   const { items } = node;
-  if (!fits(value, node)) refuse(path, describeUnfit(value, node));
-  else if (isGroup(value)) return acceptGroup(node, value, path, refuse);
-  else if (items !== undefined && Array.isArray(value))
-    return value.map((entry, at) => accept(items, entry, [...path, at], refuse));
-  else return value;
-  return undefined;
+  if (!fits(value, node)) return refuse(path, describeUnfit(value, node));
+  if (isGroup(value)) return acceptGroup(node, value, path, refuse);
+  if (items === undefined || !Array.isArray(value)) return value;
+  return value.map((entry, at) => accept(items, entry, [...path, at], refuse));
 }
 
 function acceptGroup(
@@ -39,10 +39,7 @@ function acceptGroup(
   const known = Object.keys(properties);
   const unknown = Object.keys(group).filter((key) => !known.includes(key));
   const [first] = unknown;
-  if (node.writeOnly && first !== undefined) {
-    refuse(path, describeUnknownInSecret(first, known, node));
-    return undefined;
-  }
+  if (node.writeOnly && first !== undefined) return refuse(path, describeUnknownInSecret(first, known, node));
   for (const key of unknown)
     refuse([...path, key], describeMisplacedKey(key) ?? describeUnknownKey(key, known));
   for (const key of required)
@@ -91,24 +88,22 @@ function describeMissing(key: string, { properties }: SchemaNode, group: KeyPath
 
 /** The unknown key may be the secret itself: it is not repeated. */
 function describeUnknownInSecret(key: string, known: readonly string[], node: SchemaNode): string {
-  const nearest = nearestName(key, known, () => 2);
-  return `has an unknown key, ${nearest === undefined ? `must be ${node.title}` : `did you mean ${nearest}?`}`;
+  return `has an unknown key, ${didYouMean(key, known, `must be ${node.title}`, () => 2)}`;
 }
 
 function describeUnfit(value: unknown, node: SchemaNode): string {
   const allowed = describeAllowed(node);
   const types = typesOf(node);
   if (value === null) return `has no value: give ${allowed}, or remove the key`;
-  const takesSimple = types.includes("string") || !(types.includes("object") || types.includes("array"));
-  const isSimple = typeof value !== "object" && takesSimple;
-  const mayBeShown = isSimple && !node.writeOnly && value !== "";
-  const subject = mayBeShown ? `${showValue(value)} is not` : "must be";
+  const takesOnlyGroup = !types.includes("string") && (types.includes("object") || types.includes("array"));
+  const isHidden = typeof value === "object" || takesOnlyGroup || node.writeOnly || value === "";
+  const subject = isHidden ? "must be" : `${showValue(value)} is not`;
   return `${subject} ${allowed}${hintAtHome(value, node)}${hintAtForm(value, node)}`;
 }
 
 function hintAtHome(value: unknown, node: SchemaNode): string {
-  const [sign] =
-    node.pattern === PATH.pattern && typeof value === "string" ? (/^~|\$/.exec(value) ?? []) : [];
+  const path = node.pattern === PATH.pattern && typeof value === "string" ? value : "";
+  const [sign] = /^~|\$/.exec(path) ?? [];
   return sign === undefined ? "" : `: ${sign} is not expanded, write the whole path from / on`;
 }
 

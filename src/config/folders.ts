@@ -21,16 +21,13 @@ export const FOLDERS = {
 export async function readFolders(at: Spot, uid: number | undefined) {
   const given = await readKeys(FOLDERS, at);
   const { inbox = "", work = join(inbox, ".inlet"), state = defaultState(at.draft.env, uid) } = given;
-  // Our folders must not collide with a delivery.
-  for (const [name, folder] of inbox === "" ? [] : Object.entries({ work, state })) {
-    if (folder === inbox) {
-      at.refuse(`${showValue(folder)} is the inbox itself: choose another folder`, name);
-    } else if (mayCollide(folder, inbox)) {
-      at.refuse(
-        `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot`,
-        name,
-      );
-    }
+  const where =
+    "is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot";
+  for (const [name, folder] of Object.entries({ work, state })) {
+    // A missing inbox is a problem of its own.
+    if (inbox === "" || !mayCollide(folder, inbox)) continue;
+    const why = folder === inbox ? "is the inbox itself: choose another folder" : where;
+    at.refuse(`${showValue(folder)} ${why}`, name);
   }
   /** The configuration names the state folder; otherwise it depends on the environment and the user. */
   const isStateNamed = given.state !== undefined;

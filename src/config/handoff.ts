@@ -17,7 +17,7 @@ const FILE_NAME = {
   [READ]: readFileName,
 } as const satisfies SchemaNode;
 
-/** Group names from directory services may hold spaces and backslashes. */
+/** Names from directory services may hold spaces and backslashes. The largest 32-bit number stands for no group. */
 const GROUP = {
   type: ["string", "integer"],
   title: "none, or the name or number of a group",
@@ -33,7 +33,7 @@ const DONE = {
   title: "true, false or the end of a name such as .done",
   pattern: "^[._-][A-Za-z0-9._-]{0,8}[A-Za-z0-9_-]$",
   default: false,
-  [READ]: (given: boolean | string) => (typeof given === "string" ? given : given ? ".done" : undefined),
+  [READ]: (given: boolean | string) => (given === true ? ".done" : given || undefined),
 } as const satisfies SchemaNode;
 
 /** A program to run, with its arguments and its part of our environment. */

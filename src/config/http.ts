@@ -104,12 +104,13 @@ function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot) {
   }
   if (token !== undefined) tokens.set("token", { source: token, role: "operate" });
   if (listen === undefined) return undefined;
-  const hasProblem = at.isRefused("token") || at.isRefused("tokens");
-  const lacksToken = tokens.size === 0 && !("path" in listen) && !hasProblem;
+  const isTokenRefused = at.isRefused("token") || at.isRefused("tokens");
+  // The permissions of a Unix socket decide who may use it.
+  const lacksToken = tokens.size === 0 && !isTokenRefused && !("path" in listen);
   const needed = "needs http.token or http.tokens: without one,";
   if (actions && lacksToken) at.refuse(`${needed} everyone who can reach the address could act`, "actions");
   if (read.read !== "open" && lacksToken) at.refuse(`${needed} nobody could read`, "read");
-  const names = [...hosts, publicUrl?.hostname].filter((name) => name !== undefined);
+  const names = [...hosts, publicUrl?.hostname ?? []].flat();
   const lowerNames: readonly string[] = names.map((name) => name.toLowerCase());
   return {
     ...read,
@@ -121,7 +122,7 @@ function readHttp({ token, publicUrl, ...read }: Read<typeof FORM>, at: Spot) {
   };
 }
 
-/** Where people open the console; `undefined` if a link would not lead there. `opened`: the address that it listens on. */
+/** The console's address for links; `undefined` if other machines cannot reach it. `opened`: the address that it listens on. */
 export function linkableAddress(
   http: Pick<HttpSettings, "publicUrl"> | undefined,
   opened: string | undefined,

@@ -31,17 +31,15 @@ export function hasId(text: string): boolean {
 /** `undefined` if every placeholder is known and every brace has its pair. */
 export function describeWrongPlaceholders(text: string, known: readonly string[]): string | undefined {
   const unknown = text.match(/\{[^{}]*\}/g)?.find((found) => !known.includes(found.slice(1, -1)));
-  if (unknown === undefined)
-    return /[{}]/.test(text.replace(/\{[^{}]*\}/g, "")) ? "contains an unmatched { or }" : undefined;
+  const hasOtherBrace = /[{}]/.test(text.replace(/\{[^{}]*\}/g, ""));
+  if (unknown === undefined) return hasOtherBrace ? "contains an unmatched { or }" : undefined;
   const nearest = nearestName(unknown.slice(1, -1), known);
-  const help =
-    nearest === undefined
-      ? `known: ${known.map((name) => `{${name}}`).join(" ")}`
-      : `did you mean {${nearest}}?`;
+  const all = known.map((name) => `{${name}}`).join(" ");
+  const help = nearest === undefined ? `known: ${all}` : `did you mean {${nearest}}?`;
   return `contains the unknown placeholder ${unknown}, ${help}`;
 }
 
-/** Such as `^…`, `.*` after no letter, `[a-z]`, `[…]+` and `\.`: no address, subject or file name is like that. */
+/** Matches `^…`, `.*` unless it follows a letter, `[a-z]`, `[…]+` and `\.`, which hardly occur in an address or a name. */
 const EXPRESSION =
   /^\^|(^|[^\w*?])\.\*|\.\+|\.\*.*\$$|\[[^\]]*(a-z|A-Z|0-9)[^\]]*\]|\[[^\]]+\][+{]|\\[.dswDSW]/;
 

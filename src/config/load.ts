@@ -28,7 +28,7 @@ export interface ServiceOptions extends SourceOptions {
   readonly mailbox?: string | undefined;
 }
 
-/** Keys that mailboxes use, or that are read in their own way. */
+/** The keys that are read one by one. Mailboxes inherit `defaults` and `check`, and `readQueue` reads `redis`. */
 const { version, defaults, redis, check, ...KEYS } = SCHEMA.properties;
 
 /** The configuration as the program uses it: complete, checked, in plain units. */
@@ -39,17 +39,15 @@ export async function loadSettings(options: LoadOptions) {
   const { uid = process.getuid?.() } = options;
   const { at, digest } = await readSource(options, SCHEMA.required);
   const { draft } = at;
-  // A wrong one is a problem, whether a key needs it or not.
+  // Adds the problem of a wrong time zone, even if no key needs the zone.
   if (at.isSet("timezone")) draft.zone();
   const folders = await readFolders(at, uid);
-  checkInboxes(
-    ownersIn(at)
-      .map((owner) => owner.at("inbox"))
-      .filter((inbox) => inbox.isSet()),
-    folders,
-  );
+  const entries = at.at("mailboxes").entries();
+  const owners = entries.flatMap((mailbox) => [mailbox, ...mailbox.at("routes").entries()]);
+  const inboxes = owners.map((owner) => owner.at("inbox")).filter((inbox) => inbox.isSet());
+  checkInboxes(inboxes, folders);
   const { mailboxes = [], passwords = [], notify = [], ...read } = await readKeys(KEYS, at);
-  if (at.at("mailboxes").entries().length === 0) requireAddress(at.at("service"));
+  if (entries.length === 0) requireAddress(at.at("service"));
   const services = mailboxes.map(({ service }) => service.baseUrl);
   const common = commonRulesFor(passwords, services, at.at("passwords"));
   const all: readonly MailboxSettings[] = mailboxes.map((mailbox) => ({
@@ -78,13 +76,6 @@ export async function loadSettings(options: LoadOptions) {
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
 }
 
-function ownersIn(at: Spot): Spot[] {
-  return at
-    .at("mailboxes")
-    .entries()
-    .flatMap((mailbox) => [mailbox, ...mailbox.at("routes").entries()]);
-}
-
 /**
  * The address of the daemon's console; `undefined` for none. Problems of other keys are ignored: a running daemon
  * keeps its old settings. Throws `CONFIG_INVALID`.
@@ -106,7 +97,7 @@ export async function findLastAddress(
   // The daemon itself says why it cannot read its configuration.
   const found = await findFile(options).catch(() => undefined);
   const file = found?.file ?? candidatesOf(options).candidates.at(-1) ?? DEFAULT_PATH;
-  // It also says what is not valid in it.
+  // The daemon also says what is not valid.
   const valid = await loadHttp(options).catch(() => undefined);
   const listen = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m;
   const [, written] = listen.exec(found?.text ?? "") ?? [];
@@ -136,6 +127,7 @@ export async function loadService(options: ServiceOptions): Promise<ServiceSetti
   // `--base-url` takes precedence over the address of the mailbox.
   const { service: common } = options.baseUrl === undefined ? {} : await readKeys({ service: SERVICE }, at);
   problems.throwIfAny();
+  // Without a problem, there is a service. Assigned, because a copy would lose how the settings hide secrets when printed.
   return Object.assign(service ?? {}, common && { baseUrl: common.baseUrl }) as ServiceSettings;
 }
 

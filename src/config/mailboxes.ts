@@ -1,5 +1,5 @@
 /** The `mailboxes` list: the settings of each mailbox, its passwords, and the service it uses. */
-import { nearestName } from "../base/nearest.ts";
+import { didYouMean } from "../base/nearest.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { CHECK } from "./check.ts";
@@ -152,10 +152,7 @@ function readMailboxes(mailboxes: ReadItems<typeof MAILBOX>, at: Spot): MailboxS
   return mailboxes.filter((mailbox) => mailbox !== undefined);
 }
 
-export interface Named {
-  readonly name?: string | undefined;
-  readonly email?: string | undefined;
-}
+export type Named = Readonly<Partial<Record<"name" | "email", string | undefined>>>;
 
 /** The index of the mailbox with this name or address, case-insensitive; negative for none. */
 export function findMailbox(mailboxes: readonly Named[], wanted: string): number {
@@ -167,7 +164,6 @@ export function findMailbox(mailboxes: readonly Named[], wanted: string): number
 
 export function describeUnknownMailbox(mailboxes: readonly Named[], wanted: string): string {
   const names = mailboxes.map((mailbox) => mailbox.name ?? mailbox.email ?? "");
-  const nearest = nearestName(wanted, names);
-  const known = nearest === undefined ? `known: ${names.join(", ") || "none"}` : `did you mean ${nearest}?`;
-  return `there is no mailbox ${showValue(wanted)}, ${known}`;
+  const known = `known: ${names.join(", ") || "none"}`;
+  return `there is no mailbox ${showValue(wanted)}, ${didYouMean(wanted, names, known)}`;
 }

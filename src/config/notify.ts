@@ -132,7 +132,8 @@ function readMail(read: Read<typeof MAIL_FORM>, at: Spot): MailChannel | undefin
   const { server, timeout: timeoutMs, user, password, ...mail } = read;
   if (server === undefined) return undefined;
   const { host, port, isImplicit, isLocal } = server;
-  const { tls = isImplicit ? "implicit" : isLocal ? "none" : "required" } = read;
+  const smtpTls = isLocal ? "none" : "required";
+  const { tls = isImplicit ? "implicit" : smtpTls } = read;
   if (isImplicit && tls !== "implicit") {
     at.refuse(`${showValue(tls)} does not fit smtps://, which is implicit`, "tls");
   }

@@ -35,6 +35,7 @@ export const PASSWORDS = key(
 
 const COMMON_RULE = { ...COMMON_FORM, [READ]: readCommonRule } as const satisfies SchemaNode;
 
+/** Its reader keeps refused rules as holes, so that messages have the right numbers. */
 export const COMMON_PASSWORDS = key(
   { ...PASSWORDS, items: COMMON_RULE, [READ]: (rules: ReadItems<typeof COMMON_RULE>) => rules },
   "Passwords for all mailboxes. The rules of a mailbox are tried before these. See `mailboxes[].passwords`.",

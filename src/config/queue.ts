@@ -78,7 +78,7 @@ interface RedisAddress {
 const HOST = new RegExp(`^(${HOST_PATTERN})?$`);
 const DATABASE = /^\/?(0|[1-9]\d{0,5})?$/;
 
-/** After an unescaped character, the rest of a password looks like another part of the address. */
+/** For an address with an @ in a later part: the part before it belongs to a password with an unescaped character. */
 const ESCAPING =
   "put a password with special characters into redis.password, or escape each of them with % and two digits, such as %2F";
 
@@ -91,16 +91,12 @@ const MAX_LOCK_MS = 600_000;
  */
 export type RedisQueueSettings = Exclude<Awaited<ReturnType<typeof readQueue>>, "embedded">;
 
-interface Queue {
-  /** `undefined` for a problem. */
-  readonly queue: "embedded" | RedisAddress | undefined;
-  readonly role: Read<typeof ROLE>;
-}
+type Queue = { readonly queue: Read<typeof QUEUE>; readonly role: Read<typeof ROLE> };
 
 /** The keys of `redis` are read only for a queue on Redis. The result is usable only without a problem. */
 export async function readQueue({ queue: address, role }: Queue, at: Spot) {
   const redis = at.at("redis");
-  // The default that stands for a refused value says nothing about the other keys.
+  // The address was refused. Its default takes its place, and must not lead to problems of the other keys.
   if (!at.isSet("queue") && at.isRefused("queue")) return "embedded";
   if (address === "embedded") {
     if (role !== "all") {

@@ -17,17 +17,19 @@ export function spotOf(node: SchemaNode, at: Spot, name: string): Spot {
   return isMerged ? at.at(name) : at.at(name).first;
 }
 
-/** Entries of the list `at`. They inherit from `defaults` of the group `around`, then from it. Refused ones have no layer. */
+/**
+ * The entries of the list `at`. They inherit from the group `around` the list, and first from the key `defaults` in that
+ * group. A refused entry is a hole without layers.
+ */
 export function entriesOf(item: SchemaNode, at: Spot, around: Spot): Spot[] {
   const inherited = item[INHERITED] ?? [];
   const common = [...around.at("defaults").layers, ...around.layers].map(({ raw, path }) => ({
     raw: Object.fromEntries(inherited.map((name) => [name, isGroup(raw) ? raw[name] : undefined])),
     path,
   }));
-  return at.entries().map((entry) => {
-    const isHole = entry.layers.length === 0;
-    return isHole ? entry : new Spot(at.draft, entry.own, [...entry.layers, ...common]);
-  });
+  return at
+    .entries()
+    .map((entry) => (entry.isSet() ? new Spot(at.draft, entry.own, [...entry.layers, ...common]) : entry));
 }
 
 function readNode(node: SchemaNode, at: Spot, around: Spot): Promise<unknown> {
@@ -37,7 +39,7 @@ function readNode(node: SchemaNode, at: Spot, around: Spot): Promise<unknown> {
 /** `undefined` for a group that lacks a required key. */
 async function readGroup(node: SchemaNode, at: Spot): Promise<unknown> {
   const { properties = {}, required = [], [READ]: reader } = node;
-  if (at.layers.length === 0 && required.length > 0) return undefined;
+  if (!at.isSet() && required.length > 0) return undefined;
   const read = async () => {
     const values = await readKeys(properties, at);
     if (!required.every((name) => at.isSet(name))) return undefined;
@@ -58,7 +60,7 @@ async function readValue(node: SchemaNode, at: Spot, around: Spot): Promise<unkn
   if (items !== undefined && Array.isArray(value)) {
     const entries: unknown[] = [];
     for (const entry of entriesOf(items, at, around))
-      entries.push(entry.layers.length === 0 ? undefined : await readNode(items, entry, at));
+      entries.push(entry.isSet() ? await readNode(items, entry, at) : undefined);
     value = reader === undefined ? entries.filter((entry) => entry !== undefined) : entries;
   }
   return reader === undefined ? value : reader(value as never, at);

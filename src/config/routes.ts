@@ -17,6 +17,7 @@ import {
 } from "./schema-nodes.ts";
 import { SIZE } from "./units.ts";
 
+/** The longest address that mail allows. */
 const MAX_PATTERN = 254;
 
 /** One pattern or a list of them. */
@@ -81,7 +82,7 @@ function readRoute(read: Read<typeof FORM>, at: Spot): Route {
   if (minBytes !== undefined && maxBytes !== undefined && minBytes > maxBytes) {
     at.refuse(`${showValue(at.at("minSize").raw)} is more than maxSize: no transfer matches`, "minSize");
   }
-  const own = given({ inbox: read.inbox, layout, handoff: read.handoff }, (key) => at.sets(key));
+  const own = onlySet({ inbox: read.inbox, layout, handoff: read.handoff }, (key) => at.sets(key));
   const [consequence] = Object.keys(own);
   if (read.name === undefined && consequence !== undefined) {
     at.refuse(
@@ -92,12 +93,13 @@ function readRoute(read: Read<typeof FORM>, at: Spot): Route {
   const isOwn = own.layout !== undefined || own.handoff !== undefined;
   const wrong = isOwn && layout && describeWrongLayout(layout, read.handoff.deliver === "files");
   if (wrong) at.first.refuse(`${showValue(layout)} ${wrong}`, "layout");
-  const when = given({ sender, subject, file, minBytes, maxBytes });
+  const when = onlySet({ sender, subject, file, minBytes, maxBytes });
   const rule = read.name === undefined ? undefined : ruleOf(name, when);
-  return { name, when, action, ...given({ rule }), ...own };
+  return { name, when, action, ...onlySet({ rule }), ...own };
 }
 
-function given<Keys extends object>(keys: Keys, isWanted = (_key: string) => true): Partial<Keys> {
+/** Drops the keys that are not set, or not wanted. */
+function onlySet<Keys extends object>(keys: Keys, isWanted = (_key: string) => true): Partial<Keys> {
   const entries = Object.entries(keys).filter(([key, value]) => value !== undefined && isWanted(key));
   return Object.fromEntries(entries) as Partial<Keys>;
 }
@@ -116,12 +118,10 @@ function readRoutes(all: ReadItems<typeof ROUTE>, at: Spot): Route[] {
     if (route && isTaken)
       at.refuse(`${showValue(route.name)} is already used by another route`, number, "name");
   }
-  const last = all.findIndex((route) => route && Object.keys(route.when).length === 0);
-  if (last >= 0 && last < all.length - 1) {
-    at.refuse(
-      "matches every transfer, so the routes after it are never used: give it a condition, or put it last",
-      last,
-    );
+  const unconditional = all.findIndex((route) => route && Object.keys(route.when).length === 0);
+  if (unconditional >= 0 && unconditional < all.length - 1) {
+    const why = "matches every transfer, so the routes after it are never used";
+    at.refuse(`${why}: give it a condition, or put it last`, unconditional);
   }
   return routes;
 }

@@ -1,6 +1,7 @@
 /** The `service` group, common or of one mailbox: address, client id and connection of a transfer service. */
 import { inspect } from "node:util";
-import type { Secret, SecretSource } from "../base/secret.ts";
+import type { ConnectionOptions } from "../base/connection.ts";
+import type { Secret } from "../base/secret.ts";
 import { defaultUserAgent } from "../base/version.ts";
 import { CLIENT_ID_PATTERN } from "../model/token.ts";
 import { CERTIFICATES, PRIVATE_KEY, type RawSecret, SECRET, secretWith } from "./credentials.ts";
@@ -85,8 +86,7 @@ const FORM = group(SERVICE_KEYS, "The transfer service, for every mailbox withou
 
 export const SERVICE = { ...FORM, [READ]: readService } as const satisfies SchemaNode;
 
-/** The address for each scheme; empty for none. */
-type ProxySettings = Readonly<Record<"http" | "https" | "except", string>>;
+type ProxySettings = ConnectionOptions["proxy"];
 
 /** Names of this machine, for which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -105,9 +105,8 @@ function readService(read: Read<typeof FORM>, at: Spot) {
   if (at.isSet("cert") && !at.isSet("key")) at.refuse("needs its private key too: set key", "cert");
   if (at.isSet("key") && !at.isSet("cert")) at.refuse("needs its certificate too: set cert", "key");
   const { proxy = proxyOfEnvironment(at.draft.env), userAgent = defaultUserAgent() } = read;
-  const baseUrl =
-    read.baseUrl === undefined ? undefined : readBaseUrl(read.baseUrl, allowHttp, at.at("baseUrl"));
-  if (baseUrl === undefined) return undefined;
+  const baseUrl = read.baseUrl && readBaseUrl(read.baseUrl, allowHttp, at.at("baseUrl"));
+  if (!baseUrl) return undefined;
   const service = { ...settings, baseUrl, token, proxy, userAgent, idListForm, timeoutMs };
   return shownAs(service, () => ({ ...service, key: service.key && "[secret]" }));
 }
@@ -118,9 +117,8 @@ function readBaseUrl(text: string, allowHttp: boolean, at: Spot): URL | undefine
   const shown = /[@?#]/.test(text) ? "this" : showValue(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
     const [, host] = BARE_HOST.exec(text) ?? [];
-    if (host !== undefined)
-      return at.refuse(`${shown} is not the address of a service: write https://${host}`);
-    return at.refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
+    const hint = host === undefined ? " such as https://transfer.example.com" : `: write https://${host}`;
+    return at.refuse(`${shown} is not the address of a service${hint}`);
   }
   if (url.username + url.password !== "") return at.refuse("must not contain a user or password");
   if (/[?#]/.test(text)) return at.refuse("must not contain ? or #");
@@ -140,13 +138,10 @@ export function describeWrongClientId(secret: Secret): string | undefined {
   return isRight ? undefined : "is not a client id, which has 50 to 4000 letters and digits";
 }
 
-function readToken(
-  raw: string | { readonly token?: RawSecret },
-  at: Spot,
-): Promise<SecretSource> | undefined {
-  return typeof raw === "string" || raw.token === undefined
-    ? undefined
-    : SECRET[READ](raw.token, at.at("token"));
+/** `undefined`: the client id verifies. */
+function readToken(raw: string | { readonly token?: RawSecret }, at: Spot) {
+  const token = typeof raw === "string" ? undefined : raw.token;
+  return token === undefined ? undefined : SECRET[READ](token, at.at("token"));
 }
 
 function readProxy(proxy: string, at: Spot): ProxySettings {
@@ -171,6 +166,7 @@ function hidden(proxy: ProxySettings): ProxySettings {
   return shownAs(proxy, () => ({ ...proxy, http: withoutUser(http), https: withoutUser(https) }));
 }
 
+/** The same object, which is shown in another way when it is printed, as JSON too. */
 function shownAs<Value extends object>(value: Value, shown: () => object): Value {
   return Object.defineProperties(value, { toJSON: { value: shown }, [inspect.custom]: { value: shown } });
 }

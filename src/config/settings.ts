@@ -18,11 +18,12 @@ export type { ServiceSettings } from "./service.ts";
  */
 export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, rule }: Routed): Handoff {
   const found = mailboxOf(mailboxes, { mailbox });
-  const own = found && routeOf(found, { rule });
-  const { keep, command, webhook, ...others } = own?.handoff ?? found?.handoff ?? common;
-  if (rule !== undefined && own === undefined) return { ...others, isGone: true };
-  const steps = { ...(command && { command }), ...(webhook && { webhook }) };
-  return found === undefined ? { ...others, ...steps } : (own?.handoff ?? found.handoff ?? common);
+  const route = found && routeOf(found, { rule });
+  const handoff = route?.handoff ?? found?.handoff ?? common;
+  const { keep, ...withoutKeep } = handoff;
+  const { command, webhook, ...withoutSteps } = withoutKeep;
+  if (rule !== undefined && route === undefined) return { ...withoutSteps, isGone: true };
+  return found === undefined ? withoutKeep : handoff;
 }
 
 /** Every hand-off: the common one, and those of mailboxes and routes. */
@@ -54,10 +55,9 @@ export function targetsOf({ mailboxes, ...common }: Settings) {
 
 /** The inboxes to deliver to, each with the mode that it gets if it has to be created. The common one comes first. */
 export function inboxesOf(settings: Settings): { readonly path: string; readonly mode: number }[] {
-  const all = [settings, ...targetsOf(settings)];
-  const paths = [...new Set(all.map(({ inbox }) => inbox))];
-  return paths.map((path) => ({
-    path,
-    mode: all.find(({ inbox }) => inbox === path)?.handoff.folderMode ?? 0,
-  }));
+  const modes = new Map<string, number>();
+  for (const { inbox, handoff } of [settings, ...targetsOf(settings)]) {
+    if (!modes.has(inbox)) modes.set(inbox, handoff.folderMode);
+  }
+  return [...modes].map(([path, mode]) => ({ path, mode }));
 }

@@ -99,6 +99,7 @@ export function readTimezone(at: Spot): string {
   return FALLBACK_ZONE;
 }
 
+/** Refuses a text for which `parse` throws `WrongTime`. */
 function readTime<Time>(
   parse: (text: string) => Time,
   text: string,

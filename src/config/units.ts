@@ -60,7 +60,7 @@ function refuse(value: unknown, why: string, at: Spot): undefined {
   return at.refuse(`${showValue(value)} ${why}`);
 }
 
-/** Reads a size, or a rate: in bytes, and `undefined` for `none`. `tooSmall`: what is said of less than `min`. */
+/** Returns the reader of a size or rate, in bytes; `undefined` for `none`. `tooSmall`: why less than `min` is refused. */
 export function bytesFrom(min: number, tooSmall: string) {
   return (given: string | number, at: Spot): number | undefined => {
     if (given === "none") return undefined;
@@ -70,7 +70,7 @@ export function bytesFrom(min: number, tooSmall: string) {
   };
 }
 
-/** Reads permissions that have to have these bits. A plain number is refused: YAML reads 640 as a decimal number. */
+/** Returns the reader of permissions that must include these bits. A plain number is refused: YAML reads 640 as a decimal number. */
 export function modeWith(bits: number, wrong: string) {
   return (given: string | number, at: Spot): number => {
     const mode = typeof given === "string" ? parseMode(given) : undefined;

@@ -30,9 +30,9 @@ export async function followSettings(
   options: LoadOptions,
   events: SettingsEvents,
 ) {
-  let known = digest;
+  let knownDigest = digest;
   const reload = new Coalesced(async () => {
-    known = await readDigest(file);
+    knownDigest = await readDigest(file);
     try {
       await events.changed(await loadSettings(options));
     } catch (error) {
@@ -41,8 +41,8 @@ export async function followSettings(
   });
   const look = async () => {
     const found = await readDigest(file);
-    // A missing file is being replaced.
-    if (found !== undefined && found !== known) await reload.run();
+    // A file that is missing now is being replaced, and its successor is noticed.
+    if (found !== undefined && found !== knownDigest) await reload.run();
   };
   let timer: NodeJS.Timeout | undefined;
   const changed = () => {
@@ -65,11 +65,10 @@ export async function followSettings(
   };
 }
 
-/** `undefined` if the file is missing. */
+/** `undefined` if the file is missing, or there is none. */
 async function readDigest(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined) return undefined;
   try {
-    const text = await tryReadFile(file);
+    const text = file && (await tryReadFile(file));
     return text === undefined ? undefined : digestOf(text);
   } catch {
     // A reload says why.

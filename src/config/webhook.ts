@@ -84,8 +84,9 @@ function readHeaders(headers: ReadItems<typeof HEADER>, at: Spot): readonly OwnH
   for (const [number, header] of headers.entries()) {
     if (header === undefined) continue;
     const name = header.name.toLowerCase();
-    const wrong = RESERVED_HEADER.test(name) ? "is set by Inlet" : read.has(name) && "is used twice";
-    if (wrong) at.refuse(`${showValue(header.name)} ${wrong}`, number, "name");
+    const refuse = (why: string) => at.refuse(`${showValue(header.name)} ${why}`, number, "name");
+    if (RESERVED_HEADER.test(name)) refuse("is set by Inlet");
+    else if (read.has(name)) refuse("is used twice");
     read.set(name, header);
   }
   return [...read.values()];

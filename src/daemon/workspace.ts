@@ -2,12 +2,7 @@
 import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import {
-  clearTemporaries,
-  createDurably,
-  makeFolderDurably,
-  makeSharedFolderDurably,
-} from "../base/durable.ts";
+import { clearTemporaries, createDurably, makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { readFile } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
@@ -74,7 +69,7 @@ export async function openWorkspace(
   await demandWork(settings);
   await demandKnownFormat(work);
   await makeFolderDurably(dirname(root), handoff.folderMode);
-  await makeSharedFolderDurably(root, handoff.folderMode);
+  await makeFolderDurably(root, handoff.folderMode, "shared");
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);

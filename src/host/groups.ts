@@ -22,7 +22,7 @@ export async function findGroup(
   return gid;
 }
 
-/** Pure. The number in a line such as `sales:x:1234:anna`. A directory service may spell the name in another case. */
+/** The number in a line such as `sales:x:1234:anna`. A directory service may spell the name in another case. */
 export function parseGroup(line: string | undefined): number | undefined {
   const [, , gid = ""] = line?.split(":") ?? [];
   return /^\d+$/.test(gid) ? Number(gid) : undefined;
@@ -38,7 +38,7 @@ async function readEntry(
     return (await promisify(execFile)(program, [database, group], options)).stdout.split("\n")[0];
   } catch (error) {
     if (signal.aborted) throw new Fault("STOPPED", { cause: error });
-    // The program ran, and knows no such group. Otherwise it did not start: ENOENT, or EACCES for a folder of PATH.
+    // A program that cannot be started has a code such as ENOENT, or EACCES for a folder of PATH. This one knows no such group.
     if (!systemCode(error).startsWith("E")) return undefined;
     // Without the file there is no such group.
     const lines = (await readFile("/etc/group", "utf8").catch(() => "")).split("\n");

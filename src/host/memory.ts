@@ -104,10 +104,10 @@ export async function loadTokenStores() {
       /** The token survives a power cut when this resolves. Throws `DISK_FULL` or `DISK_REFUSED`. */
       async write(name: string, token: KeptToken): Promise<void> {
         const path = join(folder, `${name}.json`);
-        // conf changes files by itself.
+        // The functions of `files.ts` check this, but conf does not use them.
         const reason = closedDisks();
         if (reason !== undefined) throw reason;
-        // It would follow a link.
+        // conf would write through a link.
         if ((await tryLstat(path))?.isSymbolicLink()) await unlink(path);
         open(name).store = token;
         await systemDisk.syncFolder(folder);

@@ -71,17 +71,15 @@ function isRefused(error: unknown): boolean {
   return ["EACCES", "EPERM"].includes(systemCode(error));
 }
 
-interface Refusing {
-  readonly refusing: string;
-  readonly facts: Stats | undefined;
-  /** A folder above the path refuses. */
-  readonly isAbove: boolean;
-}
-
-async function findRefusing(path: string, isAbove = false): Promise<Refusing> {
-  const facts = await lookAt(path);
-  if (facts === undefined && dirname(path) !== path) return findRefusing(dirname(path), true);
-  return { refusing: path, facts, isAbove };
+/** The path, or without access to it the nearest folder above that can be looked at. */
+async function findRefusing(path: string) {
+  let refusing = path;
+  let facts = await lookAt(path);
+  while (facts === undefined && dirname(refusing) !== refusing) {
+    refusing = dirname(refusing);
+    facts = await lookAt(refusing);
+  }
+  return { refusing, facts, isAbove: refusing !== path };
 }
 
 function readingOf(facts: Stats | undefined): number {

@@ -115,18 +115,15 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): 
     }
     if (isNew) emit({ type: "work-stuck", work: stuck });
   };
-  // Then systemd restarts us.
+  // Without `WATCHDOG=1`, systemd restarts the daemon.
   return setInterval(() => void feedOnce().catch(() => {}), everyMs);
 }
 
 /** `undefined` if systemd watches another process, or none. */
-function watchdogMs({
-  WATCHDOG_USEC: microseconds,
-  WATCHDOG_PID: pid,
-}: NodeJS.ProcessEnv): number | undefined {
-  if (pid !== undefined && pid !== String(process.pid)) return undefined;
-  const wanted = Number(microseconds);
-  return Number.isFinite(wanted) && wanted > 0 ? wanted / 1000 : undefined;
+function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number | undefined {
+  if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(process.pid)) return undefined;
+  const microseconds = Number(WATCHDOG_USEC);
+  return Number.isFinite(microseconds) && microseconds > 0 ? microseconds / 1000 : undefined;
 }
 
 /**
@@ -176,17 +173,15 @@ export function describeInOneLine(status: Status): string {
   const [trouble] = troubles;
   const active = mailboxes.filter(({ paused }) => !paused).length;
   const parts = [
-    trouble === undefined ? undefined : `${trouble.what}: ${trouble.message}`,
-    troubles.length > 1 ? formatCount(troubles.length - 1, "more problem", "more problems") : undefined,
-    totals.attention > 0
-      ? `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`
-      : undefined,
+    trouble !== undefined && `${trouble.what}: ${trouble.message}`,
+    troubles.length > 1 && formatCount(troubles.length - 1, "more problem", "more problems"),
+    totals.attention > 0 && `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`,
     describeWork(status),
     `${formatCount(active, "mailbox is", "mailboxes are")} polled`,
-    recent[0] === undefined ? undefined : `last delivery ${recent[0].at}`,
+    recent[0] !== undefined && `last delivery ${recent[0].at}`,
   ];
   const line = parts
-    .filter((part) => part !== undefined)
+    .filter(Boolean)
     .join("; ")
     .replaceAll(/\p{Cc}+/gu, " ");
   return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS - 1)}…` : line;

@@ -4,7 +4,7 @@ import type { Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { systemDisk, UNCHANGED } from "../base/disk.ts";
-import { makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { lchown, lookAtLink, mkdir, readdir, rename, rmdir, stat } from "../base/files.ts";
 import { InboxDoor } from "../base/inbox-door.ts";
@@ -28,7 +28,7 @@ export function probeName(): string {
 /** Creates an inbox if it is missing. `from`: a folder in the work folder. Throws `INBOX_APART`. */
 export async function prepareInbox({ path, mode }: NewInbox, from: string): Promise<void> {
   await makeFolderDurably(dirname(path), mode);
-  await makeSharedFolderDurably(path, mode);
+  await makeFolderDurably(path, mode, "shared");
   const isNear = await canReach(from, path, systemClock.now());
   if (!isNear) throw new Fault("INBOX_APART", { detail: path });
 }

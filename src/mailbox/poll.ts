@@ -1,7 +1,7 @@
 /** Discovery: every active transfer of a mailbox is noted, and each that is not finished gets a job. */
 
 import { forEachLimit } from "../base/concurrency.ts";
-import { Deadline } from "../base/deadline.ts";
+import { startDeadline } from "../base/deadline.ts";
 import { areaOf } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
@@ -42,7 +42,7 @@ export async function pollMailbox(
   const { name } = mailbox;
   // After a reload, the name may be spelled in another way.
   const diskKey = mailboxIdOf(name);
-  const deadline = new Deadline(tools.deadline);
+  const deadline = startDeadline(tools.deadline);
   const beganMs = clock.now();
   const pollFacts = () => ({ tookMs: clock.now() - beganMs, token: state.tokens.facts });
   try {

@@ -25,12 +25,13 @@ export function objectionTo(action: Action, facts: Facts, isHandedOver = true): 
     return only(isQuarantined || isHeld(facts), "transfer that is in quarantine or held can be released");
   if (action === "redeliver") return only(isDelivered(facts), "delivered transfer can be delivered again");
   if (action === "retry" && isHeld(facts)) return "a route holds it: release it, or discard it";
-  const isOpen = !(hasEnded(facts) || state === "delivering") || isQuarantined;
-  const isPossibleAfterEnd =
+  const isOpen = !hasEnded(facts) && state !== "delivering";
+  const isUnsettled =
     action === "retry"
       ? facts.reason === IGNORED || (isDelivered(facts) && !isHandedOver)
       : state === "gone" && !needsNoAttention(facts);
-  return isOpen || isPossibleAfterEnd ? undefined : `it is ${state}, and nothing is left to ${action}`;
+  if (isOpen || isQuarantined || isUnsettled) return undefined;
+  return `it is ${state}, and nothing is left to ${action}`;
 }
 
 /**

@@ -37,7 +37,7 @@ export interface AttemptOwner {
 
 /** A slot for one attempt, taken before it is sent. `refused` or `giveBack` is called after an answer. */
 export interface TakenSlot {
-  /** The other attempts. `pending`: when the earlier slots were taken that have no answer yet. */
+  /** The other attempts. `pending`: the times at which earlier slots were taken, of those that have no answer yet. */
   others(): Promise<SpentAttempts & { readonly pending: readonly string[] }>;
   /** The password was refused: the slot stays, with its fingerprint. */
   refused(fingerprint: string): Promise<void>;

@@ -71,13 +71,13 @@ interface EventFacts {
   "handoffs-resumed": { stuckForMs: number };
 
   /**
-   * A message was sent; or, without `notices`, what could not be sent is no longer true. `failing`: how many other
-   * channels fail now.
+   * A message was sent. With 0 `notices` none was, because what it would have said is no longer true. `failing`: how many
+   * other channels fail now.
    */
   "notify-succeeded": MessageFacts & { failing: number };
   /**
-   * Emitted for each failed attempt; another one follows after `waitMs`. Without it, some recipients have the mail, and it
-   * is not sent again. `isFirst`: the attempt before succeeded.
+   * Emitted for each failed attempt; another one follows after `waitMs`. Without `waitMs`, none follows, because some
+   * recipients have the mail. `isFirst`: the attempt before succeeded.
    */
   "notify-failed": MessageFacts & { fault: Fault; isFirst: boolean; waitMs: number | undefined };
 
@@ -120,7 +120,7 @@ interface EventFacts {
   "console-failed": { address: string; reason: string };
   /** The service manager does not accept notifications. Emitted once. */
   "supervisor-unreachable": { reason: string };
-  /** Other promises are broken than before. `began`, `kept`: those without a trouble that explains them. */
+  /** `began`: broken since the last of these events; `kept`: no longer broken; both only as far as no trouble explains them. */
   "promises-changed": { broken: readonly Broken[]; began: readonly Broken[]; kept: readonly Broken[] };
   /** Work makes no progress, so the watchdog is not fed. Emitted once for each stall. */
   "work-stuck": { work: string };

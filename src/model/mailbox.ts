@@ -123,13 +123,8 @@ export interface PasswordCommand {
   ask(transfer: AskedTransfer, signal: AbortSignal): Promise<Secret | undefined>;
 }
 
-/** Chosen by the sender, except the mailbox. */
-export interface AskedTransfer {
-  readonly mailbox: string;
-  readonly sender: string;
-  readonly trackingId: string;
-  readonly subject: string;
-}
+/** The sender chooses all but the mailbox. */
+export type AskedTransfer = Readonly<Record<"mailbox" | "sender" | "trackingId" | "subject", string>>;
 
 export interface Limits {
   /** Requests for transfers at once, per service. */
@@ -207,7 +202,7 @@ export function serviceIdOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/\/+$/, "");
 }
 
-/** The settings of a transfer's mailbox, in any spelling; `undefined` if it is not configured. */
+/** The settings of a transfer's mailbox, however its name is spelled; `undefined` if it is not configured. */
 export function mailboxOf<Named extends { readonly name: string }>(
   mailboxes: readonly Named[],
   { mailbox }: { readonly mailbox: string },

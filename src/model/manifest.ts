@@ -45,8 +45,8 @@ export const FileShape = v.object(FILE);
 const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
 
 /**
- * A row of the checksums file that is in no list of files: the confidential message's, as far as that was compared. `eml`:
- * its checksum is that of the message file here. `file`: it is that of the file from which the service makes the EML.
+ * A row of the checksums file that is in no list of files: that of the confidential message. `compared`: its checksum is
+ * that of the message file here (`eml`), that of the file from which the service makes the EML (`file`), or not proved.
  */
 const MessageRowShape = v.object({
   originalName: v.string(),
@@ -119,12 +119,12 @@ export function deliveryId(name: string, round: number): string {
   return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
 }
 
-/** The keys of contents, and of all that they hold, in the order of a digest. */
+/** The keys of contents, and of all objects in them, in the order in which a digest takes them. */
 const KEYS = [CONTENTS, FILE, ArchiveShape.entries, MessageShape.entries, MessageRowShape.entries].flatMap(
   Object.keys,
 );
 
-/** Two contents with the same digest are the same, whatever the order of their keys, and the names of their delivery. */
+/** Equal for equal contents: the order of their keys and the names in their delivery make no difference. */
 export async function digestOf(contents: Contents): Promise<string> {
   const { subject, message, messageFile, messageRow, files, unpacked = [] } = contents;
   const digest = createHash("sha256");
@@ -199,7 +199,7 @@ export class DamagedFolder extends Error {
   override name = "DamagedFolder";
 }
 
-/** A later attempt may succeed. */
+/** The file system refused to read the file. A later attempt may succeed. */
 export class RefusedRead extends DamagedFolder {}
 
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */

@@ -10,7 +10,7 @@ import { PLACEHOLDERS, type Placeholder } from "./mailbox.ts";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
 export const MAX_NAME_BYTES = 240;
-/** Of the mark of a name that is not portable, or that several files would get. */
+/** The length of the mark in a name that is not portable, or that several files would get. */
 const MARK_DIGITS = 8;
 
 interface NamedFile {
@@ -34,16 +34,17 @@ export async function safeNames(
   for (const candidateOf of CANDIDATES) {
     const others: (readonly NamedFile[])[] = [];
     for await (const [key, claimants] of inTurns(await groupByName(unnamed, candidateOf))) {
-      const [file] = claimants;
+      const [file, rival] = claimants;
       const name = file && candidateOf(file);
-      const isFree = claimants.length === 1 && !taken.has(key);
+      const isFree = rival === undefined && !taken.has(key);
       if (file !== undefined && name !== undefined && isFree) names.set(file.id, name);
       else others.push(claimants);
       taken.add(key);
     }
     unnamed = others.flat();
   }
-  for (const file of unnamed.toSorted(byFile)) names.set(file.id, numberedMark(file, taken));
+  const sorted = unnamed.toSorted((a, b) => compareTexts(a.name, b.name) || compareTexts(a.id, b.id));
+  for (const file of sorted) names.set(file.id, numberedMark(file, taken));
   return names;
 }
 
@@ -61,7 +62,7 @@ async function groupByName(
   return groups;
 }
 
-/** For a file whose marks the sender has foreseen. */
+/** For a file with candidates that are all taken: the sender has foreseen its marks. Adds the name to `taken`. */
 function numberedMark({ id, name }: NamedFile, taken: Set<string>): string {
   for (let number = 1; ; number++) {
     const numbered = addMark(toPortable(name).text, `${markOf([name, id], MARK_DIGITS)}-${number}`);
@@ -119,7 +120,7 @@ export function formatName(pattern: string, values: LayoutValues, name: string):
 
 const PLACEHOLDER = new RegExp(`\\{(${PLACEHOLDERS.join("|")})\\}`, "g");
 
-const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
+const VALUE_OF: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
   mailbox: ({ mailbox }) => mailbox,
   sender: ({ sender }) => sender,
   senderDomain: ({ sender }) => (/@([^@]*)$/.exec(sender)?.[1] ?? "").toLowerCase(),
@@ -134,12 +135,12 @@ const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
 /** In one pass, so that a value that looks like a placeholder is not filled in. The configuration allows no other braces. */
 function fillIn(text: string, values: LayoutValues): string {
   return text.replace(PLACEHOLDER, (_, name: Placeholder) => {
-    const value = READ[name](values);
+    const value = VALUE_OF[name](values);
     return value.trim() === "" ? "_" : value;
   });
 }
 
-/** The names that a file tries, in this order. `undefined`: it cannot keep its own. */
+/** The names that are tried for a file, in this order. `undefined`: its own name is not portable. */
 const CANDIDATES: readonly ((file: NamedFile) => string | undefined)[] = [
   ({ name }) => {
     const { text, isOriginal } = toPortable(name);
@@ -205,8 +206,4 @@ function cutToBytes(text: string, maxBytes: number): string {
     end += character.length;
   }
   return text;
-}
-
-function byFile(one: NamedFile, other: NamedFile): number {
-  return compareTexts(one.name, other.name) || compareTexts(one.id, other.id);
 }

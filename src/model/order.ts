@@ -83,6 +83,7 @@ export const MailboxOrderShape = v.object({ ...OfMailbox, action: v.picklist(MAI
 
 export type Order = Readonly<v.InferOutput<typeof OrderShape>>;
 export type PasswordNotice = Readonly<v.InferOutput<typeof PasswordNoticeShape>>;
+/** Without the keys of a transfer, for which code that takes any order may look. */
 export type MailboxOrder = Readonly<
   v.InferOutput<typeof MailboxOrderShape> & { trackingId?: undefined; round?: undefined }
 >;

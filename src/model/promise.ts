@@ -2,7 +2,7 @@
 import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import type { Trouble } from "./status.ts";
 
-/** For people, what each kind is about; and the code of a broken promise. */
+/** Each kind, with its name for people and the code of a broken promise. */
 const PROMISES = {
   poll: ["polls", "POLL_OVERDUE"],
   download: ["downloads", "DOWNLOAD_OVERDUE"],

@@ -1,12 +1,14 @@
 /**
  * The record of one transfer for one mailbox, and its states.
  *
- * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`. `checking`:
- * it is complete, and the configured check decides about it. `waiting`: for a password, the end of a lock or of quiet hours,
- * disk space, a slot or another attempt. `quarantined`: it failed verification or the check, and an operator decides. `gone`: the service removed it, or an operator discarded it, before its delivery.
+ * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`.
+ * - `checking`: it is complete, and the configured check decides about it.
+ * - `waiting`: for a password, the end of a lock or of quiet hours, disk space, a slot or another attempt.
+ * - `quarantined`: it failed verification or the check, and an operator decides.
+ * - `gone`: the service removed it, or an operator discarded it, before its delivery.
  *
- * A *round* is one pass from discovery to an end state. An ended round never changes. The next round begins by an operator's order, or when
- * the service lists the transfer again.
+ * A *round* is one pass from discovery to an end state. An ended round never changes. The next round begins by an
+ * operator's order, or when the service lists the transfer again.
  */
 
 import { join } from "node:path";
@@ -176,7 +178,7 @@ export const MODE = "mode";
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
 
-/** Gone, but not because the operator wanted it so: the service may list it again. */
+/** The service may list it again. Not so if an operator does not want it. */
 export function mayComeBack(record: TransferRecord): boolean {
   return record.state === "gone" && !isUnwanted(record);
 }
@@ -235,11 +237,11 @@ export function withState(
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
   const { reason, message, code, output, until, password, wanted, heldBy, ...others } = record;
   const { vanished, missedPolls, failures, needsPerson, complete, ...kept } = others;
-  // Counted until the round ends.
+  // These count until the round ends.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
   // A new attempt does not clear `needsPerson`: its result does.
   const attention = state === "downloading" || state === "checking" ? withoutMissing({ needsPerson }) : {};
-  // A download starts only if no complete content was found.
+  // Until it is downloaded anew, which starts only without complete content.
   const staged = ENDED.has(state) || state === "downloading" ? {} : withoutMissing({ complete });
   return { ...kept, ...counted, ...attention, ...staged, ...facts, state, at };
 }

@@ -9,8 +9,7 @@
  */
 
 import { hash } from "node:crypto";
-import { matchesGlob } from "../base/glob.ts";
-import { addressForm, fileNameForm, type NormalForm, textForm } from "../base/normal-form.ts";
+import { addressForm, fileNameForm, matchesGlob, type NormalForm, textForm } from "../base/normal-form.ts";
 import { inTurns } from "../base/timers.ts";
 import type { Handoff, Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
 import type { Contents } from "./manifest.ts";
@@ -115,22 +114,23 @@ async function conditionsOf(
 ): Promise<Condition[]> {
   const subjects = facts.subject === undefined ? undefined : [facts.subject];
   const { bytes } = facts;
-  const trusts = action === "deliver";
+  const demandsValid = action === "deliver";
   return [
-    sender && (await compareText("sender", [facts.sender], sender, addressForm, trusts)),
-    subject && (await compareText("subject", subjects, subject, textForm, trusts)),
-    file && (await compareText("file", facts.fileNames, file, fileNameForm, trusts)),
+    sender && (await compareText("sender", [facts.sender], sender, addressForm, demandsValid)),
+    subject && (await compareText("subject", subjects, subject, textForm, demandsValid)),
+    file && (await compareText("file", facts.fileNames, file, fileNameForm, demandsValid)),
     minBytes === undefined ? undefined : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
     maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
   ].filter((condition) => condition !== undefined);
 }
 
+/** A text without a normal form matches nothing if `demandsValid`, otherwise everything. */
 async function compareText(
   what: string,
   texts: readonly string[] | undefined,
   globs: readonly string[],
   form: NormalForm,
-  trusts: boolean,
+  demandsValid: boolean,
 ): Promise<Condition> {
   const wanted = globs.join(" or ");
   if (texts === undefined) return { match: "unknown", text: `the ${what} is not known yet (${wanted})` };
@@ -138,7 +138,7 @@ async function compareText(
   for await (const text of inTurns(texts)) {
     const own = form(text);
     if (own === undefined) {
-      if (trusts) continue;
+      if (demandsValid) continue;
       return { match: "yes", text: `the ${what} ${quoted(text)} is not valid text, and may mean ${wanted}` };
     }
     const at = forms.findIndex((glob) => glob !== undefined && matchesGlob(own, glob));

@@ -10,6 +10,10 @@ const Time = v.pipe(v.string(), v.isoTimestamp());
 const Text = v.optional(v.string());
 const Count = v.optional(v.number());
 const MaybeTime = v.optional(Time);
+/** Names a transfer. */
+export const NAMED = { mailbox: v.string(), trackingId: v.string(), sender: v.string() };
+/** What was sent, as far as it is known. */
+export const SENT = { subject: Text, files: Count, bytes: Count };
 const StateShape = v.picklist(STATES);
 
 export function listOf<Schema extends v.GenericSchema>(schema: Schema) {
@@ -90,15 +94,11 @@ const ProgressShape = v.object({
 export type Progress = Readonly<v.InferOutput<typeof ProgressShape>>;
 
 export const OpenTransferShape = v.object({
-  mailbox: v.string(),
-  trackingId: v.string(),
-  sender: v.string(),
+  ...NAMED,
   state: StateShape,
   group: v.picklist(TRANSFER_GROUPS),
   round: Count,
-  subject: Text,
-  files: Count,
-  bytes: Count,
+  ...SENT,
   since: MaybeTime,
   /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
   reason: Text,
@@ -134,9 +134,7 @@ export const OpenListShape = v.object({
 export type OpenList = Readonly<v.InferOutput<typeof OpenListShape>>;
 
 const DeliveryShape = v.object({
-  mailbox: v.string(),
-  trackingId: v.string(),
-  sender: v.string(),
+  ...NAMED,
   /** Relative to the inbox. */
   folder: v.string(),
   /** An absolute path. Missing: the common inbox. */
@@ -144,9 +142,7 @@ const DeliveryShape = v.object({
   at: Time,
   /** Since its discovery, if known. */
   tookSeconds: Count,
-  subject: Text,
-  files: Count,
-  bytes: Count,
+  ...SENT,
 });
 
 export type Delivery = Readonly<v.InferOutput<typeof DeliveryShape>>;
@@ -196,7 +192,7 @@ export const StatusShape = v.object({
 
 export type Status = Readonly<v.InferOutput<typeof StatusShape>>;
 
-/** The state of everything in a few words. "All is well" needs at least one poll of each mailbox. */
+/** The state of everything in a few words. "All is well" needs at least one successful poll of each active mailbox. */
 export function headlineOf({ troubles, totals, mailboxes, daemon }: Status) {
   const { attention } = totals;
   const parts = [
@@ -214,7 +210,7 @@ export function headlineOf({ troubles, totals, mailboxes, daemon }: Status) {
   return { tone: "plain", words: starting } as const;
 }
 
-/** Whether a first poll was attempted. On Redis another process may do all polls. */
+/** Whether the first poll was attempted. On Redis, where another process may do all polls, it counts as attempted. */
 export function isPolled({ daemon, mailboxes }: Status): boolean {
   const active = mailboxes.filter(({ paused }) => !paused);
   return (
@@ -234,7 +230,7 @@ export function causesOf(transfers: readonly TransferStatus[]): Cause[] {
   });
 }
 
-/** Equal for transfers with the same cause. Each service has its own words for transfers that are gone. */
+/** Equal for transfers with the same cause. Reasons of transfers that are gone do not count: each service has its own. */
 export function causeKeyOf(cause: Pick<Cause, "state" | "reason" | "isExpiring">): string {
   const { state, reason, isExpiring = false } = cause;
   return [state, state === "gone" ? "" : reason, isExpiring].join(" ");

@@ -27,7 +27,7 @@ export interface Renewal {
 const SHARE = 0.25;
 const LONGEST_MS = 7 * DAY_MS;
 
-/** `undefined`: not yet, Inlet renews it, or it has ended. After its end, the poll fails. */
+/** `undefined` if it is too early, Inlet renews the token itself, or the token has ended. After its end, polls fail. */
 export function findRenewal(token: TokenFacts | undefined, nowMs: number): Renewal | undefined {
   if (token === undefined || !token.isByCode) return undefined;
   const { obtainedMs, validUntilMs } = token;

@@ -10,8 +10,8 @@ import { Secret } from "../base/secret.ts";
 
 /**
  * The service's states of a transfer, and what each means for us. `open`: it can be opened. `later`: it is not ready yet.
- * `gone`: the service no longer has it. `unknown` is any other word, or none: polls request only active transfers, so
- * that alone does not keep one closed.
+ * `gone`: the service no longer has it. `unknown` is any other word, or none. Polls request only active transfers, so an
+ * unknown word does not prevent that a transfer is opened.
  */
 export const TRANSFER_STATES = {
   active: "open",

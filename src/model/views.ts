@@ -9,7 +9,7 @@ import { FileShape } from "./manifest.ts";
 import { ACTS, ActorShape, TRANSFER_ACTS } from "./order.ts";
 import type { JournalKind, TransferFilter } from "./queries.ts";
 import { ReleaseShape, STATES, VERIFIED } from "./record.ts";
-import { listOf, OpenListShape } from "./status.ts";
+import { listOf, NAMED, OpenListShape, SENT } from "./status.ts";
 
 const Text = v.optional(v.string());
 const Count = v.optional(v.number());
@@ -55,9 +55,7 @@ export type TransferList = Readonly<v.InferOutput<typeof TransferListShape>>;
 
 export const HistoryEntryShape = v.object({
   at: v.pipe(v.string(), v.isoTimestamp()),
-  mailbox: v.string(),
-  trackingId: v.string(),
-  sender: v.string(),
+  ...NAMED,
   state: v.string(),
   round: Count,
   reason: Text,
@@ -66,9 +64,7 @@ export const HistoryEntryShape = v.object({
   /** Missing: the common inbox. */
   inbox: Text,
   /** Of a delivery. */
-  subject: Text,
-  files: Count,
-  bytes: Count,
+  ...SENT,
   /** From discovery to delivery. */
   seconds: Count,
 });

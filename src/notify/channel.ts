@@ -10,7 +10,7 @@ import { LONGEST_TIMER_MS, unlessStopped } from "../base/deadline.ts";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { asFault, type Fault } from "../base/faults.ts";
-import { matchesGlob } from "../base/glob.ts";
+import { matchesGlob } from "../base/normal-form.ts";
 import { random } from "../base/random.ts";
 import { findEnd, readTail, type TailedFolder } from "../base/tail.ts";
 import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";

@@ -1,8 +1,13 @@
 /** The forms in which texts of senders are compared, and patterns for them. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { matchesGlob } from "../../../src/base/glob.ts";
-import { addressForm, fileNameForm, makeMatcher, textForm } from "../../../src/base/normal-form.ts";
+import {
+  addressForm,
+  fileNameForm,
+  makeMatcher,
+  matchesGlob,
+  textForm,
+} from "../../../src/base/normal-form.ts";
 
 const FORMS = Object.entries({ textForm, fileNameForm, addressForm });
 /** Ideographs and characters for private use have only one spelling. */

@@ -1,7 +1,7 @@
 /** Which route decides, however senders spell names, subjects and addresses. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { matchesGlob } from "../../../src/base/glob.ts";
+import { matchesGlob } from "../../../src/base/normal-form.ts";
 import {
   ROUTE_ACTIONS,
   type Route,
