@@ -10,7 +10,6 @@ import { objectionTo } from "../model/actions.ts";
 import type { Action, MailboxOrder, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
-  expiryOf,
   hasEnded,
   isDelivered,
   isUnwanted,
@@ -19,8 +18,7 @@ import {
   withState,
 } from "../model/record.ts";
 import { TRANSFER_STATES } from "../model/transfer.ts";
-import type { MailboxState } from "./state.ts";
-import { jobOf, type PollTools } from "./tools.ts";
+import { jobOf, type MailboxState, type PollTools } from "./state.ts";
 
 const LOOKUP_TIMEOUT_MS = 60_000;
 /** For this long, an order waits for a transfer that is not known. */
@@ -80,13 +78,12 @@ async function beginAgain(
   { action, by, grants }: Order & { readonly action: Exclude<Action, "discard"> },
   record: TransferRecord,
 ): Promise<void> {
-  const { mailbox, trackingId, round } = record;
+  const { trackingId, round } = record;
   if (grants !== undefined) {
     const owner = { name: ledger.nameOf(record), round, at: new Date(clock.now()).toISOString() };
     await ledger.attempts.grant({ serviceId: state.service.id, trackingId }, owner, grants);
   }
-  const expiresMs = expiryOf(record);
-  state.transfers.noteOpen(trackingId, expiresMs);
+  state.transfers.noteOpen(trackingId);
   if (hasEnded(record)) {
     const { reason = "", message = "" } = record;
     const released = { by: by.who, at: new Date(clock.now()).toISOString(), reason, message };
@@ -105,7 +102,7 @@ async function beginAgain(
     const allowed = action === "release" ? { allowedBy: by.who } : {};
     await ledger.noteDurably({ ...record, wanted: true, ...allowed });
   }
-  await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
+  await queue.runNow(jobOf(ledger, record));
 }
 
 /** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */

@@ -5,8 +5,7 @@
  */
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
-import type { MailboxState } from "./state.ts";
-import type { PollTools } from "./tools.ts";
+import type { MailboxState, PollTools } from "./state.ts";
 
 /** Whether a transfer that is not known yet came too early. */
 export type IsTooEarly = (trackingId: string) => boolean;

@@ -1,14 +1,37 @@
 /** A mailbox as a daemon works on it: its settings, its service, and its facts between two polls. */
+import type { Clock } from "../base/clock.ts";
+import type { DeadlineLimits } from "../base/deadline.ts";
 import { asFault, type Fault } from "../base/faults.ts";
+import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import { setTimeout } from "../base/timers.ts";
+import type { Ledger } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
+import type { TransferJob } from "../model/job.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { TransferRecord } from "../model/record.ts";
-import { findRecipient, type TransferState } from "../model/transfer.ts";
+import { expiryOf, type TransferRecord } from "../model/record.ts";
+import { findRecipient, mailboxIdOf, type TransferState } from "../model/transfer.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { JobQueue } from "../queue/port.ts";
 import type { Rejected, ServicePort } from "../service/port.ts";
 import { KnownTransfers, linkWithPassword } from "./known-transfers.ts";
 import { ListFields } from "./list-fields.ts";
 import type { Tokens } from "./tokens.ts";
+
+/** The tools of a poll. */
+export interface PollTools {
+  readonly ledger: Ledger;
+  readonly passwords: Passwords;
+  readonly queue: JobQueue;
+  readonly clock: Clock;
+  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
+  readonly diskTrouble: Outage;
+  readonly emit: Emit;
+  /** How many transfers are taken up at once, as configured now. */
+  atOnce(): number;
+  /** A poll that takes longer fails. */
+  readonly deadline: DeadlineLimits;
+}
 
 /** How long one reading of the whole list is used. */
 const KEPT_MS = 60_000;
@@ -134,6 +157,16 @@ export class MailboxState {
       return (trackingId) => states.get(trackingId) ?? stateOfMissing;
     }, signal);
   }
+}
+
+export function jobOf(ledger: Ledger, record: TransferRecord): TransferJob {
+  const { mailbox, trackingId } = record;
+  return {
+    key: ledger.nameOf(record),
+    mailbox: mailboxIdOf(mailbox),
+    trackingId,
+    expiresMs: expiryOf(record),
+  };
 }
 
 interface PollFailure {
