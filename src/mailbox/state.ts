@@ -46,7 +46,7 @@ export class MailboxState {
   readonly transfers: KnownTransfers;
   readonly fields: ListFields;
   readonly health: PollHealth;
-  /** The last reading of the whole list. */
+  /** The last reading of the whole list, which may still run. */
   #states: Promise<StateOf> | undefined;
 
   /** `before`: the same mailbox of the same service under earlier settings. Its facts stay. */
@@ -76,7 +76,7 @@ export class MailboxState {
   async probe(signal: AbortSignal): Promise<void> {
     const { service } = this;
     const before = service.ownAnswers();
-    // What counts is whether the service itself has answered.
+    // A refusal by the service itself is an answer too.
     await service.apiVersions(signal).catch(() => {});
     if (service.ownAnswers() !== before) return;
     const query = { pageSize: 1, fields: "trackingId" };
@@ -110,21 +110,20 @@ export class MailboxState {
    * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
    */
   async stateOf(
-    { trackingId, vanished }: Pick<TransferRecord, "trackingId" | "vanished">,
+    record: Pick<TransferRecord, "trackingId" | "vanished">,
     signal: AbortSignal,
   ): Promise<TransferState | undefined> {
-    for (;;) {
-      const shared = this.#states;
-      if (shared === undefined) return (await this.#readStates(signal))(trackingId);
-      try {
-        const found = (await shared)(trackingId);
-        if (found !== undefined || vanished) return found;
-        return (await this.#readStates(signal))(trackingId);
-      } catch (error) {
-        // The job that read the list was stopped: this one was not.
-        if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
-      }
+    const { trackingId, vanished } = record;
+    const shared = this.#states;
+    try {
+      const found = shared && (await shared)(trackingId);
+      if (found !== undefined || (shared && vanished)) return found;
+    } catch (error) {
+      // The job that read the list was stopped: this one was not.
+      if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
+      return this.stateOf(record, signal);
     }
+    return (await this.#readStates(signal))(trackingId);
   }
 
   /** Later calls share a successful reading for `KEPT_MS`. A failed one is not kept. */
