@@ -15,18 +15,27 @@ import { pathOfDrop, pathsOfDrops } from "./stored.ts";
  */
 export type Permission = "yes" | "known" | "exhausted" | "reserved";
 
-/** `spent`: without the attempt in question. */
+/** `attempts`: without the attempt in question. */
 export async function mayTry(
-  { spent, fingerprints, allowed }: SpentAttempts,
+  attempts: SpentAttempts,
   { password, source }: Candidate,
   trackingId: string,
   budget: number,
 ): Promise<Permission> {
-  const isKnown = fingerprints.length > 0 && fingerprints.includes(await fingerprintOf(password, trackingId));
-  if (isKnown) return "known";
+  const { spent, fingerprints, allowed } = attempts;
+  if (await isRefused({ trackingId }, attempts, password)) return "known";
   if (spent >= allowed) return "exhausted";
   const forRules = Math.max(1, budget - 1);
   return source === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
+}
+
+/** Whether the service has refused this password for the transfer. */
+export async function isRefused(
+  { trackingId }: Pick<TransferRecord, "trackingId">,
+  { fingerprints }: SpentAttempts,
+  password: Secret,
+): Promise<boolean> {
+  return fingerprints.length > 0 && fingerprints.includes(await fingerprintOf(password, trackingId));
 }
 
 export async function fingerprintOf(password: Secret, trackingId: string): Promise<string> {
@@ -105,15 +114,6 @@ export async function objectionToSupply(
   return impossible(
     `${spent.spent} attempts are spent${where}, which is all that passwordAttempts allows for ${mailbox}: allow one more with --once-more`,
   );
-}
-
-/** Whether the service has refused this password for the transfer. */
-export async function isRefused(
-  { trackingId }: TransferRecord,
-  { fingerprints }: SpentAttempts,
-  password: Secret,
-): Promise<boolean> {
-  return fingerprints.includes(await fingerprintOf(password, trackingId));
 }
 
 interface Forecast {
