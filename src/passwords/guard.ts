@@ -2,11 +2,11 @@
 import { machine } from "../base/machine.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
-import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
+import type { PasswordRule } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { type Recipient, takesAnyPassword } from "../model/transfer.ts";
-import { type Candidate, findCandidates } from "./candidates.ts";
+import { takesAnyPassword } from "../model/transfer.ts";
+import { type Candidate, type CandidateQuery, findCandidates } from "./candidates.ts";
 import { pathOfDrop, pathsOfDrops } from "./stored.ts";
 
 /**
@@ -116,17 +116,6 @@ export async function objectionToSupply(
   );
 }
 
-interface Forecast {
-  readonly mailbox: Mailbox;
-  readonly serviceId: string;
-  readonly trackingId: string;
-  readonly sender: string;
-  readonly recipient: Recipient | undefined;
-  /** `NONE`: the sender chose no password. */
-  readonly passwordMode: string | undefined;
-  readonly securityMode: string | undefined;
-}
-
 const ORIGINS = {
   kept: "accepted before",
   drop: "supplied",
@@ -141,13 +130,12 @@ const ORIGINS = {
  */
 export async function forecastPassword(
   state: string,
-  { mailbox, serviceId, recipient, passwordMode, ...transfer }: Forecast,
+  query: CandidateQuery,
   spent: SpentAttempts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { trackingId } = transfer;
-  const record = { ...transfer, hasNoPassword: passwordMode?.toUpperCase() === "NONE" };
-  const query = { mailbox, service: { id: serviceId }, record, link: async () => recipient?.downloadUrl };
+  const { mailbox, record } = query;
+  const { trackingId } = record;
   const drops = pathsOfDrops(state, mailbox.name, trackingId);
   // A command may give any password.
   const readRule = async ({ password }: PasswordRule) =>

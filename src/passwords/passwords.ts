@@ -101,7 +101,13 @@ export async function openPasswords(options: PasswordsOptions) {
      * A mark that changes with each supplied password. `undefined` if there is no supplied password, or the service has
      * refused all of them.
      */
-    supplied: ({ name }: Mailbox, trackingId: string) => supplied(tools, name, trackingId),
+    async supplied({ name }: Mailbox, trackingId: string): Promise<string | undefined> {
+      const marks = await Promise.all(pathsOfDrops(state, name, trackingId).map(markOf));
+      const serviceId = options.coRecipients.serviceOf(name);
+      const isKept = (await readKept(state, { serviceId, trackingId })) !== undefined;
+      const isSupplied = isKept || marks.some((mark) => mark !== undefined);
+      return isSupplied ? [...marks, isKept].join() : undefined;
+    },
     /** Removes accepted passwords of transfers that have expired. */
     forgetExpired: () => forgetExpired(state, clock.now()),
     /** Removes dropped passwords of settled transfers. Passwords for transfers that are still to come stay. */
@@ -309,18 +315,6 @@ async function whyUnusable(search: Search): Promise<"unusable" | "ambiguous" | u
     if ((await markOf(path)) !== undefined && (await readDrop(path)) === undefined) return "unusable";
   }
   return undefined;
-}
-
-async function supplied(
-  { state, coRecipients }: ProofTools,
-  mailbox: string,
-  trackingId: string,
-): Promise<string | undefined> {
-  const marks = await Promise.all(pathsOfDrops(state, mailbox, trackingId).map(markOf));
-  const serviceId = coRecipients.serviceOf(mailbox);
-  const isKept = (await readKept(state, { serviceId, trackingId })) !== undefined;
-  const isSupplied = isKept || marks.some((mark) => mark !== undefined);
-  return isSupplied ? [...marks, isKept].join() : undefined;
 }
 
 /** Removes the file of a password that the service has refused. */

@@ -20,7 +20,7 @@ import { deliver, finishPlacing, prepareDelivery, quarantine } from "./deliver.t
 import { fetchContents } from "./fetch-content.ts";
 import { openTransfer, refusePassword, waitsIdly } from "./open-transfer.ts";
 import { findQuarantined, takeComplete, takeQuarantined } from "./reuse.ts";
-import { askRoutes, isStillHeld, listedFacts } from "./route.ts";
+import { askRoutes, isStillHeld } from "./route.ts";
 import { goOn, type Outcome, Run, type Source, type Step, type TransferTools } from "./run.ts";
 import { askState, clearDiskWait, outcomeOf, retryStuck } from "./settle.ts";
 import { quietUntil } from "./turns.ts";
@@ -179,11 +179,12 @@ async function findContents(run: Run): Promise<Step<Contents>> {
   const complete = await takeComplete(run);
   if (complete !== undefined) return goOn(complete);
   if (run.record.vanished && (await findQuarantined(run)) === undefined) {
-    const isThere = await stillThere(run);
-    if (isThere.kind !== "continue") return isThere;
+    const gone = await askVanished(run);
+    if (gone !== undefined) return gone;
   }
-  const listed = await askRoutes(run, listedFacts(run.record));
-  if (listed.kind !== "continue") return listed;
+  const { sender, subject } = run.record;
+  const held = await askRoutes(run, { sender, subject, fileNames: undefined, bytes: undefined });
+  if (held !== undefined) return held;
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // The `password` command reads the note once the supplied file is gone.
@@ -197,14 +198,12 @@ async function findContents(run: Run): Promise<Step<Contents>> {
   return opened.kind === "continue" ? goOn(await fetchContents(run, opened.value)) : opened;
 }
 
-/** It is not gone, so a lock, or a pause that the service asked for, still applies. */
-async function stillThere(run: Run): Promise<Step<void>> {
+/** What follows if the transfer is gone. If it is not, a lock, or a pause that the service asked for, still applies. */
+async function askVanished(run: Run): Promise<Outcome | undefined> {
   const gone = await askState(run);
   if (gone !== undefined) return gone;
-  const { record } = run;
-  const leftMs = record.wanted ? undefined : waitLeftMs(record, run.tools.clock.now());
-  if (leftMs === undefined) return goOn(undefined);
-  return { kind: "wait", next: { kind: "again", afterMs: leftMs } };
+  const leftMs = run.record.wanted ? undefined : waitLeftMs(run.record, run.tools.clock.now());
+  return leftMs === undefined ? undefined : { kind: "wait", next: { kind: "again", afterMs: leftMs } };
 }
 
 /**
@@ -213,11 +212,11 @@ async function stillThere(run: Run): Promise<Step<void>> {
  */
 async function unpack(run: Run, sent: Contents): Promise<Step<Contents>> {
   const ask = (contents: Contents) => askRoutes(run, factsOfContents(run.record.sender, contents));
-  const first = await ask(sent);
-  if (first.kind !== "continue") return first;
+  const heldAsSent = await ask(sent);
+  if (heldAsSent !== undefined) return heldAsSent;
   const contents = await unpackArchives(run, sent);
-  const second = contents === sent ? first : await ask(contents);
-  return second.kind === "continue" ? goOn(contents) : second;
+  const held = contents === sent ? undefined : await ask(contents);
+  return held ?? goOn(contents);
 }
 
 /** What follows an attempt. Throws the faults of the disk, and `ROUND_LOST`. */

@@ -101,7 +101,7 @@ async function fetchAll(
     },
   };
   try {
-    const [files, message] = await Promise.allSettled([fetchEither(run, context), fetchMessage(run, plan)]);
+    const [files, message] = await Promise.allSettled([fetchEither(context), fetchMessage(run, plan)]);
     if (files.status === "rejected") throw files.reason;
     if (message.status === "rejected") throw message.reason;
     return { files: files.value, message: message.value };
@@ -114,13 +114,13 @@ async function fetchAll(
 }
 
 /** If the ZIP is refused or damaged, single files are fetched instead. */
-async function fetchEither(run: Run, context: FetchContext): Promise<readonly FetchedFile[]> {
+async function fetchEither(context: FetchContext): Promise<readonly FetchedFile[]> {
   if (context.plan.way === "files") return fetchFiles(context);
   try {
     return await fetchZip(context);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    if (!IS_DAMAGE.has(error.code) && !failOptional(run, "zip", error)) throw error;
+    if (!IS_DAMAGE.has(error.code) && !failOptional(context.run, "zip", error)) throw error;
   } finally {
     await rm(context.stage.zip, { force: true });
   }
