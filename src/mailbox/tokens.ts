@@ -5,22 +5,13 @@ import type { Clock } from "../base/clock.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { TokenFacts } from "../model/token.ts";
+import type { KeptToken, TokenFacts } from "../model/token.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 
 /** A token is renewed when this share of its validity, or this time, is left, whichever is shorter. */
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS = 5 * 60_000;
-
-interface KeptToken {
-  readonly token: string;
-  readonly obtained: number;
-  /** Missing if the service did not give it. */
-  readonly validUntil?: number;
-  /** A person obtained it with a mailed code. */
-  readonly byCode?: true;
-}
 
 /** Keeps tokens over restarts, by name. Other processes may use the same tokens. */
 interface TokenStore {
