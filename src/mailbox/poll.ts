@@ -20,10 +20,7 @@ const LONGEST_PAUSE_MS = 15 * 60_000;
 const MAX_NEW = 1_000;
 const MAX_REASONS = 2;
 
-/**
- * Entries can slip between pages while the list is read: a transfer has vanished when two polls in a row did not list
- * it.
- */
+/** Polls in a row that do not list a transfer. One is not enough: entries can slip between pages while a list is read. */
 const POLLS_UNTIL_VANISHED = 2;
 
 export interface PollOutcome extends PollWait {
@@ -55,13 +52,12 @@ export async function pollMailbox(
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskTrouble.clear(diskKey);
-    const ended = health.succeed();
+    const ended = health.succeed({ listed, discovered });
     if (ended !== undefined) {
       const failedForMs = clock.now() - ended.sinceMs;
       emit({ type: "poll-recovered", mailbox: name, failedForMs, fault: ended.fault });
     }
     const counts = { listed, discovered, unusable: health.unusable };
-    health.last = { listed, discovered };
     emit({ type: "poll-succeeded", mailbox: name, ...counts, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
   } catch (error) {
@@ -71,7 +67,6 @@ export async function pollMailbox(
     const waitMs = waitAfter(fault, mailbox.pollMs, failedForMs);
     if (fault.code === "DISK_FULL") diskTrouble.add(diskKey, fault);
     else diskTrouble.clear(diskKey);
-    health.last = { fault };
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs, ...limitAfter(fault) };
   } finally {

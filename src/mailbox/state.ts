@@ -194,9 +194,10 @@ export class PollHealth {
   }
 
   /** Returns the failure that this success ends. */
-  succeed(): PollFailure | undefined {
+  succeed(found: { readonly listed: number; readonly discovered: number }): PollFailure | undefined {
     const failure = this.#failure;
     this.#failure = undefined;
+    this.last = found;
     return failure;
   }
 
@@ -205,6 +206,7 @@ export class PollHealth {
     const isFirst = this.#failure === undefined;
     const sinceMs = this.#failure?.sinceMs ?? nowMs;
     this.#failure = { sinceMs, fault };
+    this.last = { fault };
     return { isFirst, failedForMs: nowMs - sinceMs };
   }
 

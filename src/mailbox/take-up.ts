@@ -1,6 +1,7 @@
 /** Takes up one entry of the list: a new transfer is noted, a changed one updated, and an unfinished one gets a job. */
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
+import { DAY_MS } from "../base/timetable.ts";
 import type { TransferJob } from "../model/job.ts";
 import {
   hasEnded,
@@ -15,8 +16,6 @@ import {
 import { type ListedTransfer, passwordOfLink, type Recipient, TRANSFER_STATES } from "../model/transfer.ts";
 import type { IsTooEarly } from "./since.ts";
 import { jobOf, type MailboxState, type PollTools } from "./state.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** How often a password command is asked again: it may learn the password later. */
 const ASK_COMMAND_EVERY_MS = 15 * 60_000;

@@ -119,13 +119,11 @@ export async function openPasswords(options: PasswordsOptions) {
   };
 }
 
-/** Empty if the file cannot be read. */
+/** Empty if the file is missing, damaged or cannot be read. */
 async function readMemory(path: string) {
-  try {
-    return v.parse(BreakerMemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));
-  } catch {
-    return {};
-  }
+  const shape = v.pipe(v.string(), v.parseJson(), BreakerMemoryShape);
+  // Without its memory, an outage may cost this process one more attempt.
+  return v.parse(v.fallback(shape, {}), await tryRead(systemDisk, path).catch(() => undefined));
 }
 
 async function prove<Value>(

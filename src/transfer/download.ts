@@ -3,7 +3,7 @@
  * only the last one is visible outside. The ledger records every outcome.
  */
 import { asFault, Fault } from "../base/faults.ts";
-import { clearInterval, setInterval } from "../base/timers.ts";
+import { clearInterval, setInterval, type Timer } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { Contents } from "../model/manifest.ts";
 import {
@@ -119,7 +119,7 @@ async function attempt(run: Run): Promise<Next> {
     if (fault.code === "DISK_REFUSED") await run.dropStage().catch(() => {});
     return conclude(run, fault.code === "ROUND_LOST" ? { kind: "lost" } : { kind: "stuck", fault });
   } finally {
-    watch.close();
+    clearInterval(watch);
     tools.large.giveBack(source.service.id, run.key);
     // The next attempt opens another stage, and copies from this one.
     await run.closeStage().catch(() => {});
@@ -127,7 +127,7 @@ async function attempt(run: Run): Promise<Next> {
 }
 
 /** Ends a run whose round another process or an operator has ended, and a slow download while others wait. */
-function watchRun(run: Run): { close(): void } {
+function watchRun(run: Run): Timer {
   const { ledger, patience, clock, othersWait } = run.tools;
   const look = async () => {
     const { round, attempts } = run.record;
@@ -140,8 +140,7 @@ function watchRun(run: Run): { close(): void } {
     // Judged again after the next period.
     if (!isUrgent && (await othersWait().catch(() => false))) run.end("GAVE_WAY");
   };
-  const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
-  return { close: () => clearInterval(timer) };
+  return setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
 }
 
 async function settle(run: Run, error: unknown): Promise<Outcome> {
@@ -250,16 +249,14 @@ export async function conclude(run: Run, outcome: Outcome): Promise<Next> {
 }
 
 /** Ends the round as `gone`. Throws `ROUND_LOST`. */
-async function endWithout(
-  run: Run,
-  { reason, message, isLeftOut }: Outcome & { kind: "gone" },
-): Promise<void> {
+async function endWithout(run: Run, gone: Outcome & { kind: "gone" }): Promise<void> {
   const { ledger } = run.tools;
-  const gone = run.recordIn("gone", { reason, message });
-  if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: gone.trackingId });
-  run.noteEnd(gone);
+  const { reason, message, isLeftOut } = gone;
+  const end = run.recordIn("gone", { reason, message });
+  if (!(await ledger.end(end))) throw new Fault("ROUND_LOST", { detail: end.trackingId });
+  run.noteEnd(end);
   // The configuration leaves the transfer out, whatever an earlier round has kept of it.
-  if (isLeftOut) await ledger.clearQuarantine(gone);
+  if (isLeftOut) await ledger.clearQuarantine(end);
   // Recovery removes what the disk keeps.
   await run.dropStage().catch(() => {});
 }

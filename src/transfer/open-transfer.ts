@@ -118,10 +118,8 @@ function chooseWay(fetch: Mailbox["fetch"], files: readonly PlannedFile[], bytes
   return count >= ZIP_FROM_FILES && bytes < count * ZIP_BELOW_AVERAGE_BYTES ? "zip" : "files";
 }
 
-function whyWaiting(
-  { securityMode }: TransferRecord,
-  { message, obstacle: password }: Proof<unknown> & { kind: "waiting" },
-): Partial<TransferRecord> {
+function whyWaiting({ securityMode }: TransferRecord, proof: Proof<unknown> & { kind: "waiting" }) {
+  const { message, obstacle: password } = proof;
   if (securityMode === undefined || takesAnyPassword(securityMode))
     return { reason: "password", message, password };
   const fault = new Fault("SECURITY_MODE", { detail: JSON.stringify(securityMode.slice(0, 80)) });
@@ -129,11 +127,10 @@ function whyWaiting(
 }
 
 function checkLimits(files: number, bytes: number, { maxFiles, maxTransferBytes }: Limits): void {
-  const tooMany = files > maxFiles ? `${files} files, and ${maxFiles} are allowed` : undefined;
-  const tooLarge =
-    bytes > maxTransferBytes ? `${bytes} bytes, and ${maxTransferBytes} are allowed` : undefined;
-  const detail = tooMany ?? tooLarge;
-  if (detail !== undefined) throw new Fault("LIMIT_EXCEEDED", { detail });
+  const exceeded = (amount: string, allowed: number) =>
+    new Fault("LIMIT_EXCEEDED", { detail: `${amount}, and ${allowed} are allowed` });
+  if (files > maxFiles) throw exceeded(`${files} files`, maxFiles);
+  if (bytes > maxTransferBytes) throw exceeded(`${bytes} bytes`, maxTransferBytes);
 }
 
 /** A later request was refused although the password had been accepted: counts a wrong attempt. */

@@ -61,9 +61,10 @@ export async function unpackZip(
   const bytes = wanted.reduce((sum, file) => sum + file.bytes, 0);
   const limitMs = TIME_MS.whole + (bytes / 1024 ** 2) * TIME_MS.perMebibyte;
   const limit = timeLimit(Math.min(limitMs, LONGEST_TIMER_MS));
+  const either = AbortSignal.any([signal, limit.signal]);
   const made: WantedEntry[] = [];
   const digests = new Map<WantedEntry, string>();
-  const unpackFrom = async (reader: ZipReader, archive: ZipFile, either: AbortSignal) => {
+  const unpackFrom = async (reader: ZipReader, archive: ZipFile) => {
     const matched = await matchDirectory(archive, wanted, options, either);
     if ((await readdir(folder)).length > 0) {
       for (const { name } of wanted) await rm(join(folder, name), { force: true });
@@ -80,10 +81,7 @@ export async function unpackZip(
     await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, either);
   };
   try {
-    const either = AbortSignal.any([signal, limit.signal]);
-    await withFile(zipPath, "r", (zip) =>
-      withArchive(zip, signal, (reader, archive) => unpackFrom(reader, archive, either)),
-    );
+    await withFile(zipPath, "r", (zip) => withArchive(zip, signal, unpackFrom));
     return digests;
   } catch (error) {
     // The failure counts, and the next attempt replaces what stays.
