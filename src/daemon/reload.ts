@@ -10,12 +10,11 @@ import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
 import { type Pauses, readPauses, watchPauses, withPauses } from "../ledger/pauses.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { MailboxState } from "../mailbox/state.ts";
-import { jobOf } from "../mailbox/tools.ts";
+import { jobOf, type MailboxState } from "../mailbox/state.ts";
 import { type Emit, listenTo } from "../model/events.ts";
 import type { Handoff, Route } from "../model/mailbox.ts";
 import { actorOf } from "../model/order.ts";
-import { expiryOf, type TransferRecord, waitLeftMs } from "../model/record.ts";
+import { type TransferRecord, waitLeftMs } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
@@ -140,9 +139,7 @@ export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise
 }
 
 async function runAllNow({ ledger, queue }: Parts, records: readonly TransferRecord[]): Promise<void> {
-  for (const record of records) {
-    await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
-  }
+  for (const record of records) await queue.runNow(jobOf(ledger, record));
 }
 
 /** Whether the quiet hours have changed, and the old ones may have held the transfer back. Any other wait continues. */

@@ -3,9 +3,8 @@
 import { isAbsolute } from "node:path";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import type { MailboxState } from "../mailbox/state.ts";
-import { jobOf } from "../mailbox/tools.ts";
-import { expiryOf, hasEnded, type TransferRecord } from "../model/record.ts";
+import { jobOf, type MailboxState } from "../mailbox/state.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { watchDropFolder } from "../passwords/stored.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
@@ -29,7 +28,7 @@ export function noteUnfinished(
 ): void {
   for (const record of unfinished) {
     // Also if a poll found it settled: an operator may have begun another round since.
-    mailboxes.get(mailboxIdOf(record.mailbox))?.transfers.noteOpen(record.trackingId, expiryOf(record));
+    mailboxes.get(mailboxIdOf(record.mailbox))?.transfers.noteOpen(record.trackingId);
   }
 }
 
@@ -65,14 +64,14 @@ export async function readUnfinished(
 export async function resumeComplete({ ledger, queue }: Parts): Promise<boolean> {
   let isWhole = true;
   for await (const record of ledger.open(() => (isWhole = false))) {
-    const { complete, round, mailbox, trackingId } = record;
+    const { complete, round } = record;
     const findQuarantined = () =>
       ledger.findInQuarantine(record).catch(() => {
         isWhole = false;
         return undefined;
       });
     const isHere = complete !== undefined || (round > 1 && (await findQuarantined()) !== undefined);
-    if (isHere) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
+    if (isHere) await queue.add(jobOf(ledger, record));
   }
   return isWhole;
 }
@@ -105,28 +104,25 @@ export async function finishJobs(
     leftMs -= pauseMs;
     if (paused.length === 0 || leftMs < 0 || stop.aborted) return;
     await pauseOrAbort(pauseMs, stop);
-    for (const record of paused) {
-      await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
-    }
+    for (const record of paused) await queue.runNow(jobOf(ledger, record));
   }
 }
 
 /** Watches the drop folder: a transfer whose password is supplied is downloaded at once. */
 export function watchPasswords({ live, ledger, queue, mailboxes, emit }: Parts) {
-  const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
+  const downloadNow = async (mailbox: string, trackingId: string) => {
     const record = await ledger.find({ mailbox, trackingId });
     if (record === undefined || hasEnded(record)) return;
     ledger.note({ ...record, wanted: true });
     await ledger.flush();
-    await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
+    await queue.runNow(jobOf(ledger, record));
   };
   return watchDropFolder(
     live.now.state,
     (trackingId) => {
       for (const [id, { transfers }] of mailboxes.states) {
-        const expiresMs = transfers.open.get(trackingId)?.expiresMs;
         // If Redis is away, the next poll finds the password.
-        if (expiresMs !== undefined) downloadNow(id, trackingId, expiresMs).catch(() => {});
+        if (transfers.open.has(trackingId)) downloadNow(id, trackingId).catch(() => {});
       }
     },
     (fault) => emit({ type: "folder-unwatchable", fault }),

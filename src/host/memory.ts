@@ -14,7 +14,7 @@ import { Fault, unreadable } from "../base/faults.ts";
 import { tryLstat, tryReadFile } from "../base/files.ts";
 import { closedDisks } from "../base/machine.ts";
 import { Secret } from "../base/secret.ts";
-import { CLIENT_ID_FILE, CLIENT_ID_PATTERN } from "../model/token.ts";
+import { CLIENT_ID_FILE, CLIENT_ID_PATTERN, type KeptToken, KeptTokenShape } from "../model/token.ts";
 
 const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
@@ -53,18 +53,6 @@ export function makeClientId(): Secret {
   return new Secret(randomBytes(40).toString("hex"));
 }
 
-const KeptToken = v.object({
-  token: v.string(),
-  /** In milliseconds since the epoch. */
-  obtained: v.number(),
-  /** In milliseconds since the epoch. Missing if the service did not send it. */
-  validUntil: v.exactOptional(v.number()),
-  /** A person obtained it with a mailed code. */
-  byCode: v.exactOptional(v.literal(true)),
-});
-
-type KeptToken = v.InferOutput<typeof KeptToken>;
-
 /** A temporary file of the package conf, left by a killed process. */
 export const TEMPORARY_TOKEN = /\.json\.tmp-\d{10}[0-9a-f]{6}$/;
 
@@ -77,7 +65,7 @@ export async function loadTokenStores() {
   // conf would compile a JSON schema for each mailbox; valibot checks the same without compiling.
   const deserialize = (text: string): Partial<KeptToken> => {
     try {
-      return v.parse(KeptToken, JSON.parse(text));
+      return v.parse(KeptTokenShape, JSON.parse(text));
     } catch {
       return {};
     }

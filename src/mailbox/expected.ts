@@ -81,13 +81,16 @@ export class Expected {
     if (file === undefined) return;
     // Another process may know more.
     await file.sync();
-    const judged = file.entries.map((entry) => ({ entry, ...judge(entry.rule, entry.facts, polledMs) }));
+    const judged = file.entries.map((entry) => ({
+      entry,
+      ...judge(entry.expectation, entry.facts, polledMs),
+    }));
     for (const { entry, facts } of judged) file.learn(entry, facts);
     // Written first: after a crash a deadline is listed as overdue, but never reported twice.
     await file.sync();
     const { emit } = this.#tools;
     for (const { entry, cleared, missed } of judged) {
-      const { rule: expectation } = entry;
+      const { expectation } = entry;
       if (cleared !== undefined) emit({ type: "arrival-late", mailbox, expectation, dueMs: cleared });
       if (missed !== undefined) emit({ type: "arrival-missed", mailbox, expectation, dueMs: missed });
     }
@@ -110,7 +113,7 @@ export class Expected {
     return [...this.#files].flatMap(([mailbox, { entries }]) =>
       entries
         .filter(({ facts }) => facts.missedMs > facts.clearedMs)
-        .map(({ rule, facts }) => ({ mailbox, expectation: rule, dueMs: facts.missedMs })),
+        .map(({ expectation, facts }) => ({ mailbox, expectation, dueMs: facts.missedMs })),
     );
   }
 
@@ -124,7 +127,7 @@ function noteArrival(files: Files, { mailbox, sender, at }: TransferRecord): voi
   const file = files.get(mailboxIdOf(mailbox));
   if (file === undefined || Number.isNaN(arrivedMs)) return;
   for (const entry of file.entries) {
-    if (makeMatcher(entry.rule.sender, addressForm)(sender)) file.learn(entry, { arrivedMs });
+    if (makeMatcher(entry.expectation.sender, addressForm)(sender)) file.learn(entry, { arrivedMs });
   }
 }
 
@@ -152,8 +155,7 @@ export type ExpectationFacts = Readonly<v.InferOutput<typeof FactsShape>>;
 const Content = v.record(v.string(), FactsShape);
 
 interface Entry {
-  readonly rule: Expectation;
-  readonly key: string;
+  readonly expectation: Expectation;
   facts: ExpectationFacts;
 }
 
@@ -162,44 +164,41 @@ class ExpectedFile {
   readonly entries: readonly Entry[];
   readonly #path: string;
   readonly #clock: Clock;
-  // The next call tries again, and so does each successful poll.
+  // After a failure the next call tries again, and so does each successful poll.
   readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
 
-  /** A rule that is not in the file is expected from now on. */
-  constructor(path: string, rules: readonly Expectation[], clock: Clock) {
+  /** An expectation that is not in the file begins now. */
+  constructor(path: string, expectations: readonly Expectation[], clock: Clock) {
     this.#path = path;
     this.#clock = clock;
     const facts: ExpectationFacts = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
-    this.entries = rules.map((rule) => ({ rule, key: keyOf(rule), facts }));
+    this.entries = expectations.map((expectation) => ({ expectation, facts }));
   }
 
   /** In memory at once, in the file soon. */
   learn(entry: Entry, changes: Partial<ExpectationFacts>): void {
-    this.#merge(entry, { ...entry.facts, ...changes });
+    this.#merge(entry, changes);
     void this.sync();
   }
 
-  /**
-   * Merges the file into memory, and memory into the file. Resolves when everything known at the call is written, or
-   * could not be written; then the next call tries again.
-   */
+  /** Merges the file into memory, and memory into the file. Resolves when that is done, or has failed. */
   sync(): Promise<void> {
     return this.#writing.run();
   }
 
   async #exchange(): Promise<void> {
     const stored = await this.#read();
-    for (const entry of this.entries) this.#merge(entry, stored[entry.key] ?? entry.facts);
-    const merged = Object.fromEntries(this.entries.map(({ key, facts }) => [key, facts]));
+    for (const entry of this.entries) this.#merge(entry, stored[keyOf(entry.expectation)]);
+    const merged = Object.fromEntries(this.entries.map((entry) => [keyOf(entry.expectation), entry.facts]));
     if (JSON.stringify(merged) === JSON.stringify(stored)) return;
     await replaceDurably(this.#path, JSON.stringify(merged), 0o600);
   }
 
-  #merge(entry: Entry, facts: ExpectationFacts): void {
-    entry.facts = mergeFacts(entry.facts, facts, this.#clock.now());
+  #merge(entry: Entry, changes?: Partial<ExpectationFacts>): void {
+    entry.facts = mergeFacts(entry.facts, { ...entry.facts, ...changes }, this.#clock.now());
   }
 
-  /** Empty if the file is missing or damaged: its rules are then expected from now on. Throws if the disk does not answer. */
+  /** Empty if the file is missing or damaged. Throws if the disk does not answer. */
   async #read(): Promise<Readonly<Record<string, ExpectationFacts>>> {
     const text = await tryReadFile(this.#path);
     try {
@@ -216,29 +215,29 @@ function keyOf({ sender, by, withinMs }: Expectation): string {
 }
 
 /** The last deadline up to `asOfMs`, if no transfer has arrived for it, in time or late. */
-export function findOverdue(rule: Expectation, facts: ExpectationFacts, asOfMs: number): number | undefined {
-  const dueMs = lastTimeOf(rule.by, asOfMs);
-  const fromMs = rule.withinMs === undefined ? lastTimeOf(rule.by, dueMs - 1) : dueMs - rule.withinMs;
+export function findOverdue({ by, withinMs }: Expectation, facts: ExpectationFacts, asOfMs: number) {
+  const dueMs = lastTimeOf(by, asOfMs);
+  // Without a time of its own, an arrival after the deadline before counts.
+  const fromMs = withinMs === undefined ? lastTimeOf(by, dueMs - 1) : dueMs - withinMs;
   // Arrivals before the expectation was configured are not noted.
   if (fromMs < facts.sinceMs) return undefined;
   return facts.arrivedMs > fromMs ? undefined : dueMs;
 }
 
-/** The reports due now, and the facts after them. A later missed deadline replaces an earlier one. */
-export function judge(rule: Expectation, facts: ExpectationFacts, asOfMs: number) {
+/**
+ * The reports due now, and the facts after them. `cleared`: the missed deadline for which a transfer has now arrived.
+ * `missed`: a deadline that no transfer has met; a later one replaces an earlier one.
+ */
+export function judge(expectation: Expectation, facts: ExpectationFacts, asOfMs: number) {
   const isMissing = facts.missedMs > facts.clearedMs;
-  const cleared =
-    isMissing && findOverdue(rule, facts, facts.missedMs) === undefined ? facts.missedMs : undefined;
-  const overdue = findOverdue(rule, facts, asOfMs);
+  const hasCome = isMissing && findOverdue(expectation, facts, facts.missedMs) === undefined;
+  const cleared = hasCome ? facts.missedMs : undefined;
+  const overdue = findOverdue(expectation, facts, asOfMs);
   const missed = overdue !== undefined && overdue > facts.missedMs ? overdue : undefined;
   return {
     cleared,
     missed,
-    facts: {
-      ...facts,
-      clearedMs: cleared ?? facts.clearedMs,
-      missedMs: missed ?? facts.missedMs,
-    },
+    facts: { ...facts, clearedMs: cleared ?? facts.clearedMs, missedMs: missed ?? facts.missedMs },
   };
 }
 

@@ -13,7 +13,6 @@ import { passwordOfLink } from "../model/transfer.ts";
 export const MAX_OPEN = 10_000;
 
 interface OpenTransfer {
-  expiresMs: number;
   /** Kept only if it carries a password. */
   link: Secret | undefined;
   isWarned: boolean;
@@ -30,7 +29,7 @@ export class KnownTransfers {
   /** The list was read to its end, at least once. */
   hasListing = false;
   /** By tracking-id. */
-  readonly open: ReadonlyMap<string, Readonly<Pick<OpenTransfer, "expiresMs" | "link">>> = this.#open;
+  readonly open: ReadonlyMap<string, Readonly<Pick<OpenTransfer, "link">>> = this.#open;
 
   get settledCount(): number {
     return this.#settled.size;
@@ -45,10 +44,9 @@ export class KnownTransfers {
     return this.#listed.has(trackingId);
   }
 
-  noteOpen(trackingId: string, expiresMs: number): void {
-    const known = this.#open.get(trackingId);
-    const open = known ?? { link: undefined, isWarned: false, tried: undefined };
-    this.#open.set(trackingId, Object.assign(open, { expiresMs }));
+  noteOpen(trackingId: string): void {
+    const fresh = { link: undefined, isWarned: false, tried: undefined };
+    if (!this.#open.has(trackingId)) this.#open.set(trackingId, fresh);
     this.#settled.delete(trackingId);
   }
 

@@ -3,19 +3,18 @@
 import { asFault, type Fault } from "../base/faults.ts";
 import { monotonicMs } from "../base/timers.ts";
 
-/** All of them are documented. */
-const NEEDED_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(expirationDate)";
+const BASE = "trackingId,status(sender(email),recipients,state)";
 
-/** A service may refuse to select fields that it does not know. */
+/** A service may refuse to select fields that it does not document. */
 export const WANTED_FIELDS =
-  "trackingId,status(sender(email),recipients,state),transfer(expirationDate,confidentialMessageFileId," +
+  `${BASE},transfer(expirationDate,confidentialMessageFileId,` +
   "securityMode(name,config(passwordMode)),notificationMessage(subject))";
 
-/** The mode as a whole is documented. Without it, a password could go to a transfer that takes none. */
-const MODE_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(expirationDate,securityMode)";
+/** All of these are documented. Without the mode, a password could go to a transfer that takes none. */
+const DOCUMENTED = [`${BASE},transfer(expirationDate,securityMode)`, `${BASE},transfer(expirationDate)`];
 
-/** Each is requested if the service refuses the one before. */
-const SELECTIONS: readonly string[] = [WANTED_FIELDS, WANTED_FIELDS, MODE_FIELDS, NEEDED_FIELDS];
+/** In this order, until one is answered. The second entry is for a failure that may come from a proxy. */
+const SELECTIONS: readonly string[] = [WANTED_FIELDS, WANTED_FIELDS, ...DOCUMENTED];
 
 /** A service that refused the wanted fields is asked for them again after this time. */
 const RETRY_WANTED_MS = 60 * 60_000;
@@ -34,9 +33,9 @@ const FIELD_REFUSALS: ReadonlySet<string> = new Set([
 const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED", "RATE_LIMITED"]);
 
 export class ListFields {
-  /** The service has given the wanted fields. */
-  #hasGivenWanted = false;
-  /** What the service gave after it had refused more, and since when, by `monotonicMs()`. */
+  /** The service has answered a request for the wanted fields. */
+  #knowsWanted = false;
+  /** Fewer fields, for which the service has answered after it had refused more; since when, by `monotonicMs()`. */
   #accepted: { readonly fields: string; readonly sinceMs: number } | undefined;
 
   /**
@@ -53,7 +52,7 @@ export class ListFields {
       if (isRefused && fields === WANTED_FIELDS) continue;
       try {
         const result = await read(fields);
-        if (fields === WANTED_FIELDS) this.#hasGivenWanted = true;
+        if (fields === WANTED_FIELDS) this.#knowsWanted = true;
         else if (isRefused) this.#accepted = { fields, sinceMs: monotonicMs() };
         return result;
       } catch (error) {
@@ -69,6 +68,6 @@ export class ListFields {
   #mayBeRefusal({ code, answeredBy }: Fault): boolean {
     if (OTHER_REFUSALS.has(code)) return false;
     if (FIELD_REFUSALS.has(code)) return true;
-    return !this.#hasGivenWanted && answeredBy !== undefined && answeredBy !== "unsent";
+    return !this.#knowsWanted && answeredBy !== undefined && answeredBy !== "unsent";
   }
 }

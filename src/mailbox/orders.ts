@@ -10,7 +10,6 @@ import { objectionTo } from "../model/actions.ts";
 import type { Action, MailboxOrder, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
-  expiryOf,
   hasEnded,
   isDelivered,
   isUnwanted,
@@ -19,11 +18,10 @@ import {
   withState,
 } from "../model/record.ts";
 import { TRANSFER_STATES } from "../model/transfer.ts";
-import type { MailboxState } from "./state.ts";
-import { jobOf, type PollTools } from "./tools.ts";
+import { jobOf, type MailboxState, type PollTools } from "./state.ts";
 
 const LOOKUP_TIMEOUT_MS = 60_000;
-/** For this long, an order waits for a transfer that is not known. */
+/** How long an order waits for a transfer that is not known. */
 const UNKNOWN_MS = 24 * 60 * 60_000;
 
 export interface OrderTools extends Omit<PollTools, "atOnce" | "deadline"> {
@@ -40,10 +38,10 @@ export async function carryOut(
   state: MailboxState | undefined,
   order: (Order | PasswordNotice | MailboxOrder) & { readonly at: string },
 ): Promise<boolean> {
-  // Nothing to do: the supplied password itself starts the attempt, and the file of a pause has its effect.
+  // Nothing to do: the supplied password itself starts the attempt, and the file of a pause puts it in force.
   if (order.action === "password" || order.trackingId === undefined) return true;
   const record = await tools.ledger.find(order);
-  // A power cut may have taken its note: the next poll finds the transfer again.
+  // A power cut may have taken the transfer's note: the next poll finds it again. Given up after a day.
   if (record === undefined) return tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
   const { action } = order;
   if (action === "discard") await discard(tools, order);
@@ -80,22 +78,18 @@ async function beginAgain(
   { action, by, grants }: Order & { readonly action: Exclude<Action, "discard"> },
   record: TransferRecord,
 ): Promise<void> {
-  const { mailbox, trackingId, round } = record;
+  const { trackingId, round, reason = "", message = "" } = record;
+  const at = new Date(clock.now()).toISOString();
   if (grants !== undefined) {
-    const owner = { name: ledger.nameOf(record), round, at: new Date(clock.now()).toISOString() };
+    const owner = { name: ledger.nameOf(record), round, at };
     await ledger.attempts.grant({ serviceId: state.service.id, trackingId }, owner, grants);
   }
-  const expiresMs = expiryOf(record);
-  state.transfers.noteOpen(trackingId, expiresMs);
+  state.transfers.noteOpen(trackingId);
   if (hasEnded(record)) {
-    const { reason = "", message = "" } = record;
-    const released = { by: by.who, at: new Date(clock.now()).toISOString(), reason, message };
-    const isReleased = action === "release";
-    const isAllowed = isUnwanted(record);
     const next = nextRound(record, {
       wanted: true,
-      ...(isReleased ? { released } : {}),
-      ...(isAllowed ? { allowedBy: by.who } : {}),
+      ...(action === "release" ? { released: { by: by.who, at, reason, message } } : {}),
+      ...(isUnwanted(record) ? { allowedBy: by.who } : {}),
     });
     if (await ledger.begin(next, action, by.who)) emit({ type: "transfer-changed", record: next });
     // A crash may have come between the record of the round and its note.
@@ -105,7 +99,7 @@ async function beginAgain(
     const allowed = action === "release" ? { allowedBy: by.who } : {};
     await ledger.noteDurably({ ...record, wanted: true, ...allowed });
   }
-  await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
+  await queue.runNow(jobOf(ledger, record));
 }
 
 /** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */
@@ -118,7 +112,7 @@ async function discard(tools: OrderTools, order: Order): Promise<void> {
   inbox.forget(name);
 }
 
-/** Takes one step. False if another is needed: a worker may have begun or ended a round meanwhile. */
+/** True if the transfer is settled. False if another step is needed: a worker may have begun or ended a round meanwhile. */
 async function stepDiscard({ ledger, clock, emit }: OrderTools, order: Order): Promise<boolean> {
   const record = await ledger.find(order);
   if (record === undefined || objectionTo("discard", record) !== undefined) return true;

@@ -5,14 +5,13 @@ import { startDeadline } from "../base/deadline.ts";
 import { areaOf } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
-import { hasEnded } from "../model/record.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, mailboxIdOf } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
 import { readStart } from "./since.ts";
-import type { MailboxState } from "./state.ts";
-import { leaveAlone, takeUp } from "./take-up.ts";
-import { jobOf, type PollTools } from "./tools.ts";
+import { jobOf, type MailboxState, type PollTools } from "./state.ts";
+import { rejectOrThrow, takeUp } from "./take-up.ts";
 
 /** The longest pause between two failing polls, unless the poll interval is longer. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
@@ -21,10 +20,7 @@ const LONGEST_PAUSE_MS = 15 * 60_000;
 const MAX_NEW = 1_000;
 const MAX_REASONS = 2;
 
-/**
- * Entries can slip between pages while the list is read: a transfer has vanished when two polls in a row did not list
- * it.
- */
+/** Polls in a row that do not list a transfer. One is not enough: entries can slip between pages while a list is read. */
 const POLLS_UNTIL_VANISHED = 2;
 
 export interface PollOutcome extends PollWait {
@@ -56,13 +52,12 @@ export async function pollMailbox(
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskTrouble.clear(diskKey);
-    const ended = health.succeed();
+    const ended = health.succeed({ listed, discovered });
     if (ended !== undefined) {
       const failedForMs = clock.now() - ended.sinceMs;
       emit({ type: "poll-recovered", mailbox: name, failedForMs, fault: ended.fault });
     }
     const counts = { listed, discovered, unusable: health.unusable };
-    health.last = { listed, discovered };
     emit({ type: "poll-succeeded", mailbox: name, ...counts, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
   } catch (error) {
@@ -72,7 +67,6 @@ export async function pollMailbox(
     const waitMs = waitAfter(fault, mailbox.pollMs, failedForMs);
     if (fault.code === "DISK_FULL") diskTrouble.add(diskKey, fault);
     else diskTrouble.clear(diskKey);
-    health.last = { fault };
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs, ...limitAfter(fault) };
   } finally {
@@ -156,8 +150,8 @@ async function discover(
     onProgress();
     const { trackingId } = entry;
     const recipient = findRecipient(entry.recipients, mailbox.email);
-    const taking = takeUp(tools, state, entry, recipient, tryBegin, isTooEarly);
-    const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
+    const taking = takeUp(listing, entry, recipient);
+    const taken = await taking.catch((error: unknown) => rejectOrThrow(error, reject));
     if (taken.isSettled) transfers.settle(trackingId);
     else unsettled++;
     if (!taken.isInactive) transfers.noteListed(trackingId);
@@ -165,14 +159,10 @@ async function discover(
     if (taken.isNew) discovered++;
     if (taken.job !== undefined) jobs.push(taken.job);
   };
-  const noteUnusable = () => {
-    const reasons = [...unusable.reasons.values()];
-    const isNews = health.noteUnusable(unusable.entries, reasons);
-    const { entries } = unusable;
-    if (isNews) tools.emit({ type: "entries-rejected", mailbox: mailbox.name, entries, reasons });
-  };
   const isTooEarly = await readStart(tools, state, address, signal);
+  const listing = { ...tools, state, isTooEarly, tryBegin };
   onProgress();
+  let isRead = false;
   transfers.startListing();
   try {
     const query = { active: true, fields };
@@ -180,43 +170,38 @@ async function discover(
       await forEachLimit(page, tools.atOnce(), take, signal);
     }
     transfers.finishListing();
-    // Only a complete list proves that no entry is unusable.
-    if (unusable.entries === 0) noteUnusable();
+    isRead = true;
   } finally {
-    if (unusable.entries > 0) noteUnusable();
+    const { entries } = unusable;
+    const reasons = [...unusable.reasons.values()];
+    // Only a list that was read to its end proves that no entry is unusable.
+    const isNews = (isRead || entries > 0) && health.noteUnusable(entries, reasons);
+    if (isNews) tools.emit({ type: "entries-rejected", mailbox: mailbox.name, entries, reasons });
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
   return { listed: unsettled + transfers.settledCount, discovered, postponed, isWhole };
 }
 
 /** After a complete listing. The job of a vanished transfer asks the service for its state, and ends it. */
-async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Promise<void> {
-  const { transfers } = state;
-  for (const [trackingId, { expiresMs }] of transfers.open) {
+async function reconcile(tools: PollTools, { transfers, mailbox }: MailboxState): Promise<void> {
+  for (const trackingId of transfers.open.keys()) {
     if (transfers.isListed(trackingId)) continue;
-    const job = jobOf(ledger, state.mailbox.name, trackingId, expiresMs);
     // A damaged record counts as missing here: every start reports it.
-    const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
-    if (record === undefined || hasEnded(record)) {
-      transfers.forget(trackingId);
-      continue;
-    }
+    const record = await tools.ledger.find({ mailbox: mailbox.name, trackingId }).catch(() => undefined);
+    if (record === undefined || hasEnded(record)) transfers.forget(trackingId);
     // Its delivery no longer depends on the service.
-    if (record.complete !== undefined) {
-      await queue.add(job);
-      continue;
-    }
-    // Counted in the record, so that polls of other processes, and of earlier runs from cron, count too.
-    const missedPolls = (record.missedPolls ?? 0) + 1;
-    const vanished = missedPolls >= POLLS_UNTIL_VANISHED;
-    ledger.note({
-      ...record,
-      missedPolls: Math.min(missedPolls, POLLS_UNTIL_VANISHED),
-      ...(vanished ? { vanished } : {}),
-    });
-    if (!vanished) continue;
-    // Another process may take the job at once.
-    await ledger.flush();
-    await queue.runNow(job);
+    else if (record.complete !== undefined) await tools.queue.add(jobOf(tools.ledger, record));
+    else await countMissedPoll(tools, record);
   }
+}
+
+/** Counts in the record, so that polls of other processes, and of earlier runs from cron, count too. */
+async function countMissedPoll({ ledger, queue }: PollTools, record: TransferRecord): Promise<void> {
+  const missedPolls = Math.min((record.missedPolls ?? 0) + 1, POLLS_UNTIL_VANISHED);
+  const vanished = missedPolls === POLLS_UNTIL_VANISHED;
+  ledger.note({ ...record, missedPolls, ...(vanished ? { vanished } : {}) });
+  if (!vanished) return;
+  // Another process may take the job at once.
+  await ledger.flush();
+  await queue.runNow(jobOf(ledger, record));
 }

@@ -5,8 +5,7 @@
  */
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
-import type { MailboxState } from "./state.ts";
-import type { PollTools } from "./tools.ts";
+import type { MailboxState, PollTools } from "./state.ts";
 
 /** Whether a transfer that is not known yet came too early. */
 export type IsTooEarly = (trackingId: string) => boolean;
@@ -59,9 +58,7 @@ async function listAll(
     return true;
   };
   const query = { active: true, fields: "trackingId" };
-  // An entry that cannot be read is taken up once it can.
-  for await (const page of service.listReceived(address, query, () => {}, signal, note)) {
-    for (const { trackingId } of page) listed.add(trackingId);
-  }
+  // Yields nothing: a noted entry counts as known, and one without a readable id is taken up once it can be read.
+  await Array.fromAsync(service.listReceived(address, query, () => {}, signal, note));
   return listed;
 }

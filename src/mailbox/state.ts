@@ -1,14 +1,37 @@
 /** A mailbox as a daemon works on it: its settings, its service, and its facts between two polls. */
+import type { Clock } from "../base/clock.ts";
+import type { DeadlineLimits } from "../base/deadline.ts";
 import { asFault, type Fault } from "../base/faults.ts";
+import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import { setTimeout } from "../base/timers.ts";
+import type { Ledger } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
+import type { TransferJob } from "../model/job.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { TransferRecord } from "../model/record.ts";
-import { findRecipient, type TransferState } from "../model/transfer.ts";
+import { expiryOf, type TransferRecord } from "../model/record.ts";
+import { findRecipient, mailboxIdOf, type TransferState } from "../model/transfer.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { JobQueue } from "../queue/port.ts";
 import type { Rejected, ServicePort } from "../service/port.ts";
 import { KnownTransfers, linkWithPassword } from "./known-transfers.ts";
 import { ListFields } from "./list-fields.ts";
 import type { Tokens } from "./tokens.ts";
+
+/** The tools of a poll. */
+export interface PollTools {
+  readonly ledger: Ledger;
+  readonly passwords: Passwords;
+  readonly queue: JobQueue;
+  readonly clock: Clock;
+  /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
+  readonly diskTrouble: Outage;
+  readonly emit: Emit;
+  /** How many transfers are taken up at once, as configured now. */
+  atOnce(): number;
+  /** A poll that takes longer fails. */
+  readonly deadline: DeadlineLimits;
+}
 
 /** How long one reading of the whole list is used. */
 const KEPT_MS = 60_000;
@@ -23,7 +46,7 @@ export class MailboxState {
   readonly transfers: KnownTransfers;
   readonly fields: ListFields;
   readonly health: PollHealth;
-  /** The last reading of the whole list. */
+  /** The last reading of the whole list, which may still run. */
   #states: Promise<StateOf> | undefined;
 
   /** `before`: the same mailbox of the same service under earlier settings. Its facts stay. */
@@ -53,7 +76,7 @@ export class MailboxState {
   async probe(signal: AbortSignal): Promise<void> {
     const { service } = this;
     const before = service.ownAnswers();
-    // What counts is whether the service itself has answered.
+    // A refusal by the service itself is an answer too.
     await service.apiVersions(signal).catch(() => {});
     if (service.ownAnswers() !== before) return;
     const query = { pageSize: 1, fields: "trackingId" };
@@ -87,21 +110,20 @@ export class MailboxState {
    * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
    */
   async stateOf(
-    { trackingId, vanished }: Pick<TransferRecord, "trackingId" | "vanished">,
+    record: Pick<TransferRecord, "trackingId" | "vanished">,
     signal: AbortSignal,
   ): Promise<TransferState | undefined> {
-    for (;;) {
-      const shared = this.#states;
-      if (shared === undefined) return (await this.#readStates(signal))(trackingId);
-      try {
-        const found = (await shared)(trackingId);
-        if (found !== undefined || vanished) return found;
-        return (await this.#readStates(signal))(trackingId);
-      } catch (error) {
-        // The job that read the list was stopped: this one was not.
-        if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
-      }
+    const { trackingId, vanished } = record;
+    const shared = this.#states;
+    try {
+      const found = shared && (await shared)(trackingId);
+      if (found !== undefined || (shared && vanished)) return found;
+    } catch (error) {
+      // The job that read the list was stopped: this one was not.
+      if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
+      return this.stateOf(record, signal);
     }
+    return (await this.#readStates(signal))(trackingId);
   }
 
   /** Later calls share a successful reading for `KEPT_MS`. A failed one is not kept. */
@@ -136,6 +158,16 @@ export class MailboxState {
   }
 }
 
+export function jobOf(ledger: Ledger, record: TransferRecord): TransferJob {
+  const { mailbox, trackingId } = record;
+  return {
+    key: ledger.nameOf(record),
+    mailbox: mailboxIdOf(mailbox),
+    trackingId,
+    expiresMs: expiryOf(record),
+  };
+}
+
 interface PollFailure {
   readonly sinceMs: number;
   /** Why the last poll failed. */
@@ -162,9 +194,10 @@ export class PollHealth {
   }
 
   /** Returns the failure that this success ends. */
-  succeed(): PollFailure | undefined {
+  succeed(found: { readonly listed: number; readonly discovered: number }): PollFailure | undefined {
     const failure = this.#failure;
     this.#failure = undefined;
+    this.last = found;
     return failure;
   }
 
@@ -173,6 +206,7 @@ export class PollHealth {
     const isFirst = this.#failure === undefined;
     const sinceMs = this.#failure?.sinceMs ?? nowMs;
     this.#failure = { sinceMs, fault };
+    this.last = { fault };
     return { isFirst, failedForMs: nowMs - sinceMs };
   }
 

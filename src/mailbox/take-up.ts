@@ -1,31 +1,48 @@
 /** Takes up one entry of the list: a new transfer is noted, a changed one updated, and an unfinished one gets a job. */
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
+import { DAY_MS } from "../base/timetable.ts";
 import type { TransferJob } from "../model/job.ts";
 import {
-  expiryOf,
   hasEnded,
   IGNORED,
   mayComeBack,
   RECORD_VERSION,
   type TransferRecord,
-  UNKNOWN_EXPIRY_MS,
   waitLeftMs,
   withoutMissing,
   withState,
 } from "../model/record.ts";
 import { type ListedTransfer, passwordOfLink, type Recipient, TRANSFER_STATES } from "../model/transfer.ts";
 import type { IsTooEarly } from "./since.ts";
-import type { MailboxState } from "./state.ts";
-import { jobOf, type PollTools } from "./tools.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1000;
+import { jobOf, type MailboxState, type PollTools } from "./state.ts";
 
 /** How often a password command is asked again: it may learn the password later. */
 const ASK_COMMAND_EVERY_MS = 15 * 60_000;
 
 /** Pause before a transfer that was gone twice is begun again. */
 const COME_BACK_MS = 60_000;
+
+const LISTED_TOO_EARLY =
+  "It was listed before the start of its mailbox (since), so it is left out. To download it, use inlet retry.";
+
+/** What all entries of one list need. */
+export interface Listing extends PollTools {
+  readonly state: MailboxState;
+  readonly isTooEarly: IsTooEarly;
+  /** Counts one more transfer that begins; false if it has to wait for a later poll. */
+  tryBegin(): boolean;
+}
+
+/** One entry of the list, with its transfer as far as it is known. */
+interface Entry {
+  readonly listed: ListedTransfer;
+  /** Missing if the service lists us under another address. */
+  readonly recipient: Recipient | undefined;
+  readonly transferId: string;
+  /** The record of its last round. */
+  readonly known: TransferRecord | undefined;
+}
 
 /** The outcome for one entry of the list. */
 interface Taken {
@@ -44,110 +61,93 @@ const LEFT_ALONE: Taken = {};
  * Passes a failure of one transfer to `reject`, so that the poll continues with the others. Any other failure, such as one
  * of the disk, concerns all, and is thrown.
  */
-export function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
+export function rejectOrThrow(error: unknown, reject: (fault: Fault) => void): Taken {
   if (!(error instanceof Fault && ["RECORD_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
   reject(error);
   return LEFT_ALONE;
 }
 
-/** `tryBegin`: counts one more transfer that begins; false if it has to wait for a later poll. */
 export async function takeUp(
-  tools: PollTools,
-  state: MailboxState,
-  entry: ListedTransfer,
+  listing: Listing,
+  listed: ListedTransfer,
   recipient: Recipient | undefined,
-  tryBegin: () => boolean,
-  isTooEarly: IsTooEarly,
 ): Promise<Taken> {
-  const { ledger, emit } = tools;
-  const { name } = state.mailbox;
-  const { trackingId } = entry;
-  const known = await ledger.find({ mailbox: name, trackingId });
-  const skipped = trySkip(state, entry, known, tools.clock.now());
-  if (skipped !== undefined) return skipped;
+  const { mailbox, transfers } = listing.state;
+  const { trackingId } = listed;
+  const known = await listing.ledger.find({ mailbox: mailbox.name, trackingId });
+  const isOpen = known !== undefined && !hasEnded(known);
+  const meaning = TRANSFER_STATES[listed.state];
+  if (meaning !== "open") {
+    // As it counts as not listed, its job will ask for its state, and end it.
+    if (isOpen) transfers.noteOpen(trackingId);
+    return { ...(meaning === "gone" && !isOpen ? SETTLED : LEFT_ALONE), isInactive: true };
+  }
+  if (known !== undefined && !isOpen && staysEnded(known, listing.clock.now())) {
+    return mayComeBack(known) ? LEFT_ALONE : SETTLED;
+  }
   // The service may replace the address of a deleted user: a known transfer keeps its transfer-id.
   const transferId = recipient?.transferId ?? known?.transferId;
   if (transferId === undefined) {
-    const detail = `${trackingId} has no recipient with the address ${state.mailbox.email}`;
+    const detail = `${trackingId} has no recipient with the address ${mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
   }
-  if (known === undefined && isTooEarly(trackingId)) {
-    await ignore(tools, newRecord(tools, state, entry, recipient, transferId, undefined));
+  const entry = { listed, recipient, transferId, known };
+  if (!isOpen) return beginRound(listing, entry);
+  transfers.noteOpen(trackingId);
+  const record = await learnChanges(listing, entry, known);
+  warnOfExpiry(listing, record);
+  return (await claimAttempt(listing, record)) ? { job: jobOf(listing.ledger, record) } : LEFT_ALONE;
+}
+
+/** Begins the next round of a transfer, or records that it is older than the start of its mailbox. */
+async function beginRound(listing: Listing, entry: Entry): Promise<Taken> {
+  const { ledger, emit, state, clock } = listing;
+  const { known } = entry;
+  const { trackingId } = entry.listed;
+  const isIgnored = known === undefined && listing.isTooEarly(trackingId);
+  if (!isIgnored && !listing.tryBegin()) return LEFT_ALONE;
+  const record = newRecord(listing, entry);
+  if (isIgnored) {
+    const facts = { reason: IGNORED, message: LISTED_TOO_EARLY };
+    const ended = withState(record, "gone", clock.now(), facts);
+    if (await ledger.end(ended)) emit({ type: "transfer-changed", record: ended });
     return SETTLED;
   }
-  const isOpen = known !== undefined && !hasEnded(known);
-  if (!isOpen && !tryBegin()) return LEFT_ALONE;
-  const expiresMs = entry.expires?.getTime() ?? UNKNOWN_EXPIRY_MS;
-  state.transfers.noteOpen(trackingId, expiresMs);
-  const job = jobOf(ledger, name, trackingId, expiresMs);
-  if (!isOpen) {
-    const record = newRecord(tools, state, entry, recipient, transferId, known);
-    const isNew = await (known === undefined
-      ? ledger.discover(record)
-      : ledger.begin(record, "listed again", "the service"));
-    // The job looks for the password with these settings: later polls need not.
-    state.transfers.claimPasswordSearch(trackingId, state.mailbox, undefined);
-    if (isNew) emit({ type: "transfer-discovered", record });
-    return { isNew, job };
-  }
-  const record = await learnChanges(tools, entry, recipient, known);
-  warnOfExpiry(tools, state, record);
-  return (await claimAttempt(tools, state, record)) ? { job } : LEFT_ALONE;
-}
-
-/** Records a transfer that is older than the start of its mailbox. */
-async function ignore({ ledger, clock, emit }: PollTools, record: TransferRecord): Promise<void> {
-  const message =
-    "It was listed before the start of its mailbox (since), so it is left out. To download it, use inlet retry.";
-  const ended = withState(record, "gone", clock.now(), { reason: IGNORED, message });
-  if (await ledger.end(ended)) emit({ type: "transfer-changed", record: ended });
-}
-
-/** The outcome for an entry that is not active, or whose transfer stays ended. `undefined` if it is taken up. */
-function trySkip(
-  { transfers }: MailboxState,
-  entry: ListedTransfer,
-  known: TransferRecord | undefined,
-  nowMs: number,
-): Taken | undefined {
-  const isOpen = known !== undefined && !hasEnded(known);
-  const meaning = TRANSFER_STATES[entry.state];
-  if (meaning === "open") {
-    if (known === undefined || isOpen || !staysEnded(known, nowMs)) return undefined;
-    return mayComeBack(known) ? LEFT_ALONE : SETTLED;
-  }
-  if (isOpen) transfers.noteOpen(entry.trackingId, expiryOf(known));
-  return { ...(meaning === "gone" && !isOpen ? SETTLED : LEFT_ALONE), isInactive: true };
-}
-
-/** Whether a transfer that has ended stays so, for now. */
-export function staysEnded(known: TransferRecord, nowMs: number): boolean {
-  return !mayComeBack(known) || !isTimeToComeBack(known, nowMs);
+  state.transfers.noteOpen(trackingId);
+  const isNew = await (known === undefined
+    ? ledger.discover(record)
+    : ledger.begin(record, "listed again", "the service"));
+  // The job looks for the password with these settings: later polls need not.
+  state.transfers.claimPasswordSearch(trackingId, state.mailbox, undefined);
+  if (isNew) emit({ type: "transfer-discovered", record });
+  return { isNew, job: jobOf(ledger, record) };
 }
 
 /**
- * A service may list a transfer that it does not give out: the transfer would end and begin at each poll. It comes back at
- * once the first time, and then after a pause that doubles with each round.
+ * Whether a transfer that has ended stays so, for now. A service may list a transfer that it does not give out: the transfer
+ * would end and begin at each poll. It comes back at once the first time, and then after a pause that doubles with each
+ * round.
  */
-function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean {
-  if (round === 1 || at.gone === undefined) return true;
+export function staysEnded(known: TransferRecord, nowMs: number): boolean {
+  if (!mayComeBack(known)) return true;
+  const { round, at } = known;
+  if (round === 1 || at.gone === undefined) return false;
   const pauseMs = Math.min(COME_BACK_MS * 2 ** (round - 2), DAY_MS);
   const leftMs = Date.parse(at.gone) + pauseMs - nowMs;
   // More than the whole pause is left only if the clock was set back.
-  return !(leftMs > 0 && leftMs <= pauseMs);
+  return leftMs > 0 && leftMs <= pauseMs;
 }
 
 /** The list replaces the noted facts of an open transfer. Facts that the list does not give stay. */
 async function learnChanges(
-  { ledger }: PollTools,
-  entry: ListedTransfer,
-  recipient: Recipient | undefined,
+  { ledger }: Listing,
+  entry: Entry,
   known: TransferRecord,
 ): Promise<TransferRecord> {
+  // It is listed: earlier polls that did not list it no longer count.
   const { vanished, missedPolls, ...kept } = known;
-  const transferId = recipient?.transferId ?? known.transferId;
-  const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry, recipient, known);
-  const record = { ...kept, transferId, passwordInLink, ...withoutMissing(facts) };
+  const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry);
+  const record = { ...kept, transferId: entry.transferId, passwordInLink, ...withoutMissing(facts) };
   if (isDeepStrictEqual(withoutMissing(record), withoutMissing(known))) return known;
   ledger.note(record);
   // Another process may take the job at once.
@@ -156,13 +156,10 @@ async function learnChanges(
 }
 
 /** Whether a job is due: a waiting transfer has none until its time has come, or a password was supplied. */
-async function claimAttempt(
-  { passwords, clock }: PollTools,
-  { transfers, mailbox }: MailboxState,
-  record: TransferRecord,
-): Promise<boolean> {
-  const { state, until, trackingId } = record;
-  if (state !== "waiting") return true;
+async function claimAttempt({ passwords, clock, state }: Listing, record: TransferRecord): Promise<boolean> {
+  const { until, trackingId } = record;
+  const { transfers, mailbox } = state;
+  if (record.state !== "waiting") return true;
   if (until !== undefined) return waitLeftMs(record, clock.now()) === undefined;
   // Rules may have been added since the last attempt. A refused password is never sent again.
   const supplied = await passwords.supplied(mailbox, trackingId);
@@ -172,47 +169,34 @@ async function claimAttempt(
   return transfers.claimPasswordSearch(trackingId, mailbox, mark);
 }
 
-function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
+function warnOfExpiry({ emit, clock, state }: Listing, record: TransferRecord): void {
   const { trackingId, expires, complete } = record;
   if (complete !== undefined || expires === undefined || Date.parse(expires) - clock.now() > DAY_MS) return;
   if (state.transfers.warnOnce(trackingId)) emit({ type: "transfer-expiring", record });
 }
 
-/** `known`: the record of its last round, which has ended. */
-function newRecord(
-  { clock }: PollTools,
-  { mailbox }: MailboxState,
-  entry: ListedTransfer,
-  recipient: Recipient | undefined,
-  transferId: string,
-  known: TransferRecord | undefined,
-): TransferRecord {
-  const facts = factsOf(entry, recipient, known);
+/** The record of a transfer's first round, or of the round after the known one, which has ended. */
+function newRecord({ clock, state }: Listing, entry: Entry): TransferRecord {
+  const { listed, transferId, known } = entry;
+  const facts = factsOf(entry);
   return {
     version: RECORD_VERSION,
-    mailbox: mailbox.name,
-    trackingId: entry.trackingId,
+    mailbox: state.mailbox.name,
+    trackingId: listed.trackingId,
     transferId,
-    sender: entry.sender ?? "",
+    sender: listed.sender ?? "",
     state: "discovered",
     round: (known?.round ?? 0) + 1,
-    reason: undefined,
-    message: undefined,
-    until: undefined,
     ...facts,
     passwordInLink: facts.passwordInLink ?? false,
-    folder: undefined,
     attempts: 0,
     at: { discovered: new Date(clock.now()).toISOString() },
   };
 }
 
 /** Facts of the list; each is missing if the list does not give it. All but the security mode may change. */
-function factsOf(
-  { expires, passwordMode, securityMode, messageFile, messageFileId, subject }: ListedTransfer,
-  recipient: Recipient | undefined,
-  known: TransferRecord | undefined,
-) {
+function factsOf({ listed, recipient, known }: Entry) {
+  const { expires, passwordMode, securityMode, messageFile, messageFileId, subject } = listed;
   const link = recipient?.downloadUrl;
   const passwordInLink = link && passwordOfLink(link) !== undefined;
   // The service shows the link and the message only to their recipient, so "none" counts only with a link.

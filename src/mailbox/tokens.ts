@@ -5,7 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { TokenFacts } from "../model/token.ts";
+import type { KeptToken, TokenFacts } from "../model/token.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 
@@ -13,16 +13,7 @@ import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS = 5 * 60_000;
 
-interface KeptToken {
-  readonly token: string;
-  readonly obtained: number;
-  /** Missing if the service did not give it. */
-  readonly validUntil?: number;
-  /** A person obtained it with a mailed code. */
-  readonly byCode?: true;
-}
-
-/** Keeps tokens over restarts. Other processes may use the same tokens. */
+/** Keeps tokens over restarts, by name. Other processes may use the same tokens. */
 interface TokenStore {
   /** `undefined` for a token that is missing or damaged. */
   read(name: string): KeptToken | undefined;
@@ -40,7 +31,7 @@ interface TokensTools {
 
 export class Tokens {
   readonly #tools: TokensTools;
-  /** In the store. */
+  /** Names the token in the store. */
   readonly #name: string;
   #current: KeptToken | undefined;
 
@@ -50,7 +41,7 @@ export class Tokens {
     this.#name = hash("sha256", key, "hex").slice(0, 32);
   }
 
-  /** The token in use; `undefined` if its end is not known. */
+  /** About the token in use; `undefined` if its end is not known. */
   get facts(): TokenFacts | undefined {
     const { obtained = 0, validUntil, byCode } = this.#current ?? {};
     if (validUntil === undefined) return undefined;
@@ -69,9 +60,23 @@ export class Tokens {
     }
   }
 
-  /** Proves the address by a code that was mailed to it. The new token is stored for all processes. */
-  async redeem(code: Secret, signal: AbortSignal): Promise<void> {
-    await this.#obtain(signal, code);
+  /**
+   * Proves the address by a code that was mailed to it; `undefined`: by the client id. The new token is stored for all
+   * processes.
+   */
+  async redeem(code: Secret | undefined, signal: AbortSignal): Promise<void> {
+    const { token, validUntil } = await this.#tools.service
+      .obtainToken(this.#tools.mailbox.email, code, signal)
+      .catch((error: unknown) => {
+        throw code === undefined ? withRemedy(error, this.#tools.mailbox) : error;
+      });
+    this.#current = {
+      token: token.reveal(),
+      obtained: this.#tools.clock.now(),
+      ...(validUntil === undefined ? {} : { validUntil: validUntil.getTime() }),
+      ...(code === undefined ? {} : { byCode: true }),
+    };
+    await this.#tools.store.write(this.#name, this.#current);
   }
 
   async #address(signal: AbortSignal): Promise<VerifiedAddress> {
@@ -96,22 +101,7 @@ export class Tokens {
     const kept = this.#tools.store.read(this.#name);
     const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);
     if (isNew) this.#current = kept;
-    else await this.#obtain(signal);
-  }
-
-  async #obtain(signal: AbortSignal, code?: Secret): Promise<void> {
-    const { token, validUntil } = await this.#tools.service
-      .obtainToken(this.#tools.mailbox.email, code, signal)
-      .catch((error: unknown) => {
-        throw code === undefined ? withRemedy(error, this.#tools.mailbox) : error;
-      });
-    this.#current = {
-      token: token.reveal(),
-      obtained: this.#tools.clock.now(),
-      ...(validUntil === undefined ? {} : { validUntil: validUntil.getTime() }),
-      ...(code === undefined ? {} : { byCode: true }),
-    };
-    await this.#tools.store.write(this.#name, this.#current);
+    else await this.redeem(undefined, signal);
   }
 }
 

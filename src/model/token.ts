@@ -1,11 +1,24 @@
 /** The client id, and the token that proves a mailbox's address: their form, and when a person has to renew a token. */
 
+import * as v from "valibot";
 import { DAY_MS } from "../base/timetable.ts";
 
 export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
 
 /** In the state folder. */
 export const CLIENT_ID_FILE = "client-id";
+
+/** A token in the state folder. Its times are in milliseconds since the epoch. */
+export const KeptTokenShape = v.object({
+  token: v.string(),
+  obtained: v.number(),
+  /** Missing if the service did not send it. */
+  validUntil: v.exactOptional(v.number()),
+  /** A person obtained it with a mailed code. */
+  byCode: v.exactOptional(v.literal(true)),
+});
+
+export type KeptToken = v.InferOutput<typeof KeptTokenShape>;
 
 export interface TokenFacts {
   readonly obtainedMs: number;

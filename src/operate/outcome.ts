@@ -17,7 +17,7 @@ import {
 } from "../model/record.ts";
 import { describeState } from "../model/status.ts";
 import { isRefused } from "../passwords/guard.ts";
-import { readPassword } from "../passwords/stored.ts";
+import { readDrop } from "../passwords/stored.ts";
 import { type ActTools, type SubmittedAct, spentOn } from "./act.ts";
 
 export interface Outcome {
@@ -79,7 +79,7 @@ async function verdictOn(
   if (isDelivered(record)) return "The password was accepted.";
   if (!isSettled && record.attempts === before.attempts) return undefined;
   if (await isRefused(record, await spentOn(tools, record), password)) return "The password was refused.";
-  const isKept = dropped !== undefined && (await readPassword(dropped))?.reveal() === password.reveal();
+  const isKept = dropped !== undefined && (await readDrop(dropped))?.password.reveal() === password.reveal();
   if (isKept) return "The password is kept until its outcome is known.";
   return waitsForPassword(record) ? "The password was not sent." : "The password was accepted.";
 }

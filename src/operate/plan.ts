@@ -133,7 +133,9 @@ async function passwordFor(
   const spent = await peekLedger(settings).attempts.spent({ serviceId, trackingId }, name, passwordAttempts);
   const recipient = findRecipient(recipients, mailbox.email);
   const securityMode = open?.securityMode ?? entry.securityMode;
-  const query = { mailbox, serviceId, trackingId, sender, recipient, passwordMode, securityMode };
+  const hasNoPassword = passwordMode?.toUpperCase() === "NONE";
+  const record = { trackingId, sender, securityMode, hasNoPassword };
+  const query = { mailbox, service: { id: serviceId }, record, link: async () => recipient?.downloadUrl };
   return forecastPassword(settings.state, query, spent, signal);
 }
 

@@ -21,11 +21,13 @@ const MAX_AT_ONCE = 4;
 
 /** How many of the service's own answers a client had received at some moment. */
 interface Mark {
+  /** `undefined`: a client of an earlier process. */
   readonly client: PasswordService | undefined;
   readonly answers: number;
 }
 
 interface Open extends Mark, Readonly<BreakerMemory[string]> {
+  /** One password is on its way, whose answer may close the breaker. */
   isTrying: boolean;
 }
 
@@ -84,8 +86,9 @@ export class Breaker {
     const { service } = target;
     const doubted = this.#doubted.get(service.id);
     if (doubted !== undefined) await demandAnswer(target, doubted);
+    // A doubt that arose meanwhile stays.
     if (doubted === this.#doubted.get(service.id)) this.#doubted.delete(service.id);
-    const trial = await this.#demand(target);
+    const trial = await this.#startTrial(target);
     try {
       const value = await send();
       await this.#close(service);
@@ -101,7 +104,7 @@ export class Breaker {
   }
 
   /** Returns the open state that this attempt tries to end; `undefined` if the breaker is closed. */
-  async #demand(target: Target): Promise<Open | undefined> {
+  async #startTrial(target: Target): Promise<Open | undefined> {
     const open = this.#open.get(target.service.id);
     if (open === undefined) return undefined;
     const leftMs = open.untilMs - this.#clock.now();
@@ -131,10 +134,7 @@ export class Breaker {
   }
 
   async #save(): Promise<void> {
-    const known = [...this.#open].map(([serviceId, { failures, untilMs }]) => [
-      serviceId,
-      { failures, untilMs },
-    ]);
+    const known = [...this.#open].map(([id, { failures, untilMs }]) => [id, { failures, untilMs }]);
     // The next process may spend one more attempt.
     await this.#remember(Object.fromEntries(known)).catch(() => {});
   }
@@ -146,6 +146,7 @@ function markOf(client: PasswordService): Mark {
 
 /** Probes the service unless it has answered since the mark. Throws `PASSWORDS_HELD` if it does not answer. */
 async function demandAnswer({ service, probe }: Target, since: Mark): Promise<void> {
+  // The mark of another client says nothing about this one, which has to answer now.
   const before = service === since.client ? since.answers : service.ownAnswers();
   if (service.ownAnswers() !== before) return;
   let cause: unknown;

@@ -23,7 +23,7 @@ export interface Candidate {
 }
 
 /** What the candidates for a transfer depend on. */
-interface Query extends Pick<PasswordRequest, "mailbox" | "link"> {
+export interface CandidateQuery extends Pick<PasswordRequest, "mailbox" | "link"> {
   readonly service: { readonly id: string };
   readonly record: Pick<TransferRecord, "trackingId" | "sender" | "securityMode" | "hasNoPassword">;
 }
@@ -34,7 +34,7 @@ interface Query extends Pick<PasswordRequest, "mailbox" | "link"> {
  */
 export async function* findCandidates(
   state: string,
-  query: Query,
+  query: CandidateQuery,
   drops: readonly string[],
   readRule: (rule: PasswordRule) => Promise<Secret | undefined>,
 ): AsyncIterable<Candidate> {

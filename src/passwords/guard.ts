@@ -2,11 +2,11 @@
 import { machine } from "../base/machine.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
-import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
+import type { PasswordRule } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { type Recipient, takesAnyPassword } from "../model/transfer.ts";
-import { type Candidate, findCandidates } from "./candidates.ts";
+import { takesAnyPassword } from "../model/transfer.ts";
+import { type Candidate, type CandidateQuery, findCandidates } from "./candidates.ts";
 import { pathOfDrop, pathsOfDrops } from "./stored.ts";
 
 /**
@@ -15,18 +15,27 @@ import { pathOfDrop, pathsOfDrops } from "./stored.ts";
  */
 export type Permission = "yes" | "known" | "exhausted" | "reserved";
 
-/** `spent`: without the attempt in question. */
+/** `attempts`: without the attempt in question. */
 export async function mayTry(
-  { spent, fingerprints, allowed }: SpentAttempts,
+  attempts: SpentAttempts,
   { password, source }: Candidate,
   trackingId: string,
   budget: number,
 ): Promise<Permission> {
-  const isKnown = fingerprints.length > 0 && fingerprints.includes(await fingerprintOf(password, trackingId));
-  if (isKnown) return "known";
+  const { spent, fingerprints, allowed } = attempts;
+  if (await isRefused({ trackingId }, attempts, password)) return "known";
   if (spent >= allowed) return "exhausted";
   const forRules = Math.max(1, budget - 1);
   return source === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
+}
+
+/** Whether the service has refused this password for the transfer. */
+export async function isRefused(
+  { trackingId }: Pick<TransferRecord, "trackingId">,
+  { fingerprints }: SpentAttempts,
+  password: Secret,
+): Promise<boolean> {
+  return fingerprints.length > 0 && fingerprints.includes(await fingerprintOf(password, trackingId));
 }
 
 export async function fingerprintOf(password: Secret, trackingId: string): Promise<string> {
@@ -107,26 +116,6 @@ export async function objectionToSupply(
   );
 }
 
-/** Whether the service has refused this password for the transfer. */
-export async function isRefused(
-  { trackingId }: TransferRecord,
-  { fingerprints }: SpentAttempts,
-  password: Secret,
-): Promise<boolean> {
-  return fingerprints.includes(await fingerprintOf(password, trackingId));
-}
-
-interface Forecast {
-  readonly mailbox: Mailbox;
-  readonly serviceId: string;
-  readonly trackingId: string;
-  readonly sender: string;
-  readonly recipient: Recipient | undefined;
-  /** `NONE`: the sender chose no password. */
-  readonly passwordMode: string | undefined;
-  readonly securityMode: string | undefined;
-}
-
 const ORIGINS = {
   kept: "accepted before",
   drop: "supplied",
@@ -141,13 +130,12 @@ const ORIGINS = {
  */
 export async function forecastPassword(
   state: string,
-  { mailbox, serviceId, recipient, passwordMode, ...transfer }: Forecast,
+  query: CandidateQuery,
   spent: SpentAttempts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { trackingId } = transfer;
-  const record = { ...transfer, hasNoPassword: passwordMode?.toUpperCase() === "NONE" };
-  const query = { mailbox, service: { id: serviceId }, record, link: async () => recipient?.downloadUrl };
+  const { mailbox, record } = query;
+  const { trackingId } = record;
   const drops = pathsOfDrops(state, mailbox.name, trackingId);
   // A command may give any password.
   const readRule = async ({ password }: PasswordRule) =>

@@ -1,5 +1,6 @@
 /** Tries passwords one after the other. Each takes a slot of the budget before it is sent. */
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { KeyedMutex } from "../base/concurrency.ts";
@@ -10,7 +11,7 @@ import type { Secret } from "../base/secret.ts";
 import { pause } from "../base/timers.ts";
 import type { AttemptKey, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
-import { expiryOf, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { expiryOf, type PasswordObstacle, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { Breaker, BreakerMemoryShape } from "./breaker.ts";
 import { type Candidate, findCandidates } from "./candidates.ts";
 import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
@@ -18,6 +19,7 @@ import { BoundedMap, keyOf, LockedTransfers } from "./memory.ts";
 import type { CoRecipients, PasswordRequest, PasswordService, Proof, ProofRequest } from "./request.ts";
 import {
   clearDrop,
+  clearDropOf,
   type Drop,
   forgetExpired,
   forgetKept,
@@ -30,7 +32,6 @@ import {
   pathsOfDrops,
   readDrop,
   readKept,
-  takeAway,
 } from "./stored.ts";
 
 /** How long to wait for the answer to an attempt of another process. */
@@ -61,6 +62,9 @@ interface ProofTools extends PasswordsOptions {
   readonly locks: LockedTransfers;
 }
 
+/** One transfer whose password is wanted, with the tools for it. */
+type Search = ProofTools & PasswordRequest;
+
 export type Passwords = Awaited<ReturnType<typeof openPasswords>>;
 
 /** Opens the passwords of a state folder. */
@@ -83,21 +87,27 @@ export async function openPasswords(options: PasswordsOptions) {
      * unless the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while answers to attempts are being lost.
      */
     prove: <Value>(request: ProofRequest<Value>, signal: AbortSignal) =>
-      mutex.run(keyOf(request), () => prove(tools, request, signal)),
+      mutex.run(keyOf(request), () => prove({ ...tools, ...request }, signal)),
     /** A request failed, and not by the service's own answer: it must answer one before another password is sent. */
     doubt: (service: PasswordService) => breaker.doubt(service),
     /** The service refuses a password that it accepted before: this counts as one more attempt. */
-    refusedLater: (request: PasswordRequest) => refuseLater(tools, request),
+    refusedLater: (request: PasswordRequest) => refuseLater({ ...tools, ...request }),
     /**
      * Whether a further attempt would change nothing for a transfer that waits for its password. Changes nothing. Throws
      * `SECRET_UNREADABLE` if a rule's secret cannot be read.
      */
-    isIdle: (request: PasswordRequest, signal: AbortSignal) => isIdle(tools, request, signal),
+    isIdle: (request: PasswordRequest, signal: AbortSignal) => isIdle({ ...tools, ...request }, signal),
     /**
      * A mark that changes with each supplied password. `undefined` if there is no supplied password, or the service has
      * refused all of them.
      */
-    supplied: ({ name }: Mailbox, trackingId: string) => supplied(tools, name, trackingId),
+    async supplied({ name }: Mailbox, trackingId: string): Promise<string | undefined> {
+      const marks = await Promise.all(pathsOfDrops(state, name, trackingId).map(markOf));
+      const serviceId = options.coRecipients.serviceOf(name);
+      const isKept = (await readKept(state, { serviceId, trackingId })) !== undefined;
+      const isSupplied = isKept || marks.some((mark) => mark !== undefined);
+      return isSupplied ? [...marks, isKept].join() : undefined;
+    },
     /** Removes accepted passwords of transfers that have expired. */
     forgetExpired: () => forgetExpired(state, clock.now()),
     /** Removes dropped passwords of settled transfers. Passwords for transfers that are still to come stay. */
@@ -109,77 +119,74 @@ export async function openPasswords(options: PasswordsOptions) {
   };
 }
 
-/** Empty if the file cannot be read. */
+/** Empty if the file is missing, damaged or cannot be read. */
 async function readMemory(path: string) {
-  try {
-    return v.parse(BreakerMemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));
-  } catch {
-    return {};
-  }
+  const shape = v.pipe(v.string(), v.parseJson(), BreakerMemoryShape);
+  // Without its memory, an outage may cost this process one more attempt.
+  return v.parse(v.fallback(shape, {}), await tryRead(systemDisk, path).catch(() => undefined));
 }
 
 async function prove<Value>(
-  tools: ProofTools,
-  request: ProofRequest<Value>,
+  search: Search & ProofRequest<Value>,
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
-  const { state, clock, keepMs = Number.POSITIVE_INFINITY } = tools;
-  const { record } = request;
+  const { state, clock, record, keepMs = Number.POSITIVE_INFINITY } = search;
   /** Why the last password was not sent; `known` if all were refused before. */
-  let obstacle: Permission = "known";
+  let whyUnsent: Permission = "known";
   const notes: string[] = [];
-  for await (const candidate of candidatesFor(tools, request, signal)) {
-    if (candidate.byHand !== undefined) await tools.onHandDrop?.(record, candidate.byHand);
-    const slot = await takeSlot(tools, request);
-    const permission = await permit(tools, request, candidate, slot).catch(async (error: unknown) => {
+  for await (const candidate of candidatesFor(search, signal)) {
+    const { password, path, byHand } = candidate;
+    if (byHand !== undefined) await search.onHandDrop?.(record, byHand);
+    const slot = await takeSlot(search);
+    const permission = await permit(search, candidate, slot).catch(async (error: unknown) => {
       // Nothing was sent.
       await slot?.giveBack();
       throw error;
     });
     if (permission !== "yes") {
       await slot?.giveBack();
-      if (permission !== "known") obstacle = permission;
-      notes.push(...(await passOver(tools, request, candidate, permission)));
+      if (permission !== "known") whyUnsent = permission;
+      notes.push(...(await passOver(search, candidate, permission)));
       continue;
     }
-    const value = await attempt(tools, request, candidate, slot, signal);
+    const value = await attempt(search, candidate, slot, signal);
     if (value === REFUSED) {
-      await forget(state, request, candidate);
+      await forget(search, candidate);
       continue;
     }
-    const { password, path } = candidate;
     if (path !== undefined) {
       // The service chooses the expiry, and the operator the longest time.
       const untilMs = Math.min(expiryOf(record), clock.now() + keepMs);
-      await keepPassword(state, attemptKey(request), password, untilMs);
-      await takeAway(path, password);
+      await keepPassword(state, attemptKey(search), password, untilMs);
+      await clearDropOf(path, password);
     }
     return { kind: "accepted", password, value };
   }
-  const unusable = await whyUnusable(tools, request);
+  const unusable = await whyUnusable(search);
   if (unusable !== undefined) notes.unshift(NOTES[unusable]);
-  const attempts = await countSpent(tools, request);
-  const message = [explain(attempts, record, obstacle), ...notes].join(" ");
-  const { spent, allowed } = attempts;
-  const isUnusable = unusable !== undefined;
-  return { kind: "waiting", message, obstacle: { spent, isExhausted: spent >= allowed, isUnusable } };
+  const attempts = await countSpent(search);
+  const message = [explain(attempts, record, whyUnsent), ...notes].join(" ");
+  return { kind: "waiting", message, obstacle: obstacleOf(attempts, unusable) };
 }
 
 const REFUSED = Symbol("refused");
 
-/** Throws any failure but a refusal. The slot stays taken unless the answer says that the attempt cost nothing. */
+/**
+ * Sends a password. Throws any failure but a refusal. The slot stays taken unless the answer says that the attempt cost
+ * nothing.
+ */
 async function attempt<Value>(
-  { proven, breaker, unwritten, locks, clock }: ProofTools,
-  request: ProofRequest<Value>,
+  search: Search & ProofRequest<Value>,
   { password, source }: Candidate,
   slot: TakenSlot | undefined,
   signal: AbortSignal,
 ): Promise<Value | typeof REFUSED> {
-  const { record, send, onRefused } = request;
+  const { proven, breaker, unwritten, locks, clock, record } = search;
+  const key = keyOf(search);
   try {
-    locks.check(request, clock.now());
-    const value = await breaker.pass(request, () => send(password), signal);
-    proven.set(keyOf(request), password);
+    locks.check(search, clock.now());
+    const value = await breaker.pass(search, () => search.send(password), signal);
+    proven.set(key, password);
     await slot?.giveBack();
     return value;
   } catch (error) {
@@ -187,18 +194,18 @@ async function attempt<Value>(
     const isRefused = error.code === "PASSWORD_REFUSED" || (source === "none" && isBadRequest(error));
     if (!isRefused) {
       if (error.code === "TRANSFER_LOCKED" && error.answeredBy === "service")
-        locks.add(request, clock.now(), error.retryAfterMs);
+        locks.add(search, clock.now(), error.retryAfterMs);
       if (await costsNothing(error, slot)) await slot?.giveBack();
       throw error;
     }
-    proven.delete(keyOf(request));
+    proven.delete(key);
     const fingerprint = await fingerprintOf(password, record.trackingId);
     // The disk may be full: at least this process does not send it again.
-    const refusal = `${keyOf(request)}\0${fingerprint}`;
+    const refusal = `${key}\0${fingerprint}`;
     unwritten.add(refusal);
     await slot?.refused(fingerprint);
     unwritten.delete(refusal);
-    onRefused();
+    search.onRefused();
     return REFUSED;
   }
 }
@@ -207,9 +214,9 @@ async function attempt<Value>(
  * The password has to be proven again. The refusal counts as an attempt with a lost answer: the service accepted this
  * password before, and may have refused something else. If no slot is free, none is needed: nothing more is sent.
  */
-async function refuseLater(tools: ProofTools, request: PasswordRequest): Promise<void> {
-  tools.proven.delete(keyOf(request));
-  await takeSlot(tools, request);
+async function refuseLater(search: Search): Promise<void> {
+  search.proven.delete(keyOf(search));
+  await takeSlot(search);
 }
 
 /** How a service may refuse a request without a password, though the list says that the sender chose none. */
@@ -228,17 +235,15 @@ async function costsNothing({ code, answeredBy }: Fault, slot: TakenSlot | undef
 }
 
 async function permit(
-  tools: ProofTools,
-  request: PasswordRequest,
+  search: Search,
   candidate: Candidate,
   slot: TakenSlot | undefined,
 ): Promise<Permission> {
-  const { clock, breaker, unwritten } = tools;
-  const { mailbox, service, record } = request;
-  if (isProven(tools, request, candidate)) return "yes";
+  const { clock, breaker, unwritten, mailbox, service, record } = search;
+  if (isProven(search, candidate)) return "yes";
   if (slot === undefined) return "exhausted";
   const others = await othersInTime(slot, clock);
-  const ours = `${keyOf(request)}\0`;
+  const ours = `${keyOf(search)}\0`;
   const refused = [...unwritten].filter((it) => it.startsWith(ours)).map((it) => it.slice(ours.length));
   const spent = { ...others, fingerprints: [...others.fingerprints, ...refused] };
   const permission = await mayTry(spent, candidate, record.trackingId, mailbox.passwordAttempts);
@@ -258,14 +263,15 @@ async function othersInTime(slot: TakenSlot, clock: Clock) {
   return others;
 }
 
-function takeSlot({ attempts, clock, nameOf }: ProofTools, request: PasswordRequest) {
-  const { mailbox, record } = request;
+function takeSlot(search: Search): Promise<TakenSlot | undefined> {
+  const { attempts, clock, nameOf, mailbox, record } = search;
   const owner = { name: nameOf(record), round: record.round, at: new Date(clock.now()).toISOString() };
-  return attempts.take(attemptKey(request), owner, mailbox.passwordAttempts);
+  return attempts.take(attemptKey(search), owner, mailbox.passwordAttempts);
 }
 
-function countSpent({ attempts, nameOf }: ProofTools, request: PasswordRequest): Promise<SpentAttempts> {
-  return attempts.spent(attemptKey(request), nameOf(request.record), request.mailbox.passwordAttempts);
+function countSpent(search: Search): Promise<SpentAttempts> {
+  const { attempts, nameOf, mailbox, record } = search;
+  return attempts.spent(attemptKey(search), nameOf(record), mailbox.passwordAttempts);
 }
 
 function attemptKey({ service, record }: PasswordRequest): AttemptKey {
@@ -273,31 +279,25 @@ function attemptKey({ service, record }: PasswordRequest): AttemptKey {
 }
 
 /** A password that the service has accepted comes first: any other could only be wrong. */
-async function* candidatesFor(
-  tools: ProofTools,
-  request: PasswordRequest,
-  signal: AbortSignal,
-): AsyncIterable<Candidate> {
-  const { mailbox, record } = request;
-  const proven = tools.proven.get(keyOf(request));
+async function* candidatesFor(search: Search, signal: AbortSignal): AsyncIterable<Candidate> {
+  const proven = search.proven.get(keyOf(search));
   if (proven !== undefined) yield { password: proven, source: "kept" };
-  const { paths } = await findDrops(tools, request);
+  const { paths } = await findDrops(search);
+  const { mailbox, record } = search;
   const { sender, trackingId, subject = "" } = record;
   const readRule = async ({ password }: PasswordRule) =>
     "read" in password
       ? password.read(signal)
       : password.ask({ mailbox: mailbox.name, sender, trackingId, subject }, signal);
-  yield* findCandidates(tools.state, request, paths, readRule);
+  yield* findCandidates(search.state, search, paths, readRule);
 }
 
 /**
  * The files that may hold a dropped password. `isAmbiguous`: several services list this tracking-id, and a file without a
  * mailbox in its name is there; it is left out.
  */
-async function findDrops(
-  { state, coRecipients }: ProofTools,
-  { mailbox, record: { trackingId } }: PasswordRequest,
-): Promise<{ readonly paths: readonly string[]; readonly isAmbiguous: boolean }> {
+async function findDrops({ state, coRecipients, mailbox, record }: Search) {
+  const { trackingId } = record;
   const paths = pathsOfDrops(state, mailbox.name, trackingId);
   const common = pathOfDrop(state, trackingId);
   const isThere = (await markOf(common)) !== undefined;
@@ -306,11 +306,8 @@ async function findDrops(
 }
 
 /** Why a dropped password is not used: its file holds none, or it is not clear which service it is for. */
-async function whyUnusable(
-  tools: ProofTools,
-  request: PasswordRequest,
-): Promise<"unusable" | "ambiguous" | undefined> {
-  const { paths, isAmbiguous } = await findDrops(tools, request);
+async function whyUnusable(search: Search): Promise<"unusable" | "ambiguous" | undefined> {
+  const { paths, isAmbiguous } = await findDrops(search);
   if (isAmbiguous) return "ambiguous";
   for (const path of paths) {
     if ((await markOf(path)) !== undefined && (await readDrop(path)) === undefined) return "unusable";
@@ -318,38 +315,20 @@ async function whyUnusable(
   return undefined;
 }
 
-/** The mark joins those of all files. */
-async function supplied(
-  { state, coRecipients }: ProofTools,
-  mailbox: string,
-  trackingId: string,
-): Promise<string | undefined> {
-  const marks = await Promise.all(pathsOfDrops(state, mailbox, trackingId).map(markOf));
-  const serviceId = coRecipients.serviceOf(mailbox);
-  const isKept = (await readKept(state, { serviceId, trackingId })) !== undefined;
-  return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
-}
-
-/** Forgets a supplied password for good. */
-async function forget(state: string, request: PasswordRequest, candidate: Candidate): Promise<void> {
-  const { source, password, path } = candidate;
-  if (source === "kept") await forgetKept(state, attemptKey(request));
-  if (path !== undefined) await takeAway(path, password);
+/** Removes the file of a password that the service has refused. */
+async function forget(search: Search, { source, password, path }: Candidate): Promise<void> {
+  if (source === "kept") await forgetKept(search.state, attemptKey(search));
+  if (path !== undefined) await clearDropOf(path, password);
 }
 
 /** Removes a dropped password that was refused before, or will never be sent. Returns notes for people. */
-async function passOver(
-  tools: ProofTools,
-  request: PasswordRequest,
-  candidate: Candidate,
-  permission: Permission,
-): Promise<string[]> {
+async function passOver(search: Search, candidate: Candidate, permission: Permission): Promise<string[]> {
   const isKnown = permission === "known";
-  if (isKnown) await forget(tools.state, request, candidate);
+  if (isKnown) await forget(search, candidate);
   if (candidate.path === undefined) return [];
   if (isKnown) return [NOTES.known];
-  const isUseless = permission === "exhausted" && !(await mayBeSentLater(tools, request));
-  if (isUseless) await takeAway(candidate.path, candidate.password);
+  const isUseless = permission === "exhausted" && !(await mayBeSentLater(search));
+  if (isUseless) await clearDropOf(candidate.path, candidate.password);
   return [isUseless ? NOTES.unsent : NOTES.kept];
 }
 
@@ -357,32 +336,32 @@ async function passOver(
  * Whether a dropped password is worth keeping: another mailbox that received the transfer has an attempt left, or an
  * operator may allow one, because after a lost answer this password may be the right one.
  */
-async function mayBeSentLater(tools: ProofTools, request: PasswordRequest): Promise<boolean> {
-  const { spent, unanswered } = await countSpent(tools, request);
+async function mayBeSentLater(search: Search): Promise<boolean> {
+  const { coRecipients, mailbox, record } = search;
+  const { spent, unanswered } = await countSpent(search);
   if (unanswered > 0) return true;
-  const budgets = await tools.coRecipients.openBudgets(request.mailbox.name, request.record.trackingId);
+  const budgets = await coRecipients.openBudgets(mailbox.name, record.trackingId);
   return budgets.some((budget) => spent < budget);
 }
 
-async function isIdle(tools: ProofTools, request: PasswordRequest, signal: AbortSignal): Promise<boolean> {
-  const { passwordAttempts } = request.mailbox;
-  const { trackingId, password } = request.record;
-  const attempts = await countSpent(tools, request);
-  for await (const candidate of candidatesFor(tools, request, signal)) {
+async function isIdle(search: Search, signal: AbortSignal): Promise<boolean> {
+  const { passwordAttempts } = search.mailbox;
+  const { trackingId, password: before } = search.record;
+  const attempts = await countSpent(search);
+  for await (const candidate of candidatesFor(search, signal)) {
     // A dropped password has to be removed at least.
-    if (candidate.source === "drop" || isProven(tools, request, candidate)) return false;
+    if (candidate.source === "drop" || isProven(search, candidate)) return false;
     if ((await mayTry(attempts, candidate, trackingId, passwordAttempts)) === "yes") return false;
   }
-  const { spent, allowed } = attempts;
-  return (
-    password !== undefined &&
-    password.spent === spent &&
-    password.isExhausted === spent >= allowed &&
-    password.isUnusable === ((await whyUnusable(tools, request)) !== undefined)
-  );
+  return isDeepStrictEqual(before, obstacleOf(attempts, await whyUnusable(search)));
+}
+
+/** Recorded when a search ends without a password: another search is worthwhile once it differs. */
+function obstacleOf({ spent, allowed }: SpentAttempts, unusable: string | undefined): PasswordObstacle {
+  return { spent, isExhausted: spent >= allowed, isUnusable: unusable !== undefined };
 }
 
 /** The service has accepted the password before: it is no guess, and needs no slot. */
-function isProven({ proven }: ProofTools, request: PasswordRequest, { password }: Candidate): boolean {
-  return proven.get(keyOf(request))?.reveal() === password.reveal();
+function isProven(search: Search, { password }: Candidate): boolean {
+  return search.proven.get(keyOf(search))?.reveal() === password.reveal();
 }

@@ -64,11 +64,13 @@ export function pathsOfDrops(state: string, mailbox: string, trackingId: string)
 export async function listDrops(state: string): Promise<Drop[]> {
   const drops: Drop[] = [];
   for (const entry of await plainEntries(dropFolderIn(state))) {
-    const { name } = entry;
-    const path = join(dropFolderIn(state), name);
-    if (!entry.isDirectory()) drops.push({ trackingId: name, mailbox: undefined, path });
-    for (const inside of entry.isDirectory() ? await plainEntries(path) : [])
-      drops.push({ trackingId: inside.name, mailbox: name, path: join(path, inside.name) });
+    const path = join(dropFolderIn(state), entry.name);
+    if (!entry.isDirectory()) {
+      drops.push({ trackingId: entry.name, mailbox: undefined, path });
+      continue;
+    }
+    for (const { name } of await plainEntries(path))
+      drops.push({ trackingId: name, mailbox: entry.name, path: join(path, name) });
   }
   return drops;
 }
@@ -92,9 +94,9 @@ export async function dropPassword(
   return path;
 }
 
-/** Removes this password only: another one may have been dropped since. */
-export async function takeAway(path: string, password: Secret): Promise<void> {
-  if ((await readPassword(path))?.reveal() === password.reveal()) await clearDrop(path);
+/** Removes the file of this password only: another one may have been dropped since. */
+export async function clearDropOf(path: string, password: Secret): Promise<void> {
+  if ((await readDrop(path))?.password.reveal() === password.reveal()) await clearDrop(path);
 }
 
 /** Removes the file. Anything but a file is no password, and stays. */
@@ -123,10 +125,6 @@ export interface HandDrop {
   readonly mark: string;
   /** The user who owns the file. */
   readonly uid: number;
-}
-
-export async function readPassword(path: string): Promise<Secret | undefined> {
-  return (await readDrop(path))?.password;
 }
 
 /** Reads a regular file, never the target of a link, without the line end that editors add. */
@@ -192,13 +190,14 @@ export async function forgetKept(state: string, of: AttemptKey): Promise<void> {
   await tryUnlink(systemDisk, pathOfKept(state, of));
 }
 
-/** Removes accepted passwords whose time is over. */
+/** Removes accepted passwords whose time is over, and damaged ones. */
 export async function forgetExpired(state: string, nowMs: number): Promise<void> {
   for (const name of await readdir(keptIn(state))) {
     if (!/^[0-9a-f]{64}$/.test(name)) continue;
     const path = join(keptIn(state), name);
-    const { until = "" } = (await parseKept(path)) ?? {};
-    if (!(Date.parse(until) >= nowMs)) await tryUnlink(systemDisk, path);
+    const kept = await parseKept(path);
+    const isNeeded = kept !== undefined && Date.parse(kept.until) >= nowMs;
+    if (!isNeeded) await tryUnlink(systemDisk, path);
   }
 }
 

@@ -59,10 +59,7 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<void> 
   await ledger.stages.seal(stage);
 }
 
-async function forbidWriting(
-  folder: string,
-  { fileMode, folderMode }: Pick<Handoff, "fileMode" | "folderMode">,
-): Promise<void> {
+async function forbidWriting(folder: string, { fileMode, folderMode }: Handoff): Promise<void> {
   for (const name of await readdir(folder)) await chmod(join(folder, name), (fileMode & ~WRITE_BITS) | 0o400);
   await setFolderMode(folder, (folderMode & ~WRITE_BITS) | 0o500);
 }

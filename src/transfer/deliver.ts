@@ -18,7 +18,6 @@ import { splitPath } from "../base/inbox-door.ts";
 import { type LongText, NO_TEXT } from "../base/long-text.ts";
 import type { Stage } from "../ledger/port.ts";
 import { STEPS } from "../model/handoff.ts";
-import type { Mailbox } from "../model/mailbox.ts";
 import {
   type Contents,
   filesIn,
@@ -50,8 +49,11 @@ const DEFAULT_NAMES = "{trackingId}_{name}";
 /** The done-marker of a folder, beside the stage. */
 const DONE = "done";
 
-interface Target {
-  /** The folder that the layout gives. */
+/** A complete stage, and where it goes. */
+interface Delivery {
+  readonly stage: Stage;
+  readonly contents: Contents;
+  /** The folder that the layout gives, from the inbox's root. */
   readonly wanted: string;
   /** Missing: the common inbox. */
   readonly inbox: string | undefined;
@@ -67,48 +69,44 @@ interface PlannedDelivery {
   readonly placement: Placement;
 }
 
-/** A complete stage, on the disk, whose round has not ended. */
-export interface Prepared {
-  readonly stage: Stage;
-  readonly contents: Contents;
+/** A delivery that is on the disk, and whose round has not ended. */
+export interface Prepared extends Delivery {
   /** Missing for one folder with its manifest inside. */
   readonly planned: PlannedDelivery | undefined;
   /** The texts that Inlet has added to the folder, by name. */
   readonly added: ReadonlyMap<string, LongText>;
-  readonly target: Target;
 }
 
 /** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`. */
 export async function prepareDelivery(run: Run, contents: Contents): Promise<Prepared> {
   const { deliver, manifest = "inside", done } = run.handoff;
   const { stages, placements } = run.tools.ledger;
-  const target = targetOf(run, contents.subject);
   const stage = await run.openStage();
+  const delivery = { stage, contents, ...targetOf(run, contents) };
   const plan = deliver === "files" ? planFiles : planFolder;
   const isPlain = deliver !== "files" && manifest === "inside" && done === undefined;
-  const planned = isPlain ? undefined : await plan(run, stage, contents, target);
-  const added = await finishStage(run, stage, contents);
+  const planned = isPlain ? undefined : await plan(run, delivery);
+  const added = await finishStage(run, delivery);
   if (planned !== undefined) await writeDelivery(run, stage, planned);
   else if (!stage.isNew) await placements.drop(stage);
   await stages.seal(stage);
-  return { stage, contents, planned, added, target };
+  return { ...delivery, planned, added };
 }
 
 /** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
 export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
-  const { stage, contents, planned, target } = prepared;
-  const { handoff, tools } = run;
-  const { handoffs } = tools;
-  const { folder } = planned ?? (await planFolder(run, stage, contents, target));
+  const { stage, contents, planned, inbox } = prepared;
+  const { handoff } = run;
+  // A plain folder claims its name only now: nothing else refers to that.
+  const { folder } = planned ?? (await planFolder(run, prepared));
   const { acknowledgement } = handoff;
   const steps = STEPS.filter((step) => handoff[step] !== undefined);
   const placement = planned?.placement.deliver;
-  const facts = { folder, inbox: target.inbox, placement, acknowledgement, steps };
-  run.enter("delivering", { verified: verifiedOf(contents), ...facts });
+  const verified = verifiedOf(contents);
+  run.enter("delivering", { verified, folder, inbox, placement, acknowledgement, steps });
   const record = run.recordIn("delivered");
-  await handoffs.prepare(record);
+  await run.tools.handoffs.prepare(record);
   await endWith(run, stage, record);
-  afterPlacing(run, record);
   return { kind: "delivered" };
 }
 
@@ -123,8 +121,7 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
   await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
   const why = { reason: code, message: describeFault(fault), ...withoutMissing({ output: fault.output }) };
   const record = run.recordIn("quarantined", why);
-  await endWith(run, stage, record);
-  afterPlacing(run, record, fault);
+  await endWith(run, stage, record, fault);
 }
 
 /** Moves the folder of an ended round if a crash, in any process, has prevented that. */
@@ -133,18 +130,19 @@ export async function finishPlacing(run: Run): Promise<void> {
 }
 
 /** Where the delivery goes, by its route or mailbox as configured now. */
-function targetOf({ source, record, tools }: Run, subject: string | undefined): Target {
-  const { mailbox } = source;
-  const route = routeOf(mailbox, record);
+function targetOf(run: Run, contents: Contents): Pick<Delivery, "wanted" | "inbox"> {
+  const { mailbox } = run.source;
+  const route = routeOf(mailbox, run.record);
   const own = route?.inbox ?? mailbox.inbox;
   const layout = route?.layout ?? mailbox.layout;
   return {
-    wanted: formatLayout(layout, layoutValues(mailbox, record, subject)),
-    inbox: own === tools.inbox.root ? undefined : own,
+    wanted: formatLayout(layout, layoutValues(run, contents)),
+    inbox: own === run.tools.inbox.root ? undefined : own,
   };
 }
 
-async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<void> {
+/** `fault`: why the transfer goes to the quarantine. */
+async function endWith(run: Run, stage: Stage, record: TransferRecord, fault?: Fault): Promise<void> {
   const { ledger } = run.tools;
   if (!(await ledger.stages.endWith(stage, record)))
     throw new Fault("ROUND_LOST", { detail: record.trackingId });
@@ -152,21 +150,20 @@ async function endWith(run: Run, stage: Stage, record: TransferRecord): Promise<
   run.isDecided = true;
   await ledger.place(record, stage);
   durableStep("content placed");
+  afterPlacing(run, record, fault);
 }
 
-/** The steps after the rename. A crash between them is safe. `fault`: why the transfer is in quarantine. */
+/** The steps after the rename. A crash between them is safe. */
 function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): void {
   run.noteEnd(record, fault);
   if (record.state === "delivered") run.tools.handoffs.placed(record);
 }
 
 /** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */
-async function finishStage(
-  run: Run,
-  { folder }: Stage,
-  contents: Contents,
-): Promise<ReadonlyMap<string, LongText>> {
+async function finishStage(run: Run, delivery: Delivery): Promise<ReadonlyMap<string, LongText>> {
   const { record, handoff } = run;
+  const { contents, stage } = delivery;
+  const { folder } = stage;
   const texts = new Map<string, LongText>();
   if ((handoff.manifest ?? "inside") === "inside") {
     texts.set(MANIFEST, () => formatManifest(record, run.key, contents));
@@ -183,11 +180,9 @@ async function finishStage(
 }
 
 /** Writes the files beside the stage, and the placement. Replaces everything that an earlier call wrote. */
-export async function writeDelivery(
-  { tools, handoff }: Run,
-  stage: Stage,
-  { texts, placement, manifest }: PlannedDelivery,
-): Promise<void> {
+export async function writeDelivery(run: Run, stage: Stage, planned: PlannedDelivery): Promise<void> {
+  const { tools, handoff } = run;
+  const { texts, placement, manifest } = planned;
   await rm(stage.beside, { recursive: true, force: true });
   if (texts.size > 0) await mkdir(stage.beside, { mode: 0o700 });
   await forEachLimit(texts, AT_ONCE, ([name, text]) =>
@@ -204,22 +199,15 @@ export async function writeDelivery(
 }
 
 /** The values of the placeholders in a layout, and in names of files. */
-function layoutValues(
-  { name: mailbox }: Mailbox,
-  { sender, trackingId, transferId, at }: TransferRecord,
-  subject: string | undefined,
-): LayoutValues {
+function layoutValues({ source, record }: Run, { subject = "" }: Contents): LayoutValues {
+  const { sender, trackingId, transferId, at } = record;
   const discovered = new Date(at.discovered ?? 0);
-  return { mailbox, sender, trackingId, transferId, subject: subject ?? "", discovered };
+  return { mailbox: source.mailbox.name, sender, trackingId, transferId, subject, discovered };
 }
 
 /** Claims the names of all parts of a delivery. Throws `TARGET_UNSAFE`. */
-async function planFolder(
-  run: Run,
-  stage: Stage,
-  contents: Contents,
-  { wanted, inbox: root }: Target,
-): Promise<PlannedDelivery> {
+async function planFolder(run: Run, delivery: Delivery): Promise<PlannedDelivery> {
+  const { stage, contents, wanted, inbox } = delivery;
   const { tools, record, key } = run;
   const { done, manifest: where = "inside" } = run.handoff;
   const { parent, name: last } = splitPath(wanted);
@@ -230,7 +218,7 @@ async function planFolder(
     const content = partOf("folder", "", name);
     const dones = done === undefined ? [] : [beside(DONE, `${name}${done}`)];
     const paths = [...added, content, ...dones].map(({ as }) => posix.join(parent, as));
-    if (!(await tools.ledger.placements.claim(stage, paths, record, root))) continue;
+    if (!(await tools.ledger.placements.claim(stage, paths, record, inbox))) continue;
     const manifest = () => formatManifest(record, key, contents);
     const texts = new Map<string, LongText>(dones.map((part) => [part.name, NO_TEXT]));
     if (where === "beside") {
@@ -248,17 +236,13 @@ async function planFolder(
 }
 
 /** The same for files that are delivered by themselves. */
-async function planFiles(
-  run: Run,
-  stage: Stage,
-  contents: Contents,
-  target: Target,
-): Promise<PlannedDelivery> {
+async function planFiles(run: Run, delivery: Delivery): Promise<PlannedDelivery> {
+  const { contents, wanted: parent } = delivery;
   const { record, key } = run;
   const { done, manifest: where } = run.handoff;
   const sent = filesIn(contents).map(({ name }) => name);
   const hasManifest = where === "beside";
-  const names = await claimNames(run, stage, contents, target);
+  const names = await claimNames(run, delivery);
   const asOf = (name: string) => names.get(name) ?? name;
   const manifest = () => formatManifest(record, key, contents, names);
   const ours = (name: string) => (hasManifest ? [beside(name, asOf(name))] : []);
@@ -266,7 +250,6 @@ async function planFiles(
     done === undefined ? [] : sent.map((name, at) => beside(`${DONE}-${at}`, `${asOf(name)}${done}`));
   const texts = new Map<string, LongText>(dones.map(({ name }) => [name, NO_TEXT]));
   if (hasManifest) texts.set(SUMS, () => formatSums(contents, asOf)).set(MANIFEST, manifest);
-  const parent = target.wanted;
   const facts = { deliver: "files", parent, manifest: hasManifest ? asOf(MANIFEST) : undefined } as const;
   const content = sent.map((name) => partOf("file", name, asOf(name)));
   const after = [ours(SUMS), dones, ours(MANIFEST)];
@@ -275,14 +258,11 @@ async function planFiles(
 }
 
 /** Chooses and claims the delivered name of each file, and of its done-marker. */
-async function claimNames(
-  { tools, source, record, handoff }: Run,
-  stage: Stage,
-  contents: Contents,
-  { wanted, inbox: root }: Target,
-): Promise<Map<string, string>> {
-  const { done, manifest, names: pattern = DEFAULT_NAMES } = handoff;
-  const values = layoutValues(source.mailbox, record, contents.subject);
+async function claimNames(run: Run, delivery: Delivery): Promise<Map<string, string>> {
+  const { stage, contents, wanted, inbox } = delivery;
+  const { placements } = run.tools.ledger;
+  const { done, manifest, names: pattern = DEFAULT_NAMES } = run.handoff;
+  const values = layoutValues(run, contents);
   const sent = new Set(filesIn(contents).map(({ name }) => name));
   const all = [...sent, ...(manifest === "beside" ? [SUMS, MANIFEST] : [])];
   const safe = await safeNames(
@@ -298,7 +278,7 @@ async function claimNames(
       const wantedNames = ends.map((end) => `${candidate}${end}`);
       if (wantedNames.some((it) => taken.has(foldName(it)))) continue;
       const paths = wantedNames.map((it) => posix.join(wanted, it));
-      if (!(await tools.ledger.placements.claim(stage, paths, record, root))) continue;
+      if (!(await placements.claim(stage, paths, run.record, inbox))) continue;
       names.set(name, candidate);
       for (const it of wantedNames) taken.add(foldName(it));
     }

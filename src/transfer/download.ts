@@ -3,7 +3,7 @@
  * only the last one is visible outside. The ledger records every outcome.
  */
 import { asFault, Fault } from "../base/faults.ts";
-import { clearInterval, setInterval } from "../base/timers.ts";
+import { clearInterval, setInterval, type Timer } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { Contents } from "../model/manifest.ts";
 import {
@@ -20,7 +20,7 @@ import { deliver, finishPlacing, prepareDelivery, quarantine } from "./deliver.t
 import { fetchContents } from "./fetch-content.ts";
 import { openTransfer, refusePassword, waitsIdly } from "./open-transfer.ts";
 import { findQuarantined, takeComplete, takeQuarantined } from "./reuse.ts";
-import { askRoutes, isStillHeld, listedFacts } from "./route.ts";
+import { askRoutes, isStillHeld } from "./route.ts";
 import { goOn, type Outcome, Run, type Source, type Step, type TransferTools } from "./run.ts";
 import { askState, clearDiskWait, outcomeOf, retryStuck } from "./settle.ts";
 import { quietUntil } from "./turns.ts";
@@ -119,7 +119,7 @@ async function attempt(run: Run): Promise<Next> {
     if (fault.code === "DISK_REFUSED") await run.dropStage().catch(() => {});
     return conclude(run, fault.code === "ROUND_LOST" ? { kind: "lost" } : { kind: "stuck", fault });
   } finally {
-    watch.close();
+    clearInterval(watch);
     tools.large.giveBack(source.service.id, run.key);
     // The next attempt opens another stage, and copies from this one.
     await run.closeStage().catch(() => {});
@@ -127,7 +127,7 @@ async function attempt(run: Run): Promise<Next> {
 }
 
 /** Ends a run whose round another process or an operator has ended, and a slow download while others wait. */
-function watchRun(run: Run): { close(): void } {
+function watchRun(run: Run): Timer {
   const { ledger, patience, clock, othersWait } = run.tools;
   const look = async () => {
     const { round, attempts } = run.record;
@@ -140,8 +140,7 @@ function watchRun(run: Run): { close(): void } {
     // Judged again after the next period.
     if (!isUrgent && (await othersWait().catch(() => false))) run.end("GAVE_WAY");
   };
-  const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
-  return { close: () => clearInterval(timer) };
+  return setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
 }
 
 async function settle(run: Run, error: unknown): Promise<Outcome> {
@@ -179,11 +178,12 @@ async function findContents(run: Run): Promise<Step<Contents>> {
   const complete = await takeComplete(run);
   if (complete !== undefined) return goOn(complete);
   if (run.record.vanished && (await findQuarantined(run)) === undefined) {
-    const isThere = await stillThere(run);
-    if (isThere.kind !== "continue") return isThere;
+    const gone = await askVanished(run);
+    if (gone !== undefined) return gone;
   }
-  const listed = await askRoutes(run, listedFacts(run.record));
-  if (listed.kind !== "continue") return listed;
+  const { sender, subject } = run.record;
+  const held = await askRoutes(run, { sender, subject, fileNames: undefined, bytes: undefined });
+  if (held !== undefined) return held;
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // The `password` command reads the note once the supplied file is gone.
@@ -197,14 +197,12 @@ async function findContents(run: Run): Promise<Step<Contents>> {
   return opened.kind === "continue" ? goOn(await fetchContents(run, opened.value)) : opened;
 }
 
-/** It is not gone, so a lock, or a pause that the service asked for, still applies. */
-async function stillThere(run: Run): Promise<Step<void>> {
+/** What follows if the transfer is gone. If it is not, a lock, or a pause that the service asked for, still applies. */
+async function askVanished(run: Run): Promise<Outcome | undefined> {
   const gone = await askState(run);
   if (gone !== undefined) return gone;
-  const { record } = run;
-  const leftMs = record.wanted ? undefined : waitLeftMs(record, run.tools.clock.now());
-  if (leftMs === undefined) return goOn(undefined);
-  return { kind: "wait", next: { kind: "again", afterMs: leftMs } };
+  const leftMs = run.record.wanted ? undefined : waitLeftMs(run.record, run.tools.clock.now());
+  return leftMs === undefined ? undefined : { kind: "wait", next: { kind: "again", afterMs: leftMs } };
 }
 
 /**
@@ -213,11 +211,11 @@ async function stillThere(run: Run): Promise<Step<void>> {
  */
 async function unpack(run: Run, sent: Contents): Promise<Step<Contents>> {
   const ask = (contents: Contents) => askRoutes(run, factsOfContents(run.record.sender, contents));
-  const first = await ask(sent);
-  if (first.kind !== "continue") return first;
+  const heldAsSent = await ask(sent);
+  if (heldAsSent !== undefined) return heldAsSent;
   const contents = await unpackArchives(run, sent);
-  const second = contents === sent ? first : await ask(contents);
-  return second.kind === "continue" ? goOn(contents) : second;
+  const held = contents === sent ? undefined : await ask(contents);
+  return held ?? goOn(contents);
 }
 
 /** What follows an attempt. Throws the faults of the disk, and `ROUND_LOST`. */
@@ -251,16 +249,14 @@ export async function conclude(run: Run, outcome: Outcome): Promise<Next> {
 }
 
 /** Ends the round as `gone`. Throws `ROUND_LOST`. */
-async function endWithout(
-  run: Run,
-  { reason, message, isLeftOut }: Outcome & { kind: "gone" },
-): Promise<void> {
+async function endWithout(run: Run, gone: Outcome & { kind: "gone" }): Promise<void> {
   const { ledger } = run.tools;
-  const gone = run.recordIn("gone", { reason, message });
-  if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: gone.trackingId });
-  run.noteEnd(gone);
+  const { reason, message, isLeftOut } = gone;
+  const end = run.recordIn("gone", { reason, message });
+  if (!(await ledger.end(end))) throw new Fault("ROUND_LOST", { detail: end.trackingId });
+  run.noteEnd(end);
   // The configuration leaves the transfer out, whatever an earlier round has kept of it.
-  if (isLeftOut) await ledger.clearQuarantine(gone);
+  if (isLeftOut) await ledger.clearQuarantine(end);
   // Recovery removes what the disk keeps.
   await run.dropStage().catch(() => {});
 }

@@ -3,9 +3,10 @@ import { durableStep } from "../base/disk.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { type OpenFile, rm, withFile } from "../base/files.ts";
+import type { Mailbox } from "../model/mailbox.ts";
 import { bytesOf, type Contents } from "../model/manifest.ts";
 import { type FetchContext, type FetchedFile, fetchFiles } from "./fetch.ts";
-import { compareRow, fetchMessage, type Message } from "./message.ts";
+import { compareRow, fetchMessage } from "./message.ts";
 import { type Plan, unlistedRows } from "./open-transfer.ts";
 import { adoptContent } from "./reuse.ts";
 import type { Run } from "./run.ts";
@@ -39,7 +40,7 @@ export async function fetchContents(run: Run, plan: Plan): Promise<Contents> {
   const stranger = row && messageRow === undefined ? unlistedRows([row]) : undefined;
   const refusal = message.kind === "refused" ? message.fault : undefined;
   const withheld = hasMessage ? refusal : undefined;
-  const unproven = doubtOf(contents, plan.announcedBytes, run.source.mailbox.verify);
+  const unproven = doubtOf(contents, plan, run.source.mailbox);
   const fault = plan.doubt ?? mismatch ?? stranger ?? withheld ?? unproven;
   if (fault !== undefined && !released) throw fault;
   if (refusal !== undefined) run.tools.emit({ type: "message-refused", record: run.record, fault: refusal });
@@ -47,11 +48,7 @@ export async function fetchContents(run: Run, plan: Plan): Promise<Contents> {
 }
 
 /** Why the contents may be incomplete or wrong although each file is as listed. */
-function doubtOf(
-  contents: Contents,
-  announcedBytes: number,
-  verify: "require" | "prefer",
-): Fault | undefined {
+function doubtOf(contents: Contents, { announcedBytes }: Plan, { verify }: Mailbox): Fault | undefined {
   const { files, message } = contents;
   const listedBytes = bytesOf(contents);
   // A service may count the confidential message, whose size it announces nowhere.
@@ -70,10 +67,7 @@ function doubtOf(
 }
 
 /** Reserves room first. The files and the message are requested together. */
-async function fetchAll(
-  run: Run,
-  plan: Plan,
-): Promise<{ readonly files: readonly FetchedFile[]; readonly message: Message }> {
+async function fetchAll(run: Run, plan: Plan) {
   const { tools } = run;
   const { totalBytes } = plan;
   const stage = await run.openStage();
@@ -101,7 +95,7 @@ async function fetchAll(
     },
   };
   try {
-    const [files, message] = await Promise.allSettled([fetchEither(run, context), fetchMessage(run, plan)]);
+    const [files, message] = await Promise.allSettled([fetchEither(context), fetchMessage(run, plan)]);
     if (files.status === "rejected") throw files.reason;
     if (message.status === "rejected") throw message.reason;
     return { files: files.value, message: message.value };
@@ -114,13 +108,13 @@ async function fetchAll(
 }
 
 /** If the ZIP is refused or damaged, single files are fetched instead. */
-async function fetchEither(run: Run, context: FetchContext): Promise<readonly FetchedFile[]> {
+async function fetchEither(context: FetchContext): Promise<readonly FetchedFile[]> {
   if (context.plan.way === "files") return fetchFiles(context);
   try {
     return await fetchZip(context);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    if (!IS_DAMAGE.has(error.code) && !failOptional(run, "zip", error)) throw error;
+    if (!IS_DAMAGE.has(error.code) && !failOptional(context.run, "zip", error)) throw error;
   } finally {
     await rm(context.stage.zip, { force: true });
   }

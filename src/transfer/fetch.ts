@@ -47,11 +47,8 @@ export interface FetchedFile extends PlannedFile {
 
 /** Fetches all files, even if one does not match its checksum: they may be all that is left of the transfer. */
 export function fetchFiles(context: FetchContext): Promise<FetchedFile[]> {
-  const { run, plan, stage } = context;
-  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
-    const fetched = await fetchFile(context, file, join(stage.folder, file.name), either);
-    return { ...file, ...fetched };
-  };
+  const { run, plan } = context;
+  const fetchOne = (file: PlannedFile, either: AbortSignal) => fetchFile(context, file, either);
   return mapLimit(plan.files, run.tools.limits.filesPerTransfer, fetchOne, run.signal);
 }
 
@@ -59,21 +56,22 @@ export function fetchFiles(context: FetchContext): Promise<FetchedFile[]> {
 async function fetchFile(
   context: FetchContext,
   file: PlannedFile,
-  path: string,
   signal: AbortSignal,
-): Promise<Pick<FetchedFile, "sha256" | "doubt">> {
-  for (let isSecond = false; ; isSecond = true) {
-    try {
-      return { sha256: await fetchOnce(context, file, path, signal) };
-    } catch (error) {
-      if (!hasCode(error, "CHECKSUM_MISMATCH", "SIZE_MISMATCH")) throw error;
-      if (isSecond && error.code === "SIZE_MISMATCH") throw error;
-      if (isSecond) {
-        await syncFile(path, context.run.handoff.fileMode);
-        return { sha256: await hashFile(path, signal), doubt: error };
-      }
-    }
-    await rm(path, { force: true });
+): Promise<FetchedFile> {
+  const path = join(context.stage.folder, file.name);
+  const fetchOnce = async () => ({ ...file, sha256: await fetchOrResume(context, file, path, signal) });
+  try {
+    return await fetchOnce();
+  } catch (error) {
+    if (!hasCode(error, "CHECKSUM_MISMATCH", "SIZE_MISMATCH")) throw error;
+  }
+  await rm(path, { force: true });
+  try {
+    return await fetchOnce();
+  } catch (error) {
+    if (!hasCode(error, "CHECKSUM_MISMATCH")) throw error;
+    await syncFile(path, context.run.handoff.fileMode);
+    return { ...file, sha256: await hashFile(path, signal), doubt: error };
   }
 }
 
@@ -91,7 +89,8 @@ export async function hashFile(path: string, signal: AbortSignal, algorithm = "s
   return hash.digest("hex");
 }
 
-async function fetchOnce(
+/** Returns the SHA-256 of the complete, synced file. */
+async function fetchOrResume(
   context: FetchContext,
   file: PlannedFile,
   path: string,
@@ -104,8 +103,8 @@ async function fetchOnce(
     await using part = new Part(handle, file);
     if (made === undefined) await part.resume(signal);
     context.onFound(part.bytes);
-    await receive(context, file, part, signal);
-    if (part.bytes !== file.bytes) throw sizeMismatch(part, file);
+    await receive(context, part, signal);
+    if (part.bytes !== file.bytes) throw sizeMismatch(part);
     const digest = await part.finish();
     durableStep("file fetched");
     await finishFile(handle, fileMode, file.bytes);
@@ -119,22 +118,18 @@ async function fetchOnce(
  * Receives the rest of a file, over several connections if they break. Bytes count as new only beyond the furthest
  * point so far. Ends at the announced size: the checksum decides whether the bytes are right.
  */
-async function receive(
-  context: FetchContext,
-  file: PlannedFile,
-  part: Part,
-  signal: AbortSignal,
-): Promise<void> {
-  const tag: { etag?: string } = {};
+async function receive(context: FetchContext, part: Part, signal: AbortSignal): Promise<void> {
+  const { bytes } = part.file;
   let setbacks = 0;
   let furthest = part.bytes;
-  while (part.bytes !== file.bytes || file.bytes === 0) {
+  // An empty file is requested, too.
+  while (part.bytes !== bytes || bytes === 0) {
     try {
-      return await receiveRest(context, file, part, tag, signal);
+      return await receiveRest(context, part, signal);
     } catch (error) {
       if (!hasCode(error, "CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED")) throw error;
       const gained = part.bytes - furthest;
-      setbacks = gained >= ENOUGH_BYTES ? 0 : setbacks + weightOf(gained);
+      setbacks = countSetbacks(setbacks, gained);
       if (setbacks >= MAX_SETBACKS) throw error;
       furthest = Math.max(furthest, part.bytes);
       if (error.code === "RANGE_REFUSED") await part.startAgain();
@@ -142,24 +137,21 @@ async function receive(
   }
 }
 
-/** Of a broken connection that brought this many new bytes. */
-function weightOf(gained: number): number {
-  return gained > 0 ? 1 : SETBACKS_IF_NO_BYTE;
+/** After a broken connection that brought this many new bytes. */
+function countSetbacks(before: number, gained: number): number {
+  if (gained >= ENOUGH_BYTES) return 0;
+  return before + (gained > 0 ? 1 : SETBACKS_IF_NO_BYTE);
 }
 
-async function receiveRest(
-  { run, plan, onBytes }: FetchContext,
-  file: PlannedFile,
-  part: Part,
-  tag: { etag?: string },
-  signal: AbortSignal,
-): Promise<void> {
-  const resume = part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...tag } };
+async function receiveRest(context: FetchContext, part: Part, signal: AbortSignal): Promise<void> {
+  const { run, plan, onBytes } = context;
+  const { file } = part;
+  const resume = part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...part.tag } };
   const options = { maxBytes: file.bytes, ...resume };
   const wanted = { id: file.id, name: file.originalName };
   const download = await run.source.service.openFile(plan.access, wanted, options, signal);
   demandContent(download, file);
-  if (download.etag !== undefined) tag.etag = download.etag;
+  if (download.etag !== undefined) part.tag = { etag: download.etag };
   const onEnd = run.pace.awaitBytes(download.canResume);
   try {
     if (download.offset !== part.bytes) await part.startAgain();
@@ -168,7 +160,7 @@ async function receiveRest(
       returnChunk(chunk);
       onBytes(chunk.byteLength);
     }
-    if (isPage(download) && part.bytes !== file.bytes) throw sizeMismatch(part, file);
+    if (isPage(download) && part.bytes !== file.bytes) throw sizeMismatch(part);
   } catch (error) {
     if (!isPage(download) || !hasCode(error, "SIZE_MISMATCH")) throw error;
     await part.startAgain();
@@ -182,12 +174,13 @@ async function receiveRest(
 /** A proxy may answer with a page of its own, or with an empty body, and with the status of a success. */
 function demandContent(download: Download, file: PlannedFile): void {
   const { totalBytes, cancel } = download;
-  if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage(download))) return;
+  const mayBeFile = totalBytes === undefined || totalBytes === file.bytes;
+  if (mayBeFile || (totalBytes > 0 && !isPage(download))) return;
   cancel();
   throw insteadOf(file, isPage(download) ? "an HTML page" : "an empty answer");
 }
 
-function sizeMismatch({ bytes }: Part, file: PlannedFile): Fault {
+function sizeMismatch({ bytes, file }: Part): Fault {
   const detail = `${JSON.stringify(file.originalName)}: ${bytes} bytes instead of ${file.bytes}`;
   return new Fault("SIZE_MISMATCH", { detail });
 }
@@ -210,17 +203,19 @@ function hasCode(error: unknown, ...codes: readonly FaultCode[]): error is Fault
  * handle open.
  */
 export class Part implements AsyncDisposable {
+  readonly file: PlannedFile;
+  bytes = 0;
+  /** The version of the file at the service, once that has named one. */
+  tag: { readonly etag?: string } = {};
   readonly #handle: OpenFile;
-  readonly #file: PlannedFile;
   #hash: ReturnType<typeof startVerification>;
   #unflushedBytes = 0;
   /** Stays rejected: a disk reports an error only once. */
   #flushing: Promise<void> | undefined;
-  bytes = 0;
 
   constructor(handle: OpenFile, file: PlannedFile) {
     this.#handle = handle;
-    this.#file = file;
+    this.file = file;
     this.#hash = startVerification(file.checksums);
   }
 
@@ -228,7 +223,7 @@ export class Part implements AsyncDisposable {
   async resume(signal: AbortSignal): Promise<void> {
     const { size } = await this.#handle.stat();
     if (size === 0) return;
-    if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
+    if (this.file.checksums.length === 0 || size > this.file.bytes) return this.startAgain();
     const buffer = new Uint8Array(READ_BYTES);
     while (this.bytes < size) {
       signal.throwIfAborted();
@@ -251,18 +246,18 @@ export class Part implements AsyncDisposable {
 
   async startAgain(): Promise<void> {
     await this.#handle.truncate();
-    this.#hash = startVerification(this.#file.checksums);
+    this.#hash = startVerification(this.file.checksums);
     this.bytes = 0;
   }
 
   /** The SHA-256 of the whole file. Throws `CHECKSUM_MISMATCH` unless every checksum matches. */
   async finish(): Promise<string> {
     await this.#flushing;
-    return this.#hash.finish(JSON.stringify(this.#file.originalName));
+    return this.#hash.finish(JSON.stringify(this.file.originalName));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // `finish` throws it. Without `finish` the part is not used.
+    // `finish` throws the failure of a flush. Without `finish` the part is not used.
     await this.#flushing?.catch(() => {});
   }
 

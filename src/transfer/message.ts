@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { openFile, rm } from "../base/files.ts";
+import { rm, withFile } from "../base/files.ts";
 import { matchesChecksum, nodeAlgorithm } from "../model/checksum.ts";
 import { MESSAGE, type MessageFile, type MessageRow } from "../model/manifest.ts";
 import type { ChecksumRow, Download } from "../service/port.ts";
@@ -58,8 +58,7 @@ async function downloadMessage(run: Run, plan: Plan): Promise<MessageFile | unde
   const { body, cancel } = await openMessage(run, plan);
   try {
     await rm(path, { force: true });
-    const file = await openFile(path, "wx");
-    try {
+    await withFile(path, "wx", async (file) => {
       for await (const chunk of body) {
         if (bytes === 0) demandMessage(chunk);
         hash.update(chunk);
@@ -67,12 +66,10 @@ async function downloadMessage(run: Run, plan: Plan): Promise<MessageFile | unde
         await file.write(chunk);
       }
       if (bytes > 0) await finishFile(file, run.handoff.fileMode);
-    } finally {
-      await file.close();
-    }
+    });
     if (bytes === 0) await rm(path, { force: true });
   } catch (error) {
-    // The next attempt removes it.
+    // If this fails, the next attempt removes the file.
     await rm(path, { force: true }).catch(() => {});
     throw error;
   } finally {

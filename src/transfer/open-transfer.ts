@@ -78,8 +78,8 @@ export async function openTransfer(run: Run): Promise<Step<Plan>> {
   }
   const { subject, rows, messageRow, doubt } = useChecksums(run, files, read);
   run.learn({ subject, files: files.length, bytes: totalBytes });
-  const routed = await askRoutes(run, factsOf(run.record, files));
-  if (routed.kind !== "continue") return routed;
+  const held = await askRoutes(run, factsOf(run.record, files));
+  if (held !== undefined) return held;
   const names = await safeNames(files, reservedNames(run.handoff));
   const planned: PlannedFile[] = [];
   let unknown: Checksum | undefined;
@@ -118,10 +118,8 @@ function chooseWay(fetch: Mailbox["fetch"], files: readonly PlannedFile[], bytes
   return count >= ZIP_FROM_FILES && bytes < count * ZIP_BELOW_AVERAGE_BYTES ? "zip" : "files";
 }
 
-function whyWaiting(
-  { securityMode }: TransferRecord,
-  { message, obstacle: password }: Proof<unknown> & { kind: "waiting" },
-): Partial<TransferRecord> {
+function whyWaiting({ securityMode }: TransferRecord, proof: Proof<unknown> & { kind: "waiting" }) {
+  const { message, obstacle: password } = proof;
   if (securityMode === undefined || takesAnyPassword(securityMode))
     return { reason: "password", message, password };
   const fault = new Fault("SECURITY_MODE", { detail: JSON.stringify(securityMode.slice(0, 80)) });
@@ -129,11 +127,10 @@ function whyWaiting(
 }
 
 function checkLimits(files: number, bytes: number, { maxFiles, maxTransferBytes }: Limits): void {
-  const tooMany = files > maxFiles ? `${files} files, and ${maxFiles} are allowed` : undefined;
-  const tooLarge =
-    bytes > maxTransferBytes ? `${bytes} bytes, and ${maxTransferBytes} are allowed` : undefined;
-  const detail = tooMany ?? tooLarge;
-  if (detail !== undefined) throw new Fault("LIMIT_EXCEEDED", { detail });
+  const exceeded = (amount: string, allowed: number) =>
+    new Fault("LIMIT_EXCEEDED", { detail: `${amount}, and ${allowed} are allowed` });
+  if (files > maxFiles) throw exceeded(`${files} files`, maxFiles);
+  if (bytes > maxTransferBytes) throw exceeded(`${bytes} bytes`, maxTransferBytes);
 }
 
 /** A later request was refused although the password had been accepted: counts a wrong attempt. */
@@ -155,12 +152,12 @@ function requestOf({ source, record, signal }: Run) {
 }
 
 interface ReadChecksums {
-  readonly subject: string | undefined;
+  readonly subject?: string | undefined;
   /** By file-id. */
   readonly rows: ReadonlyMap<string, ChecksumRow>;
-  readonly messageRow: ChecksumRow | undefined;
+  readonly messageRow?: ChecksumRow | undefined;
   /** The checksums file does not fit the list of files, or cannot be understood. */
-  readonly doubt: Fault | undefined;
+  readonly doubt?: Fault | undefined;
 }
 
 /** Without a readable checksums file, the checksums in the list of files count. */
@@ -179,11 +176,11 @@ function useChecksums(
   }
   const error: unknown = read.reason;
   if (!(error instanceof Fault)) throw error;
-  const nothing = { subject: undefined, rows: new Map<string, ChecksumRow>(), messageRow: undefined };
+  const rows = new Map<string, ChecksumRow>();
   const areListed = files.every(({ checksum }) => checksum !== undefined);
-  if (error.verdict === "quarantine") return { ...nothing, doubt: areListed ? undefined : error };
+  if (error.verdict === "quarantine") return { rows, doubt: areListed ? undefined : error };
   if (!failOptional(run, "checksums", error)) throw asOperationFault(error);
-  return { ...nothing, doubt: undefined };
+  return { rows };
 }
 
 /** The checksums file names files that are not in the list of files. */

@@ -19,7 +19,7 @@ import {
   withoutNames,
 } from "../model/manifest.ts";
 import { hashFile } from "./fetch.ts";
-import type { Plan } from "./open-transfer.ts";
+import type { Plan, PlannedFile } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
 import { MANY_FILES } from "./turns.ts";
 
@@ -42,6 +42,7 @@ export async function takeComplete(run: Run): Promise<Contents | undefined> {
   const stage = await run.openStage();
   const folders = [...(stage.isNew ? [] : [stage.folder]), ...(await stages.otherContent(stage))];
   for (const folder of folders) {
+    // The manifest is among the files, or belongs to the placement.
     const contents =
       (await readContents(folder, complete)) ??
       (await readContents(placements.placementOf(folder), complete));
@@ -97,7 +98,7 @@ export async function adoptContent({ tools }: Run, stage: Stage, { way, files }:
   let presentBytes = 0;
   for (const [name, file] of wanted) {
     const path = join(stage.folder, name);
-    if (file.checksums.length > 0) await copyLongest(others, name, path, file.bytes);
+    if (file.checksums.length > 0) await copyLongest(others, file, path);
     const found = await tryLstat(path);
     if (found === undefined) continue;
     // A finished file may have a mode that does not let us write.
@@ -166,19 +167,14 @@ export async function copyContents(
 }
 
 /** Copies a file from the folder that has most of it. */
-async function copyLongest(
-  folders: readonly string[],
-  name: string,
-  path: string,
-  bytes: number,
-): Promise<void> {
+async function copyLongest(folders: readonly string[], file: PlannedFile, path: string): Promise<void> {
   if (folders.length === 0 || (await tryLstat(path)) !== undefined) return;
   let best: { readonly from: string; readonly size: number } | undefined;
   for (const folder of folders) {
-    const from = join(folder, name);
+    const from = join(folder, file.name);
     const found = await tryLstat(from);
     const size = found?.isFile() ? found.size : 0;
-    if (size > (best?.size ?? 0) && size <= bytes) best = { from, size };
+    if (size > (best?.size ?? 0) && size <= file.bytes) best = { from, size };
   }
   // The other attempt may remove the file meanwhile.
   if (best !== undefined) await copyFile(best.from, path, COPY).catch(() => rm(path, { force: true }));

@@ -1,16 +1,14 @@
 /** Asks the routes of its mailbox about a transfer: it goes on, is held for an operator, or is left out. */
 import { DONE } from "../model/job.ts";
-import { HELD, IGNORED, isHeld, type TransferRecord } from "../model/record.ts";
+import { HELD, IGNORED, isHeld } from "../model/record.ts";
 import { decideRoute, fingerprintOf, type RouteDecision, type RouteFacts } from "../model/route.ts";
-import { goOn, type Run, type Step } from "./run.ts";
+import type { Outcome, Run } from "./run.ts";
 
-/** What the list of the service shows. */
-export function listedFacts({ sender, subject }: TransferRecord): RouteFacts {
-  return { sender, subject, fileNames: undefined, bytes: undefined };
-}
-
-/** The record names the route that decided. It goes on if the routes depend on facts that are not known yet. */
-export async function askRoutes(run: Run, facts: RouteFacts): Promise<Step<void>> {
+/**
+ * What follows if the routes do not let it go on; `undefined` if they do, or depend on facts that are not known yet. Takes the
+ * deciding route into the record.
+ */
+export async function askRoutes(run: Run, facts: RouteFacts): Promise<Outcome | undefined> {
   const { routing } = run.source.mailbox;
   const decision = routing && (await decideRoute(routing, facts));
   const { route } = decision ?? {};
@@ -18,7 +16,7 @@ export async function askRoutes(run: Run, facts: RouteFacts): Promise<Step<void>
   const { allowedBy, released } = run.record;
   const isAllowed = allowedBy !== undefined || released !== undefined;
   if (routing === undefined || decision === undefined || decision.action === "deliver" || isAllowed) {
-    return goOn(undefined);
+    return undefined;
   }
   if (decision.action === "ignore") {
     const message = `${describe(decision, "leaves it out")} inlet retry downloads it nevertheless.`;

@@ -109,25 +109,19 @@ async function listArchive(
   // Loaded only if it is needed.
   const { listZip } = await import("./unpack.ts");
   const { maxFiles, maxTransferBytes } = limits;
-  const refuse = (detail: string) => {
-    throw new Fault("LIMIT_EXCEEDED", { detail });
+  const demand = (isAllowed: boolean, detail: string) => {
+    if (!isAllowed) throw new Fault("LIMIT_EXCEEDED", { detail });
   };
+  const tooMany = `with its entries, the transfer would have more than ${formatCount(maxFiles, "file", "files")}`;
   // The files sent may exceed the limits already: a released transfer is not checked.
-  const demandFew = (entries: number) => {
-    if (total.files + entries <= maxFiles) return;
-    refuse(`with its entries, the transfer would have more than ${formatCount(maxFiles, "file", "files")}`);
-  };
+  const demandFew = (entries: number) => demand(total.files + entries <= maxFiles, tooMany);
   const entries = await listZip(join(stage.folder, name), demandFew, signal);
   const bytes = sizeOf(entries);
   const totalBytes = total.bytes + bytes;
-  if (totalBytes > maxTransferBytes) {
-    refuse(
-      `with its files, the transfer would have ${totalBytes} bytes, and ${maxTransferBytes} are allowed`,
-    );
-  }
-  if (bytes > Math.max(size * MAX_RATIO, MIN_ALLOWED_BYTES)) {
-    refuse(`${size} bytes would become ${bytes}`);
-  }
+  const tooLarge = `with its files, the transfer would have ${totalBytes} bytes, and ${maxTransferBytes} are allowed`;
+  demand(totalBytes <= maxTransferBytes, tooLarge);
+  const isUsualRatio = bytes <= Math.max(size * MAX_RATIO, MIN_ALLOWED_BYTES);
+  demand(isUsualRatio, `${size} bytes would become ${bytes}`);
   return entries;
 }
 

@@ -76,7 +76,7 @@ export async function matchDirectory(
     if (match !== undefined) matched.push({ wanted: match, entry });
     else if (++extras > (allowExtra ? 1 : 0)) throw wrong(`${quoted(names[0])} is not in the list`);
   }
-  const missing = unmatched.first();
+  const [missing] = unmatched.left;
   if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
   return matched;
 }
@@ -127,16 +127,17 @@ const FORMS: readonly ((name: string) => string)[] = [
   (name) => composed(name).replaceAll("\\", "/"),
 ];
 
-/** Wanted files that have no entry yet. */
+/** Finds the wanted file of each entry. */
 class Unmatched {
   readonly #wanted: readonly WantedEntry[];
-  readonly #left: Set<WantedEntry>;
+  /** Wanted files that have no entry yet. */
+  readonly left: Set<WantedEntry>;
   /** Made when it is needed: most archives need only the first form. */
   readonly #byForm: Map<string, WantedEntry | "several">[] = [];
 
   constructor(wanted: readonly WantedEntry[]) {
     this.#wanted = wanted;
-    this.#left = new Set(wanted);
+    this.left = new Set(wanted);
   }
 
   /** The file that belongs to an entry; `undefined` if no file has its name. */
@@ -147,17 +148,12 @@ class Unmatched {
         const file = this.#byForm[at].get(form(name));
         if (file === undefined) continue;
         if (file === "several") throw wrong(`${quoted(name)} stands for several files`);
-        if (!this.#left.delete(file)) throw wrong(`${quoted(name)} is there twice`);
+        if (!this.left.delete(file)) throw wrong(`${quoted(name)} is there twice`);
         if (file.bytes !== bytes) throw wrongSize(name, bytes, file.bytes);
         return file;
       }
     }
     return undefined;
-  }
-
-  first(): WantedEntry | undefined {
-    const [first] = this.#left;
-    return first;
   }
 
   async #indexBy(form: (name: string) => string): Promise<Map<string, WantedEntry | "several">> {

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync, type ZlibOptions } from "node:zlib";
-import { type Entry, fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from "yauzl";
+import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from "yauzl";
 import { forEachLimit } from "../base/concurrency.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { finishFile } from "../base/durable.ts";
@@ -61,10 +61,10 @@ export async function unpackZip(
   const bytes = wanted.reduce((sum, file) => sum + file.bytes, 0);
   const limitMs = TIME_MS.whole + (bytes / 1024 ** 2) * TIME_MS.perMebibyte;
   const limit = timeLimit(Math.min(limitMs, LONGEST_TIMER_MS));
+  const either = AbortSignal.any([signal, limit.signal]);
   const made: WantedEntry[] = [];
   const digests = new Map<WantedEntry, string>();
-  const unpackFrom = async (zip: OpenFile, either: AbortSignal) => {
-    const [reader, archive] = await openArchive(zip);
+  const unpackFrom = async (reader: ZipReader, archive: ZipFile) => {
     const matched = await matchDirectory(archive, wanted, options, either);
     if ((await readdir(folder)).length > 0) {
       for (const { name } of wanted) await rm(join(folder, name), { force: true });
@@ -81,15 +81,14 @@ export async function unpackZip(
     await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, either);
   };
   try {
-    const either = AbortSignal.any([signal, limit.signal]);
-    await withFile(zipPath, "r", (zip) => unpackFrom(zip, either));
+    await withFile(zipPath, "r", (zip) => withArchive(zip, signal, unpackFrom));
     return digests;
   } catch (error) {
     // The failure counts, and the next attempt replaces what stays.
     const remove = ({ name }: WantedEntry) => rm(join(folder, name), { force: true }).catch(() => {});
     await forEachLimit(made, ENTRIES_AT_ONCE, remove);
     const isLate = limit.signal.aborted && !signal.aborted;
-    throw isLate ? wrong("unpacking it takes too long") : faultOf(error, signal);
+    throw isLate ? wrong("unpacking it takes too long") : error;
   } finally {
     limit.clear();
   }
@@ -104,14 +103,9 @@ export async function listZip(
   onCount: (entries: number) => void,
   signal: AbortSignal,
 ): Promise<ListedEntry[]> {
-  try {
-    return await withFile(zipPath, "r", async (zip) => {
-      const [, archive] = await openArchive(zip);
-      return listDirectory(archive, onCount, signal);
-    });
-  } catch (error) {
-    throw faultOf(error, signal);
-  }
+  return await withFile(zipPath, "r", (zip) =>
+    withArchive(zip, signal, (_reader, archive) => listDirectory(archive, onCount, signal)),
+  );
 }
 
 /** Verifies that a ZIP holds exactly the announced files. Writes nothing, and leaves the handle open. */
@@ -121,37 +115,47 @@ export async function verifyZip(
   options: MatchOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  try {
-    const [reader, archive] = await openArchive(zip);
-    const entries = wanted.map((entry) => ({ ...entry, name: "" }));
+  const entries = wanted.map((entry) => ({ ...entry, name: "" }));
+  await withArchive(zip, signal, async (reader, archive) => {
     const matched = await matchDirectory(archive, entries, options, signal);
     // Read only to prove it.
     for (const match of matched) await readEntry(reader, archive, match, async () => {}, signal);
-  } catch (error) {
-    throw faultOf(error, signal);
-  }
+  });
 }
 
-async function openArchive(zip: OpenFile): Promise<[ZipReader, ZipFile]> {
-  const reader = new ZipReader(zip, (await zip.stat()).size);
-  if (await reader.hasTwoEnds()) throw wrong("it has two directories");
-  const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
-  return [reader, await fromRandomAccessReaderPromise(reader, reader.bytes, options)];
+/** Errors of yauzl and zlib become `ARCHIVE_WRONG`, those of the disk its faults, and a stop `STOPPED`. */
+async function withArchive<Result>(
+  zip: OpenFile,
+  signal: AbortSignal,
+  work: (reader: ZipReader, archive: ZipFile) => Promise<Result>,
+): Promise<Result> {
+  try {
+    const reader = new ZipReader(zip, (await zip.stat()).size);
+    if (await reader.hasTwoEnds()) throw wrong("it has two directories");
+    const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
+    return await work(reader, await fromRandomAccessReaderPromise(reader, reader.bytes, options));
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    if (signal.aborted) throw new Fault("STOPPED");
+    const fault = faultOfDisk(error);
+    throw fault instanceof Fault ? fault : wrong(messageOf(error), error);
+  }
 }
 
 /** Passes the content of one entry to `write`, and returns its SHA-256. Throws unless the content is as announced. */
 async function readEntry(
   reader: ZipReader,
   archive: ZipFile,
-  { wanted, entry }: MatchedEntry,
+  match: MatchedEntry,
   write: (chunk: Buffer) => Promise<void>,
   signal: AbortSignal,
 ): Promise<string> {
+  const { wanted, entry } = match;
   const verification = startVerification(wanted.checksums);
   const { fileDataStart } = await archive.readLocalFileHeaderPromise(entry, { minimal: true });
   let bytes = 0;
   let crc = 0;
-  for await (const chunk of contentOf(reader, fileDataStart, entry, wanted, signal)) {
+  for await (const chunk of contentOf(reader, fileDataStart, match, signal)) {
     signal.throwIfAborted();
     bytes += chunk.length;
     if (bytes > wanted.bytes) throw wrongSize(wanted.originalName, "more", wanted.bytes);
@@ -168,8 +172,7 @@ async function readEntry(
 async function* contentOf(
   reader: ZipReader,
   from: number,
-  entry: Entry,
-  wanted: WantedEntry,
+  { wanted, entry }: MatchedEntry,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const { compressedSize } = entry;
@@ -206,14 +209,6 @@ async function* inflate(
   pipeline(deflated, inflater, { signal }).catch(() => {});
   yield* inflater;
   if (inflater.bytesWritten !== bytes) throw wrong("an entry is longer than its content");
-}
-
-/** Errors of yauzl and zlib become `ARCHIVE_WRONG`. */
-function faultOf(error: unknown, signal: AbortSignal): unknown {
-  if (error instanceof Fault) return error;
-  if (signal.aborted) return new Fault("STOPPED");
-  const fault = faultOfDisk(error);
-  return fault instanceof Fault ? fault : wrong(messageOf(error), error);
 }
 
 /** Holds the directory of a thousand entries, or several small entries. */

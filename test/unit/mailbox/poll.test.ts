@@ -5,9 +5,8 @@ import { Outage } from "../../../src/base/outage.ts";
 import { Secret } from "../../../src/base/secret.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import { pollMailbox } from "../../../src/mailbox/poll.ts";
-import { MailboxState } from "../../../src/mailbox/state.ts";
+import { MailboxState, type PollTools } from "../../../src/mailbox/state.ts";
 import type { Tokens } from "../../../src/mailbox/tokens.ts";
-import type { PollTools } from "../../../src/mailbox/tools.ts";
 import { listenTo } from "../../../src/model/events.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import type { ListedTransfer, TransferState } from "../../../src/model/transfer.ts";
@@ -30,7 +29,7 @@ test("what is settled is looked for once, as long as it is listed", async () => 
 test("what an operator sends back to the start during a poll is looked for at the next one", async () => {
   const { poll, looked, state } = setUp();
   await poll(["a", "b"]);
-  await poll(["a", "b"], () => state.transfers.noteOpen("a", 0));
+  await poll(["a", "b"], () => state.transfers.noteOpen("a"));
   await poll(["a", "b"]);
   expect(looked).toEqual(["a", "b", "a"]);
 });
@@ -47,7 +46,7 @@ test("a poll that breaks off forgets nothing", async () => {
 
 test("I8 bounded: a delivered transfer is no longer remembered as open", async () => {
   const { poll, state } = setUp();
-  state.transfers.noteOpen("a", 0);
+  state.transfers.noteOpen("a");
   await poll(["a"]);
   expect([...state.transfers.open]).toEqual([]);
 });
@@ -205,24 +204,24 @@ describe("known transfers", () => {
     const known = new KnownTransfers();
     known.startListing();
     known.settle("a");
-    known.noteOpen("a", 5);
-    expect([known.isListed("a"), known.open.get("a")?.expiresMs]).toEqual([true, 5]);
+    known.noteOpen("a");
+    expect([known.isListed("a"), known.open.has("a")]).toEqual([true, true]);
     known.startListing();
     expect(known.isListed("a")).toBe(false);
   });
 
   test("a warning is due once for each open transfer", () => {
     const known = new KnownTransfers();
-    known.noteOpen("a", 0);
+    known.noteOpen("a");
     expect([known.warnOnce("a"), known.warnOnce("a"), known.warnOnce("b")]).toEqual([true, false, false]);
     known.settle("a");
-    known.noteOpen("a", 0);
+    known.noteOpen("a");
     expect(known.warnOnce("a")).toBe(true);
   });
 
   test("a password is looked for once, and again for another supply or other settings", () => {
     const known = new KnownTransfers();
-    known.noteOpen("a", 0);
+    known.noteOpen("a");
     const attempts = [undefined, undefined, "x", "x", undefined, "x"];
     expect(attempts.map((supplied) => known.claimPasswordSearch("a", SETTINGS, supplied))).toEqual([
       true,
