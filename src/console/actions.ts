@@ -11,10 +11,9 @@ import type { TransferKey } from "../model/record.ts";
 import type { MailboxResult } from "../model/views.ts";
 import type { RunningAct } from "../operate/acting.ts";
 import { filterOpen } from "../operate/list.ts";
-import type { Notice } from "./layout.ts";
 import { showNotice } from "./pages.ts";
 import type { ConsoleTools } from "./port.ts";
-import { requireRole, type Sessions } from "./sessions.ts";
+import { type Notice, requireRole, type Sessions } from "./sessions.ts";
 import { formatKey, renderConfirmation } from "./transfers.ts";
 
 /** A list may name a thousand transfers. */
@@ -138,7 +137,8 @@ function selectedIn(fields: URLSearchParams, { board, clock }: ConsoleTools): re
 }
 
 function goBack({ access, response, fields }: Form, notice?: Notice): void {
-  if (notice !== undefined) access.setNotice(response.req, notice);
+  const session = access.find(response.req);
+  if (session !== undefined && notice !== undefined) session.notice = notice;
   response.writeHead(303, { location: backOf(fields) }).end();
 }
 

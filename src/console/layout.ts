@@ -1,25 +1,14 @@
-/** The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. Shared parts of pages. */
+/**
+ * The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. Also the parts
+ * that several pages share.
+ */
 import { formatCount, localizeTimes, zoneName } from "../base/phrases.ts";
 import { linkTo } from "../model/queries.ts";
 import { STATES } from "../model/record.ts";
 import { headlineOf, type Status, type Trouble } from "../model/status.ts";
 import { type Html, html, type PageTime, renderClock, renderTime } from "./html.ts";
-
-export interface Visitor {
-  /** More is possible after signing in with a token. */
-  readonly canSignIn: boolean;
-  /** Proves that a form comes from this session. Missing if the visitor may only read. */
-  readonly proof?: string | undefined;
-  /** The same proof, to sign out. Missing without a session. */
-  readonly signOut?: string;
-  readonly name?: string;
-}
-
-/** The result of a visitor's last request, shown once. */
-export interface Notice {
-  readonly text: string;
-  readonly isError: boolean;
-}
+import type { Page, PageContext } from "./port.ts";
+import type { Notice, Visitor } from "./sessions.ts";
 
 const LINKS = [
   ["Overview", "./"],
@@ -30,21 +19,12 @@ const LINKS = [
 
 export type PageName = (typeof LINKS)[number][0];
 
-/** What is inside the frame. */
-export interface PageContent {
-  /** The heading above the body; some pages have none. */
-  readonly title?: string;
-  readonly notice?: Notice | undefined;
-  readonly body: Html;
-}
-
-/** `address`: of the page, relative to the console's root. */
-interface Page extends PageContent {
-  readonly name: PageName;
-  readonly address: string;
-}
-
-export function renderDocument(status: Status, page: Page, visitor: Visitor, time: PageTime): string {
+/** `name`: of the page in the navigation. */
+export function renderDocument(
+  { status, time, visitor, address }: PageContext,
+  { title, notice, body }: Page,
+  name: PageName,
+): string {
   const { host, inbox, program } = status.daemon;
   const script = html`<script src="console.js" defer></script>`;
   return renderFrame(
@@ -55,17 +35,17 @@ export function renderDocument(status: Status, page: Page, visitor: Visitor, tim
 <p id="said" class="unseen" role="status"></p>
 <header>
 <div class="brand"><h1>Inlet</h1> <span class="place">${inbox} on ${host}</span></div>
-${renderSigning(visitor, page.address)}
+${renderSigning(visitor, address)}
 <nav aria-label="Pages"><ul>${LINKS.map(
-      ([name, address]) =>
-        html`<li><a href="${address}"${name === page.name && html` aria-current="page"`}>${name}</a></li>`,
+      ([link, href]) =>
+        html`<li><a href="${href}"${link === name && html` aria-current="page"`}>${link}</a></li>`,
     )}</ul></nav>
 <div id="headline" data-live>${renderHeadline(status)}</div>
 </header>
 <main id="main" tabindex="-1">
-${page.notice && renderNotice(page.notice)}
-${page.title && html`<h2 class="title">${page.title}</h2>`}
-${page.body}
+${notice && renderNotice(notice)}
+${title && html`<h2 class="title">${title}</h2>`}
+${body}
 </main>
 <footer><p>Inlet ${program} · <span id="live">as of ${renderClock(status.at, time)}</span> · times in ${zoneName(time.zone)} · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>`,
   );
