@@ -34,7 +34,7 @@ export function renderDocument(
 <p id="silence" class="silence" hidden></p>
 <p id="said" class="unseen" role="status"></p>
 <header>
-<div class="brand"><h1>Inlet</h1> <span class="place">${inbox} on ${host}</span></div>
+<div class="brand"><h1>Inlet</h1> <span class="facts">${inbox} on ${host}</span></div>
 ${renderSigning(visitor, address)}
 <nav aria-label="Pages"><ul>${LINKS.map(
       ([link, href]) =>
@@ -103,7 +103,7 @@ export function renderTroubles(troubles: readonly Trouble[], time: PageTime): Ht
     const affected =
       mailboxes.length > 1 &&
       html`<details id="affected-${what}"><summary>${mailboxes.length} mailboxes are affected</summary><ul class="names">${mailboxes.map((name) => html`<li>${linkToMailbox(name)}</li>`)}</ul></details>`;
-    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${localizeTimes(message, time.zone)}</p><p class="advice">${advice}</p>${affected}<p class="since">since ${renderTime(since, time)}</p></div>`;
+    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${localizeTimes(message, time.zone)}</p><p class="advice">${advice}</p>${affected}<p class="facts">since ${renderTime(since, time)}</p></div>`;
   })}`;
 }
 

@@ -1,6 +1,6 @@
 /** The console and its API over HTTP. Reading is open unless a token is demanded; actions always need one. */
 import { readFile } from "node:fs/promises";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
@@ -87,7 +87,7 @@ async function answer(
   const url = URL.parse(`http://here${target}`);
   const route = url === null ? undefined : routes.get(url.pathname);
   if (url === null || route === undefined) return refuse(response, 404, "Not found.");
-  if (isRefused(route, url, tools, response)) return;
+  if (tryRefuse(route, url, tools, response)) return;
   try {
     if (needsRole(route, url, tools)) await requireRole(tools.access, "read", response.req);
     await route.handle(response, url);
@@ -101,20 +101,23 @@ async function answer(
   }
 }
 
-/** Answers requests with a wrong method, under a foreign name, or from another site. */
-function isRefused(route: Route, url: URL, { hosts }: ConsolePort, response: ServerResponse): boolean {
+/** Refuses requests with a wrong method, under a foreign name, or from another site. Returns whether it did. */
+function tryRefuse(route: Route, url: URL, { hosts }: ConsolePort, response: ServerResponse): boolean {
   const { method = "", headers } = response.req;
-  const allowed = route.method === "POST" ? ["POST"] : ["GET", "HEAD"];
-  if (!allowed.includes(method)) {
-    response.setHeader("allow", allowed.join(", "));
-    refuse(response, 405, `Use ${allowed.join(" or ")}.`);
-    // A liveness probe reveals nothing, and may come under any name.
-  } else if (url.pathname !== "/healthz" && !isOurName(headers.host, hosts)) {
+  const methods = route.method === "POST" ? ["POST"] : ["GET", "HEAD"];
+  const isWrongMethod = !methods.includes(method);
+  // A liveness probe reveals nothing, and may come under any name.
+  const isForeignName = url.pathname !== "/healthz" && !isOurName(headers.host, hosts);
+  const isOtherSite = headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, headers);
+  if (isWrongMethod) {
+    response.setHeader("allow", methods.join(", "));
+    refuse(response, 405, `Use ${methods.join(" or ")}.`);
+  } else if (isForeignName) {
     refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
-  } else if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, response.req)) {
+  } else if (isOtherSite) {
     refuse(response, 403, "Other sites may only link to the pages.", { code: "NOT_ALLOWED" });
-  } else return false;
-  return true;
+  }
+  return isWrongMethod || isForeignName || isOtherSite;
 }
 
 /** The API and forms check the role of each request themselves. Assets reveal nothing, and neither does `/healthz`. */
@@ -127,11 +130,10 @@ function needsRole({ kind }: Route, { pathname }: URL, { access }: ConsolePort):
 function isForAnySite(
   { kind }: Route,
   { pathname, searchParams }: URL,
-  { headers }: IncomingMessage,
+  { "sec-fetch-mode": mode = "navigate" }: IncomingHttpHeaders,
 ): boolean {
-  if (kind === "machine") return true;
-  const isLink = headers["sec-fetch-mode"] === "navigate" || headers["sec-fetch-mode"] === undefined;
-  return kind === "page" && isLink && !(pathname === "/history" && searchParams.has("text"));
+  const isSearch = pathname === "/history" && searchParams.has("text");
+  return kind === "machine" || (kind === "page" && mode === "navigate" && !isSearch);
 }
 
 function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
