@@ -83,8 +83,9 @@ export class DaemonClient {
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
       throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });
     }
-    const isMore = detail !== FAULT_CODES[code as FaultCode].advice;
-    throw new Fault(code as FaultCode, { detail: `${where} refuses${isMore ? `: ${detail}` : ""}` });
+    // The advice follows by itself.
+    const more = detail === FAULT_CODES[code as FaultCode].advice ? "" : `: ${detail}`;
+    throw new Fault(code as FaultCode, { detail: `${where} refuses${more}` });
   }
 }
 
