@@ -60,7 +60,7 @@ function handlersOf(tools: ConsoleTools): Handlers {
     const status = board.read();
     const { at } = status;
     const clock = formatMoment(at, status.daemon.timezone).slice(11);
-    const data = { at, clock, title: titleOf(status), ...headlineOf(status), version: tools.version() };
+    const data = { at, clock, title: titleOf(status), ...headlineOf(status), version: streams.version };
     return { event: "heartbeat", data };
   };
   return {

@@ -21,9 +21,12 @@ export class EventStreams {
   #isChanged = false;
   /** Since the last event. */
   #ticks = 0;
+  /** Another one after each change that pages show. */
+  version = 0;
 
   /** The next tick sends an event. */
   changed(): void {
+    this.version++;
     this.#isChanged = true;
   }
 

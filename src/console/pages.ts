@@ -11,12 +11,27 @@ import { showTransfers } from "./transfers.ts";
 
 const HTML = "text/html; charset=utf-8";
 
+type NamedPage = readonly [PageName, ShowPage];
+
+/** By path: the page's name in the navigation, and its content. */
+export const PAGES: Readonly<Record<string, NamedPage>> = {
+  "/": ["Overview", showOverview],
+  "/transfers": ["Transfers", showTransfers],
+  "/transfer": ["Transfers", showStory],
+  "/mailboxes": ["Mailboxes", showMailboxes],
+  "/mailbox": ["Mailboxes", showMailbox],
+  "/history": ["History", showHistory],
+};
+
 /** What is known of a request before its page is made. */
 type Requested = Pick<PageContext, "tools" | "response" | "parameters" | "address">;
 
-export function showPage(tools: ConsoleTools, response: ServerResponse, url: URL): Promise<void> {
-  const { pathname, search, searchParams: parameters } = url;
-  const [name, makePage] = PAGES[pathname] ?? PAGES["/"];
+export function showPage(
+  tools: ConsoleTools,
+  response: ServerResponse,
+  { pathname, search, searchParams: parameters }: URL,
+  [name, makePage]: NamedPage,
+): Promise<void> {
   const address = pathname === "/" ? "./" : `${pathname}${search}`.slice(1);
   return show({ tools, response, parameters, address }, name, makePage);
 }
@@ -55,17 +70,3 @@ async function show(requested: Requested, name: PageName, makePage: ShowPage): P
   const notice = page.notice ?? access?.takeNotice(response.req);
   send(response, page.code ?? 200, HTML, renderDocument(context, { ...page, notice }, name));
 }
-
-type NamedPage = readonly [PageName, ShowPage];
-
-/** By path: the page's name in the navigation, and its content. */
-const PAGES: Readonly<Record<"/", NamedPage> & Partial<Record<string, NamedPage>>> = {
-  "/": ["Overview", showOverview],
-  "/transfers": ["Transfers", showTransfers],
-  "/transfer": ["Transfers", showStory],
-  "/mailboxes": ["Mailboxes", showMailboxes],
-  "/mailbox": ["Mailboxes", showMailbox],
-  "/history": ["History", showHistory],
-};
-
-export const PAGE_PATHS: readonly string[] = Object.keys(PAGES);

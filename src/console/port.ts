@@ -37,8 +37,6 @@ export interface ConsoleTools extends ConsolePort {
   readonly journal: JournalAccess;
   readonly outcomes: Outcomes;
   readonly streams: EventStreams;
-  /** Another one after each change that pages show. */
-  version(): number;
 }
 
 export interface PageContext {

@@ -14,7 +14,7 @@ import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
 import { limitConnections } from "./listen.ts";
 import { Outcomes } from "./outcomes.ts";
-import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
+import { PAGES, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort, ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
 
@@ -47,14 +47,9 @@ const ASSETS = {
 /** Not listening yet. Closing the server ends every connection. */
 export function createConsole(port: ConsolePort, clock: Clock): Server {
   const streams = new EventStreams();
-  let version = 0;
-  const changed = () => {
-    version++;
-    streams.changed();
-  };
+  const changed = () => streams.changed();
   const outcomes = new Outcomes(clock, changed);
-  const journal = new JournalAccess(port);
-  const tools = { ...port, clock, journal, outcomes, streams, version: () => version };
+  const tools = { ...port, clock, journal: new JournalAccess(port), outcomes, streams };
   const routes = routesOf(tools);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 });
   limitConnections(server);
@@ -140,8 +135,8 @@ function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
   const { access, board, metrics, stuck } = tools;
   const answerApi = makeApi(tools);
   const routes = new Map<string, Route>();
-  for (const path of PAGE_PATHS) {
-    routes.set(path, { kind: "page", handle: (response, url) => showPage(tools, response, url) });
+  for (const [path, page] of Object.entries(PAGES)) {
+    routes.set(path, { kind: "page", handle: (response, url) => showPage(tools, response, url, page) });
   }
   for (const [path, { method }] of Object.entries(API) as [ApiPath, ApiRoute][]) {
     const handle: Route["handle"] = (response, url) => answerApi(path, response, url.searchParams);

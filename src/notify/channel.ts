@@ -19,7 +19,7 @@ import type { Emit } from "../model/events.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "./message.ts";
 import { changeOfLine, mailboxIn, type Notice, type NoticeChange } from "./notices.ts";
-import { Schedule } from "./schedule.ts";
+import { scheduleAt } from "./schedule.ts";
 import { sendMessage } from "./send.ts";
 import { ChannelState } from "./state.ts";
 
@@ -240,9 +240,9 @@ export class Channel {
     return this.#state.pending().filter((notice) => this.#isWanted(notice));
   }
 
-  #scheduleAt(nowMs: number): Schedule {
+  #scheduleAt(nowMs: number) {
     const times = this.#isFinishing ? { ...this.#settings, gatherMs: 0 } : this.#settings;
-    return new Schedule(times, this.#state.sent, nowMs);
+    return scheduleAt(nowMs, times, this.#state.sent);
   }
 
   async #send(nowMs: number): Promise<void> {

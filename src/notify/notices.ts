@@ -78,7 +78,9 @@ const ChangeShape = v.object({
 export type NoticeChange = Readonly<v.InferOutput<typeof ChangeShape>>;
 
 /** A change without its time. `end` and `begin`: empty if missing. */
-type Changed = Partial<Pick<NoticeChange, "by" | "end" | "begin">>;
+type Changed = Partial<Pick<NoticeChange, "by"> & Ended & Begun>;
+type Ended = Pick<NoticeChange, "end">;
+type Begun = Pick<NoticeChange, "begin">;
 
 /** A transfer, as the journal stores a change of it. */
 const NotedTransferShape = v.pick(RecordShape, [
@@ -130,19 +132,14 @@ function changedBy(record: NotedTransfer, atMs: number): Changed {
 
 /** The changes of an event, except those that the ledger adds to the journal as changes of a transfer. */
 export function changesOfEvent(event: DaemonEvent, context: EventContext): NoticeChange[] {
-  const changes = OF_EVENTS[event.type] as
-    | ((event: DaemonEvent, context: EventContext) => Changed | Changed[])
-    | undefined;
+  const changes = OF_EVENTS[event.type] as ChangesOf<DaemonEvent> | undefined;
   const changed = [changes?.(event, context) ?? []].flat();
   return changed.map((each) => ({ atMs: context.nowMs, end: [], begin: [], ...each }));
 }
 
-const OF_EVENTS: {
-  readonly [Type in DaemonEvent["type"]]?: (
-    event: EventOf<Type>,
-    context: EventContext,
-  ) => Changed | Changed[];
-} = {
+type ChangesOf<Event> = (event: Event, context: EventContext) => Changed | Changed[];
+
+const OF_EVENTS: { readonly [Type in DaemonEvent["type"]]?: ChangesOf<EventOf<Type>> } = {
   /** A decided delivery that cannot be placed: the journal says only that its round has ended. */
   "transfer-stuck": ({ record, fault }, { nowMs }) => {
     const stuck = asStuck(record, describeFault(fault), fault.code);
@@ -269,11 +266,7 @@ function openKeys(transfer: TransferKey): string[] {
 }
 
 /** Two keys, so that the renewal is reported once more on the last day. */
-function remindOf(
-  mailbox: string,
-  renewal: Renewal | undefined,
-  atMs: number,
-): Required<Omit<Changed, "by">> {
+function remindOf(mailbox: string, renewal: Renewal | undefined, atMs: number): Ended & Begun {
   const [soon, lastDay] = [`renewal ${mailbox}`, `last-day ${mailbox}`];
   if (renewal === undefined) return { end: [soon, lastDay], begin: [] };
   const { isLastDay, validUntilMs } = renewal;
@@ -318,20 +311,10 @@ function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notic
   return { ...factsOf(kind, delivered, atMs), text };
 }
 
-function factsOf(
-  kind: NoticeKind,
-  transfer: TransferKey & { readonly sender: string },
-  atMs: number,
-): Notice {
-  const { mailbox, trackingId, sender } = transfer;
-  return {
-    kind,
-    key: keyOf(kind, transfer),
-    atMs,
-    mailbox: cut(mailbox, MAX_NAME),
-    trackingId: cut(trackingId, MAX_NAME),
-    sender: cut(sender, MAX_NAME),
-  };
+function factsOf(kind: NoticeKind, transfer: NotedTransfer | Delivered, atMs: number): Notice {
+  const cutName = (name: "mailbox" | "trackingId" | "sender") => cut(transfer[name], MAX_NAME);
+  const names = { mailbox: cutName("mailbox"), trackingId: cutName("trackingId"), sender: cutName("sender") };
+  return { kind, key: keyOf(kind, transfer), atMs, ...names };
 }
 
 function ofArrival({ mailbox, expectation: { described }, dueMs }: Overdue, atMs: number): Notice {
