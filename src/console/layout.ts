@@ -137,9 +137,10 @@ export type Choices = readonly (readonly [value: string, words: string])[];
 
 interface FilterForm {
   readonly page: "transfers" | "history";
-  /** The values of all fields. */
-  readonly fields: Readonly<Partial<Record<string, string | number | undefined>>>;
-  readonly reasons: readonly string[];
+  /** The values of all fields, by name. */
+  readonly fields: Readonly<Record<string, string>>;
+  /** Reasons to choose from, if the page knows them. */
+  readonly reasons?: readonly string[];
   readonly mailboxes: readonly string[];
   /** More choices of this page, by the name of the field. */
   readonly more?: Readonly<Record<string, { readonly title: string; readonly choices: Choices }>>;
@@ -148,11 +149,15 @@ interface FilterForm {
 
 const MAX_NAMES = 200;
 
-/**
- * The form of the filter, the same on every page that lists transfers. All fields but the text are folded, unless one of
- * them is set.
- */
-export function renderFilterForm({ page, fields, reasons, mailboxes, more = {}, hidden }: FilterForm): Html {
+/** The form to search and filter transfers. All fields but the text are folded, unless one of them is set. */
+export function renderFilterForm({
+  page,
+  fields,
+  reasons = [],
+  mailboxes,
+  more = {},
+  hidden,
+}: FilterForm): Html {
   const names = ["sender", "mailbox", "since", "state", "reason", ...Object.keys(more)];
   const isOpen = names.some((name) => (fields[name] ?? "") !== "");
   const text = (name: string, title: string, hint: string, list?: string) =>
@@ -162,7 +167,7 @@ export function renderFilterForm({ page, fields, reasons, mailboxes, more = {}, 
       ([value, words]) =>
         html`<option value="${value}"${value === (fields[name] ?? "") && html` selected`}>${words}</option>`,
     )}</select></label>`;
-  const same = (values: readonly string[]): Choices => [
+  const choicesOf = (values: readonly string[]): Choices => [
     ["", "any"],
     ...values.map((it) => [it, it] as const),
   ];
@@ -171,6 +176,6 @@ export function renderFilterForm({ page, fields, reasons, mailboxes, more = {}, 
 <details id="more-filters"${isOpen && html` open`}><summary>More filters</summary><div class="fields">
 ${text("sender", "Sender", "*@supplier.example")}${text("mailbox", "Mailbox", "* is any text", "mailbox-names")}${text("since", "Since", "12h, 7d or 2026-03-01")}
 <datalist id="mailbox-names">${mailboxes.slice(0, MAX_NAMES).map((name) => html`<option value="${name}">`)}</datalist>
-${select("state", "State", same(STATES))}${reasons.length > 0 && select("reason", "Reason", same(reasons))}
+${select("state", "State", choicesOf(STATES))}${reasons.length > 0 && select("reason", "Reason", choicesOf(reasons))}
 ${Object.entries(more).map(([name, { title, choices }]) => select(name, title, choices))}</div></details></form>`;
 }

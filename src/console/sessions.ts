@@ -159,10 +159,9 @@ export class Sessions {
     });
     if (tokens === undefined) return;
     for (const [id, { who }] of this.#open) {
-      const [before, after] = [this.#tokens.get(who), tokens.get(who)];
-      const stays =
-        before !== undefined && after !== undefined && isSame(before.token.reveal(), after.token.reveal());
-      if (!stays) this.#open.delete(id);
+      const [before, after] = [this.#tokens, tokens].map((all) => all.get(who)?.token.reveal());
+      const isKept = before !== undefined && after !== undefined && isSame(before, after);
+      if (!isKept) this.#open.delete(id);
     }
     this.#tokens = tokens;
   }

@@ -82,7 +82,7 @@ function renderSeveral(
   const button = (action: TransferAct) =>
     html`<button form="${FORM}" name="action" value="${action}">${ACT_TEXTS[action].label}</button>`;
   return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, back, filter: String(parameters) })}</form>
-<div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
+<div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page> <span>Select this page</span></label>${everything}
 <div class="buttons">${TRANSFER_ACTS.map(button)}</div></div>`;
 }
 

@@ -36,12 +36,11 @@ const INTERVALS = 3;
 
 export class MailboxBoard {
   readonly #clock: Clock;
-  readonly #known: Map<MailboxId, Known>;
+  readonly #known = new Map<MailboxId, Known>();
 
   constructor(mailboxes: readonly ShownMailbox[], clock: Clock) {
     this.#clock = clock;
-    const sinceMs = clock.now();
-    this.#known = new Map(mailboxes.map((facts) => [mailboxIdOf(facts.name), { facts, sinceMs }]));
+    this.set(mailboxes);
   }
 
   get size(): number {

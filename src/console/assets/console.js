@@ -76,7 +76,6 @@ async function refresh() {
       if (newer !== null) replace(section, newer);
     }
     showNotice(next);
-    showPickPage();
     const outcome = document.querySelector(".outcome, #batches li, #problems .names li");
     if (hasActed && outcome !== null) say(outcome.textContent);
   } catch {
@@ -181,9 +180,3 @@ document.addEventListener("change", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || !target.hasAttribute("data-pick-page")) return;
   for (const box of document.querySelectorAll("input[name=t]")) box.checked = target.checked;
 });
-
-function showPickPage() {
-  document.querySelector("[data-pick-page]")?.removeAttribute("hidden");
-}
-
-showPickPage();
