@@ -91,8 +91,8 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * One request on each connection, because a client that reads no answers could make them fill the memory. A new connection
- * beyond the limits replaces the one that was idle longest, so that health probes get through.
+ * Allows one request on each connection, because a client could send many, read no answer, and so fill the memory. A new
+ * connection beyond the limits replaces the one that was idle longest, so that health probes get through.
  */
 export function limitConnections(server: Server): void {
   server.maxRequestsPerSocket = 1;

@@ -56,7 +56,7 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
   server.on("request", (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
-    // Only if the answer has begun: other errors are answered.
+    // It rejects only if the answer has begun: every other error is answered.
     answer(tools, routes, response).catch(() => response.destroy());
   });
   let stopWatching = () => {};

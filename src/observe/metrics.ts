@@ -129,7 +129,7 @@ export class Metrics {
     for (const state of UNDELIVERED) show("inlet_transfers", counts[state] ?? 0, { state });
     for (const what of GENERAL_TROUBLES)
       show("inlet_trouble", Number(troubles.some((it) => it.what === what)), { what });
-    // Also for what never happened.
+    // Kinds that were never late are shown too, with 0.
     for (const kind of PROMISE_KINDS) {
       const late = overdue.filter((it) => it.kind === kind).map(({ since }) => this.#secondsSince(since));
       show("inlet_overdue_seconds", Math.max(0, ...late), { kind });

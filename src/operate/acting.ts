@@ -66,7 +66,7 @@ export function startAct(
   request: ActRequest,
   by: Actor,
   signal: AbortSignal,
-  onResult: (result: ActResult) => void = () => {},
+  onResult: (result: ActResult) => void,
 ): RunningAct {
   const { act, transfers, isAwaited = true } = request;
   const results = new Map<string, ActResult>();
@@ -104,8 +104,8 @@ export function startAct(
     const objection = act === "password" ? await objectionToServices(tools, transfers) : undefined;
     if (objection !== undefined)
       return transfers.forEach((key) => void set(key, refusal(key, objection, undefined)));
-    // A password is tried with one transfer, in all its mailboxes. If that one is refused, the next is tried. Every other
-    // act is given for all transfers at once.
+    // A password is tried with one transfer, in all its mailboxes, and with the next one if it cannot be sent for that. Every
+    // other act is given for all transfers at once.
     const groupOf = ({ trackingId }: TransferKey) => (act === "password" ? trackingId : "");
     const groups = [...Map.groupBy(transfers, groupOf).values()];
     let tried: readonly TransferKey[] = [];
