@@ -11,11 +11,11 @@ import type { TransferKey } from "../model/record.ts";
 import type { MailboxResult } from "../model/views.ts";
 import type { RunningAct } from "../operate/acting.ts";
 import { filterOpen } from "../operate/list.ts";
-import type { Notice } from "./layout.ts";
+import { keyOf } from "./outcomes.ts";
 import { showNotice } from "./pages.ts";
 import type { ConsoleTools } from "./port.ts";
-import { requireRole, type Sessions } from "./sessions.ts";
-import { formatKey, renderConfirmation } from "./transfers.ts";
+import { type Notice, requireRole, type Sessions } from "./sessions.ts";
+import { renderConfirmation } from "./transfers.ts";
 
 /** A list may name a thousand transfers. */
 const MAX_BODY_BYTES = 512 * 1024;
@@ -57,7 +57,7 @@ async function actOnMailboxes({ operate }: ConsoleTools, form: Form): Promise<vo
   const act = actIn(MAILBOX_ACTS, fields);
   const mailbox = fields.get("mailbox") ?? undefined;
   const acted = operate.actOnMailboxes({ act, mailbox }, by, POLL_WAIT_MS);
-  const results = await acted.catch(failedFor(mailbox));
+  const results = await acted.catch(failureOf(mailbox));
   const isError = results.some(({ result }) => result === "attention" || result === "refused");
   goBack(form, { text: results.map(({ text }) => text).join(" "), isError });
 }
@@ -68,8 +68,8 @@ function actIn<const Acts extends readonly string[]>(acts: Acts, fields: URLSear
   throw new Fault("REQUEST_INVALID", { detail: "Unknown action." });
 }
 
-/** The disk has refused an order or a pause. */
-export function failedFor(mailbox = ""): (error: unknown) => MailboxResult[] {
+/** Returns a function that describes why an order or a pause could not be written. */
+export function failureOf(mailbox = ""): (error: unknown) => MailboxResult[] {
   return (error) => [{ mailbox, status: 503, result: "attention", text: asFault(error).message }];
 }
 
@@ -81,14 +81,16 @@ async function actForPage(tools: ConsoleTools, form: Form): Promise<void> {
   const action = actIn(TRANSFER_ACTS, fields);
   const keys = selectedIn(fields, tools);
   const password = fields.get("password") ?? undefined;
-  const needsQuestion =
+  // The form of a single transfer has asked already, except for the password if the transfer was selected in the list.
+  const hasQuestion =
     keys.length > 1 ? ACT_TEXTS[action].warning !== undefined : action === "password" && !password;
-  const isAsked = needsQuestion && !fields.has("confirm");
-  const problem = problemOf(action, keys, isAsked || password);
+  const mustAsk = hasQuestion && !fields.has("confirm");
+  // The question asks for the password too.
+  const problem = problemOf(action, keys, mustAsk || password);
   if (problem !== undefined) return goBack(form, { text: problem, isError: true });
-  if (isAsked) {
-    const wanted = new Set(keys.map(formatKey));
-    const found = tools.board.transfers().filter((transfer) => wanted.has(formatKey(transfer)));
+  if (mustAsk) {
+    const wanted = new Set(keys.map(keyOf));
+    const found = tools.board.transfers().filter((transfer) => wanted.has(keyOf(transfer)));
     const body = renderConfirmation(action, found, { proof, back: backOf(fields) }, [...wanted]);
     return showNotice(tools, response, 200, undefined, body);
   }
@@ -96,23 +98,24 @@ async function actForPage(tools: ConsoleTools, form: Form): Promise<void> {
   goBack(form);
 }
 
-/** Starts the act, and shows its outcomes as they come. They are awaited at least ten minutes, and until `waitEnded`. */
+/** Starts the act, and shows its outcomes as they come, for ten minutes and as long as a program waits for them. */
 export function act(
   { operate, outcomes }: ConsoleTools,
   action: TransferAct,
   transfers: readonly TransferKey[],
   password: string | undefined,
   by: Actor,
-  waitEnded?: Promise<void>,
+  programLeft?: Promise<void>,
 ): Promise<RunningAct> {
   const stopWaiting = new AbortController();
-  const ended = Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), waitEnded]);
-  void ended.then(() => stopWaiting.abort());
+  const pageLeft = pause(PAGE_WAIT_MS, undefined, { ref: false });
+  void Promise.all([pageLeft, programLeft]).then(() => stopWaiting.abort());
   const secret = password === undefined ? undefined : new Secret(password);
   const request = { act: action, transfers, password: secret, isForMailbox: true };
   return operate.start(request, by, stopWaiting.signal, outcomes.begin(action, by));
 }
 
+/** Why a request is not valid, for people. */
 export function problemOf(
   action: TransferAct,
   keys: readonly TransferKey[],
@@ -125,7 +128,7 @@ export function problemOf(
 
 const KeyShape = v.pipe(v.string(), v.parseJson(), v.tuple([v.string(), v.string()]));
 
-/** The transfers that a form selects: the ticked ones, as `formatKey` names them, or all that match its filter. */
+/** The transfers that a form selects: the ticked ones, as `keyOf` names them, or all that match its filter. */
 function selectedIn(fields: URLSearchParams, { board, clock }: ConsoleTools): readonly TransferKey[] {
   if (fields.has("all")) {
     const query = parseQuery(ListQueryShape, new URLSearchParams(fields.get("filter") ?? ""), clock.now());
@@ -138,7 +141,8 @@ function selectedIn(fields: URLSearchParams, { board, clock }: ConsoleTools): re
 }
 
 function goBack({ access, response, fields }: Form, notice?: Notice): void {
-  if (notice !== undefined) access.setNotice(response.req, notice);
+  const session = access.find(response.req);
+  if (session !== undefined && notice !== undefined) session.notice = notice;
   response.writeHead(303, { location: backOf(fields) }).end();
 }
 
@@ -148,7 +152,7 @@ function backOf(fields: URLSearchParams): string {
   return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
 }
 
-/** `undefined` if it is too large. All of it is read, because most clients send it before they read the answer. */
+/** `undefined` if the body is too large. All of it is read, because most clients send it before they read the answer. */
 export async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

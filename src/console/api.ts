@@ -12,7 +12,7 @@ import type { Actor } from "../model/order.ts";
 import { type Parsed, parseQuery } from "../model/queries.ts";
 import { headlineOf } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
-import { act, failedFor, problemOf, readBody } from "./actions.ts";
+import { act, failureOf, problemOf, readBody } from "./actions.ts";
 import { refuse, sendJson, whenClosed } from "./answers.ts";
 import { titleOf } from "./layout.ts";
 import type { ConsoleTools } from "./port.ts";
@@ -60,14 +60,14 @@ function handlersOf(tools: ConsoleTools): Handlers {
     const status = board.read();
     const { at } = status;
     const clock = formatMoment(at, status.daemon.timezone).slice(11);
-    const data = { at, clock, title: titleOf(status), ...headlineOf(status), version: tools.version() };
+    const data = { at, clock, title: titleOf(status), ...headlineOf(status), version: streams.version };
     return { event: "heartbeat", data };
   };
   return {
     "/api/status": () => board.read(),
     "/api/transfers": async ({ query, response }) => {
       if (query.group === undefined)
-        return found(await journal.run(response, (signal) => operate.list(query, signal)));
+        return unlessBusy(await journal.run(response, (signal) => operate.list(query, signal)));
       const { transfers, ...page } = listOpen(board.transfers(), query);
       return { ...page, transfers: transfers.map((it) => board.withHelp(it)) };
     },
@@ -79,7 +79,8 @@ function handlersOf(tools: ConsoleTools): Handlers {
     "/api/transfers/objection": async ({ query: { act, ...key } }) => ({
       objection: (await operate.objectionTo(act, key)) ?? null,
     }),
-    "/api/history": async ({ query, response }) => found(await journal.read(response, query.kind, query)),
+    "/api/history": async ({ query, response }) =>
+      unlessBusy(await journal.run(response, (signal) => operate.history(query.kind, query, signal))),
     "/api/events": ({ query, response }) => {
       if (streams.add(response, query.as === "heartbeat" ? makeHeartbeat : makeStatus)) return;
       throw new Fault("BUSY", { detail: "There are too many listeners." });
@@ -91,7 +92,7 @@ function handlersOf(tools: ConsoleTools): Handlers {
       const gone = whenClosed(response);
       const given = { act, mailbox, isAwaited: wait > 0 };
       const acted = operate.actOnMailboxes(given, by, wait * 1000, gone);
-      return { results: await acted.catch(failedFor(mailbox)) };
+      return { results: await acted.catch(failureOf(mailbox)) };
     },
   };
 }
@@ -119,7 +120,8 @@ async function actForProgram(
   return undefined;
 }
 
-function found<Answer>(answer: Answer | undefined): Answer {
+/** `answer`: of `JournalAccess.run`. */
+function unlessBusy<Answer>(answer: Answer | undefined): Answer {
   if (answer === undefined) throw new Fault("BUSY");
   return answer;
 }

@@ -17,13 +17,16 @@ type MakeEvent = () => { readonly event: string; readonly data: unknown };
 
 export class EventStreams {
   readonly #listeners = new Map<ServerResponse, MakeEvent>();
-  readonly #timer = setInterval(() => this.#tick(), TICK_MS).unref();
+  #timer: NodeJS.Timeout | undefined;
   #isChanged = false;
   /** Since the last event. */
   #ticks = 0;
+  /** Another one after each change that pages show. */
+  version = 0;
 
   /** The next tick sends an event. */
   changed(): void {
+    this.version++;
     this.#isChanged = true;
   }
 
@@ -38,12 +41,15 @@ export class EventStreams {
     response.write("retry: 2000\n\n");
     response.write(serialize(makeEvent));
     this.#listeners.set(response, makeEvent);
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
     response.once("close", () => this.#listeners.delete(response));
     return true;
   }
 
+  /** The server may listen again later. */
   close(): void {
     clearInterval(this.#timer);
+    this.#timer = undefined;
     for (const response of this.#listeners.keys()) response.end();
   }
 

@@ -46,7 +46,7 @@ export const showHistory: ShowPage = async ({ tools, response, parameters, statu
   });
   const mailboxes = status.mailboxes.map(({ name }) => name);
   const hidden = renderHidden({ range });
-  const form = renderFilterForm({ page: "history", fields, reasons: [], mailboxes, hidden });
+  const form = renderFilterForm({ page: "history", fields, mailboxes, hidden });
   const body = html`<section id="chart" data-live><h2>${RANGES[range].title}</h2><ul class="tabs">${ranges}</ul>${slots ? renderChart(slots, range, time) : BUSY}</section>
 <section><h2>Past transfers</h2>${form}
 <div id="past" data-live>${found ? renderEntries(found, time) : BUSY}</div></section>

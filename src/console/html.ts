@@ -17,6 +17,7 @@ type Value = string | number | Html | undefined | false | readonly Value[];
 
 /** `undefined` and `false` render as nothing, a list as its elements. */
 export function html(literals: TemplateStringsArray, ...values: readonly Value[]): Html {
+  // Each literal but the first follows a value.
   return new Html(literals.reduce((text, literal, at) => `${text}${format(values[at - 1])}${literal}`));
 }
 
@@ -39,7 +40,7 @@ export function renderTable<Row>(
   rows: readonly Row[],
   nothing = "None.",
 ): Html {
-  if (rows.length === 0) return html`<p class="nothing">${nothing}</p>`;
+  if (rows.length === 0) return html`<p class="facts">${nothing}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table role="table">
 <thead role="rowgroup"><tr role="row">${columns.map(({ title }) => html`<th role="columnheader">${title}</th>`)}</tr></thead>
 <tbody role="rowgroup">${rows.map(

@@ -28,25 +28,19 @@ export class JournalAccess {
     this.#port = port;
   }
 
-  /** Newest first, with the damaged lines. */
-  read<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: JournalQuery) {
-    return this.run(response, (signal) => this.#port.operate.history(kind, query, signal));
-  }
-
-  /** The entries for a page. `undefined` also if the journal cannot be read. */
+  /** The entries for a page, newest first. As `tryRun`. */
   async show<Kind extends JournalKind>(response: ServerResponse, kind: Kind, query: JournalQuery) {
-    // The page says so.
-    return (await this.read(response, kind, query).catch(() => undefined))?.entries;
+    const read = (signal: AbortSignal) => this.#port.operate.history(kind, query, signal);
+    return (await this.#tryRun(response, read))?.entries;
   }
 
-  /** `undefined` also if the journal cannot be read. */
+  /** How transfers ended in each slot of the range. As `tryRun`. */
   async tally(response: ServerResponse, range: Range, nowMs: number): Promise<readonly Tally[] | undefined> {
     const known = this.#tallies.get(range);
     if (known !== undefined && Math.abs(nowMs - known.atMs) < TALLY_KEPT_MS) return known.slots;
     const { slotMs } = RANGES[range];
     const read = (signal: AbortSignal) => this.#port.tally(startOf(range, nowMs), slotMs, signal);
-    // The page says so.
-    const slots = await this.run(response, read).catch(() => undefined);
+    const slots = await this.#tryRun(response, read);
     if (slots !== undefined) this.#tallies.set(range, { atMs: nowMs, slots });
     return slots;
   }
@@ -66,5 +60,10 @@ export class JournalAccess {
     } finally {
       release?.();
     }
+  }
+  /** As `run`, and `undefined` also if the journal cannot be read: the page asks to try again. */
+  #tryRun<Answer>(response: ServerResponse, read: (signal: AbortSignal) => Promise<Answer>) {
+    // The status shows a disk that fails.
+    return this.run(response, read).catch(() => undefined);
   }
 }

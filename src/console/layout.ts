@@ -1,25 +1,14 @@
-/** The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. Shared parts of pages. */
+/**
+ * The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. Also the parts
+ * that several pages share.
+ */
 import { formatCount, localizeTimes, zoneName } from "../base/phrases.ts";
 import { linkTo } from "../model/queries.ts";
 import { STATES } from "../model/record.ts";
 import { headlineOf, type Status, type Trouble } from "../model/status.ts";
 import { type Html, html, type PageTime, renderClock, renderTime } from "./html.ts";
-
-export interface Visitor {
-  /** More is possible after signing in with a token. */
-  readonly canSignIn: boolean;
-  /** Proves that a form comes from this session. Missing if the visitor may only read. */
-  readonly proof?: string | undefined;
-  /** The same proof, to sign out. Missing without a session. */
-  readonly signOut?: string;
-  readonly name?: string;
-}
-
-/** The result of a visitor's last request, shown once. */
-export interface Notice {
-  readonly text: string;
-  readonly isError: boolean;
-}
+import type { Page, PageContext } from "./port.ts";
+import type { Notice, Visitor } from "./sessions.ts";
 
 const LINKS = [
   ["Overview", "./"],
@@ -30,21 +19,12 @@ const LINKS = [
 
 export type PageName = (typeof LINKS)[number][0];
 
-/** What is inside the frame. */
-export interface PageContent {
-  /** The heading above the body; some pages have none. */
-  readonly title?: string;
-  readonly notice?: Notice | undefined;
-  readonly body: Html;
-}
-
-/** `address`: of the page, relative to the console's root. */
-interface Page extends PageContent {
-  readonly name: PageName;
-  readonly address: string;
-}
-
-export function renderDocument(status: Status, page: Page, visitor: Visitor, time: PageTime): string {
+/** `name`: of the page in the navigation. */
+export function renderDocument(
+  { status, time, visitor, address }: PageContext,
+  { title, notice, body }: Page,
+  name: PageName,
+): string {
   const { host, inbox, program } = status.daemon;
   const script = html`<script src="console.js" defer></script>`;
   return renderFrame(
@@ -54,18 +34,18 @@ export function renderDocument(status: Status, page: Page, visitor: Visitor, tim
 <p id="silence" class="silence" hidden></p>
 <p id="said" class="unseen" role="status"></p>
 <header>
-<div class="brand"><h1>Inlet</h1> <span class="place">${inbox} on ${host}</span></div>
-${renderSigning(visitor, page.address)}
+<div class="brand"><h1>Inlet</h1> <span class="facts">${inbox} on ${host}</span></div>
+${renderSigning(visitor, address)}
 <nav aria-label="Pages"><ul>${LINKS.map(
-      ([name, address]) =>
-        html`<li><a href="${address}"${name === page.name && html` aria-current="page"`}>${name}</a></li>`,
+      ([link, href]) =>
+        html`<li><a href="${href}"${link === name && html` aria-current="page"`}>${link}</a></li>`,
     )}</ul></nav>
 <div id="headline" data-live>${renderHeadline(status)}</div>
 </header>
 <main id="main" tabindex="-1">
-${page.notice && renderNotice(page.notice)}
-${page.title && html`<h2 class="title">${page.title}</h2>`}
-${page.body}
+${notice && renderNotice(notice)}
+${title && html`<h2 class="title">${title}</h2>`}
+${body}
 </main>
 <footer><p>Inlet ${program} · <span id="live">as of ${renderClock(status.at, time)}</span> · times in ${zoneName(time.zone)} · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>`,
   );
@@ -123,7 +103,7 @@ export function renderTroubles(troubles: readonly Trouble[], time: PageTime): Ht
     const affected =
       mailboxes.length > 1 &&
       html`<details id="affected-${what}"><summary>${mailboxes.length} mailboxes are affected</summary><ul class="names">${mailboxes.map((name) => html`<li>${linkToMailbox(name)}</li>`)}</ul></details>`;
-    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${localizeTimes(message, time.zone)}</p><p class="advice">${advice}</p>${affected}<p class="since">since ${renderTime(since, time)}</p></div>`;
+    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${localizeTimes(message, time.zone)}</p><p class="advice">${advice}</p>${affected}<p class="facts">since ${renderTime(since, time)}</p></div>`;
   })}`;
 }
 
@@ -157,9 +137,10 @@ export type Choices = readonly (readonly [value: string, words: string])[];
 
 interface FilterForm {
   readonly page: "transfers" | "history";
-  /** The values of all fields. */
-  readonly fields: Readonly<Partial<Record<string, string | number | undefined>>>;
-  readonly reasons: readonly string[];
+  /** The values of all fields, by name. */
+  readonly fields: Readonly<Record<string, string>>;
+  /** Reasons to choose from, if the page knows them. */
+  readonly reasons?: readonly string[];
   readonly mailboxes: readonly string[];
   /** More choices of this page, by the name of the field. */
   readonly more?: Readonly<Record<string, { readonly title: string; readonly choices: Choices }>>;
@@ -168,11 +149,15 @@ interface FilterForm {
 
 const MAX_NAMES = 200;
 
-/**
- * The form of the filter, the same on every page that lists transfers. All fields but the text are folded, unless one of
- * them is set.
- */
-export function renderFilterForm({ page, fields, reasons, mailboxes, more = {}, hidden }: FilterForm): Html {
+/** The form to search and filter transfers. All fields but the text are folded, unless one of them is set. */
+export function renderFilterForm({
+  page,
+  fields,
+  reasons = [],
+  mailboxes,
+  more = {},
+  hidden,
+}: FilterForm): Html {
   const names = ["sender", "mailbox", "since", "state", "reason", ...Object.keys(more)];
   const isOpen = names.some((name) => (fields[name] ?? "") !== "");
   const text = (name: string, title: string, hint: string, list?: string) =>
@@ -182,7 +167,7 @@ export function renderFilterForm({ page, fields, reasons, mailboxes, more = {}, 
       ([value, words]) =>
         html`<option value="${value}"${value === (fields[name] ?? "") && html` selected`}>${words}</option>`,
     )}</select></label>`;
-  const same = (values: readonly string[]): Choices => [
+  const choicesOf = (values: readonly string[]): Choices => [
     ["", "any"],
     ...values.map((it) => [it, it] as const),
   ];
@@ -191,6 +176,6 @@ export function renderFilterForm({ page, fields, reasons, mailboxes, more = {}, 
 <details id="more-filters"${isOpen && html` open`}><summary>More filters</summary><div class="fields">
 ${text("sender", "Sender", "*@supplier.example")}${text("mailbox", "Mailbox", "* is any text", "mailbox-names")}${text("since", "Since", "12h, 7d or 2026-03-01")}
 <datalist id="mailbox-names">${mailboxes.slice(0, MAX_NAMES).map((name) => html`<option value="${name}">`)}</datalist>
-${select("state", "State", same(STATES))}${reasons.length > 0 && select("reason", "Reason", same(reasons))}
+${select("state", "State", choicesOf(STATES))}${reasons.length > 0 && select("reason", "Reason", choicesOf(reasons))}
 ${Object.entries(more).map(([name, { title, choices }]) => select(name, title, choices))}</div></details></form>`;
 }

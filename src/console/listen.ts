@@ -5,9 +5,9 @@ import type { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { lookAtLink } from "../base/files.ts";
+import { pauseOrAbort } from "../base/timers.ts";
 import type { Emit } from "../model/events.ts";
-
-export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
+import { describeListen, type ListenAddress } from "../operate/client.ts";
 
 const RETRY_MS = 30_000;
 const MAX_CONNECTIONS = 200;
@@ -21,28 +21,23 @@ const SOCKET_MODE = 0o660;
  * Returns a function that closes the server.
  */
 export function startListening(server: Server, at: ListenAddress, emit: Emit): () => Promise<void> {
-  let isReported = false;
-  let timer: NodeJS.Timeout | undefined;
-  let isClosed = false;
-  const attempt = async () => {
-    try {
-      await listen(server, at);
-      emit({ type: "console-opened", address: describeAddress(server, at) });
-    } catch (error) {
-      const address = describeAddress(server, at);
-      if (!isReported) emit({ type: "console-failed", address, reason: reasonOf(error) });
-      isReported = true;
-      if (!isClosed) timer = setTimeout(retry, RETRY_MS);
+  const closing = new AbortController();
+  const keepTrying = async () => {
+    for (let isFirst = true; !closing.signal.aborted; isFirst = false) {
+      try {
+        await listen(server, at);
+        return emit({ type: "console-opened", address: describeAddress(server, at) });
+      } catch (error) {
+        const address = describeAddress(server, at);
+        if (isFirst) emit({ type: "console-failed", address, reason: reasonOf(error) });
+      }
+      await pauseOrAbort(RETRY_MS, closing.signal);
     }
   };
-  let running = attempt();
-  const retry = () => {
-    running = attempt();
-  };
+  const trying = keepTrying();
   return async () => {
-    isClosed = true;
-    clearTimeout(timer);
-    await running;
+    closing.abort();
+    await trying;
     if (!server.listening) return void server.emit("close");
     const closed = once(server, "close");
     server.close();
@@ -85,10 +80,10 @@ async function removeIfStale(path: string): Promise<void> {
 }
 
 function describeAddress(server: Server, at: ListenAddress): string {
-  if ("path" in at) return `unix:${at.path}`;
+  if ("path" in at) return describeListen(at);
   const bound = server.address();
   const port = bound !== null && typeof bound === "object" ? bound.port : at.port;
-  return `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${port}/`;
+  return `http://${describeListen({ host: at.host, port })}/`;
 }
 
 function reasonOf(error: unknown): string {
@@ -96,23 +91,27 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * One request on each connection, because a client that reads no answers could make them fill the memory. A new connection
- * beyond the limits replaces the one that was idle longest, so that health probes get through.
+ * Allows one request on each connection, because a client could send many, read no answer, and so fill the memory. A new
+ * connection beyond the limits replaces the one that was idle longest, so that health probes get through.
  */
 export function limitConnections(server: Server): void {
   server.maxRequestsPerSocket = 1;
   /** The longest idle first. */
   const idle = new Set<Socket>();
   const open = new Set<Socket>();
-  const forget = (socket: Socket) => open.delete(socket) && idle.delete(socket);
+  const forget = (socket: Socket) => {
+    open.delete(socket);
+    idle.delete(socket);
+  };
   const close = (socket: Socket) => forget(socket.destroy());
   server.on("connection", (socket: Socket) => {
     open.add(socket);
     idle.add(socket);
     socket.once("close", () => forget(socket));
-    const ofPeer = (other: Socket) => other.remoteAddress === socket.remoteAddress && other !== socket;
-    if ([...open].filter(ofPeer).length >= MAX_PER_PEER) close([...idle].find(ofPeer) ?? socket);
-    if (open.size > MAX_CONNECTIONS) close([...idle].find((other) => other !== socket) ?? socket);
+    const isOther = (other: Socket) => other !== socket;
+    const isOfSamePeer = (other: Socket) => isOther(other) && other.remoteAddress === socket.remoteAddress;
+    if ([...open].filter(isOfSamePeer).length >= MAX_PER_PEER) close([...idle].find(isOfSamePeer) ?? socket);
+    if (open.size > MAX_CONNECTIONS) close([...idle].find(isOther) ?? socket);
   });
   // A connection is idle until its request.
   server.on("request", ({ socket }) => void idle.delete(socket));

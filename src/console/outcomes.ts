@@ -59,16 +59,16 @@ export class Outcomes {
 export function summarize({ outcomes }: Batch): string {
   const count = (wanted: ActResult["result"]) =>
     [...outcomes.values()].filter(({ result }) => result === wanted).length;
-  const [done, needy] = [count("fine"), count("attention")];
   const parts = [
-    done > 0 && `${done} done`,
-    needy > 0 && formatCount(needy, "needs attention", "need attention"),
-    count("refused") > 0 && `${count("refused")} refused`,
-    count("pending") > 0 && `${count("pending")} in progress`,
+    `${count("fine")} done`,
+    formatCount(count("attention"), "needs attention", "need attention"),
+    `${count("refused")} refused`,
+    `${count("pending")} in progress`,
   ];
-  return parts.filter(Boolean).join(", ");
+  return parts.filter((part) => !part.startsWith("0 ")).join(", ");
 }
 
-function keyOf({ mailbox, trackingId }: TransferKey): string {
-  return `${mailbox}\0${trackingId}`;
+/** Names a transfer, also in forms. */
+export function keyOf({ mailbox, trackingId }: TransferKey): string {
+  return JSON.stringify([mailbox, trackingId]);
 }

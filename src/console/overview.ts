@@ -48,7 +48,7 @@ function renderAttention(context: PageContext): Html {
   const { tools, status } = context;
   const { totals, causes } = status;
   const heading = html`<h2>Needs attention <span class="count">${totals.attention}</span></h2>`;
-  if (totals.attention === 0) return html`${heading}<p class="nothing">Nothing needs a person.</p>`;
+  if (totals.attention === 0) return html`${heading}<p class="facts">Nothing needs a person.</p>`;
   const attention = tools.board.transfers().filter(({ group }) => group === "attention");
   const byCause = Map.groupBy(attention, causeKeyOf);
   return html`${heading}${causes.map((cause) => {
@@ -76,7 +76,7 @@ function titleOf(cause: Pick<Cause, "state" | "reason" | "isExpiring">): string 
 function renderDownloading(context: PageContext): Html {
   const { downloading, totals } = context.status;
   const heading = html`<h2>Downloading <span class="count">${totals.downloading}</span></h2>`;
-  if (totals.downloading === 0) return html`${heading}<p class="nothing">Nothing is being downloaded.</p>`;
+  if (totals.downloading === 0) return html`${heading}<p class="facts">Nothing is being downloaded.</p>`;
   const more =
     totals.downloading > MAX_DOWNLOADING &&
     html`<p><a href="transfers?group=downloading">Show all ${totals.downloading}</a></p>`;
@@ -112,7 +112,7 @@ function healthOf({ paused, trouble, lastSuccess }: MailboxStatus): Health {
 
 function renderRecent({ status: { recent }, time }: PageContext): Html {
   const heading = html`<h2>Recently delivered</h2>`;
-  if (recent.length === 0) return html`${heading}<p class="nothing">Nothing was delivered yet.</p>`;
+  if (recent.length === 0) return html`${heading}<p class="facts">Nothing was delivered yet.</p>`;
   const items = recent
     .slice(0, MAX_RECENT)
     .map(
@@ -171,7 +171,7 @@ export const showMailbox: ShowPage = async (context) => {
   const all = linkTo("transfers", { mailbox: title });
   const rows = renderRows(open.slice(0, MAX_OPEN), context);
   const body = html`<section id="health" data-live>${renderTroubles(troubles, time)}${renderMailboxActions(mailbox, context)}${renderFacts(mailbox, time)}</section>
-<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : rows}${open.length > MAX_OPEN && html`<p><a href="${all}">Show all ${open.length}</a></p>`}</section>
+<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="facts">None.</p>` : rows}${open.length > MAX_OPEN && html`<p><a href="${all}">Show all ${open.length}</a></p>`}</section>
 <section id="past" data-live><h2>Last transfers</h2>${past ? renderEntries(past, time) : BUSY}<p><a href="${linkTo("history", { mailbox: title })}">History of this mailbox</a></p></section>`;
   return { title, body };
 };

@@ -4,11 +4,10 @@ import type { Clock } from "../base/clock.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import type { Local } from "../operate/local.ts";
 import type { EventStreams } from "./events.ts";
-import type { PageTime } from "./html.ts";
+import type { Html, PageTime } from "./html.ts";
 import type { JournalAccess, JournalSource } from "./journal.ts";
-import type { PageContent, Visitor } from "./layout.ts";
 import type { Outcomes } from "./outcomes.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Notice, Sessions, Visitor } from "./sessions.ts";
 
 export interface ConsolePort extends JournalSource {
   readonly board: StatusSource;
@@ -38,8 +37,6 @@ export interface ConsoleTools extends ConsolePort {
   readonly journal: JournalAccess;
   readonly outcomes: Outcomes;
   readonly streams: EventStreams;
-  /** Another one after each change that pages show. */
-  version(): number;
 }
 
 export interface PageContext {
@@ -53,9 +50,14 @@ export interface PageContext {
   readonly address: string;
 }
 
-export interface Page extends PageContent {
-  /** Missing: 200. */
+/** What is inside the frame of a page. */
+export interface Page {
+  /** The status of the answer. Missing: 200. */
   readonly code?: number;
+  /** The heading above the body; some pages have none. */
+  readonly title?: string;
+  readonly notice?: Notice | undefined;
+  readonly body: Html;
 }
 
 /** May throw faults. */

@@ -1,6 +1,6 @@
 /** The console and its API over HTTP. Reading is open unless a token is demanded; actions always need one. */
 import { readFile } from "node:fs/promises";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
@@ -14,7 +14,7 @@ import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
 import { limitConnections } from "./listen.ts";
 import { Outcomes } from "./outcomes.ts";
-import { PAGE_PATHS, showNotice, showPage } from "./pages.ts";
+import { PAGES, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort, ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
 
@@ -47,21 +47,16 @@ const ASSETS = {
 /** Not listening yet. Closing the server ends every connection. */
 export function createConsole(port: ConsolePort, clock: Clock): Server {
   const streams = new EventStreams();
-  let version = 0;
-  const changed = () => {
-    version++;
-    streams.changed();
-  };
+  const changed = () => streams.changed();
   const outcomes = new Outcomes(clock, changed);
-  const journal = new JournalAccess(port);
-  const tools = { ...port, clock, journal, outcomes, streams, version: () => version };
+  const tools = { ...port, clock, journal: new JournalAccess(port), outcomes, streams };
   const routes = routesOf(tools);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 });
   limitConnections(server);
   server.on("request", (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
-    // Only if the answer has begun: other errors are answered.
+    // It rejects only if the answer has begun: every other error is answered.
     answer(tools, routes, response).catch(() => response.destroy());
   });
   let stopWatching = () => {};
@@ -87,7 +82,7 @@ async function answer(
   const url = URL.parse(`http://here${target}`);
   const route = url === null ? undefined : routes.get(url.pathname);
   if (url === null || route === undefined) return refuse(response, 404, "Not found.");
-  if (isRefused(route, url, tools, response)) return;
+  if (tryRefuse(route, url, tools, response)) return;
   try {
     if (needsRole(route, url, tools)) await requireRole(tools.access, "read", response.req);
     await route.handle(response, url);
@@ -101,20 +96,23 @@ async function answer(
   }
 }
 
-/** Answers requests with a wrong method, under a foreign name, or from another site. */
-function isRefused(route: Route, url: URL, { hosts }: ConsolePort, response: ServerResponse): boolean {
+/** Refuses requests with a wrong method, under a foreign name, or from another site. Returns whether it did. */
+function tryRefuse(route: Route, url: URL, { hosts }: ConsolePort, response: ServerResponse): boolean {
   const { method = "", headers } = response.req;
-  const allowed = route.method === "POST" ? ["POST"] : ["GET", "HEAD"];
-  if (!allowed.includes(method)) {
-    response.setHeader("allow", allowed.join(", "));
-    refuse(response, 405, `Use ${allowed.join(" or ")}.`);
-    // A liveness probe reveals nothing, and may come under any name.
-  } else if (url.pathname !== "/healthz" && !isOurName(headers.host, hosts)) {
+  const methods = route.method === "POST" ? ["POST"] : ["GET", "HEAD"];
+  const isWrongMethod = !methods.includes(method);
+  // A liveness probe reveals nothing, and may come under any name.
+  const isForeignName = url.pathname !== "/healthz" && !isOurName(headers.host, hosts);
+  const isOtherSite = headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, headers);
+  if (isWrongMethod) {
+    response.setHeader("allow", methods.join(", "));
+    refuse(response, 405, `Use ${methods.join(" or ")}.`);
+  } else if (isForeignName) {
     refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
-  } else if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, response.req)) {
+  } else if (isOtherSite) {
     refuse(response, 403, "Other sites may only link to the pages.", { code: "NOT_ALLOWED" });
-  } else return false;
-  return true;
+  }
+  return isWrongMethod || isForeignName || isOtherSite;
 }
 
 /** The API and forms check the role of each request themselves. Assets reveal nothing, and neither does `/healthz`. */
@@ -127,19 +125,18 @@ function needsRole({ kind }: Route, { pathname }: URL, { access }: ConsolePort):
 function isForAnySite(
   { kind }: Route,
   { pathname, searchParams }: URL,
-  { headers }: IncomingMessage,
+  { "sec-fetch-mode": mode = "navigate" }: IncomingHttpHeaders,
 ): boolean {
-  if (kind === "machine") return true;
-  const isLink = headers["sec-fetch-mode"] === "navigate" || headers["sec-fetch-mode"] === undefined;
-  return kind === "page" && isLink && !(pathname === "/history" && searchParams.has("text"));
+  const isSearch = pathname === "/history" && searchParams.has("text");
+  return kind === "machine" || (kind === "page" && mode === "navigate" && !isSearch);
 }
 
 function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
   const { access, board, metrics, stuck } = tools;
   const answerApi = makeApi(tools);
   const routes = new Map<string, Route>();
-  for (const path of PAGE_PATHS) {
-    routes.set(path, { kind: "page", handle: (response, url) => showPage(tools, response, url) });
+  for (const [path, page] of Object.entries(PAGES)) {
+    routes.set(path, { kind: "page", handle: (response, url) => showPage(tools, response, url, page) });
   }
   for (const [path, { method }] of Object.entries(API) as [ApiPath, ApiRoute][]) {
     const handle: Route["handle"] = (response, url) => answerApi(path, response, url.searchParams);

@@ -2,7 +2,7 @@
  * Sessions of the console. Programs send a token with each request. People sign in with it once and get a cookie that
  * other sites cannot send, and a proof in every form that other sites cannot know. Guessing tokens is slowed down.
  */
-import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,12 +10,12 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { type Actor, actorOf, type ReadAccess, type Role } from "../model/order.ts";
-import type { Notice, Visitor } from "./layout.ts";
 
 const SESSION_MS = 12 * 60 * 60 * 1000;
 const MAX_SESSIONS = 100;
 const MAX_NAME_LENGTH = 100;
 
+/** Who reads where reading is open. */
 const NOBODY: Actor = { who: "", from: "" };
 
 /** By name. */
@@ -30,18 +30,40 @@ export interface SessionOptions {
   readonly clock: Clock;
 }
 
+/** The result of a visitor's last request, shown once. */
+export interface Notice {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
 interface Session {
+  /** The value of the cookie. */
   readonly id: string;
+  /** In every form of this session. */
+  readonly proof: string;
   readonly untilMs: number;
+  /** The name of the token that opened it. */
   readonly who: string;
+  /** For the next page. */
   notice?: Notice | undefined;
+}
+
+/** Who requests a page, and may do what there. */
+export interface Visitor {
+  /** More is possible after signing in with a token. */
+  readonly canSignIn: boolean;
+  /** The proof of the session, for actions. Missing if the visitor may only read. */
+  readonly proof?: string | undefined;
+  /** The same proof, to sign out. Missing without a session. */
+  readonly signOut?: string;
+  readonly name?: string;
 }
 
 /** Methods throw `UNAUTHORIZED`, `TOKENS_THROTTLED` after many wrong tokens from an address, and `SECRET_UNREADABLE`. */
 export class Sessions {
   readonly #options: SessionOptions;
   #tokens: Tokens = new Map();
-  readonly #key = randomBytes(32);
+  /** By id. */
   readonly #open = new Map<string, Session>();
   readonly #guesses: Guesses;
 
@@ -54,7 +76,7 @@ export class Sessions {
     return this.#options.read;
   }
 
-  get needsToken(): boolean {
+  get #needsToken(): boolean {
     return this.#options.readTokens !== undefined;
   }
 
@@ -62,35 +84,28 @@ export class Sessions {
     return `inlet-session-${this.#options.cookie}`;
   }
 
-  /** Who requests a page. Starts a session, with a cookie, if no token is needed. */
+  /** Who requests a page. Where no token is needed, this starts a session: then the answer has to set the cookie. */
   resume(request: IncomingMessage): { visitor: Visitor; cookie?: string } {
-    const canSignIn = this.needsToken;
-    const found = this.#find(request);
-    if (found !== undefined) {
-      const { who: name } = found;
-      const signOut = this.#proof(found.id);
-      const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
-      return { visitor: { canSignIn, proof, signOut, name } };
-    }
-    if (canSignIn) return { visitor: { canSignIn } };
-    const started = this.#start("socket");
-    const proof = this.#proof(started);
-    const cookie = this.#formatCookie(started, SESSION_MS);
-    return { visitor: { canSignIn, proof, signOut: proof, name: "socket" }, cookie };
+    const canSignIn = this.#needsToken;
+    const found = this.find(request);
+    if (found === undefined && canSignIn) return { visitor: { canSignIn } };
+    const { id, who: name, proof: signOut } = found ?? this.#start("socket");
+    const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
+    const visitor = { canSignIn, proof, signOut, name };
+    return found === undefined ? { visitor, cookie: this.#formatCookie(id, SESSION_MS) } : { visitor };
   }
 
-  isSignedIn(request: IncomingMessage): boolean {
-    return this.#find(request) !== undefined;
+  /** The open session of a request. */
+  find({ headers }: IncomingMessage): Session | undefined {
+    const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
+    const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
+    const session = this.#open.get(id);
+    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : session;
   }
 
-  /** Shown on the next page of this session. */
-  setNotice(request: IncomingMessage, notice: Notice): void {
-    const session = this.#find(request);
-    if (session !== undefined) session.notice = notice;
-  }
-
+  /** The notice for the next page, which is shown once. */
   takeNotice(request: IncomingMessage): Notice | undefined {
-    const session = this.#find(request);
+    const session = this.find(request);
     const notice = session?.notice;
     if (session !== undefined) session.notice = undefined;
     return notice;
@@ -117,15 +132,15 @@ export class Sessions {
   ): Promise<string | undefined> {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
     if (bearer !== undefined) return this.#checkToken(request, bearer);
-    if (!this.needsToken && (isReading || isProgram(request))) return claimedUser(request);
-    return (isReading ? this.#find(request) : this.#findProven(request, proof))?.who;
+    if (!this.#needsToken && (isReading || isProgram(request))) return claimedUser(request);
+    return (isReading ? this.find(request) : this.#findProven(request, proof))?.who;
   }
 
   /** Returns the header that sets the cookie; `undefined` if the token is wrong. */
   async signIn(request: IncomingMessage, token: string): Promise<string | undefined> {
     await this.#renew();
     const who = isSameOrigin(request) ? await this.#checkToken(request, token) : undefined;
-    return who && this.#formatCookie(this.#start(who), SESSION_MS);
+    return who && this.#formatCookie(this.#start(who).id, SESSION_MS);
   }
 
   /** Returns the header that removes the cookie. */
@@ -144,22 +159,22 @@ export class Sessions {
     });
     if (tokens === undefined) return;
     for (const [id, { who }] of this.#open) {
-      const [before, after] = [this.#tokens.get(who), tokens.get(who)];
-      const stays =
-        before !== undefined && after !== undefined && isSame(before.token.reveal(), after.token.reveal());
-      if (!stays) this.#open.delete(id);
+      const [before, after] = [this.#tokens, tokens].map((all) => all.get(who)?.token.reveal());
+      const isKept = before !== undefined && after !== undefined && isSame(before, after);
+      if (!isKept) this.#open.delete(id);
     }
     this.#tokens = tokens;
   }
 
-  #start(who: string): string {
+  #start(who: string): Session {
     const nowMs = this.#options.clock.now();
     for (const [id, { untilMs }] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MAX_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
-    const id = randomBytes(32).toString("base64url");
-    this.#open.set(id, { id, untilMs: nowMs + SESSION_MS, who });
-    return id;
+    const [id, proof] = [randomText(), randomText()];
+    const session = { id, proof, untilMs: nowMs + SESSION_MS, who };
+    this.#open.set(id, session);
+    return session;
   }
 
   /** The name of a right token. */
@@ -172,7 +187,7 @@ export class Sessions {
 
   /** The name of a right token. Compares with all of them, so that timing reveals nothing. */
   #nameOf(token: string): string | undefined {
-    if (!this.needsToken) return "socket";
+    if (!this.#needsToken) return "socket";
     const names = [...this.#tokens].map(([name, right]) =>
       isSame(token, right.token.reveal()) ? name : undefined,
     );
@@ -181,26 +196,14 @@ export class Sessions {
 
   /** As it is now: a reload may change it. */
   #roleOf(who: string): Role {
-    return this.needsToken ? (this.#tokens.get(who)?.role ?? "read") : "operate";
+    return this.#needsToken ? (this.#tokens.get(who)?.role ?? "read") : "operate";
   }
 
-  #proof(id: string): string {
-    return createHmac("sha256", this.#key).update(id).digest("base64url");
-  }
-
-  /** The open session of a request. */
-  #find({ headers }: IncomingMessage): Session | undefined {
-    const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
-    const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
-    const session = this.#open.get(id);
-    return session === undefined || session.untilMs < this.#options.clock.now() ? undefined : session;
-  }
-
-  /** The session of a form that it has sent itself. */
-  #findProven(request: IncomingMessage, proof: string | null | undefined) {
-    const found = this.#find(request);
+  /** The session of a form from one of its own pages. */
+  #findProven(request: IncomingMessage, proof: string | null | undefined): Session | undefined {
+    const found = this.find(request);
     if (found === undefined || proof == null || !isSameOrigin(request)) return undefined;
-    return isSame(this.#proof(found.id), proof) ? found : undefined;
+    return isSame(found.proof, proof) ? found : undefined;
   }
 
   #formatCookie(id: string, lastsMs: number): string {
@@ -209,8 +212,8 @@ export class Sessions {
 }
 
 /**
- * Returns who has this role. Reading that is open has no name. `proof`: of a form. Without `access`, everyone may read, and
- * actions are switched off. Throws `NOT_ALLOWED` and the faults of the sessions.
+ * Returns who sends the request, if the role allows it. `proof`: of a form. Without `access`, everyone may read, and actions
+ * are switched off. Throws `NOT_ALLOWED` and the faults of the sessions.
  */
 export async function requireRole(
   access: Sessions | undefined,
@@ -239,6 +242,10 @@ function decodeName(text: string): string {
   }
 }
 
+function randomText(): string {
+  return randomBytes(32).toString("base64url");
+}
+
 /** Compares digests in constant time. */
 function isSame(a: string, b: string): boolean {
   return timingSafeEqual(hash("sha256", a, "buffer"), hash("sha256", b, "buffer"));
@@ -252,17 +259,19 @@ function isSameOrigin({ headers }: IncomingMessage): boolean {
   return origin === undefined || URL.parse(origin)?.host === headers.host;
 }
 
-/** Other sites cannot make a browser send such a request. */
+/** Other sites cannot make a browser send such a request, so it needs no proof. */
 function isProgram({ headers }: IncomingMessage): boolean {
   const isJson = headers["content-type"]?.startsWith("application/json") === true;
   return isJson && headers.origin === undefined && headers["sec-fetch-site"] === undefined;
 }
 
+/** More wrong tokens from one peer are answered after a pause. */
 const MAX_WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const PAUSE_MS = 1_000;
 const MAX_PEERS = 1_000;
 
+/** Slows down guesses of tokens. */
 export class Guesses {
   readonly #clock: Clock;
   readonly #pauseMs: number;

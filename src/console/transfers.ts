@@ -15,7 +15,7 @@ import {
 import { listOpen } from "../operate/list.ts";
 import { type Html, html, type PageTime, renderClock, renderDue, renderTime } from "./html.ts";
 import { type Choices, renderFilterForm, renderHidden } from "./layout.ts";
-import { type Batch, summarize } from "./outcomes.ts";
+import { type Batch, keyOf, summarize } from "./outcomes.ts";
 import { noticeOf, type PageContext, type ShowPage } from "./port.ts";
 
 /** Associates checkboxes with the form that acts on them. */
@@ -44,8 +44,7 @@ export const showTransfers: ShowPage = (context) => {
   const query = { ...wanted, size: Math.min(wanted.size, MAX_ROWS) };
   const found = listOpen(all, query);
   const canAct = visitor.proof !== undefined && found.total > 0;
-  const selection = canAct ? FORM : undefined;
-  const rows = renderRows(found.transfers, context, { selection });
+  const rows = renderRows(found.transfers, context, { isSelectable: canAct });
   const heading =
     found.total === 0
       ? "No open transfer matches"
@@ -83,7 +82,7 @@ function renderSeveral(
   const button = (action: TransferAct) =>
     html`<button form="${FORM}" name="action" value="${action}">${ACT_TEXTS[action].label}</button>`;
   return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, back, filter: String(parameters) })}</form>
-<div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
+<div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page> <span>Select this page</span></label>${everything}
 <div class="buttons">${TRANSFER_ACTS.map(button)}</div></div>`;
 }
 
@@ -132,10 +131,10 @@ function renderBatch(batch: Batch, time: PageTime): Html {
 }
 
 interface RowOptions {
-  /** All rows have one cause, which the heading names. */
+  /** All rows have one cause, which their heading names. */
   readonly hasHeading?: boolean;
-  /** The form that the row's checkbox belongs to; without one there is no checkbox. */
-  readonly selection?: string | undefined;
+  /** Each row has a checkbox. */
+  readonly isSelectable?: boolean;
 }
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -151,13 +150,13 @@ export function renderRows(
 function renderRow(found: TransferStatus, context: PageContext, options: RowOptions): Html {
   const { tools, time, status, visitor } = context;
   const transfer = tools.board.withHelp(found);
-  const { hasHeading = false, selection } = options;
+  const { hasHeading = false, isSelectable = false } = options;
   const { trackingId, sender, mailbox, state, expires, subject, progress, commands } = transfer;
   const isSoon = expires !== undefined && Date.parse(expires) - time.nowMs < DAY_MS;
   const id = rowId(transfer);
   const box =
-    selection &&
-    html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
+    isSelectable &&
+    html`<input type="checkbox" form="${FORM}" name="t" value="${keyOf(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
   return html`<li class="row ${state}${hasHeading && " headed"}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${status.mailboxes.length > 1 && html` → ${mailbox}`}</span> <span class="what">${!hasHeading && describeState(transfer)}</span> <span class="about">${describeContent(transfer)}</span> <span class="when${isSoon && " soon"}">${expires && html`expires ${renderTime(expires, time)}`}</span></summary>
 <div class="inside">${subject && html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, time)}${visitor.proof === undefined ? renderCommands(commands) : renderActions(transfer, transfer.actions ?? [], context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress && renderProgress(trackingId, progress)}${renderOutcome(transfer, context)}</li>
 `;
@@ -170,16 +169,18 @@ export function renderActions(
   { visitor: { proof }, address: back }: PageContext,
 ): Html | undefined {
   if (proof === undefined || actions.length === 0) return undefined;
+  const isGone = transfer.state === "gone";
   const render = (action: TransferAct) => {
     const { warning } = ACT_TEXTS[action];
-    const label = action === "discard" && transfer.state === "gone" ? "Acknowledge" : ACT_TEXTS[action].label;
-    const isAsked = action !== "password" && transfer.state !== "gone" && warning !== undefined;
+    const label = isGone && action === "discard" ? "Acknowledge" : ACT_TEXTS[action].label;
+    // To type a password is confirmation enough, and what is gone has nothing to lose.
+    const needsConfirmation = action !== "password" && !isGone && warning !== undefined;
     const password =
       action === "password" &&
       html`<label>Password of ${transfer.trackingId} <input type="password" name="password" autocomplete="off" required></label>`;
-    const confirm = isAsked && renderHidden({ confirm: "yes" });
-    const form = html`<form action="actions" method="post" data-act>${renderHidden({ proof, back, action, t: formatKey(transfer) })}${password}${confirm}<button>${label}</button></form>`;
-    if (!isAsked) return form;
+    const confirm = needsConfirmation && renderHidden({ confirm: "yes" });
+    const form = html`<form action="actions" method="post" data-act>${renderHidden({ proof, back, action, t: keyOf(transfer) })}${password}${confirm}<button>${label}</button></form>`;
+    if (!needsConfirmation) return form;
     return html`<details id="ask-${action}-${rowId(transfer)}" class="ask"><summary>${label}…</summary><p>${warning}</p>${form}</details>`;
   };
   return html`<div class="actions">${actions.map(render)}</div>`;
@@ -216,12 +217,7 @@ export function addressOfStory({ mailbox, trackingId }: TransferKey): string {
   return linkTo("transfer", { mailbox, trackingId });
 }
 
-/** Names a transfer in a form. */
-export function formatKey({ mailbox, trackingId }: TransferKey): string {
-  return JSON.stringify([mailbox, trackingId]);
-}
-
 /** A name for the row that is valid in HTML, whatever the sender wrote. */
-function rowId({ mailbox, trackingId }: TransferKey): string {
-  return `t${hash("sha256", `${mailbox}\0${trackingId}`).slice(0, 12)}`;
+function rowId(key: TransferKey): string {
+  return `t${hash("sha256", keyOf(key)).slice(0, 12)}`;
 }

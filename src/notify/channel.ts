@@ -18,8 +18,8 @@ import { DAY_MS } from "../base/timetable.ts";
 import type { Emit } from "../model/events.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "./message.ts";
-import { changeOfLine, isOfMailbox, mailboxOf, type Notice, type NoticeChange } from "./notices.ts";
-import { Schedule } from "./schedule.ts";
+import { changeOfLine, mailboxIn, type Notice, type NoticeChange } from "./notices.ts";
+import { scheduleAt } from "./schedule.ts";
 import { sendMessage } from "./send.ts";
 import { ChannelState } from "./state.ts";
 
@@ -63,8 +63,9 @@ export class Channel {
   #settings: ChannelSettings;
   #state = new ChannelState();
   #isLoaded = false;
-  /** Changes before the saved state could be loaded. Until then, messages are sent without it. */
+  /** Changes that came before the saved state could be loaded. Until it is, messages are sent without it. */
   readonly #early: NoticeChange[] = [];
+  /** The last reading of the journal failed, or did not reach its end. */
   #isBehind = false;
   readonly #working = new Coalesced(() => this.#work());
   readonly #saving = new Coalesced(() => this.#save(), SAVE_AFTER_MS);
@@ -78,8 +79,8 @@ export class Channel {
   /** Some recipients of the last mail were refused. The others have it, so it is not sent again. */
   #isPartlyRefused = false;
   #retryAtMs = 0;
-  /** When the message that is being sent was begun. */
-  #triedMs: number | undefined;
+  /** When the message was begun that is being sent now. */
+  #sendingMs: number | undefined;
   #timer: Timer | undefined;
 
   constructor(id: string, settings: ChannelSettings, tools: ChannelTools) {
@@ -104,7 +105,7 @@ export class Channel {
 
   /** When its next message is to be tried; `undefined` if there is none, or another process sends it. */
   get dueMs(): number | undefined {
-    if (this.#triedMs !== undefined) return this.#triedMs + this.#settings.channel.timeoutMs;
+    if (this.#sendingMs !== undefined) return this.#sendingMs + this.#settings.channel.timeoutMs;
     return this.#dueMs(this.#tools.clock.now());
   }
 
@@ -191,7 +192,7 @@ export class Channel {
       const change = changeOfLine(line, clock.now());
       if (change !== undefined) this.#state.apply(this.#wanted(change));
     };
-    // Then it is behind, and reads again.
+    // `retry` reads again.
     this.#isBehind = !(await readTail(journal, this.#state.positions, onLine).catch(() => false));
     const isOld = clock.now() - this.#savedMs > SAVE_POSITIONS_MS;
     if (isOld || this.#state.revision !== this.#savedRevision) this.#saving.schedule();
@@ -199,20 +200,18 @@ export class Channel {
 
   /** The change as far as this channel is configured for it. */
   #wanted(change: NoticeChange): NoticeChange {
-    const { by = "" } = change;
-    const owner = isOfMailbox(by) ? mailboxOf(by) : undefined;
-    return { ...change, begin: change.begin.filter((notice) => this.#isWanted(notice, owner)) };
+    const mailbox = mailboxIn(change.by ?? "");
+    return { ...change, begin: change.begin.filter((notice) => this.#isWanted(notice, mailbox)) };
   }
 
-  #isWanted({ kind, mailbox }: Notice, owner?: string): boolean {
+  /** `owner`: the mailbox that a notice about a whole service belongs to. */
+  #isWanted(notice: Notice, owner?: string): boolean {
+    const { kind, mailbox = owner } = notice;
     const { on, mailboxes: patterns } = this.#settings;
-    const name = mailbox ?? owner;
-    if (name === undefined || patterns === undefined) return on.includes(kind);
-    const names = [name, this.#tools.addressOf(name) ?? name].map((each) => each.toLowerCase());
-    const isConcerned = patterns.some((pattern) =>
-      names.some((it) => matchesGlob(it, pattern.toLowerCase())),
-    );
-    return isConcerned && on.includes(kind);
+    if (!on.includes(kind)) return false;
+    if (mailbox === undefined || patterns === undefined) return true;
+    const names = [mailbox, this.#tools.addressOf(mailbox) ?? mailbox].map((each) => each.toLowerCase());
+    return patterns.some((pattern) => names.some((name) => matchesGlob(name, pattern.toLowerCase())));
   }
 
   #plan(): void {
@@ -220,19 +219,15 @@ export class Channel {
     if (this.#ended.aborted) return;
     const nowMs = this.#tools.clock.now();
     const dueMs = this.#dueMs(nowMs);
-    if (dueMs === undefined) this.#settle();
-    else {
+    if (dueMs !== undefined) {
       const waitMs = Math.min(Math.max(dueMs - nowMs, 0) + 1, LONGEST_TIMER_MS);
       this.#timer = setTimeout(() => this.wake(), waitMs);
+    } else if (this.#failures > 0) {
+      // What could not be sent is no longer true, so no further message would end the failure.
+      this.#failures = 0;
+      this.#retryAtMs = 0;
+      this.#report(0);
     }
-  }
-
-  /** A failure that no message would end is over. */
-  #settle(): void {
-    if (this.#failures === 0) return;
-    this.#failures = 0;
-    this.#retryAtMs = 0;
-    this.#report(0);
   }
 
   #dueMs(nowMs: number): number | undefined {
@@ -245,9 +240,9 @@ export class Channel {
     return this.#state.pending().filter((notice) => this.#isWanted(notice));
   }
 
-  #scheduleAt(nowMs: number): Schedule {
+  #scheduleAt(nowMs: number) {
     const times = this.#isFinishing ? { ...this.#settings, gatherMs: 0 } : this.#settings;
-    return new Schedule(times, this.#state.sent, nowMs);
+    return scheduleAt(nowMs, times, this.#state.sent);
   }
 
   async #send(nowMs: number): Promise<void> {
@@ -257,7 +252,7 @@ export class Channel {
     const schedule = this.#scheduleAt(nowMs);
     const notices = this.#wantedNotices().filter((it) => it.atMs <= nowMs && schedule.isAllowed(it));
     const aborter = new AbortController();
-    this.#triedMs = nowMs;
+    this.#sendingMs = nowMs;
     state.report(notices);
     try {
       const message = formatMessage(notices, origin(), nowMs);
@@ -267,7 +262,7 @@ export class Channel {
       const { refused } = await unlessStopped(sending, FINISH_MS, this.#ended);
       const isUrgent = notices.some((notice) => schedule.isUrgent(notice));
       state.sent = { lastSentMs: nowMs, lastUrgentMs: isUrgent ? nowMs : state.sent.lastUrgentMs };
-      this.#triedMs = undefined;
+      this.#sendingMs = undefined;
       this.#retryAtMs = 0;
       this.#failures = 0;
       const isFirst = !this.#isPartlyRefused;
@@ -275,7 +270,7 @@ export class Channel {
       await this.#saving.run();
       this.#report(notices.length, refused && { fault: refused, isFirst, waitMs: undefined });
     } catch (error) {
-      this.#triedMs = undefined;
+      this.#sendingMs = undefined;
       state.takeBack(notices);
       const fault = asFault(error);
       if (fault.code !== "STOPPED") this.#retryAfter(notices.length, fault);
@@ -303,7 +298,7 @@ export class Channel {
   async #save(): Promise<void> {
     const { path, temporary, clock, isSender } = this.#tools;
     const { revision } = this.#state;
-    const isSending = this.#triedMs !== undefined;
+    const isSending = this.#sendingMs !== undefined;
     if (!isSender() || !this.#isLoaded || isSending) return;
     try {
       await replaceDurably(path, this.#state.serialize(), 0o600, temporary);

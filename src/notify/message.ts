@@ -176,7 +176,10 @@ export function formatMessage(
     subject,
     text: `${textFor(origin)}\n\n${formatFooter(origin)}\n`,
     body(id, format) {
-      if (format === "inlet") return formatBody(id, groups, summary, origin, atMs, isTest);
+      if (format === "inlet") {
+        const event = isTest ? "test" : "notification";
+        return formatBody({ event, id, at: new Date(atMs).toISOString() }, summary, groups, origin);
+      }
       // Here links have their own place.
       const from = { ...origin, console: undefined };
       const links = linksOf(groups, origin);
@@ -187,13 +190,13 @@ export function formatMessage(
 
 /** Ended troubles follow after everything that is open. */
 function groupsOf(notices: readonly Notice[]): NoticeGroup[] {
-  const [open, over] = [false, true].map((isOver) => notices.filter((it) => (it.isOver === true) === isOver));
-  return [open, over].flatMap((some = []) =>
-    [...Map.groupBy(some, ({ kind }) => kind)].map(([kind, all]) => {
+  return [false, true].flatMap((isOver) => {
+    const some = notices.filter((it) => (it.isOver ?? false) === isOver);
+    return [...Map.groupBy(some, ({ kind }) => kind)].map(([kind, all]) => {
       const detailed = all.filter(({ isTrouble, mailbox }) => isTrouble || mailbox !== undefined);
-      return { kind, isOver: some === over, count: all.length, shown: detailed.slice(0, MAX_SHOWN) };
-    }),
-  );
+      return { kind, isOver, count: all.length, shown: detailed.slice(0, MAX_SHOWN) };
+    });
+  });
 }
 
 /** The console, and the pages of the transfers. */
@@ -232,22 +235,22 @@ function formatGroup(group: NoticeGroup, origin: MessageOrigin): string {
 }
 
 function formatNotice(notice: Notice, { command }: Words, origin: MessageOrigin): string[] {
-  const { trackingId, text, advice, output, isOver } = notice;
+  const { trackingId, text = "", advice = "", output, isOver } = notice;
   const { zone } = origin;
   const head = headOf(notice, zone);
   const link = linkTo(notice, origin);
   // The record's message quotes the command without options. The complete command follows on its own line.
   const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
-  const shownText = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
-  const details = isOver ? [shownText] : [shownText, advice];
+  const shownText = short === "" ? text : text.replaceAll(short, () => `inlet ${command}`);
+  const detail = (line: string) => (line === "" ? [] : [`    ${neutralize(localizeTimes(line, zone))}`]);
+  const lines = [...(head === "" ? [] : [`  ${head}`]), ...detail(shownText)];
+  if (isOver) return lines;
   return [
-    ...(head === "" ? [] : [`  ${head}`]),
-    ...details
-      .filter((line) => line !== undefined && line !== "")
-      .map((line) => `    ${neutralize(localizeTimes(line ?? "", zone))}`),
-    ...(output === undefined || isOver ? [] : formatOutput(output)),
-    ...(command === undefined || isOver ? [] : formatCommand(command, notice, origin)),
-    ...(link === undefined || isOver ? [] : [`      ${link}`]),
+    ...lines,
+    ...detail(advice),
+    ...(output === undefined ? [] : formatOutput(output)),
+    ...(command === undefined ? [] : formatCommand(command, notice, origin)),
+    ...(link === undefined ? [] : [`      ${link}`]),
   ];
 }
 
@@ -306,19 +309,15 @@ function formatFooter(origin: MessageOrigin): string {
 
 /** Keys that receivers rely on; docs/operating.md explains them. */
 function formatBody(
-  id: string,
-  groups: readonly NoticeGroup[],
+  head: { readonly event: "test" | "notification"; readonly id: string; readonly at: string },
   summary: string,
+  groups: readonly NoticeGroup[],
   origin: MessageOrigin,
-  atMs: number,
-  isTest: boolean,
 ): string {
   return escapeJson(
     JSON.stringify({
       version: BODY_VERSION,
-      event: isTest ? "test" : "notification",
-      id,
-      at: new Date(atMs).toISOString(),
+      ...head,
       host: origin.host,
       inbox: origin.inbox,
       console: origin.console,

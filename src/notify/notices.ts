@@ -59,11 +59,14 @@ export type Notice = Readonly<v.InferOutput<typeof NoticeShape>> & {
 const ChangeShape = v.object({
   atMs: v.number(),
   /**
-   * The process or mailbox that has these notices. Several can have the same one, which ends with the last of them.
-   * Missing: the change is about the notices as such.
+   * The owner of these notices: a process or a mailbox. A notice with several owners ends when the last of them ends it.
+   * Missing: the notices have no owner.
    */
   by: Text,
-  /** What is no longer true. With `by`, a word ends all keys that begin with it; the end of a replaced one is not reported. */
+  /**
+   * Keys of notices that are no longer true. With `by`, the first words of keys are enough. The end of a notice is not
+   * reported if `begin` has one with the same first words, which replaces it.
+   */
   end: v.array(v.string()),
   /** Added unless they are known. */
   begin: v.array(NoticeShape),
@@ -74,8 +77,10 @@ const ChangeShape = v.object({
 
 export type NoticeChange = Readonly<v.InferOutput<typeof ChangeShape>>;
 
-/** `end` and `begin`: nothing if missing. */
-type Changed = Partial<Pick<NoticeChange, "by" | "end" | "begin">>;
+/** A change without its time. `end` and `begin`: empty if missing. */
+type Changed = Partial<Pick<NoticeChange, "by"> & Ended & Begun>;
+type Ended = Pick<NoticeChange, "end">;
+type Begun = Pick<NoticeChange, "begin">;
 
 /** A transfer, as the journal stores a change of it. */
 const NotedTransferShape = v.pick(RecordShape, [
@@ -98,10 +103,10 @@ export interface EventContext {
 
 const MAX_TEXT = 600;
 const MAX_NAME = 254;
-/** Begins the owner of a notice that is a mailbox. */
+/** Distinguishes owners that are mailboxes from processes. */
 const OF_MAILBOX = "mailbox ";
 
-/** The change of a line; `undefined` for lines about anything else. `nowMs`: the clock of its writer may be ahead. */
+/** The change that a line of the journal stores; `undefined` if it stores none. `nowMs`: the writer's clock may be ahead. */
 export function changeOfLine(line: object, nowMs: number): NoticeChange | undefined {
   if ("notice" in line) return v.is(ChangeShape, line.notice) ? line.notice : undefined;
   return v.is(LineShape, line) ? changeOfRecord(line, Math.min(Date.parse(line.at), nowMs)) : undefined;
@@ -127,19 +132,14 @@ function changedBy(record: NotedTransfer, atMs: number): Changed {
 
 /** The changes of an event, except those that the ledger adds to the journal as changes of a transfer. */
 export function changesOfEvent(event: DaemonEvent, context: EventContext): NoticeChange[] {
-  const changes = OF_EVENTS[event.type] as
-    | ((event: DaemonEvent, context: EventContext) => Changed | Changed[])
-    | undefined;
+  const changes = OF_EVENTS[event.type] as ChangesOf<DaemonEvent> | undefined;
   const changed = [changes?.(event, context) ?? []].flat();
   return changed.map((each) => ({ atMs: context.nowMs, end: [], begin: [], ...each }));
 }
 
-const OF_EVENTS: {
-  readonly [Type in DaemonEvent["type"]]?: (
-    event: EventOf<Type>,
-    context: EventContext,
-  ) => Changed | Changed[];
-} = {
+type ChangesOf<Event> = (event: Event, context: EventContext) => Changed | Changed[];
+
+const OF_EVENTS: { readonly [Type in DaemonEvent["type"]]?: ChangesOf<EventOf<Type>> } = {
   /** A decided delivery that cannot be placed: the journal says only that its round has ended. */
   "transfer-stuck": ({ record, fault }, { nowMs }) => {
     const stuck = asStuck(record, describeFault(fault), fault.code);
@@ -250,18 +250,14 @@ function endOwn({ process }: EventContext, key: string): Changed {
   return { by: process, end: [key] };
 }
 
-/** A mailbox that has notices, unlike a process, which has only its id. */
+/** The owner of a mailbox's notices. A process owns its notices under its id. */
 function ownerOf(mailbox: string): string {
   return `${OF_MAILBOX}${mailbox}`;
 }
 
-export function isOfMailbox(owner: string): boolean {
-  return owner.startsWith(OF_MAILBOX);
-}
-
-/** The name of a mailbox that has notices. */
-export function mailboxOf(owner: string): string {
-  return owner.slice(OF_MAILBOX.length);
+/** The name of the mailbox; `undefined` if the owner is a process. */
+export function mailboxIn(owner: string): string | undefined {
+  return owner.startsWith(OF_MAILBOX) ? owner.slice(OF_MAILBOX.length) : undefined;
 }
 
 /** Notices that are true only while the transfer is open. */
@@ -270,11 +266,7 @@ function openKeys(transfer: TransferKey): string[] {
 }
 
 /** Two keys, so that the renewal is reported once more on the last day. */
-function remindOf(
-  mailbox: string,
-  renewal: Renewal | undefined,
-  atMs: number,
-): Required<Omit<Changed, "by">> {
+function remindOf(mailbox: string, renewal: Renewal | undefined, atMs: number): Ended & Begun {
   const [soon, lastDay] = [`renewal ${mailbox}`, `last-day ${mailbox}`];
   if (renewal === undefined) return { end: [soon, lastDay], begin: [] };
   const { isLastDay, validUntilMs } = renewal;
@@ -288,7 +280,7 @@ function entriesKey(mailbox: string): string {
   return `entries ${mailbox}`;
 }
 
-/** Short, because many are remembered. */
+/** A hash: it is short, and many keys are remembered. */
 function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
   const text = [kind, canonicalAddress(mailbox), trackingId].join("\0");
   return hash("sha256", text, "base64url").slice(0, 16);
@@ -319,20 +311,10 @@ function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notic
   return { ...factsOf(kind, delivered, atMs), text };
 }
 
-function factsOf(
-  kind: NoticeKind,
-  transfer: TransferKey & { readonly sender: string },
-  atMs: number,
-): Notice {
-  const { mailbox, trackingId, sender } = transfer;
-  return {
-    kind,
-    key: keyOf(kind, transfer),
-    atMs,
-    mailbox: cut(mailbox, MAX_NAME),
-    trackingId: cut(trackingId, MAX_NAME),
-    sender: cut(sender, MAX_NAME),
-  };
+function factsOf(kind: NoticeKind, transfer: NotedTransfer | Delivered, atMs: number): Notice {
+  const cutName = (name: "mailbox" | "trackingId" | "sender") => cut(transfer[name], MAX_NAME);
+  const names = { mailbox: cutName("mailbox"), trackingId: cutName("trackingId"), sender: cutName("sender") };
+  return { kind, key: keyOf(kind, transfer), atMs, ...names };
 }
 
 function ofArrival({ mailbox, expectation: { described }, dueMs }: Overdue, atMs: number): Notice {

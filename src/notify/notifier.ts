@@ -52,7 +52,7 @@ export class Notifier {
 
   constructor(tools: NotifierTools, settings: NotifySettings) {
     this.#tools = tools;
-    this.#apply(settings);
+    this.#configure(settings);
   }
 
   readonly listener: Emit = (event) => {
@@ -86,14 +86,14 @@ export class Notifier {
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref();
     await this.#tryLead();
     await this.#forEach((channel) => channel.load());
-    await this.#endNoticesOfEnded();
+    await this.#endNoticesOfDead();
     if (!this.#tools.isShared) this.#keepPolled(new Map());
   }
 
   /** Applies new settings. Channels that are still configured keep their notices. */
   async apply(settings: NotifySettings): Promise<void> {
     const [channels, mailboxes] = [this.#channels, this.#mailboxes];
-    this.#apply(settings);
+    this.#configure(settings);
     this.#keepPolled(mailboxes);
     const removed = [...channels].filter(([id]) => !this.#channels.has(id));
     const added = [...this.#channels].filter(([id]) => !channels.has(id));
@@ -143,7 +143,7 @@ export class Notifier {
     const wasSender = this.#isSender;
     await this.#tryLead();
     if (this.#isSender && !wasSender) await this.#forEach((channel) => channel.load());
-    if (this.#tools.isShared) await this.#endNoticesOfEnded();
+    if (this.#tools.isShared) await this.#endNoticesOfDead();
     for (const channel of this.#channels.values()) {
       if (this.#tools.isShared) channel.wake();
       channel.retry();
@@ -163,8 +163,8 @@ export class Notifier {
     }
   }
 
-  /** Ends the notices of processes that have ended. */
-  async #endNoticesOfEnded(): Promise<void> {
+  /** Ends the notices of processes that no longer run. */
+  async #endNoticesOfDead(): Promise<void> {
     const { process: own, hasEnded, clock } = this.#tools;
     const channels = [...this.#channels.values()];
     for (const process of new Set(channels.flatMap(({ processes }) => processes))) {
@@ -174,11 +174,16 @@ export class Notifier {
     }
   }
 
-  /** Ends the notices of mailboxes that are no longer polled. Mailboxes of other processes were not configured `before`. */
+  /**
+   * Ends the notices of mailboxes that are no longer polled. `before`: the mailboxes of the settings until now. With a shared
+   * work folder, another process may poll a mailbox that is in neither.
+   */
   #keepPolled(before: ReadonlyMap<MailboxId, ShownMailbox>): void {
-    const isOther = (name: string) => this.#tools.isShared && !before.has(mailboxIdOf(name));
-    const isPolled = (name: string) =>
-      this.#mailboxes.get(mailboxIdOf(name))?.paused === false || isOther(name);
+    const isForeign = (id: MailboxId) => this.#tools.isShared && !before.has(id);
+    const isPolled = (name: string) => {
+      const id = mailboxIdOf(name);
+      return this.#mailboxes.get(id)?.paused === false || isForeign(id);
+    };
     for (const channel of this.#channels.values()) channel.update((state) => state.keepPolled(isPolled));
   }
 
@@ -186,7 +191,7 @@ export class Notifier {
     await Promise.all([...this.#channels.values()].map(work));
   }
 
-  #apply({ notify = [], mailboxes }: NotifySettings): void {
+  #configure({ notify = [], mailboxes }: NotifySettings): void {
     this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailboxIdOf(mailbox.name), mailbox]));
     const channels = new Map<string, Channel>();
     for (const [id, settings] of identify(notify)) {

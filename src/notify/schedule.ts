@@ -15,66 +15,48 @@ export const NEVER_SENT: SentTimes = { lastSentMs: 0, lastUrgentMs: 0 };
 type Times = Pick<ChannelSettings, "quiet" | "gatherMs" | "everyMs" | "urgent">;
 
 /** The schedule of a channel at one moment. */
-export class Schedule {
-  readonly #times: Times;
-  readonly #sent: SentTimes;
-  readonly #nowMs: number;
-  /** Results of `#quietUntil`. Timetables are slow, and many notices need the result for the same time. */
-  readonly #quietEnds = new Map<number, number | undefined>();
-
-  constructor(times: Times, sent: SentTimes, nowMs: number) {
-    this.#times = times;
-    this.#sent = sent;
-    this.#nowMs = nowMs;
-  }
-
-  /** When the next message is due; `undefined` without notices. */
-  dueMs(notices: Iterable<Notice>): number | undefined {
-    let due: number | undefined;
-    for (const notice of notices) due = Math.min(this.#dueMs(notice), due ?? Number.POSITIVE_INFINITY);
-    return due;
-  }
-
-  /** Whether a message that is sent now may contain it. */
-  isAllowed(notice: Notice): boolean {
-    return this.#quietUntil(this.#nowMs) === undefined || this.isUrgent(notice);
-  }
-
-  /** Urgent notices wait neither for digests nor for quiet hours: their kind is urgent, or their transfer expires first. */
-  isUrgent(notice: Notice): boolean {
-    if (notice.isOver) return false;
-    if (this.#times.urgent.includes(notice.kind)) return true;
-    const expiresMs = Date.parse(notice.expires ?? "");
-    return expiresMs > this.#nowMs && expiresMs <= this.#digestMs(notice);
-  }
-
-  #dueMs(notice: Notice): number {
-    if (!this.isUrgent(notice)) return this.#digestMs(notice);
-    return Math.max(this.#gatheredMs(notice), this.#intervalEndMs(this.#sent.lastUrgentMs));
-  }
-
-  #digestMs(notice: Notice): number {
-    const ms = Math.max(this.#gatheredMs(notice), this.#intervalEndMs(this.#sent.lastSentMs));
-    return this.#quietUntil(Math.max(ms, this.#nowMs)) ?? ms;
-  }
-
-  #gatheredMs({ atMs }: Notice): number {
-    return atMs + this.#times.gatherMs;
-  }
-
-  /** When a message may follow the one sent at `lastMs`. A time far in the future does not count: a clock went back. */
-  #intervalEndMs(lastMs: number): number {
-    const { everyMs } = this.#times;
-    return lastMs > this.#nowMs + everyMs ? this.#nowMs : lastMs + everyMs;
-  }
+export function scheduleAt(nowMs: number, times: Times, sent: SentTimes) {
+  const { quiet, gatherMs, everyMs, urgent } = times;
+  /** Results of `quietUntil`. Timetables are slow, and many notices need the result for the same time. */
+  const quietEnds = new Map<number, number | undefined>();
 
   /** The end of the quiet hours at this time; `undefined` outside of them. */
-  #quietUntil(ms: number): number | undefined {
-    const { quiet } = this.#times;
-    if (quiet === undefined) return undefined;
-    if (!this.#quietEnds.has(ms)) {
-      this.#quietEnds.set(ms, isWithin(quiet, ms) ? (nextChange(quiet, ms) ?? ms + DAY_MS) : undefined);
+  const quietUntil = (ms: number) => {
+    if (quiet !== undefined && !quietEnds.has(ms)) {
+      quietEnds.set(ms, isWithin(quiet, ms) ? (nextChange(quiet, ms) ?? ms + DAY_MS) : undefined);
     }
-    return this.#quietEnds.get(ms);
-  }
+    return quietEnds.get(ms);
+  };
+
+  /** When a message with this notice may follow the one sent at `lastMs`. If that is far in the future, a clock went back. */
+  const earliestMs = ({ atMs }: Notice, lastMs: number) =>
+    Math.max(atMs + gatherMs, lastMs > nowMs + everyMs ? nowMs : lastMs + everyMs);
+
+  const digestMs = (notice: Notice) => {
+    const ms = earliestMs(notice, sent.lastSentMs);
+    return quietUntil(Math.max(ms, nowMs)) ?? ms;
+  };
+
+  /** Urgent notices wait neither for digests nor for quiet hours: their kind is urgent, or their transfer expires first. */
+  const isUrgent = (notice: Notice): boolean => {
+    if (notice.isOver) return false;
+    if (urgent.includes(notice.kind)) return true;
+    const expiresMs = Date.parse(notice.expires ?? "");
+    return expiresMs > nowMs && expiresMs <= digestMs(notice);
+  };
+
+  return {
+    isUrgent,
+    /** Whether a message that is sent now may contain it. */
+    isAllowed: (notice: Notice) => quietUntil(nowMs) === undefined || isUrgent(notice),
+    /** When the next message is due; `undefined` without notices. */
+    dueMs(notices: Iterable<Notice>): number | undefined {
+      let dueMs: number | undefined;
+      for (const notice of notices) {
+        const ms = isUrgent(notice) ? earliestMs(notice, sent.lastUrgentMs) : digestMs(notice);
+        dueMs = Math.min(ms, dueMs ?? ms);
+      }
+      return dueMs;
+    },
+  };
 }

@@ -156,6 +156,9 @@ function connectUntil(
   };
 }
 
+type MailErrorKey = "code" | "originalCode" | "response";
+
+/** By nodemailer's code. */
 const CODES: Readonly<Record<string, FaultCode>> = {
   EAUTH: "MAIL_LOGIN_REFUSED",
   ENOAUTH: "MAIL_LOGIN_REFUSED",
@@ -164,16 +167,12 @@ const CODES: Readonly<Record<string, FaultCode>> = {
   EMESSAGE: "MAIL_REFUSED",
 };
 
-/** OpenSSL, and Node's checks of certificates. */
+/** Codes of OpenSSL, and of Node's checks of certificates. */
 const TLS_CODE = /^(ERR_(SSL|TLS)|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH)/;
 
 /** The server chooses its answer, which may repeat the login. */
 function faultOfMail(error: unknown, { host, port }: MailChannel, secrets: readonly Secret[]): Fault {
-  const {
-    code = "",
-    originalCode,
-    response,
-  } = error as { [key in "code" | "originalCode" | "response"]?: string };
+  const { code = "", originalCode, response } = error as Partial<Record<MailErrorKey, string>>;
   const answer = scrub(response ?? messageOf(error), secrets).trim();
   const detail = `${host}:${port}: ${printable(answer.slice(0, MAX_DETAIL))}`;
   if (TLS_CODE.test(originalCode ?? code)) return new Fault("MAIL_TLS_REFUSED", { detail });

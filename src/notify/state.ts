@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import type { Positions } from "../base/tail.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
-import { isOfMailbox, mailboxOf, type Notice, type NoticeChange, NoticeShape } from "./notices.ts";
+import { mailboxIn, type Notice, type NoticeChange, NoticeShape } from "./notices.ts";
 import { NEVER_SENT, type SentTimes } from "./schedule.ts";
 
 /** Details kept per kind. */
@@ -45,7 +45,7 @@ export class ChannelState {
 
   /** The processes that have a trouble of their own. */
   get processes(): string[] {
-    return this.#allOwners().filter((owner) => !isOfMailbox(owner));
+    return this.#allOwners().filter((owner) => mailboxIn(owner) === undefined);
   }
 
   /** A change that was applied before has no effect. */
@@ -53,17 +53,17 @@ export class ChannelState {
     if (seq <= (this.#applied.get(process) ?? 0)) return;
     if (process !== "") this.#applied.set(process, seq);
     dropOldest(this.#applied, MAX_PROCESSES);
-    for (const ended of end) {
-      const isReplaced = begin.some(({ key }) => isSameTrouble(key, ended));
-      const keys = by === undefined ? [ended] : this.#keysOf(by).filter((key) => isSameTrouble(key, ended));
-      for (const key of keys) {
-        if (!begin.some((notice) => notice.key === key)) this.#end(key, by, isReplaced ? undefined : atMs);
-      }
+    for (const words of end) {
+      const isReplaced = begin.some(({ key }) => beginsWith(key, words));
+      const keys = by === undefined ? [words] : this.#keysOf(by).filter((key) => beginsWith(key, words));
+      // What ends and begins in one change goes on.
+      const ended = keys.filter((key) => !begin.some((notice) => notice.key === key));
+      for (const key of ended) this.#end(key, by, isReplaced ? undefined : atMs);
     }
     for (const notice of begin) this.#begin(notice, by);
   }
 
-  /** The process has ended. The disk may still be full: that trouble is over with the next delivery. */
+  /** Ends the notices of a process that has ended. The disk may still be full: that trouble ends with the next delivery. */
   release(process: string, nowMs: number): void {
     for (const key of this.#keysOf(process)) {
       if (key === "disk") this.#disown(key, process);
@@ -74,7 +74,8 @@ export class ChannelState {
   /** Forgets mailboxes that are no longer polled, and the notices that only they had. */
   keepPolled(isPolled: (mailbox: string) => boolean): void {
     for (const owner of this.#allOwners()) {
-      if (!isOfMailbox(owner) || isPolled(mailboxOf(owner))) continue;
+      const mailbox = mailboxIn(owner);
+      if (mailbox === undefined || isPolled(mailbox)) continue;
       for (const key of this.#keysOf(owner)) this.#end(key, owner, undefined);
     }
   }
@@ -83,7 +84,8 @@ export class ChannelState {
     const all = Object.values(this.#pending).flatMap((notices) => [...notices.values()]);
     return all.map((notice) => {
       if (notice.service === undefined) return notice;
-      return { ...notice, mailboxes: [...(this.#owners.get(notice.key) ?? [])].map(mailboxOf) };
+      const owners = [...(this.#owners.get(notice.key) ?? [])];
+      return { ...notice, mailboxes: owners.flatMap((owner) => mailboxIn(owner) ?? []) };
     });
   }
 
@@ -96,14 +98,14 @@ export class ChannelState {
     this.revision++;
   }
 
-  /** The message was not accepted. */
+  /** The message was not accepted: its notices are pending again, unless their troubles have changed meanwhile. */
   takeBack(notices: readonly Notice[]): void {
     for (const notice of notices) {
       const { kind, key, isOver = false } = notice;
       const pending = this.#pending[kind];
       const later = pending.get(key);
       if (later !== undefined && (later.isOver ?? false) !== isOver) {
-        // Meanwhile the trouble ended, or began again, and no message has said otherwise.
+        // The receiver knows neither this notice nor the later one, which is its opposite: together they say nothing new.
         pending.delete(key);
         if (isOver) this.#remember(later);
       } else if (isOver || this.#reported.delete(key)) pending.set(key, notice);
@@ -199,12 +201,11 @@ export class ChannelState {
   }
 }
 
-/** Whether `ended` is the key of a trouble, or its first words. */
-function isSameTrouble(key: string, ended: string): boolean {
-  return key === ended || key.startsWith(`${ended} `);
+function beginsWith(key: string, words: string): boolean {
+  return key === words || key.startsWith(`${words} `);
 }
 
-/** Ready at once. */
+/** It may be sent at once. */
 function withoutDetails({ kind, key }: Notice): Notice {
   return { kind, key, atMs: 0 };
 }

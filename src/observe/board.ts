@@ -26,7 +26,10 @@ import { byUrgency, TransferBoard } from "./transfer-board.ts";
 const MAX_SHOWN = 100;
 const MAX_RECENT = 50;
 
-export type GeneralTrouble = "disk" | "queue" | "configuration" | "handoffs" | "notify";
+/** Troubles of the daemon as a whole. */
+export const GENERAL_TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"] as const;
+
+export type GeneralTrouble = (typeof GENERAL_TROUBLES)[number];
 
 export class Board {
   #facts: DaemonFacts;
@@ -97,7 +100,7 @@ export class Board {
     const about = { isExhausted: noAttemptsLeft, isHandedOver: reason !== "handoff", isConfigured };
     const actions = actionsFor(transfer, about);
     const commands = actions.map((act) => commandOf(act, trackingId, options));
-    // The record's message contains the short commands.
+    // The record's message contains the short commands: the complete ones replace them.
     const help = actions.reduce(
       (text, act, at) => text?.replaceAll(commandOf(act, trackingId), () => commands[at] ?? ""),
       message,
@@ -210,14 +213,13 @@ export class Board {
   }
 
   #delivered(record: TransferRecord): void {
-    const { mailbox, trackingId, sender, folder = "", inbox, at, subject, files, bytes } = record;
+    const { mailbox, trackingId, sender, folder = "", inbox, subject, files, bytes } = record;
     const nowMs = this.#clock.now();
+    const { discovered, delivered: at = new Date(nowMs).toISOString() } = record.at;
     const tookSeconds =
-      at.discovered === undefined ? undefined : Math.max(0, (nowMs - Date.parse(at.discovered)) / 1000);
-    const deliveredAt = at.delivered ?? new Date(nowMs).toISOString();
+      discovered === undefined ? undefined : Math.max(0, nowMs - Date.parse(discovered)) / 1000;
     const facts = { mailbox, trackingId, sender, folder, inbox, subject, files, bytes };
-    const delivery = { ...facts, at: deliveredAt, tookSeconds };
-    this.#recent = [delivery, ...this.#recent].slice(0, MAX_RECENT);
+    this.#recent = [{ ...facts, at, tookSeconds }, ...this.#recent].slice(0, MAX_RECENT);
   }
 
   #changed(): void {
@@ -239,11 +241,10 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
 function describeHandoff(trouble: HandoffTrouble): TransferStatus {
   const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue, subject, files, bytes } = trouble;
   const retry = commandFor("retry", trackingId);
-  const failures = failed.map(({ message, willRetry }) =>
-    willRetry
-      ? `${message}. Inlet will try it again; ${retry} tries it at once.`
-      : `${message}. It was given up; ${retry} tries it again.`,
-  );
+  const failures = failed.map(({ message, willRetry }) => {
+    const next = willRetry ? "Inlet will try it again" : "It was given up";
+    return `${message}. ${next}; ${retry} tries it ${willRetry ? "at once" : "again"}.`;
+  });
   const waits = isOverdue ? [`${shownFolder(trouble)} was not picked up yet.`] : [];
   const reason = failures.length > 0 ? "handoff" : "not-picked-up";
   const message = [...failures, ...waits].join(" ");

@@ -93,8 +93,8 @@ type Facts = Readonly<Record<string, unknown>>;
 export type EventLines = Readonly<Record<Level, (facts: Facts, message: string) => void>>;
 
 const LIMIT_EVERY_MS = 60_000;
-/** Lines of one cause that are logged in this time. */
-const FIRST = 20;
+/** Lines of one cause that are logged as they come in this time. */
+const MAX_LOGGED = 20;
 
 interface Counted {
   readonly level: "warn" | "error";
@@ -116,11 +116,11 @@ export function limitLog(log: Log): EventLines & { close(): void } {
     causes.set(key, counted);
     counted.lines++;
     counted.last = facts;
-    if (counted.lines <= FIRST) log[level](facts, message);
+    if (counted.lines <= MAX_LOGGED) log[level](facts, message);
   };
   const summarize = () => {
     for (const { level, message, lines, last } of causes.values()) {
-      const more = lines - FIRST;
+      const more = lines - MAX_LOGGED;
       const { fault, ...example } = last;
       const shown = { more, like: message, example, ...(fault === undefined ? {} : { fault }) };
       if (more > 0) log[level](shown, "more like this in the last minute");

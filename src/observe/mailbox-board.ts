@@ -21,8 +21,11 @@ interface Known {
   lastSuccessMs?: number;
   listed?: number;
   token?: TokenFacts | undefined;
+  /** Why its last poll failed. */
   trouble?: Trouble | undefined;
+  /** The promise of its polls, while it is broken. */
   broken?: Broken | undefined;
+  /** How many entries of its list cannot be used, although its polls succeed. */
   unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
@@ -33,12 +36,11 @@ const INTERVALS = 3;
 
 export class MailboxBoard {
   readonly #clock: Clock;
-  readonly #known: Map<MailboxId, Known>;
+  readonly #known = new Map<MailboxId, Known>();
 
   constructor(mailboxes: readonly ShownMailbox[], clock: Clock) {
     this.#clock = clock;
-    const sinceMs = clock.now();
-    this.#known = new Map(mailboxes.map((facts) => [mailboxIdOf(facts.name), { facts, sinceMs }]));
+    this.set(mailboxes);
   }
 
   get size(): number {
@@ -62,25 +64,31 @@ export class MailboxBoard {
   }
 
   polled({ mailbox, listed, unusable, token }: EventOf<"poll-succeeded">): void {
-    const known = this.#known.get(mailboxIdOf(mailbox));
-    if (known === undefined) return;
     const nowMs = this.#clock.now();
-    const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, token };
-    Object.assign(known, { ...facts, trouble: undefined, waitMs: 0 });
-    if (unusable === 0) known.unusable = undefined;
+    const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, token, trouble: undefined, waitMs: 0 };
+    this.#update(mailbox, () => (unusable === 0 ? { ...facts, unusable: undefined } : facts));
+  }
+
+  failed({ mailbox, fault, waitMs, token }: EventOf<"poll-failed">): void {
+    const lastPollMs = this.#clock.now();
+    this.#update(mailbox, ({ trouble: before }) => {
+      return { lastPollMs, waitMs, token, trouble: troubleOf(mailbox, before?.since ?? lastPollMs, fault) };
+    });
   }
 
   /** Entries of the list cannot be used, so transfers may be missed. */
   rejected(name: string, entries: number, { message, advice }: Fault): void {
-    const known = this.#known.get(mailboxIdOf(name));
-    if (known === undefined) return;
     const count = entries === 1 ? "An entry" : `${entries} entries`;
     const what = `${count} of the list cannot be used: ${message}`;
-    const since = known.unusable?.since ?? this.#clock.now();
-    known.unusable = {
-      entries,
-      ...troubleOf(name, since, { code: "ENTRIES_UNUSABLE", message: what, advice }),
-    };
+    const texts = { code: "ENTRIES_UNUSABLE", message: what, advice };
+    this.#update(name, ({ unusable }) => {
+      return { unusable: { entries, ...troubleOf(name, unusable?.since ?? this.#clock.now(), texts) } };
+    });
+  }
+
+  #update(name: string, change: (known: Known) => Partial<Known>): void {
+    const known = this.#known.get(mailboxIdOf(name));
+    if (known !== undefined) Object.assign(known, change(known));
   }
 
   /** Troubles of mailboxes whose polls succeed, and the number of transfers that they concern. */
@@ -125,29 +133,20 @@ export class MailboxBoard {
     });
   }
 
-  failed({ mailbox, fault, waitMs, token }: EventOf<"poll-failed">): void {
-    const known = this.#known.get(mailboxIdOf(mailbox));
-    if (known === undefined) return;
-    const nowMs = this.#clock.now();
-    const trouble = troubleOf(mailbox, known.trouble?.since ?? nowMs, fault);
-    Object.assign(known, { lastPollMs: nowMs, waitMs, token, trouble });
-  }
-
   /** One per cause: mailboxes of one service that fail in the same way share it. */
   troubles(): Trouble[] {
     const failing = [...this.#known.values()].flatMap((known) => {
-      const trouble = this.#troubleOf(known);
+      const trouble = troubleIn(known);
       return trouble === undefined ? [] : [{ service: known.facts.service.baseUrl.origin, trouble }];
     });
     const causes = Map.groupBy(failing, ({ service, trouble }) => `${service} ${trouble.code}`);
-    return [...causes.values()].flatMap(([first, ...others]) => {
-      if (first === undefined) return [];
-      const { service, trouble } = first;
-      if (others.length === 0) return [trouble];
-      const all = [trouble, ...others.map((other) => other.trouble)];
-      const since = all.map((it) => it.since).toSorted()[0] ?? trouble.since;
-      const mailboxes = all.flatMap((it) => it.mailboxes ?? []);
-      return [{ ...trouble, what: `service ${service}`, since, mailboxes }];
+    return [...causes.values()].flatMap((group) => {
+      const troubles = group.map(({ trouble }) => trouble);
+      const [first] = group;
+      if (first === undefined || group.length === 1) return troubles;
+      const since = troubles.map((it) => it.since).toSorted()[0] ?? first.trouble.since;
+      const mailboxes = troubles.flatMap((it) => it.mailboxes ?? []);
+      return [{ ...first.trouble, what: `service ${first.service}`, since, mailboxes }];
     });
   }
 
@@ -172,13 +171,9 @@ export class MailboxBoard {
         tokenValidUntil: isoOf(known.token?.validUntilMs),
         overdueSince: isoOf(known.broken?.dueMs),
         quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,
-        trouble: this.#troubleOf(known),
+        trouble: troubleIn(known),
       };
     });
-  }
-
-  #troubleOf(known: Known): Trouble | undefined {
-    return known.trouble ?? (known.broken?.isExplained === false ? describeBroken(known.broken) : undefined);
   }
 
   /** Each mailbox is polled successfully within three intervals. `polledMs`: when another process did, if it is known. */
@@ -208,6 +203,11 @@ export class MailboxBoard {
     const found = new Map(broken.map((each) => [mailboxIdOf(each.mailbox ?? ""), each]));
     for (const [id, known] of this.#known) known.broken = found.get(id);
   }
+}
+
+/** A broken promise counts unless another trouble explains it. */
+function troubleIn({ trouble, broken }: Known): Trouble | undefined {
+  return trouble ?? (broken?.isExplained === false ? describeBroken(broken) : undefined);
 }
 
 function troubleOf(

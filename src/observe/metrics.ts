@@ -6,6 +6,7 @@ import { NO_HANDOFFS } from "../model/handoff.ts";
 import { PROMISE_KINDS } from "../model/promise.ts";
 import { isDelivered, STATES, type State, type TransferRecord } from "../model/record.ts";
 import type { MailboxStatus, Status } from "../model/status.ts";
+import { GENERAL_TROUBLES } from "./board.ts";
 
 /** Mailboxes beyond this number share one label. */
 const MAX_MAILBOXES = 1_000;
@@ -14,7 +15,6 @@ const OTHERS = "(others)";
 /** States of transfers that are not delivered. */
 const UNDELIVERED = STATES.filter((state) => !isDelivered({ state }));
 const ENDS: readonly State[] = ["delivered", "quarantined", "gone"];
-const TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"];
 const POLL_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 /** Up to a week. */
 const DELIVERY_SECONDS = [1, 5, 15, 60, 300, 900, 3_600, 21_600, 86_400, 604_800];
@@ -121,16 +121,15 @@ export class Metrics {
     const show: Show = (name, value, label = {}) => {
       // 0 would look measured.
       if (value === undefined) return;
-      const known = now.getSingleMetric(name) as Gauge | undefined;
-      const help = HELP[name];
-      const gauge = known ?? new Gauge({ name, help, labelNames: Object.keys(label), registers: [now] });
+      const options = { name, help: HELP[name], labelNames: Object.keys(label), registers: [now] };
+      const gauge = (now.getSingleMetric(name) as Gauge | undefined) ?? new Gauge(options);
       gauge.set(label, value);
     };
     show("inlet_build_info", 1, { version: this.#version });
     for (const state of UNDELIVERED) show("inlet_transfers", counts[state] ?? 0, { state });
-    for (const what of TROUBLES)
+    for (const what of GENERAL_TROUBLES)
       show("inlet_trouble", Number(troubles.some((it) => it.what === what)), { what });
-    // Also for what never happened.
+    // Kinds that were never late are shown too, with 0.
     for (const kind of PROMISE_KINDS) {
       const late = overdue.filter((it) => it.kind === kind).map(({ since }) => this.#secondsSince(since));
       show("inlet_overdue_seconds", Math.max(0, ...late), { kind });

@@ -29,10 +29,11 @@ const WORKED_ON: ReadonlySet<State> = new Set<State>(["downloading", "checking",
 interface Entry {
   readonly state: State;
   readonly needsPerson: boolean;
-  /** Why it waits. It stays in force while an attempt does what a person may have to do. */
+  /** Why it waits. While it is tried again, still why it needed a person, until the attempt receives content. */
   readonly why: Pick<TransferRecord, "reason" | "message">;
   readonly since: string | undefined;
   readonly expires: string | undefined;
+  /** When the board learned its state. */
   readonly keptMs: number;
   /** Missing beyond the limits. */
   readonly record: TransferRecord | undefined;
@@ -105,7 +106,7 @@ export class TransferBoard {
     if (entry?.needsPerson) this.#entries.set(key, { ...entry, needsPerson: false, why: NOTHING });
   }
 
-  /** Those whose records are kept. */
+  /** The transfers whose records are kept. */
   list(): TransferStatus[] {
     const nowMs = this.#clock.now();
     return [...this.#entries.values()].flatMap((entry) =>
@@ -168,7 +169,7 @@ export function byUrgency(a: TransferStatus, b: TransferStatus): number {
 }
 
 function groupOf(entry: Entry, nowMs: number): TransferGroup {
-  // Also while it is tried again: else it would seem settled for a moment.
+  // It also needs a person while it is tried again: else it would seem settled for a moment.
   if (isEnded(entry.state) || entry.needsPerson) return "attention";
   if (entry.meter !== undefined) return "downloading";
   return isExpiring(entry, nowMs) ? "attention" : "queued";

@@ -17,30 +17,33 @@ export interface PromiseSource {
   read(): Iterable<Promised> | Promise<Iterable<Promised>>;
 }
 
+/** A source with its last answer, and when that came. */
+interface AskedSource {
+  readonly source: PromiseSource;
+  promised: readonly Promised[];
+  answeredMs: number;
+  isAsked: boolean;
+}
+
 export class Watcher {
   readonly #clock: Clock;
   readonly #emit: Emit;
-  readonly #sources: readonly PromiseSource[];
-  /** The last answer of each source, and when it came. */
-  readonly #answers = new Map<
-    PromiseSource,
-    { readonly promised: readonly Promised[]; readonly atMs: number }
-  >();
-  readonly #asked = new Set<PromiseSource>();
-  /** Until when something else explained why a promise was not kept. */
+  readonly #sources: readonly AskedSource[];
+  /** By key of a promise: the last check at which something else explained why it was not kept. */
   readonly #explainedMs = new Map<string, number>();
   #broken: readonly Broken[] = [];
-  /** When a check itself came late: everything else may be late too. */
+  /** When a check itself last came late: everything else may be late too. */
   #lateMs = 0;
+  /** The last check, by both clocks. */
   #checked: { readonly atMs: number; readonly monotonicMs: number };
   #timer: Timer | undefined;
 
   constructor(clock: Clock, emit: Emit, sources: readonly PromiseSource[]) {
     this.#clock = clock;
     this.#emit = emit;
-    this.#sources = sources;
-    this.#checked = { atMs: clock.now(), monotonicMs: monotonicMs() };
-    for (const source of sources) this.#answers.set(source, { promised: [], atMs: clock.now() });
+    const atMs = clock.now();
+    this.#sources = sources.map((source) => ({ source, promised: [], answeredMs: atMs, isAsked: false }));
+    this.#checked = { atMs, monotonicMs: monotonicMs() };
   }
 
   start(): void {
@@ -69,47 +72,42 @@ export class Watcher {
   #report(broken: readonly Broken[]): void {
     const before = this.#broken;
     this.#broken = broken;
-    const began = missingIn(before, broken);
-    const kept = missingIn(broken, before);
+    const began = without(before, broken);
+    const kept = without(broken, before);
     if (stateOf(before) !== stateOf(broken)) this.#emit({ type: "promises-changed", broken, began, kept });
   }
 
-  async #ask(source: PromiseSource): Promise<void> {
-    if (this.#asked.has(source)) return;
-    this.#asked.add(source);
+  async #ask(asked: AskedSource): Promise<void> {
+    if (asked.isAsked) return;
+    asked.isAsked = true;
     try {
-      const promised = [...(await source.read())];
-      this.#answers.set(source, { promised, atMs: this.#clock.now() });
+      asked.promised = [...(await asked.source.read())];
+      asked.answeredMs = this.#clock.now();
     } catch {
       // The age of its last answer says that it fails.
     } finally {
-      this.#asked.delete(source);
+      asked.isAsked = false;
     }
   }
 
-  #promisedBy(source: PromiseSource): Promised[] {
-    const { promised = [], atMs = 0 } = this.#answers.get(source) ?? {};
+  /** The promises of a source, and that it answers within a minute. */
+  #promisedBy({ source, promised, answeredMs }: AskedSource): Promised[] {
     const { kind } = source;
     const text = "It cannot be found out whether work waits.";
-    const answer: Promised = {
-      kind,
-      subject: nameOfKind(kind),
-      text,
-      dueMs: atMs + WITHIN_MS,
-      graceMs: WITHIN_MS,
-    };
+    const dueMs = answeredMs + WITHIN_MS;
+    const answer: Promised = { kind, subject: nameOfKind(kind), text, dueMs, graceMs: WITHIN_MS };
     const isExplained = source.isExplained?.() ?? false;
     return [...promised, answer].map((each) => ({ ...each, isExplained: each.isExplained || isExplained }));
   }
 
+  /** The promise if it is broken. Until its grace has passed, the last explanation or late check still explains it. */
   #judge(promised: Promised, nowMs: number): Broken[] {
-    const { kind, dueMs, graceMs, isExplained = false } = promised;
+    const { kind, dueMs, graceMs } = promised;
     const key = keyOf(promised);
-    if (isExplained) this.#explainedMs.set(key, nowMs);
-    const explainedMs = Math.max(this.#explainedMs.get(key) ?? 0, this.#lateMs);
+    if (promised.isExplained) this.#explainedMs.set(key, nowMs);
     if (nowMs <= dueMs) return [];
-    if (kind !== "timers" && nowMs <= explainedMs + graceMs) return [{ ...promised, isExplained: true }];
-    return [{ ...promised, isExplained: false }];
+    const explainedMs = Math.max(this.#explainedMs.get(key) ?? 0, this.#lateMs);
+    return [{ ...promised, isExplained: kind !== "timers" && nowMs <= explainedMs + graceMs }];
   }
 
   /** The process's own promise: its timers run. A jump of the clock makes other promises look late in the same way. */
@@ -135,7 +133,8 @@ function stateOf(broken: readonly Broken[]): string {
   return JSON.stringify(broken.map((each) => [keyOf(each), each.isExplained]).toSorted());
 }
 
-function missingIn(known: readonly Broken[], all: readonly Broken[]): Broken[] {
+/** All but the known ones. Those with an explanation do not count. */
+function without(known: readonly Broken[], all: readonly Broken[]): Broken[] {
   const keys = new Set(known.filter((it) => !it.isExplained).map(keyOf));
   return all.filter((it) => !it.isExplained && !keys.has(keyOf(it)));
 }

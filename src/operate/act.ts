@@ -25,7 +25,7 @@ export interface ActTools {
   readonly mailboxes: readonly MailboxSettings[];
   /** Writes with the rights of the folder's owner. */
   asOwner<Value>(folder: string, write: () => Promise<Value>): Promise<Value>;
-  /** Whether a daemon may carry out orders now. Asked after they were given: a daemon that starts then finds them. */
+  /** Whether a daemon runs that may carry out orders. Asked after an order is given: a daemon that starts later finds it. */
   isRunning(): Promise<boolean>;
   /** Makes the daemon look for orders at once; otherwise it sees them in its folder. */
   runOrders?(): Promise<void>;
@@ -35,7 +35,7 @@ export interface ActTools {
 const ANY_PASSWORD = new Secret("\0");
 
 export interface ActObjection {
-  /** `known`: this very password was refused before. */
+  /** `unknown`: there is no such transfer. `known`: this very password was refused before. */
   readonly kind: "unknown" | "impossible" | "known";
   /** The end of a sentence, for people. */
   readonly detail: string;
@@ -114,7 +114,7 @@ export async function submitAct(
   const key = { mailbox, trackingId, round, by };
   const order =
     act === "grant"
-      ? ({ ...key, action: "retry", grants: await nextGrant(tools, before) } as const)
+      ? ({ ...key, action: "retry", grants: await grantsWithOneMore(tools, before) } as const)
       : { ...key, action: act };
   const path = await tools.asOwner(tools.work, () => giveOrder(tools.work, order));
   return { act, before, isCarriedOut: async () => !(await exists(path)) };
@@ -150,8 +150,8 @@ export async function supplyPassword(
   });
 }
 
-/** The number of attempts beyond the budget, after one more is granted. */
-async function nextGrant(tools: ActTools, record: TransferRecord): Promise<number> {
+/** How many attempts beyond the budget are allowed after one more is granted. */
+async function grantsWithOneMore(tools: ActTools, record: TransferRecord): Promise<number> {
   const budget = mailboxOf(tools.mailboxes, record)?.passwordAttempts ?? 0;
   return (await spentOn(tools, record)).allowed - budget + 1;
 }

@@ -66,7 +66,7 @@ export function startAct(
   request: ActRequest,
   by: Actor,
   signal: AbortSignal,
-  onResult: (result: ActResult) => void = () => {},
+  onResult: (result: ActResult) => void,
 ): RunningAct {
   const { act, transfers, isAwaited = true } = request;
   const results = new Map<string, ActResult>();
@@ -104,7 +104,8 @@ export function startAct(
     const objection = act === "password" ? await objectionToServices(tools, transfers) : undefined;
     if (objection !== undefined)
       return transfers.forEach((key) => void set(key, refusal(key, objection, undefined)));
-    // A password is tried with one transfer, in all its mailboxes. If it was not sent there, it is tried with the next.
+    // A password is tried with one transfer, in all its mailboxes, and with the next one if it cannot be sent for that. Every
+    // other act is given for all transfers at once.
     const groupOf = ({ trackingId }: TransferKey) => (act === "password" ? trackingId : "");
     const groups = [...Map.groupBy(transfers, groupOf).values()];
     let tried: readonly TransferKey[] = [];
@@ -156,7 +157,7 @@ async function objectionToServices(
   return { kind: "impossible", detail: `several services list it, for ${names}: choose one mailbox` };
 }
 
-/** Returns those that are on their way; the others are refused. */
+/** Returns the acts that are on their way. Sets a result for each of the others. */
 async function submitAll(
   tools: ActTools,
   { act, password = NO_PASSWORD, isForMailbox = false }: ActRequest,

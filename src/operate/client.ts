@@ -12,6 +12,8 @@ const TIMEOUT_MS = 30_000;
 /** Enough for many thousands of mailboxes. */
 const MAX_BYTES = 32 * 1024 ** 2;
 
+export type ListenAddress = HttpSettings["listen"];
+
 interface Answer {
   readonly status: number;
   readonly body: string;
@@ -81,8 +83,9 @@ export class DaemonClient {
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
       throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });
     }
-    const isMore = detail !== FAULT_CODES[code as FaultCode].advice;
-    throw new Fault(code as FaultCode, { detail: `${where} refuses${isMore ? `: ${detail}` : ""}` });
+    // The advice follows by itself.
+    const more = detail === FAULT_CODES[code as FaultCode].advice ? "" : `: ${detail}`;
+    throw new Fault(code as FaultCode, { detail: `${where} refuses${more}` });
   }
 }
 
@@ -121,7 +124,7 @@ async function readText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-function placeOf(listen: HttpSettings["listen"]) {
+function placeOf(listen: ListenAddress) {
   if ("path" in listen) return { socketPath: listen.path };
   // A daemon that listens on every address is reached on the loopback one.
   const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[listen.host] ?? listen.host;
@@ -129,7 +132,7 @@ function placeOf(listen: HttpSettings["listen"]) {
 }
 
 /** As the key `listen` writes it. */
-export function describeListen(listen: HttpSettings["listen"]): string {
+export function describeListen(listen: ListenAddress): string {
   if ("path" in listen) return `unix:${listen.path}`;
   return `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`;
 }

@@ -36,7 +36,7 @@ export async function readJournal<Wanted extends JournalKind>(
   const kind = wanted === "acts" ? "act" : "change";
   const { state, transfer } = query;
   const name = transfer && nameOf(transfer);
-  const isOf = ({ mailbox = "", trackingId = "" }: Entry) =>
+  const isOfTransfer = ({ mailbox = "", trackingId = "" }: Entry) =>
     name === undefined || name === nameOf({ mailbox, trackingId });
   const matches = makeFilter(query);
   const newest = new Newest(query.limit);
@@ -46,7 +46,7 @@ export async function readJournal<Wanted extends JournalKind>(
     const lines = { kind, sinceMs: query.sinceMs, mark: transfer?.trackingId ?? state, signal } as const;
     const files = paths.map((path) => new JournalFile(path, lines));
     for await (const entry of readBlocks(files, (at) => newest.needs(at))) {
-      if (matches(entry, entry.at) && isOf(entry)) newest.add(keyOf(wanted, entry), entry);
+      if (matches(entry, entry.at) && isOfTransfer(entry)) newest.add(keyOf(wanted, entry), entry);
     }
     for (const file of files) if (file.damaged > 0) damaged.push({ path: file.path, lines: file.damaged });
     if (newest.isFull) break;
@@ -97,7 +97,7 @@ class CountedEnds {
   }
 }
 
-/** The entries of several files, each block from the file with the newest unread line, until that line is not needed. */
+/** The entries of several files. Each block is read from the file with the newest unread line, until no such line is needed. */
 async function* readBlocks<K extends Kind>(
   files: readonly JournalFile<K>[],
   needs: (at: string) => boolean = () => true,
@@ -116,7 +116,10 @@ async function listMonths(
   { sinceMs, untilMs }: Pick<JournalQuery, "sinceMs" | "untilMs">,
 ): Promise<string[][]> {
   const folder = ledgerPaths(work).journal;
-  const [first, last] = [sinceMs, untilMs].map((ms) => ms && new Date(ms).toISOString().slice(0, 7));
+  const monthAt = (ms: number) => new Date(ms).toISOString().slice(0, 7);
+  const first = sinceMs === undefined ? "" : monthAt(sinceMs);
+  // Sorts after every month.
+  const last = untilMs === undefined ? "~" : monthAt(untilMs);
   const names = await readdir(folder).catch((error: unknown) => {
     if (systemCode(error) === "ENOENT") return [];
     throw unreadable(folder, error);
@@ -124,7 +127,7 @@ async function listMonths(
   const monthOf = (name: string) => JOURNAL_FILE.exec(name)?.[1] ?? "";
   const wanted = names.filter((name) => {
     const month = monthOf(name);
-    return month !== "" && month >= (first || "") && month <= (last || "~");
+    return month !== "" && month >= first && month <= last;
   });
   const months = [...Map.groupBy(wanted.toSorted(), monthOf)].toSorted(([a], [b]) => compareTexts(b, a));
   return months.map(([, found]) => found.map((name) => join(folder, name)));

@@ -17,7 +17,7 @@ export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordA
 /** In these states, a transfer's round is open and has a note in the ledger, so only the notes have to be read. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
 
-/** `open`: the most urgent first. A page beyond the end is the last one. */
+/** A page of open transfers. `open`: all of them, the most urgent first. A page beyond the end is the last one. */
 export function listOpen(
   open: readonly TransferStatus[],
   { page: wanted, size, sort = "urgency", ...query }: Omit<ListQuery, "act">,
@@ -29,7 +29,7 @@ export function listOpen(
   return { total: found.length, page, pages, size, transfers: sorted.slice((page - 1) * size, page * size) };
 }
 
-/** Keeps the order. */
+/** The open transfers that match, in the same order. */
 export function filterOpen(
   open: readonly TransferStatus[],
   { group = "open", ...filter }: TransferFilter & Pick<ListQuery, "group">,
@@ -42,7 +42,7 @@ export function countPages(total: number, size: number): number {
   return Math.max(1, Math.ceil(total / size));
 }
 
-/** In no particular order. `onDamaged`: for each record that is skipped. Throws `DISK_UNREADABLE` and `STOPPED`. */
+/** The records that match, in no particular order. Skips damaged ones. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function* selectTransfers(
   peek: LedgerPeek,
   filter: TransferFilter,
@@ -59,7 +59,7 @@ export async function* selectTransfers(
 
 type Sort = (typeof SORTS)[number];
 
-/** Sorts them, and keeps at most about twice the limit in memory, however many records there are. */
+/** The first records in this order. However many there are, at most about twice the limit is kept in memory. */
 export async function takeFirst(
   records: AsyncIterable<TransferRecord>,
   limit: number,
@@ -95,7 +95,7 @@ function changedAt(listed: Listed): string {
   return "at" in listed ? timeOf(listed) : (listed.since ?? "");
 }
 
-/** Formats many records: the folder of password attempts is listed once. */
+/** Returns a function that formats records. The folder of password attempts is listed only once. */
 export async function makeFormatter(
   peek: LedgerPeek,
   mailboxes: readonly MailboxFacts[],

@@ -107,7 +107,7 @@ export class Local {
 
   /** Why the act is not possible, for people; `undefined` if nothing is known against it. */
   async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
-    return (await objectionToAct(await this.#acting(), act, await this.#peek().find(key)))?.detail;
+    return (await objectionToAct(await this.#actTools(), act, await this.#peek().find(key)))?.detail;
   }
 
   /** In the order of the request. `waitMs`: for the outcomes. `onResult` gets each result, and each time it changes. */
@@ -141,12 +141,18 @@ export class Local {
     signal: AbortSignal,
     onResult: (result: ActResult) => void,
   ): Promise<RunningAct> {
-    return startAct(await this.#acting(), request, by, AbortSignal.any([signal, this.#tools.stop]), onResult);
+    return startAct(
+      await this.#actTools(),
+      request,
+      by,
+      AbortSignal.any([signal, this.#tools.stop]),
+      onResult,
+    );
   }
 
   async *#select({ act, ...filter }: Choice, onDamaged: OnDamaged, signal = this.#tools.stop) {
     if (act === undefined) yield* selectTransfers(this.#peek(), filter, onDamaged, signal);
-    else yield* selectActable(await this.#acting(), filter, act, onDamaged, signal);
+    else yield* selectActable(await this.#actTools(), filter, act, onDamaged, signal);
   }
 
   #makeFormatter() {
@@ -157,7 +163,7 @@ export class Local {
     return peekLedger(this.#tools.settings(), this.#tools.disk ?? systemDisk);
   }
 
-  async #acting(): Promise<ActTools> {
+  async #actTools(): Promise<ActTools> {
     const { work, inbox, state, mailboxes } = await withDaemonsState(this.#tools.settings());
     return { ...this.#tools, work, inbox, state, mailboxes: withPauses(mailboxes, await readPauses(work)) };
   }

@@ -55,12 +55,13 @@ export async function actOnMailboxes(
   if (!(await exists(work))) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${work} does not exist yet` });
   const results: MailboxResult[] = [];
   const now = new Date(systemClock.now()).toISOString();
-  for (const each of named) {
-    const [given = each] = withPauses([each], pauses);
-    // Without a name, only operators' pauses are meant.
-    if (act === "resume" && at === undefined && given.pause === undefined) continue;
-    const change = act === "pause" ? pause(tools, given, now) : resume(tools, given, each.paused);
-    results.push({ mailbox: given.name, ...(await change) });
+  for (const configuration of named) {
+    const [current = configuration] = withPauses([configuration], pauses);
+    // Without a name, only mailboxes are resumed that an operator has paused.
+    if (act === "resume" && at === undefined && current.pause === undefined) continue;
+    const change =
+      act === "pause" ? pause(tools, current, now) : resume(tools, current, configuration.paused);
+    results.push({ mailbox: current.name, ...(await change) });
   }
   await tools.runOrders?.();
   return results;
@@ -81,7 +82,7 @@ async function pause(tools: MailboxTools, given: MailboxSettings, now: string): 
 async function resume(
   { work, asOwner, by }: MailboxTools,
   { name: mailbox, pause: before }: MailboxSettings,
-  isConfigured: boolean,
+  isPausedInConfiguration: boolean,
 ): Promise<Result> {
   if (before !== undefined) {
     await asOwner(work, async () => {
@@ -89,13 +90,13 @@ async function resume(
       await removePause(work, mailbox);
     });
   }
-  if (!isConfigured)
+  if (!isPausedInConfiguration)
     return fine(before === undefined ? `${mailbox} is not paused.` : `${mailbox} is resumed.`);
   const text = `${mailbox} is paused in the configuration: set paused to false there.`;
   return { status: 409, result: "attention", text };
 }
 
-/** Paused mailboxes are left out, unless nothing else is meant. */
+/** Leaves out paused mailboxes. If all are paused, that is the result. */
 async function poll(
   tools: MailboxTools,
   given: readonly MailboxSettings[],

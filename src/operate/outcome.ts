@@ -44,11 +44,11 @@ interface Wait {
 
 interface Watched {
   find(): Promise<TransferRecord | undefined>;
-  /** Missing: it has been carried out. */
+  /** Whether the order has been carried out. Missing: it has. */
   isCarriedOut?(): Promise<boolean>;
   /** The hand-off steps of the record's delivery. Missing: there are none. */
   steps?(record: TransferRecord): Promise<readonly PeekedStep[]>;
-  /** The mailbox is paused: nothing is downloaded until it is resumed. */
+  /** The mailbox is paused, and the act has no effect until it is resumed. */
   readonly isPaused?: boolean;
 }
 
@@ -56,11 +56,12 @@ interface Watched {
 export async function awaitAct(tools: ActTools, submitted: SubmittedAct, wait: Wait): Promise<Outcome> {
   const { act, before, isCarriedOut, password } = submitted;
   const peek = peekLedger(tools);
-  const isPaused =
-    act !== "discard" && act !== "grant" && mailboxOf(tools.mailboxes, before)?.paused === true;
+  const needsMailbox = act !== "discard" && act !== "grant";
+  const isPaused = needsMailbox && mailboxOf(tools.mailboxes, before)?.paused === true;
   const outcome = await awaitOutcome(before, act, wait, {
     find: () => peek.find(before),
-    isCarriedOut: async () => (password !== undefined && isPaused) || isCarriedOut(),
+    // No password is tried while the mailbox is paused, so there is nothing to wait for.
+    isCarriedOut: async () => (act === "password" && isPaused) || isCarriedOut(),
     isPaused,
     steps: (record) =>
       peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1, record.round),
@@ -100,9 +101,9 @@ export async function awaitOutcome(
     // Asked first: the record is at least as new as the answer.
     const isCarriedOut = (await watched.isCarriedOut?.()) ?? true;
     const now = await watched.find();
-    // If the transfer was delivered before the order, the order may repeat steps.
-    const handsOver = now !== undefined && isDelivered(now) && isDelivered(before);
-    const steps = (handsOver && (await watched.steps?.(now))) || [];
+    // An order for a delivered transfer may repeat the steps of its hand-off.
+    const mayRepeat = now !== undefined && isDelivered(now) && isDelivered(before);
+    const steps = (mayRepeat && (await watched.steps?.(now))) || [];
     const look = { act, before, now, isCarriedOut, steps };
     if (isCarriedOut && isOver(look)) return describe(look);
     if (isCarriedOut && watched.isPaused && now !== undefined && !isInProgress(now))
@@ -150,6 +151,7 @@ function isUntried({ state, attempts }: PeekedStep): boolean {
   return state === "pending" && attempts === 0;
 }
 
+/** The outcome of an act that is over. */
 function describe({ act, before, now, steps }: Look): Outcome {
   const { trackingId, round } = before;
   const settled = (result: Outcome["result"], text: string) =>

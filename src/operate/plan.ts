@@ -61,10 +61,12 @@ export async function* planMailbox(
       continue;
     }
     const facts = { mailbox: mailbox.name, sender, trackingId, expires: entry.expires?.toISOString() };
+    if (known === undefined && isTooEarly(trackingId)) {
+      yield { ...facts, plan: "ignore", because: "it was listed before the mailbox starts (since)" };
+      continue;
+    }
     const open = known === undefined || hasEnded(known) ? undefined : known;
-    if (known !== undefined || !isTooEarly(trackingId))
-      yield { ...facts, ...(await decide({ settings, mailbox, nowMs, signal }, entry, open)) };
-    else yield { ...facts, plan: "ignore", because: "it was listed before the mailbox starts (since)" };
+    yield { ...facts, ...(await decide({ settings, mailbox, nowMs, signal }, entry, open)) };
   }
 }
 
@@ -102,7 +104,10 @@ async function decide(
   return { plan: "deliver", because: decision.route && because, folder, password };
 }
 
-/** Routes that hold it and have not changed; or, unless a retry was ordered, quiet hours or a time that has not come yet. */
+/**
+ * Why an open transfer is not tried now: routes hold it and have not changed; or, unless a retry was ordered, there are quiet
+ * hours, or its pause is not over.
+ */
 function whyItWaits(
   { settings, mailbox, nowMs }: PlanTools,
   open: TransferRecord,

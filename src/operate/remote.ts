@@ -19,6 +19,7 @@ import type {
 import { type ActRequest, describeGiven, isOpenedBy, UNTRIED } from "./acting.ts";
 import type { DaemonClient } from "./client.ts";
 import { keyOf } from "./history.ts";
+import { countPages } from "./list.ts";
 import type { Choice, Operate } from "./local.ts";
 import type { MailboxRequest } from "./mailboxes.ts";
 
@@ -71,13 +72,13 @@ export class Remote implements Operate {
     for await (const transfer of this.all(query, () => {})) {
       if (transfers.push(transfer) >= page * size) break;
     }
-    const pages = Math.max(1, Math.ceil(first.total / size));
+    const pages = countPages(first.total, size);
     return { ...first, page, size, pages, transfers: transfers.slice((page - 1) * size) };
   }
 
   async #page({ sinceMs, untilMs, ...query }: ListQuery): Promise<TransferList> {
     const moments = { since: isoOf(sinceMs), until: isoOf(untilMs) };
-    // Without a group, it lists all transfers.
+    // Without a group, the daemon answers with transfers of this type.
     return (await this.#daemon.get("/api/transfers", { ...query, ...moments })) as TransferList;
   }
 

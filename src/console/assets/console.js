@@ -43,20 +43,16 @@ setInterval(() => {
 document.addEventListener("visibilitychange", showSilence);
 
 function showSilence() {
-  const silentMs = Date.now() - lastBeatAt;
-  const isSilent = silentMs > SILENT_MS;
-  document.documentElement.classList.toggle("silent", isSilent);
+  const isSilent = Date.now() - lastBeatAt > SILENT_MS;
+  const words = `No answer from Inlet since ${clock}.`;
+  if (isSilent && silence.hidden) say(words);
   silence.hidden = !isSilent;
-  if (isSilent) {
-    if (silence.textContent === "") say(`No answer from Inlet since ${clock}.`);
-    silence.textContent = `No answer from Inlet since ${clock}. This page shows the state of that time.`;
-    document.title = `⚠ No answer – ${title}`;
-  } else {
-    silence.textContent = "";
-    document.title = title;
-  }
+  silence.textContent = isSilent ? `${words} This page shows the state of that time.` : "";
+  document.documentElement.classList.toggle("silent", isSilent);
+  document.title = isSilent ? `⚠ No answer – ${title}` : title;
 }
 
+// Lets screen readers announce the text.
 function say(text) {
   if (said !== null && said.textContent !== text) said.textContent = text;
 }
@@ -80,7 +76,6 @@ async function refresh() {
       if (newer !== null) replace(section, newer);
     }
     showNotice(next);
-    showPickPage();
     const outcome = document.querySelector(".outcome, #batches li, #problems .names li");
     if (hasActed && outcome !== null) say(outcome.textContent);
   } catch {
@@ -90,30 +85,15 @@ async function refresh() {
   }
 }
 
-// Leaves a section alone while the visitor types, has selected text or presses a button in it: the click would be lost.
-// Opened rows and ticked boxes stay.
+// Opened rows, ticked boxes and the focus stay. `data-content`: what was fetched last, because scripts and visitors change
+// the section itself.
 function replace(section, newer) {
   const content = newer.innerHTML;
-  if (section.dataset.content === content || section.matches(":active")) return;
+  if (section.dataset.content === content || isInUse(section)) return;
   const active = document.activeElement;
-  if (
-    active !== section &&
-    section.contains(active) &&
-    active.matches("input:not([type=checkbox]), select, textarea")
-  )
-    return;
-  if (
-    [...section.querySelectorAll("input[type=password], input[type=search]")].some(
-      (input) => input.value !== input.defaultValue,
-    )
-  )
-    return;
-  const selection = document.getSelection();
-  if (selection?.type === "Range" && section.contains(selection.anchorNode)) return;
   const opened = [...section.querySelectorAll("details[open][id]")].map(({ id }) => id);
   const ticked = [...section.querySelectorAll("input[type=checkbox][id]:checked")].map(({ id }) => id);
-  const focused =
-    active !== section && section.contains(active) ? rememberControl(active, section) : undefined;
+  const findFocused = section.contains(active) ? rememberControl(active, section) : undefined;
   section.dataset.content = content;
   section.replaceChildren(...document.importNode(newer, true).childNodes);
   for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
@@ -121,7 +101,18 @@ function replace(section, newer) {
     const box = document.getElementById(id);
     if (box !== null) box.checked = true;
   }
-  focused?.()?.focus();
+  findFocused?.()?.focus();
+}
+
+// Whether the visitor types, has selected text or presses a button in the section: a click would be lost.
+function isInUse(section) {
+  const active = document.activeElement;
+  const isTyping = section.contains(active) && active.matches("input:not([type=checkbox]), select, textarea");
+  const typed = [...section.querySelectorAll("input[type=password], input[type=search]")];
+  const isTyped = typed.some((input) => input.value !== input.defaultValue);
+  const selection = document.getSelection();
+  const isSelected = selection?.type === "Range" && section.contains(selection.anchorNode);
+  return isTyping || isTyped || isSelected || section.matches(":active");
 }
 
 // Returns a function that finds the same control in the new content: by its id, else by its text within the same row.
@@ -189,9 +180,3 @@ document.addEventListener("change", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || !target.hasAttribute("data-pick-page")) return;
   for (const box of document.querySelectorAll("input[name=t]")) box.checked = target.checked;
 });
-
-function showPickPage() {
-  document.querySelector("[data-pick-page]")?.removeAttribute("hidden");
-}
-
-showPickPage();

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isWithin, makeTimetable } from "../../../src/base/timetable.ts";
 import type { Notice } from "../../../src/notify/notices.ts";
-import { NEVER_SENT, Schedule, type SentTimes } from "../../../src/notify/schedule.ts";
+import { NEVER_SENT, type SentTimes, scheduleAt } from "../../../src/notify/schedule.ts";
 import { ChannelState } from "../../../src/notify/state.ts";
 
 const HOUR_MS = 3_600_000;
@@ -110,7 +110,7 @@ test("whatever is pending: a due message has content, it respects quiet hours, a
     for (let [atMs, messages] = [nowMs, 0]; pending.pending().length > 0; messages++) {
       expect(messages).toBeLessThanOrEqual(2 * (notices.length + 1));
       atMs = waitUntilDue(times, sent, pending, atMs);
-      const schedule = new Schedule(times, sent, atMs);
+      const schedule = scheduleAt(atMs, times, sent);
       const batch = pending.pending().filter((it) => it.atMs <= atMs && schedule.isAllowed(it));
       expect(batch).not.toEqual([]);
       for (const it of batch) {
@@ -144,7 +144,7 @@ function expectInTime({ atMs, expires, isOver }: Notice, sentMs: number, nowMs: 
 }
 
 function dueMs(times: Times, sent: SentTimes, notices: readonly Notice[], nowMs: number) {
-  return new Schedule(times, sent, nowMs).dueMs(notices);
+  return scheduleAt(nowMs, times, sent).dueMs(notices);
 }
 
 function pendingOf(
