@@ -3,9 +3,9 @@ import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
 import type { Context, Outcome, Runner } from "./command.ts";
 
-/** A command's file: its options and its action. `load` defines another command, for `completion`. */
+/** A command's file: its options and its action. */
 interface Definition {
-  define(command: Command, run: Runner, load: (command: Command) => Promise<void>): void;
+  define(command: Command, run: Runner): void;
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
@@ -85,7 +85,7 @@ function assemble(perform: Perform) {
     if (found === undefined || defined.has(command)) return;
     defined.add(command);
     const definition = await found[2]();
-    definition.define(command, run, load);
+    definition.define(command, run);
   };
   program.hook("preSubcommand", (_program, called) => load(called));
   return { program, load };
