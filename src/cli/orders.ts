@@ -114,17 +114,15 @@ export function demandChoice(ids: readonly string[], { all, ...options }: ActOpt
     throw impossible("--sender, --state, --reason, --text and --since need --all");
 }
 
-/**
- * The transfers that ids or options name. `takesAll`: a transfer that several mailboxes received is taken for each of
- * them. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if a mailbox has to be chosen.
- */
+/** The transfers that ids or options name. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if a mailbox has to be chosen. */
 export async function chooseTransfers(
   access: Operate,
   act: TransferAct,
   ids: readonly string[],
   options: ActOptions,
-  takesAll = false,
 ): Promise<TransferView[]> {
+  // A password, or one more attempt, is for each mailbox that received the transfer.
+  const takesAll = act === "password" || act === "grant";
   // The daemon reports damaged records, and so does doctor.
   if (options.all) return Array.fromAsync(access.all({ ...filterOf(options), act }, () => {}));
   const chosen = new Set(ids).values().map((id) => find(access, id, options.mailbox, takesAll));

@@ -68,13 +68,15 @@ async function verifyFolders(
   const format = json ? formatEntry : formatFolder;
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {
-    const { folders: foldersBefore, troubles: troublesBefore } = tally;
+    let isEmpty = true;
     const complain = (folder: string, why: string) => {
+      isEmpty = false;
       tally.troubles++;
       say(context, `inlet: ${folder} ${why}.`);
     };
     const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
     for await (const delivery of findDeliveries(root, known, onUnreadable, context.stop)) {
+      isEmpty = false;
       const progress = startProgress(context, delivery.folder, undefined);
       const checked = await checkFolder(delivery, allowed, progress.advance, context.stop).finally(
         progress.end,
@@ -85,7 +87,6 @@ async function verifyFolders(
       tally.bytes += checked.bytes;
       tally.troubles += Number(checked.status !== "ok");
     }
-    const isEmpty = tally.folders === foldersBefore && tally.troubles === troublesBefore;
     if (isEmpty && folders.length === 1) throw invalid(`${root} ${NOTHING}`);
     if (isEmpty) complain(root, NOTHING);
   }
