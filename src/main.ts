@@ -58,9 +58,10 @@ setInterval(() => {
 async function run(context: Context, argv: readonly string[]): Promise<Outcome> {
   let outcome: Outcome = "fine";
   try {
-    await createProgram(async (work) => {
+    const { program } = createProgram(async (work) => {
       outcome = await work(context);
-    }).parseAsync(argv);
+    });
+    await program.parseAsync(argv);
     return outcome;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? "fine" : "usage";

@@ -53,22 +53,23 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   const { timezone } = settings;
   // One more than asked for shows whether there are more.
   const query = { ...filterOf(options), untilMs: options.until, limit: limit + 1 };
-  const none = { entries: [], damaged: [] };
-  const { entries: acts, ...past } = actions ? await journal.history("acts", query) : none;
+  const acts = actions ? await journal.history("acts", query) : { entries: [], damaged: [] };
   const kind = changes ? "changes" : "transfers";
-  const { entries: transfers, damaged } =
-    changes || !actions ? await journal.history(kind, query) : { ...none, ...past };
-  const found = [...acts, ...transfers].toSorted((a, b) => (b.at < a.at ? -1 : Number(b.at > a.at)));
+  // Both come from the same journal, with the same damaged lines.
+  const past = changes || !actions ? await journal.history(kind, query) : { ...acts, entries: [] };
+  const found = [...acts.entries, ...past.entries].toSorted((a, b) =>
+    b.at < a.at ? -1 : Number(b.at > a.at),
+  );
   const columns = transferColumns(context, timezone, ({ at }: HistoryEntry) => at);
   if (json) printJson(context, found.slice(0, limit));
-  else if (actions) printTable(context, actColumns(context, timezone), acts.slice(0, limit));
-  else printTable(context, columns, transfers.slice(0, limit));
+  else if (actions) printTable(context, actColumns(context, timezone), acts.entries.slice(0, limit));
+  else printTable(context, columns, past.entries.slice(0, limit));
   if (found.length === 0) say(context, actions ? "No action matches." : "No transfer matches.");
   if (found.length > limit) {
     const how = limit === MAX_ENTRIES ? "Choose others with --since and --until." : "Show more with --limit.";
     say(context, `These are the newest ${limit}. ${how}`);
   }
-  for (const { path, lines } of damaged) {
+  for (const { path, lines } of past.damaged) {
     say(context, `Skipped as damaged: ${formatCount(lines, "line", "lines")} of ${path}.`);
   }
   return "fine";

@@ -1,7 +1,7 @@
 /** `notify test`: sends a test message through each entry of `notify`. */
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import { asFault, type Fault } from "../base/faults.ts";
+import { asFault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
 import { formatMessage, type MessageOrigin } from "../notify/message.ts";
@@ -71,15 +71,14 @@ async function testOne(
 ) {
   const nowMs = systemClock.now();
   const message = formatMessage([], origin, nowMs, true);
-  const facts = { number, channel: describeChannel(channel), advice: undefined, code: undefined };
-  const failure = ({ message: detail, code, advice }: Fault) =>
-    ({ ...facts, status: "failed", detail, code, advice }) as const;
+  const facts = { number, channel: describeChannel(channel) };
   try {
     const { answer, refused } = await sendMessage(channel, message, `inlet-test-${nowMs}`, systemClock, stop);
-    return refused === undefined ? ({ ...facts, status: "ok", detail: answer } as const) : failure(refused);
+    if (refused !== undefined) throw refused;
+    return { ...facts, advice: undefined, code: undefined, status: "ok", detail: answer } as const;
   } catch (error) {
-    const fault = asFault(error);
-    if (fault.code === "STOPPED" || fault.code === "UNEXPECTED") throw fault;
-    return failure(fault);
+    const { code, message: detail, advice } = asFault(error);
+    if (code === "STOPPED" || code === "UNEXPECTED") throw error;
+    return { ...facts, advice, code, status: "failed", detail } as const;
   }
 }

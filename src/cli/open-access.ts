@@ -12,20 +12,18 @@ import type { Operate } from "../operate/local.ts";
 import type { Context } from "./command.ts";
 import type { CommonOptions } from "./options.ts";
 
-/** Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
-export async function openAccess(context: Context, settings: Settings): Promise<Operate> {
-  const { work } = settings;
-  if (await mayUse(work)) return openFolders(context, settings);
-  return (await openSocket(context, settings)) ?? Promise.reject(await permissionFault(work, USE));
-}
-
-/** For commands that need no secret. Throws `CONFIG_INVALID`, and as `openAccess` does. */
+/** For commands that need no secret. Throws `PERMISSION_DENIED` if this user may use neither the work folder nor a socket of the daemon. */
 export async function openConfigured(
   context: Context,
   { config: path }: CommonOptions,
 ): Promise<{ readonly access: Operate; readonly settings: Settings }> {
   const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
-  return { settings, access: await openAccess(context, settings) };
+  const { work } = settings;
+  const access = await ((await mayUse(work))
+    ? openFolders(context, settings)
+    : openSocket(context, settings));
+  if (access === undefined) throw await permissionFault(work, USE);
+  return { settings, access };
 }
 
 async function openFolders({ stop }: Context, settings: Settings): Promise<Operate> {

@@ -7,7 +7,7 @@ import { formatCount } from "../base/phrases.ts";
 import { nameOfUser } from "../host/permission.ts";
 import { ACT_TEXTS } from "../model/actions.ts";
 import { type Action, type Actor, actorOf, type TransferAct } from "../model/order.ts";
-import type { ActResult, TransferView } from "../model/views.ts";
+import type { ActResult, Story, TransferView } from "../model/views.ts";
 import type { ActRequest } from "../operate/acting.ts";
 import type { Operate } from "../operate/local.ts";
 import { askYesNo, canAsk } from "./asking.ts";
@@ -114,25 +114,31 @@ export function demandChoice(ids: readonly string[], { all, ...options }: ActOpt
     throw impossible("--sender, --state, --reason, --text and --since need --all");
 }
 
-/**
- * The transfers that ids or options name. `takesAll`: a transfer that several mailboxes received is taken for each of
- * them. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if a mailbox has to be chosen.
- */
+/** The transfers that ids or options name. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if a mailbox has to be chosen. */
 export async function chooseTransfers(
   access: Operate,
   act: TransferAct,
   ids: readonly string[],
   options: ActOptions,
-  takesAll = false,
 ): Promise<TransferView[]> {
+  // A password, or one more attempt, is for each mailbox that received the transfer.
+  const takesAll = act === "password" || act === "grant";
   // The daemon reports damaged records, and so does doctor.
   if (options.all) return Array.fromAsync(access.all({ ...filterOf(options), act }, () => {}));
-  const chosen = new Set(ids).values().map((id) => findOne(access, id, options.mailbox, takesAll));
+  const chosen = new Set(ids).values().map((id) => find(access, id, options.mailbox, takesAll));
   return (await Array.fromAsync(chosen)).flat();
 }
 
-/** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` if several mailboxes received it and none is named. */
-export async function findOne(
+/** Throws as `chooseTransfers` does. */
+export async function findStory(access: Operate, id: string, mailbox: string | undefined): Promise<Story> {
+  const [found] = await find(access, id, mailbox);
+  const story = found && (await access.story(found));
+  // Retention may have removed its records meanwhile.
+  if (story === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(id) });
+  return story;
+}
+
+async function find(
   access: Operate,
   trackingId: string,
   mailbox: string | undefined,

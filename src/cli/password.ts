@@ -59,7 +59,7 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
   demandChoice(ids, options);
   if (options.all && options.sender === undefined) throw impossible("--all needs --sender");
   const { access } = await openConfigured(context, options);
-  const transfers = await chooseTransfers(access, "password", ids, options, true);
+  const transfers = await chooseTransfers(access, "password", ids, options);
   // With `--all`, only transfers for which it is possible are chosen.
   if (!options.all) await demandUse(access, transfers);
   if (!(await isConfirmed(context, "Try one password for", transfers, options))) return "fine";
@@ -105,7 +105,7 @@ async function allowOnceMore(
   if (!settings.mailboxes.some(({ name }) => isNamed(name))) {
     throw impossible(`no mailbox is called ${options.mailbox}`);
   }
-  const chosen = await chooseTransfers(access, "grant", ids, options, true);
+  const chosen = await chooseTransfers(access, "grant", ids, options);
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
   const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
   const results = await perform(context, access, { act: "grant", transfers: onePerId }, options);

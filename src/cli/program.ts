@@ -3,9 +3,9 @@ import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
 import type { Context, Outcome, Runner } from "./command.ts";
 
-/** A command's file: its options and its action. `load` defines another command, for `completion`. */
+/** A command's file: its options and its action. */
 interface Definition {
-  define(command: Command, run: Runner, load: (command: Command) => Promise<void>): void;
+  define(command: Command, run: Runner): void;
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
@@ -48,26 +48,25 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
 /** Runs the work of a command. Its outcome becomes the program's exit code. */
 type Perform = (work: (context: Context) => Promise<Outcome>) => Promise<void>;
 
-export function createProgram(perform: Perform): Command {
-  return assemble(perform).program;
-}
-
 /** The program with all commands defined, to describe them. */
 export async function describeProgram(): Promise<Command> {
   // Described, not run.
-  const { program, load } = assemble(async () => {});
+  const { program, load } = createProgram(async () => {});
   for (const command of program.commands) await load(command);
   return program;
 }
 
-function assemble(perform: Perform) {
+/** `load` defines the options and the action of a command, unless it did so before. */
+export function createProgram(perform: Perform) {
   const program = new Command("inlet")
     .description("Receives transfers, verifies them, and delivers each as one finished folder.")
     .version(readVersion())
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError("(see --help)")
     .exitOverride();
-  for (const [name, summary] of COMMANDS) program.command(name).description(summary);
+  const loaders = new Map(
+    COMMANDS.map(([name, summary, load]) => [program.command(name).description(summary), load]),
+  );
   // Commander's own help command would describe a command that is not loaded yet.
   program
     .helpCommand(false)
@@ -79,13 +78,9 @@ function assemble(perform: Perform) {
     (work) =>
     async (...args) =>
       perform((context) => work(context, ...args));
-  const defined = new Set<Command>();
   const load = async (command: Command) => {
-    const found = COMMANDS.find(([name]) => command.parent === program && name === command.name());
-    if (found === undefined || defined.has(command)) return;
-    defined.add(command);
-    const definition = await found[2]();
-    definition.define(command, run, load);
+    const definition = await loaders.get(command)?.();
+    if (loaders.delete(command)) definition?.define(command, run);
   };
   program.hook("preSubcommand", (_program, called) => load(called));
   return { program, load };

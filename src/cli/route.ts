@@ -1,17 +1,16 @@
 /** `route`: which route a transfer takes, and why. */
 import type { Command } from "commander";
-import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
+import type { MailboxSettings } from "../config/settings.ts";
 import { parseSize } from "../config/units.ts";
 import { mailboxOf, type Routing } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
 import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
 import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
-import { openAccess } from "./open-access.ts";
+import { openConfigured } from "./open-access.ts";
 import { addConfig, type CommonOptions, demandMailbox, gather, parser } from "./options.ts";
-import { findOne } from "./orders.ts";
+import { findStory } from "./orders.ts";
 import { printable, printJson } from "./printing.ts";
 
 interface RouteOptions extends CommonOptions {
@@ -55,11 +54,9 @@ async function explain(
   trackingId: string | undefined,
   options: RouteOptions,
 ): Promise<Outcome> {
-  const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
-  const { mailbox, facts, story } =
-    trackingId === undefined
-      ? describeNew(settings, options)
-      : await describeKnown(context, settings, trackingId, options);
+  const { mailbox, facts, story } = await (trackingId === undefined
+    ? describeNew(context, options)
+    : describeKnown(context, trackingId, options));
   const routing: Routing = mailbox.routing ?? { routes: [], otherwise: "deliver" };
   const compared = await Promise.all(routing.routes.map((route) => compareWith(route, facts)));
   const decision = await decideRoute(routing, facts);
@@ -103,14 +100,11 @@ function namesOf({ contents, moreContents }: Story): string[] | undefined {
 
 async function describeKnown(
   context: Context,
-  settings: Settings,
   trackingId: string,
   options: RouteOptions,
 ): Promise<Explained> {
-  const access = await openAccess(context, settings);
-  const [found] = await findOne(access, trackingId, options.mailbox);
-  const story = found && (await access.story(found));
-  if (story === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
+  const { access, settings } = await openConfigured(context, options);
+  const story = await findStory(access, trackingId, options.mailbox);
   const mailbox = mailboxOf(settings.mailboxes, story);
   if (mailbox === undefined) throw invalid(`its mailbox ${story.mailbox} is not in the configuration`);
   const facts = {
@@ -122,7 +116,8 @@ async function describeKnown(
   return { mailbox, facts, story };
 }
 
-function describeNew({ mailboxes }: Settings, options: RouteOptions): Explained {
+async function describeNew({ env }: Context, options: RouteOptions): Promise<Explained> {
+  const { mailboxes } = await loadSettings({ env, path: options.config, ignoreSecrets: true });
   const { sender, subject, file, size: bytes } = options;
   if (sender === undefined) throw invalid("name a tracking-id, or a sender with --sender");
   const wanted = options.mailbox ?? (mailboxes.length === 1 ? mailboxes[0]?.name : undefined);

@@ -1,7 +1,6 @@
 /** `show`: everything known about one transfer. */
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { Fault } from "../base/faults.ts";
 import { formatBytes, outputLines, zoneName } from "../base/phrases.ts";
 import { commandOf } from "../model/actions.ts";
 import { describeChecksum, describeVerdict, type FileView, type Story } from "../model/views.ts";
@@ -10,7 +9,7 @@ import { type Fact, factsOf, linesOf, type Phrase, timesOf } from "../operate/st
 import type { Context, Outcome, Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
 import { addConfig, type CommonOptions } from "./options.ts";
-import { findOne } from "./orders.ts";
+import { findStory } from "./orders.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
 
 export function define(command: Command, run: Runner): void {
@@ -28,10 +27,7 @@ async function show(
 ): Promise<Outcome> {
   const { settings, access } = await openConfigured(context, options);
   const { mailbox } = options;
-  const [found] = await findOne(access, trackingId, mailbox);
-  const known = found && (await access.story(found));
-  // Retention may have removed its records meanwhile.
-  if (known === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
+  const known = await findStory(access, trackingId, mailbox);
   // The commands have to work in another shell, which may have another folder and environment.
   const { config } = describeDaemon(settings);
   const story = {

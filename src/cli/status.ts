@@ -181,8 +181,7 @@ export function formatStatus(
   stream: Stream,
   max = MAX_LISTED,
 ): string {
-  const sections = sectionsOf(status, stream).map((it) => formatSection(it, max));
-  return [formatHead(status, instead, stream), ...sections].join("\n\n");
+  return [formatHead(status, instead, stream), ...formatSections(status, stream, max)].join("\n\n");
 }
 
 /** The lines for the screen: of each section as many items as fit, the most important first. */
@@ -196,25 +195,28 @@ export function fitStatus(status: Status, instead: string | undefined, stream: S
   return [...lines.slice(0, rows), styleText("dim", "q quits", { stream })];
 }
 
-interface Section {
-  readonly title: string;
-  /** The lines of each item. */
-  readonly items: readonly (readonly string[])[];
-  /** How many items there are; `items` are the first of them. */
-  readonly total: number;
-}
-
 /** The most important first. */
-function sectionsOf(status: Status, stream: Stream): Section[] {
+function formatSections(status: Status, stream: Stream, max: number): string[] {
   const nowMs = Date.parse(status.at);
   const { totals } = status;
   // A single mailbox is not named.
   const whose = ({ mailbox }: TransferStatus) =>
     status.mailboxes.length > 1 ? ` for ${printable(mailbox)}` : "";
-  const recent = status.recent.slice(0, 5);
   const mailboxes = status.live ? status.mailboxes : [];
+  /** Its title, and the lines of up to `max` items; nothing without items. `items` are the first of `total`. */
+  const section = <Item>(
+    title: string,
+    items: readonly Item[],
+    format: (item: Item) => readonly string[],
+    total = items.length,
+  ): string[] => {
+    const listed = items.slice(0, max);
+    const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
+    const lines = [...listed.flatMap(format), ...more].map((line) => `  ${line}`);
+    return items.length === 0 ? [] : [[`${title}:`, ...lines].join("\n")];
+  };
   return [
-    section("Problems", status.troubles, status.troubles.length, (trouble) => {
+    ...section("Problems", status.troubles, (trouble) => {
       const { what, message, advice, since, mailboxes: all = [] } = trouble;
       const [first = "", ...others] = localizeTimes(message, status.daemon.timezone).split("\n");
       const affected = all.length > 1 ? ` (${all.length} mailboxes)` : "";
@@ -224,42 +226,34 @@ function sectionsOf(status: Status, stream: Stream): Section[] {
         ...[...others, advice].map((line) => `  ${printable(line)}`),
       ];
     }),
-    section("Needs attention", status.attention, totals.attention, (transfer) =>
-      formatAttention(transfer, whose(transfer), nowMs, stream),
+    ...section(
+      "Needs attention",
+      status.attention,
+      (transfer) => formatAttention(transfer, whose(transfer), nowMs, stream),
+      totals.attention,
     ),
-    section("Downloading", status.downloading, totals.downloading, (transfer) => [
-      `${formatDownloading(transfer)}${whose(transfer)}`,
-    ]),
-    section("Queued", status.queued, totals.queued, (transfer) =>
-      formatQueued(transfer, whose(transfer), nowMs),
+    ...section(
+      "Downloading",
+      status.downloading,
+      (transfer) => [`${formatDownloading(transfer)}${whose(transfer)}`],
+      totals.downloading,
+    ),
+    ...section(
+      "Queued",
+      status.queued,
+      (transfer) => formatQueued(transfer, whose(transfer), nowMs),
+      totals.queued,
     ),
     // Failing ones first, where some are left out.
-    section(
+    ...section(
       "Mailboxes",
       mailboxes.toSorted((a, b) => Number(a.trouble === undefined) - Number(b.trouble === undefined)),
-      mailboxes.length,
       (mailbox) => [formatMailbox(mailbox, nowMs, stream)],
     ),
-    section("Recently delivered", recent, recent.length, (delivery) => [
+    ...section("Recently delivered", status.recent.slice(0, 5), (delivery) => [
       `${formatWhen(delivery.at, nowMs)}: ${printable(shownFolder(delivery))}`,
     ]),
-  ].filter(({ items }) => items.length > 0);
-}
-
-/** `items` are the first of `total`. */
-function section<Item>(
-  title: string,
-  items: readonly Item[],
-  total: number,
-  format: (item: Item) => readonly string[],
-): Section {
-  return { title, items: items.map(format), total };
-}
-
-function formatSection({ title, items, total }: Section, max: number): string {
-  const listed = items.slice(0, max);
-  const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
-  return [`${title}:`, ...[...listed.flat(), ...more].map((line) => `  ${line}`)].join("\n");
+  ];
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {

@@ -68,13 +68,15 @@ async function verifyFolders(
   const format = json ? formatEntry : formatFolder;
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {
-    const { folders: foldersBefore, troubles: troublesBefore } = tally;
+    let isEmpty = true;
     const complain = (folder: string, why: string) => {
+      isEmpty = false;
       tally.troubles++;
       say(context, `inlet: ${folder} ${why}.`);
     };
     const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
     for await (const delivery of findDeliveries(root, known, onUnreadable, context.stop)) {
+      isEmpty = false;
       const progress = startProgress(context, delivery.folder, undefined);
       const checked = await checkFolder(delivery, allowed, progress.advance, context.stop).finally(
         progress.end,
@@ -85,7 +87,6 @@ async function verifyFolders(
       tally.bytes += checked.bytes;
       tally.troubles += Number(checked.status !== "ok");
     }
-    const isEmpty = tally.folders === foldersBefore && tally.troubles === troublesBefore;
     if (isEmpty && folders.length === 1) throw invalid(`${root} ${NOTHING}`);
     if (isEmpty) complain(root, NOTHING);
   }
@@ -152,19 +153,17 @@ export interface CheckedFolder {
   readonly files: readonly CheckedFile[];
 }
 
-/** The path of a file, in two parts. */
-interface FileAt {
-  readonly folder: string;
-  readonly file: string;
-}
-
 /** A delivery, and where its manifest is. */
 export interface FoundDelivery {
   /** The folder with its files. */
   readonly folder: string;
-  readonly manifest: FileAt;
-  /** Missing if it has none. `within`: the beginning of all paths in it, such as `NAME/`. */
-  readonly sums?: FileAt & { readonly within?: string };
+  /** The folder with its manifest and its sums. */
+  readonly records: string;
+  /** The names of these files. */
+  readonly manifest: string;
+  readonly sums?: string;
+  /** The beginning of all paths in the sums, such as `NAME/`. */
+  readonly within?: string;
   /** Other deliveries, and files of consumers, may be in the folder too. */
   readonly isShared?: boolean;
 }
@@ -173,7 +172,7 @@ const CHUNK_BYTES = 256 * 1024;
 
 /** A delivered folder with its manifest inside. */
 export function manifestInside(folder: string): FoundDelivery {
-  return { folder, manifest: { folder, file: MANIFEST }, sums: { folder, file: SUMS } };
+  return { folder, records: folder, manifest: MANIFEST, sums: SUMS };
 }
 
 /** `allowed`: names that may be there beside the manifest's, such as a marker's. */
@@ -274,18 +273,16 @@ interface Expected {
 }
 
 /** Throws `DamagedFolder`. */
-async function readExpected({ manifest: at, sums: beside }: FoundDelivery): Promise<Expected[]> {
-  const manifest = await readManifest(at.folder, at.file);
-  const sums = beside && (await readSums(beside.folder, beside.file, beside.within));
-  const expected: Expected[] = filesIn(manifest).map(
-    ({ name, deliveredAs = name, size, sha256, ...file }) => {
-      const sum = sums?.get(name);
-      const isAgreed = sums === undefined || sum === sha256;
-      const why = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
-      const conflict = isAgreed ? undefined : why;
-      return { name: deliveredAs, size, sha256, checksums: checksumsOf(file), conflict };
-    },
-  );
+async function readExpected({ records, manifest, sums: file, within }: FoundDelivery): Promise<Expected[]> {
+  const delivered = filesIn(await readManifest(records, manifest));
+  const sums = file === undefined ? undefined : await readSums(records, file, within);
+  const expected: Expected[] = delivered.map(({ name, deliveredAs = name, size, sha256, ...file }) => {
+    const sum = sums?.get(name);
+    const isAgreed = sums === undefined || sum === sha256;
+    const why = sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
+    const conflict = isAgreed ? undefined : why;
+    return { name: deliveredAs, size, sha256, checksums: checksumsOf(file), conflict };
+  });
   const named = new Set(expected.map(({ name }) => name));
   if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
   const conflict = `${MANIFEST} lacks it`;
@@ -345,19 +342,18 @@ const MANIFEST_BESIDE = /transfer(?:-\d+)?\.json/;
 
 /** The delivery whose manifest this file is, if it is one. */
 async function* findBeside(path: string): AsyncGenerator<FoundDelivery> {
-  const [parent, file] = [dirname(path), basename(path)];
-  if (!MANIFEST_BESIDE.test(file)) return;
-  const manifest = { folder: parent, file };
-  const name = basename(file, `.${MANIFEST}`);
-  const folder = join(parent, name);
+  const [records, manifest] = [dirname(path), basename(path)];
+  if (!MANIFEST_BESIDE.test(manifest)) return;
+  const name = basename(manifest, `.${MANIFEST}`);
+  const folder = join(records, name);
   if ((await lookAtLink(folder))?.isDirectory()) {
-    yield { folder, manifest, sums: { folder: parent, file: `${name}.${SUMS}`, within: `${name}/` } };
+    yield { folder, records, manifest, sums: `${name}.${SUMS}`, within: `${name}/` };
     return;
   }
   // Any file may have such a name.
-  const found = await readManifest(parent, file).catch(() => undefined);
+  const found = await readManifest(records, manifest).catch(() => undefined);
   if (found !== undefined && filesIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
-    yield { folder: parent, manifest, isShared: true };
+    yield { folder: records, records, manifest, isShared: true };
 }
 
 /** Deliveries below a folder whose manifest is only in the work folder, because consumers get none. */
@@ -367,13 +363,13 @@ async function* findWithoutManifest(
 ): AsyncGenerator<FoundDelivery> {
   const { placements } = ledgerPaths(work);
   for (const entry of (await readdir(placements).catch(tolerate("ENOENT"))) ?? []) {
-    const folder = join(placements, entry);
-    const placement = parsePlacement((await tryReadFile(join(folder, PLACEMENT))) ?? "");
+    const records = join(placements, entry);
+    const placement = parsePlacement((await tryReadFile(join(records, PLACEMENT))) ?? "");
     if (placement === undefined || placement.manifest !== undefined || placement.isManifestInside) continue;
     const isShared = placement.deliver === "files";
     const content = contentOf(placement)[0]?.as ?? "";
-    const place = join(inbox, isShared ? placement.parent : pathOf(placement, content));
-    if (relative(root, place).startsWith("..")) continue;
-    yield { folder: place, manifest: { folder, file: MANIFEST }, isShared };
+    const folder = join(inbox, isShared ? placement.parent : pathOf(placement, content));
+    if (relative(root, folder).startsWith("..")) continue;
+    yield { folder, records, manifest: MANIFEST, isShared };
   }
 }

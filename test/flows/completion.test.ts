@@ -93,15 +93,14 @@ test("other shells are refused, and the known ones named", async () => {
 /** Stand-ins that print the completions. */
 const STAND_INS = `
 compdef() { :; }
-compset() { :; }
-compadd() { print -l -- "\${@[2,-1]}"; }
+compset() { [[ $PREFIX == \${~2}* ]] && PREFIX=\${PREFIX#\${~2}}; }
 _files() { print -- "files\${*:+ $*}"; }
-_describe() { local list=\${@[-1]}; print -l -- \${\${(P)list}%%:*}; }
+_describe() { local list=\${@[-1]}; print -l -- \${(M)\${\${(P)list}%%:*}:#$PREFIX*}; }
 `;
 
 function askZsh(words: readonly string[]): string {
   const typed = ["inlet", ...words].map((word) => `'${word}'`).join(" ");
-  return `words=(${typed}); CURRENT=$#words; _inlet; print -- --`;
+  return `words=(${typed}); CURRENT=$#words PREFIX=$words[-1]; _inlet; print -- --`;
 }
 
 /** An unpacked zsh or fish needs the paths of its own files. */

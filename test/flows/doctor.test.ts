@@ -219,6 +219,19 @@ describe("folders", () => {
     see(findings, "service", MAILBOX, "ok");
   });
 
+  test("of routes are checked beside that of their mailbox", async () => {
+    const folder = await makeFolder();
+    const [own, file] = [join(folder, "own"), join(folder, "file")];
+    await writeFile(file, "");
+    const routes = [{ name: "invoices", sender: "*@supplier.example", inbox: file }];
+    const { findings } = await examineWith({
+      mailboxes: [{ ...mailboxKeys(MAILBOX), inbox: own, routes }],
+      work: join(folder, "work"),
+    });
+    see(findings, "folders", `inbox of ${MAILBOX}`, "ok", `${own} does not exist yet`);
+    see(findings, "folders", `inbox of ${MAILBOX}: ${file}`, "failed", "is not a folder");
+  });
+
   test("of mailboxes are checked each, and fail on another mount, even on one file system", {
     tags: ["system"],
   }, async () => {

@@ -30,7 +30,7 @@ export async function callCommand(
     ...given,
   } as unknown as Context;
   let outcome: Outcome = "fine";
-  const program = createProgram(async (work) => {
+  const { program } = createProgram(async (work) => {
     outcome = await work(context);
   });
   for (const command of [program, ...program.commands]) {

@@ -14,6 +14,7 @@ import { SCHEMA } from "../../src/config/schema.ts";
 import type { SchemaNode } from "../../src/config/schema-nodes.ts";
 import { API, type ApiRoute } from "../../src/model/api.ts";
 import { describeCommands } from "./command-tables.ts";
+import { listCompletionWords } from "./completion-words.ts";
 import { AREAS } from "./fault-areas.ts";
 import { describeApi } from "./openapi.ts";
 import { ROOT } from "./root.ts";
@@ -50,9 +51,22 @@ export async function generateDocs(): Promise<Record<string, string>> {
     "docs/operating.md": nameProject(fillGenerated("docs/operating.md", { api: apiTable() })),
     "config/inlet.schema.json": editorSchema(),
     "config/inlet.openapi.json": formatJson(describeApi(version)),
+    ...(await completionScripts()),
     ...fill("docs/performance.md", main),
     ...fill("bench/README.md", others),
   };
+}
+
+/** The same lines in each script. */
+async function completionScripts(): Promise<Record<string, string>> {
+  const table = `'\n${(await listCompletionWords()).replaceAll("'", "'\\''")}\n'`;
+  const declared = {
+    "config/completion/inlet.bash": `  local table=${table}`,
+    "config/completion/_inlet": `  local table=${table}`,
+    "config/completion/inlet.fish": `    set -l table (string split \\n ${table})`,
+  };
+  const scripts = Object.entries(declared).map(([path, words]) => [path, fillGenerated(path, { words })]);
+  return Object.fromEntries(scripts);
 }
 
 /** A page with the version and the addresses of package.json. */
@@ -64,10 +78,10 @@ function nameProject(page: string): string {
     .replaceAll(/<[\w.-]+@[\w.-]+>/g, /<.*>/.exec(author)?.[0] ?? "");
 }
 
-/** The page with each text between the comments that name it. Throws where the page has no place for one, or a place more. */
+/** The file with each text between the comments that name it. Throws where it has no place for a text, or a place more. */
 function fillGenerated(path: string, texts: Readonly<Record<string, string>>): string {
   const places = new Set<string>();
-  const place = /(<!-- generated: ([\w-]+) -->\n)[\s\S]*?(<!-- end of generated -->)/g;
+  const place = /((?:<!--|#) generated: ([\w-]+).*\n)[\s\S]*?((?:<!--| *#) end of generated)/g;
   const page = read(path).replace(place, (_, begin: string, name: string, end: string) => {
     places.add(name);
     return `${begin}${texts[name] ?? ""}\n${end}`;

@@ -90,10 +90,10 @@ function listTransfers(
   direction: "received" | "sent",
   email: string,
 ): Promise<Outcome> {
-  const { fields, json: keepRaw = false, active, inactive } = call.options;
+  const { fields = SHOWN_FIELDS, json = false, active, inactive } = call.options;
   const query: PollQuery = {
-    ...(fields === undefined ? { fields: SHOWN_FIELDS } : { keepRaw }),
-    ...(fields === undefined || fields === SERVICE_DEFAULT ? {} : { fields }),
+    fields: fields === SERVICE_DEFAULT ? undefined : fields,
+    keepRaw: json && call.options.fields !== undefined,
     ...(active || inactive ? { active: active === true } : {}),
   };
   const [who, poll] =

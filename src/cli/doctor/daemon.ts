@@ -19,12 +19,10 @@ export async function checkDaemon({ findings, settings, signal }: Examination): 
   if (http === undefined) {
     return findings.ok("console", "http.listen is false: there is no console, and no health check");
   }
-  // In an object: without a daemon the answer is `undefined`, as the result of a failed check is.
-  const asked = await findings.attempt("console", async () => ({
-    answer: await askDaemon(http, "/api/status", signal),
-  }));
+  // In an array: without a daemon the answer is `undefined`, as the result of a failed check is.
+  const asked = await findings.attempt("console", async () => [await askDaemon(http, "/api/status", signal)]);
   if (asked === undefined) return;
-  const { answer } = asked;
+  const [answer] = asked;
   if (answer?.status === 401) {
     const detail = `the daemon at ${describeListen(http.listen)} needs a token, and this user can read none`;
     return findings.warn("console", detail, "Run doctor as a user who can read a token of http.tokens.");

@@ -36,15 +36,14 @@ export async function checkFolders(
 ): Promise<CheckedFolders | undefined> {
   const { inbox, work, state } = settings;
   await checkOwner(findings, settings);
-  // Each inbox other than the common one, with the first mailbox that has it: the last entry of a Map wins.
-  const own = new Map(
-    targetsOf(settings)
-      .toReversed()
-      .map((it) => [it.inbox, it.mailbox]),
-  );
-  own.delete(inbox);
   const wanted = new Map([[INBOX, inbox]]);
-  for (const [path, mailbox] of own) wanted.set(`${INBOX} of ${mailbox}`, path);
+  const own = Map.groupBy(targetsOf(settings), (target) => target.inbox);
+  own.delete(inbox);
+  for (const [path, [first]] of own) {
+    const check = `${INBOX} of ${first?.mailbox}`;
+    // Routes of one mailbox may have several inboxes.
+    wanted.set(wanted.has(check) ? `${check}: ${path}` : check, path);
+  }
   wanted.set("work", work).set("state", state);
   const checked = new Map<string, string>();
   for (const [check, folder] of wanted) {
