@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
+import type { EndRecord } from "../../../src/ledger/format.ts";
 import { type LedgerPaths, ledgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
@@ -56,18 +56,6 @@ describe.each([
     expect(await bench.disk.list(bench.paths.staging)).toEqual([]);
   });
 
-  test("the first attempt to end a round decides it, and the second one removes its own stage only", async () => {
-    const bench = await open();
-    const [a, b] = [start(bench), start(bench)];
-    const [first, second] = [await stageOf(a, bench), await stageOf(b, bench)];
-    expect(await a.endWith(first, DELIVERED)).toBe(true);
-    expect(await b.endWith(second, { ...DELIVERED, folder: "m/G" })).toBe(false);
-    await b.dropStage(second);
-    expect(await a.readEnd(NAME, 1)).toMatchObject({ token: first.token, folder: "m/F" });
-    expect(await bench.disk.list(first.folder)).toEqual(["file"]);
-    expect(await bench.disk.kindOf(second.folder)).toBeUndefined();
-  });
-
   test("the next round is ordered once, and is the current one", async () => {
     const rounds = start(await open());
     await rounds.end(GONE);
@@ -117,43 +105,6 @@ describe.each([
     expect((await start(bench).openStage(T1)).token).not.toBe(stage.token);
   });
 
-  test("an attempt that was revoked cannot end the round, and is not continued", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    await start(bench).revoke(stage);
-    expect(await rounds.endWith(stage, DELIVERED)).toBe(false);
-    expect((await rounds.current(NAME)).end).toBeUndefined();
-    await rounds.closeStage(stage);
-    expect((await rounds.openStage(T1)).token).not.toBe(stage.token);
-  });
-
-  test("an attempt that is revoked after it ended the round is placed", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    await rounds.endWith(stage, DELIVERED);
-    await start(bench).revoke(stage);
-    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
-  });
-
-  test("recovery places the stage that the end record names, removes the others, and leaves open rounds alone", async () => {
-    const bench = await open();
-    const [a, b, c] = [start(bench), start(bench), start(bench)];
-    const [named, other] = [await stageOf(a, bench), await stageOf(b, bench)];
-    const open2 = await c.openStage({ ...T1, trackingId: "t2" });
-    await a.endWith(named, DELIVERED);
-    const failed: unknown[] = [];
-    const recovered = await start(bench).recover((_, error) => failed.push(error));
-    expect(recovered).toMatchObject([{ folder: "m/F", token: named.token }]);
-    expect(failed).toEqual([]);
-    expect(await bench.disk.kindOf(other.folder)).toBeUndefined();
-    const left = (await bench.disk.list(bench.paths.staging)).map((entry) =>
-      join(bench.paths.staging, entry),
-    );
-    expect(left.sort()).toEqual([open2.folder, bench.paths.ticket(open2)]);
-  });
-
   test("an attempt that tries again to end the round keeps its first record", async () => {
     const bench = await open();
     const rounds = start(bench);
@@ -161,16 +112,6 @@ describe.each([
     await rounds.endWith(stage, DELIVERED);
     expect(await rounds.endWith(stage, { ...DELIVERED, folder: "m/G" })).toBe(true);
     expect(await rounds.readEnd(NAME, 1)).toMatchObject({ folder: "m/F" });
-  });
-
-  test("a damaged record is never guessed over", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    await rounds.end(GONE);
-    const file = await bench.disk.truncate(bench.paths.end(NAME, 1));
-    await file.write(formatRecord(GONE).slice(0, 40));
-    await file.close();
-    await expect(rounds.current(NAME)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
   });
 });
 
