@@ -105,6 +105,15 @@ describe.each([
     expect((await start(bench).openStage(T1)).token).not.toBe(stage.token);
   });
 
+  test("an attempt that is revoked after it ended the round is placed", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    await start(bench).revoke(stage);
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
+  });
+
   test("an attempt that tries again to end the round keeps its first record", async () => {
     const bench = await open();
     const rounds = start(bench);
