@@ -244,6 +244,12 @@ test("problems of an empty file name every required key", async () => {
   ]);
 });
 
+test("problems in YAML are reported by position only", async () => {
+  expect(await problemsOf("inbox: /x\n\twork: /y\n")).toEqual([
+    "inlet.yaml:2:1: tabs cannot be used for indentation: use spaces",
+  ]);
+});
+
 test("problems in a variable with JSON name the variable and the key inside", async () => {
   const env = { INLET_MAILBOXES: '[{"email":"a@b","pol":"5m","passwords":[{"sender":"x","password":7}]}]' };
   expect(await problemsOf(config(""), env)).toEqual([

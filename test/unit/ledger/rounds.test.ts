@@ -56,6 +56,18 @@ describe.each([
     expect(await bench.disk.list(bench.paths.staging)).toEqual([]);
   });
 
+  test("the first attempt to end a round decides it, and the second one removes its own stage only", async () => {
+    const bench = await open();
+    const [a, b] = [start(bench), start(bench)];
+    const [first, second] = [await stageOf(a, bench), await stageOf(b, bench)];
+    expect(await a.endWith(first, DELIVERED)).toBe(true);
+    expect(await b.endWith(second, { ...DELIVERED, folder: "m/G" })).toBe(false);
+    await b.dropStage(second);
+    expect(await a.readEnd(NAME, 1)).toMatchObject({ token: first.token, folder: "m/F" });
+    expect(await bench.disk.list(first.folder)).toEqual(["file"]);
+    expect(await bench.disk.kindOf(second.folder)).toBeUndefined();
+  });
+
   test("the next round is ordered once, and is the current one", async () => {
     const rounds = start(await open());
     await rounds.end(GONE);
@@ -103,6 +115,17 @@ describe.each([
     expect((await rounds.openStage(T1)).token).toBe(stage.token);
     expect((await rounds.openStage(T1)).token).not.toBe(stage.token);
     expect((await start(bench).openStage(T1)).token).not.toBe(stage.token);
+  });
+
+  test("an attempt that was revoked cannot end the round, and is not continued", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await start(bench).revoke(stage);
+    expect(await rounds.endWith(stage, DELIVERED)).toBe(false);
+    expect((await rounds.current(NAME)).end).toBeUndefined();
+    await rounds.closeStage(stage);
+    expect((await rounds.openStage(T1)).token).not.toBe(stage.token);
   });
 
   test("an attempt that is revoked after it ended the round is placed", async () => {
