@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { writeFinished } from "../../src/base/durable.ts";
+import { addressForm, fileNameForm, textForm } from "../../src/base/normal-form.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { digestOf, formatManifest } from "../../src/model/manifest.ts";
 import { safeNames } from "../../src/model/names.ts";
@@ -44,6 +45,14 @@ export const INPUTS: Readonly<Record<string, readonly [largest: number, input: I
   "rows of a checksums file": [100_000, checksums((name) => `"${name}","${SUM} (SHA-256)"\n`)],
   "rows with broken quotes": [100_000, checksums((name) => `"${name}"x","${SUM} (SHA-256)"\n`)],
   "rows without checksums": [100_000, checksums((name) => `${name};x;"y,${SUM}\n`)],
+  "rows of a name that is always the same": [100_000, checksums(() => `a,${SUM} (SHA-256)\n`)],
+  "blanks in a checksum": [
+    10_000,
+    checksums((name, count) => `${name},abcdef0123 (${" ".repeat(count)}\n`, 1),
+  ],
+  "quotes in a name": [100_000, checksums((name, count) => `"${name}""${'""'.repeat(count)}\n`, 1)],
+  "cells of a row": [100_000, checksums((name, count) => `${name}${",x;\t".repeat(count)}\n`, 1)],
+  ...Object.fromEntries(formed()),
   "entries of a file list": [100_000, answered(filesIn, listFiles)],
   "levels of nested JSON in a page": [
     90_000,
@@ -139,12 +148,22 @@ function routed(nameOf: (at: number) => string): Input {
   };
 }
 
-function checksums(rowOf: (name: string) => string): Input {
+function checksums(rowOf: (name: string, count: number) => string, rows?: number): Input {
   return (count) => {
-    const files = filesNamed((at) => `report ${at}.pdf`, count);
-    const csv = Buffer.from(`"Name","Checksum"\n${files.map(({ name }) => rowOf(name)).join("")}`);
+    const files = filesNamed((at) => `report ${at}.pdf`, rows ?? count);
+    const csv = Buffer.from(`"Name","Checksum"\n${files.map(({ name }) => rowOf(name, count)).join("")}`);
     return () => parseChecksums(csv, "text/csv", files);
   };
+}
+
+/** Texts that repeat one piece, in all forms in which texts of senders are compared. */
+function formed(): [what: string, input: readonly [number, Input]][] {
+  return [".", " ", ". ", "\u200b", "。", "\u0301", "a."].map((piece) => {
+    const input: Input = (count) => async () => {
+      for (const form of [textForm, fileNameForm, addressForm]) form(`${piece.repeat(count)}x`);
+    };
+    return [`times ${JSON.stringify(piece)} in a text`, [1_000_000, input]];
+  });
 }
 
 type Service = ReturnType<typeof openService>;

@@ -1,6 +1,16 @@
 /** Events as the daemon emits them, for tests of their subscribers. */
 import type { DaemonEvent } from "../../src/model/events.ts";
 
+/** The delivery of a folder. */
+export const DELIVERED = {
+  mailbox: "m",
+  trackingId: "t1",
+  round: 1,
+  sender: "a@example.org",
+  folder: "m/t",
+  deliveredAt: "2026-03-01T08:00:00.000Z",
+};
+
 type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly type: Type }>;
 
 export function pollSucceeded(facts: Partial<EventOf<"poll-succeeded">>): EventOf<"poll-succeeded"> {

@@ -14,82 +14,80 @@ import {
 
 const FOREVER = new AbortController().signal;
 
-describe("forEachLimit", () => {
-  test("runs every item once, and never more at once than the limit", async () => {
-    const cases = fc.asyncProperty(
-      fc.array(fc.nat(3), { maxLength: 30 }),
-      fc.integer({ min: 1, max: 5 }),
-      fc.boolean(),
-      async (waits, limit, isAsync) => {
-        const done: number[] = [];
-        let [running, most] = [0, 0];
-        const items = isAsync ? asyncOf(waits.entries()) : waits.entries();
-        await forEachLimit(items, limit, async ([at, turns]) => {
-          running++;
-          most = Math.max(most, running);
-          for (let turn = 0; turn < turns; turn++) await Promise.resolve();
-          running--;
-          done.push(at);
-        });
-        expect(done.toSorted((a, b) => a - b)).toEqual(waits.map((_, at) => at));
-        expect(most).toBe(Math.min(most, limit));
-        if (waits.length >= limit && waits.every((turns) => turns > 1) && !isAsync) expect(most).toBe(limit);
-      },
-    );
-    await fc.assert(cases, { numRuns: 100 });
-  });
+test("forEachLimit runs every item once, and never more at once than the limit", async () => {
+  const cases = fc.asyncProperty(
+    fc.array(fc.nat(3), { maxLength: 30 }),
+    fc.integer({ min: 1, max: 5 }),
+    fc.boolean(),
+    async (waits, limit, isAsync) => {
+      const done: number[] = [];
+      let [running, most] = [0, 0];
+      const items = isAsync ? asyncOf(waits.entries()) : waits.entries();
+      await forEachLimit(items, limit, async ([at, turns]) => {
+        running++;
+        most = Math.max(most, running);
+        for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+        running--;
+        done.push(at);
+      });
+      expect(done.toSorted((a, b) => a - b)).toEqual(waits.map((_, at) => at));
+      expect(most).toBe(Math.min(most, limit));
+      if (waits.length >= limit && waits.every((turns) => turns > 1) && !isAsync) expect(most).toBe(limit);
+    },
+  );
+  await fc.assert(cases, { numRuns: 100 });
+});
 
-  test("starts nothing after a failure, aborts what runs, and throws once that has ended", async () => {
-    const started: string[] = [];
-    let hasEnded = false;
-    const work = async (item: string, signal: AbortSignal) => {
-      started.push(item);
-      if (item === "bad") throw new Error("no room left");
-      await pause(60_000, undefined, { signal }).catch(() => pause(5));
-      hasEnded = true;
-    };
-    const all = forEachLimit(["slow", "bad", "never"], 2, work);
-    await expect(all).rejects.toThrow("no room left");
-    expect([started, hasEnded]).toEqual([["slow", "bad"], true]);
-  });
+test("forEachLimit starts nothing after a failure, aborts what runs, and throws once that has ended", async () => {
+  const started: string[] = [];
+  let hasEnded = false;
+  const work = async (item: string, signal: AbortSignal) => {
+    started.push(item);
+    if (item === "bad") throw new Error("no room left");
+    await pause(60_000, undefined, { signal }).catch(() => pause(5));
+    hasEnded = true;
+  };
+  const all = forEachLimit(["slow", "bad", "never"], 2, work);
+  await expect(all).rejects.toThrow("no room left");
+  expect([started, hasEnded]).toEqual([["slow", "bad"], true]);
+});
 
-  test("throws the first of several failures", async () => {
-    const [a, b] = [Promise.withResolvers<never>(), Promise.withResolvers<never>()];
-    const all = forEachLimit([a, b], 2, ({ promise }) => promise);
-    // Both have begun then.
-    await setImmediate();
-    b.reject(new Error("first"));
-    a.reject(new Error("second"));
-    await expect(all).rejects.toThrow("first");
-  });
+test("forEachLimit throws the first of several failures", async () => {
+  const [a, b] = [Promise.withResolvers<never>(), Promise.withResolvers<never>()];
+  const all = forEachLimit([a, b], 2, ({ promise }) => promise);
+  // Both have begun then.
+  await setImmediate();
+  b.reject(new Error("first"));
+  a.reject(new Error("second"));
+  await expect(all).rejects.toThrow("first");
+});
 
-  test("passes the caller's signal on", async () => {
-    const stop = new AbortController();
-    const all = forEachLimit([1, 2], 2, (_item, signal) => pause(60_000, undefined, { signal }), stop.signal);
-    stop.abort(new Error("stopped"));
-    await expect(all).rejects.toThrow("aborted");
-  });
+test("forEachLimit passes the caller's signal on", async () => {
+  const stop = new AbortController();
+  const all = forEachLimit([1, 2], 2, (_item, signal) => pause(60_000, undefined, { signal }), stop.signal);
+  stop.abort(new Error("stopped"));
+  await expect(all).rejects.toThrow("aborted");
+});
 
-  test("closes its source after a failure, and throws the failure of the source", async () => {
-    let isClosed = false;
-    async function* endless() {
-      try {
-        for (let at = 0; ; at++) yield at;
-      } finally {
-        isClosed = true;
-      }
+test("forEachLimit closes its source after a failure, and throws the failure of the source", async () => {
+  let isClosed = false;
+  async function* endless() {
+    try {
+      for (let at = 0; ; at++) yield at;
+    } finally {
+      isClosed = true;
     }
-    const work = async (at: number) => {
-      if (at === 3) throw new Error("bad item");
-    };
-    await expect(forEachLimit(endless(), 2, work)).rejects.toThrow("bad item");
-    expect(isClosed).toBe(true);
-    // biome-ignore lint/correctness/useYield: it fails before the first item
-    async function* broken(): AsyncGenerator<number> {
-      throw new Error("cannot list");
-    }
-    await expect(forEachLimit(broken(), 2, work)).rejects.toThrow("cannot list");
-  });
+  }
+  const work = async (at: number) => {
+    if (at === 3) throw new Error("bad item");
+  };
+  await expect(forEachLimit(endless(), 2, work)).rejects.toThrow("bad item");
+  expect(isClosed).toBe(true);
+  // biome-ignore lint/correctness/useYield: it fails before the first item
+  async function* broken(): AsyncGenerator<number> {
+    throw new Error("cannot list");
+  }
+  await expect(forEachLimit(broken(), 2, work)).rejects.toThrow("cannot list");
 });
 
 test("mapLimit returns results in the order of the items", async () => {
@@ -98,45 +96,43 @@ test("mapLimit returns results in the order of the items", async () => {
   expect(await mapLimit([], 3, work)).toEqual([]);
 });
 
-describe("Mutex", () => {
-  test("runs work in order, one at a time, whatever fails", async () => {
-    const mutex = new Mutex();
-    const steps: string[] = [];
-    const runs = ["a", "b", "c"].map((name) =>
-      mutex.run(async () => {
-        steps.push(`${name} starts`);
-        await pause(1);
-        steps.push(`${name} ends`);
-        if (name === "a") throw new Error("a failed");
-        return name;
-      }),
-    );
-    const results = await Promise.allSettled(runs);
-    expect(results.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
-    expect(steps).toEqual(["a starts", "a ends", "b starts", "b ends", "c starts", "c ends"]);
-    expect(mutex.isInUse).toBe(false);
-  });
+test("Mutex runs work in order, one at a time, whatever fails", async () => {
+  const mutex = new Mutex();
+  const steps: string[] = [];
+  const runs = ["a", "b", "c"].map((name) =>
+    mutex.run(async () => {
+      steps.push(`${name} starts`);
+      await pause(1);
+      steps.push(`${name} ends`);
+      if (name === "a") throw new Error("a failed");
+      return name;
+    }),
+  );
+  const results = await Promise.allSettled(runs);
+  expect(results.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
+  expect(steps).toEqual(["a starts", "a ends", "b starts", "b ends", "c starts", "c ends"]);
+  expect(mutex.isInUse).toBe(false);
+});
 
-  test("lets a waiter give up, and passes the lock on to the next one", async () => {
-    const mutex = new Mutex();
-    const release = await mutex.lock();
-    const impatient = mutex.lock(AbortSignal.timeout(1));
-    const patient = mutex.lock(AbortSignal.timeout(60_000));
-    expect(await impatient).toBeUndefined();
-    release?.();
-    const next = await patient;
-    expect(next).toBeTypeOf("function");
-    expect(mutex.isInUse).toBe(true);
-    next?.();
-    await mutex.idle();
-    expect(mutex.isInUse).toBe(false);
-  });
+test("Mutex lets a waiter give up, and passes the lock on to the next one", async () => {
+  const mutex = new Mutex();
+  const release = await mutex.lock();
+  const impatient = mutex.lock(AbortSignal.timeout(1));
+  const patient = mutex.lock(AbortSignal.timeout(60_000));
+  expect(await impatient).toBeUndefined();
+  release?.();
+  const next = await patient;
+  expect(next).toBeTypeOf("function");
+  expect(mutex.isInUse).toBe(true);
+  next?.();
+  await mutex.idle();
+  expect(mutex.isInUse).toBe(false);
+});
 
-  test("gives no lock to a caller whose signal has aborted", async () => {
-    const mutex = new Mutex();
-    expect(await mutex.lock(AbortSignal.abort())).toBeUndefined();
-    expect(await mutex.run(async () => "runs")).toBe("runs");
-  });
+test("Mutex gives no lock to a caller whose signal has aborted", async () => {
+  const mutex = new Mutex();
+  expect(await mutex.lock(AbortSignal.abort())).toBeUndefined();
+  expect(await mutex.run(async () => "runs")).toBe("runs");
 });
 
 test("KeyedMutex makes callers of the same key wait, and of no other", async () => {
@@ -156,54 +152,52 @@ test("KeyedMutex makes callers of the same key wait, and of no other", async () 
   expect(steps).toEqual(["b1", "a1", "a2"]);
 });
 
-describe("Coalesced", () => {
-  test("runs once for all callers that wait, and again for those that come during the run", async () => {
-    const gates: PromiseWithResolvers<number>[] = [];
-    const work = new Coalesced(() => {
-      const gate = Promise.withResolvers<number>();
-      gates.push(gate);
-      return gate.promise;
-    });
-    const first = [work.run(), work.run()];
-    await expect.poll(() => gates.length).toBe(1);
-    const next = [work.run(), work.run()];
-    gates[0]?.resolve(1);
-    expect(await Promise.all(first)).toEqual([1, 1]);
-    await expect.poll(() => gates.length).toBe(2);
-    expect(work.isIdle).toBe(false);
-    gates[1]?.resolve(2);
-    expect(await Promise.all(next)).toEqual([2, 2]);
-    expect([work.isIdle, gates.length]).toEqual([true, 2]);
+test("Coalesced runs once for all callers that wait, and again for those that come during the run", async () => {
+  const gates: PromiseWithResolvers<number>[] = [];
+  const work = new Coalesced(() => {
+    const gate = Promise.withResolvers<number>();
+    gates.push(gate);
+    return gate.promise;
   });
+  const first = [work.run(), work.run()];
+  await expect.poll(() => gates.length).toBe(1);
+  const next = [work.run(), work.run()];
+  gates[0]?.resolve(1);
+  expect(await Promise.all(first)).toEqual([1, 1]);
+  await expect.poll(() => gates.length).toBe(2);
+  expect(work.isIdle).toBe(false);
+  gates[1]?.resolve(2);
+  expect(await Promise.all(next)).toEqual([2, 2]);
+  expect([work.isIdle, gates.length]).toEqual([true, 2]);
+});
 
-  test("rejects for the callers of a failed run only", async () => {
-    let runs = 0;
-    const work = new Coalesced(async () => {
-      runs++;
-      await pause(1);
-      if (runs === 1) throw new Error("disk full");
-    });
-    const first = work.run();
-    await expect.poll(() => runs).toBe(1);
-    const next = work.run();
-    await expect(first).rejects.toThrow("disk full");
-    await next;
-    await work.idle();
+test("Coalesced rejects for the callers of a failed run only", async () => {
+  let runs = 0;
+  const work = new Coalesced(async () => {
+    runs++;
+    await pause(1);
+    if (runs === 1) throw new Error("disk full");
   });
+  const first = work.run();
+  await expect.poll(() => runs).toBe(1);
+  const next = work.run();
+  await expect(first).rejects.toThrow("disk full");
+  await next;
+  await work.idle();
+});
 
-  test("runs scheduled work once, a little later, unless it was run at once meanwhile", async () => {
-    let runs = 0;
-    const work = new Coalesced(async () => void runs++, 5);
-    work.schedule();
-    work.schedule();
-    expect(runs).toBe(0);
-    await expect.poll(() => runs).toBe(1);
-    work.schedule();
-    await work.run();
-    await pause(20);
-    await work.idle();
-    expect(runs).toBe(2);
-  });
+test("Coalesced runs scheduled work once, a little later, unless it was run at once meanwhile", async () => {
+  let runs = 0;
+  const work = new Coalesced(async () => void runs++, 5);
+  work.schedule();
+  work.schedule();
+  expect(runs).toBe(0);
+  await expect.poll(() => runs).toBe(1);
+  work.schedule();
+  await work.run();
+  await pause(20);
+  await work.idle();
+  expect(runs).toBe(2);
 });
 
 test("WaitGroup waits for work under way, failed or not", async () => {

@@ -63,23 +63,21 @@ test("a finished file may be read-only, is synced with another mode, and is writ
   expect((await stat(path)).mode & 0o777).toBe(0o400);
 });
 
-describe("a folder", () => {
-  test("is made with all those above it, and may be there", async () => {
-    const root = await makeFolder();
-    await makeFolderDurably(join(root, "a/b/c"), 0o700);
-    await makeFolderDurably(join(root, "a/b/c"), 0o700);
-    expect(await readdir(root, { recursive: true })).toEqual(["a", "a/b", "a/b/c"]);
-  });
+test("a folder is made with all those above it, and may be there", async () => {
+  const root = await makeFolder();
+  await makeFolderDurably(join(root, "a/b/c"), 0o700);
+  await makeFolderDurably(join(root, "a/b/c"), 0o700);
+  expect(await readdir(root, { recursive: true })).toEqual(["a", "a/b", "a/b/c"]);
+});
 
-  test.each([
-    ["a link that leads nowhere", (path: string) => symlink("nowhere", path), "ENOENT"],
-    ["a file", (path: string) => writeFile(path, ""), "ENOTDIR"],
-  ])("below %s cannot be made, and that is said", async (_, make, code) => {
-    const root = await makeFolder();
-    await make(join(root, "a"));
-    expect(await makeFolderDurably(join(root, "a/b/c"), 0o700).catch(asFault)).toMatchObject({
-      code: "DISK_REFUSED",
-      message: expect.stringContaining(`(${code})`),
-    });
+test.each([
+  ["a link that leads nowhere", (path: string) => symlink("nowhere", path), "ENOENT"],
+  ["a file", (path: string) => writeFile(path, ""), "ENOTDIR"],
+])("a folder below %s cannot be made, and that is said", async (_, make, code) => {
+  const root = await makeFolder();
+  await make(join(root, "a"));
+  expect(await makeFolderDurably(join(root, "a/b/c"), 0o700).catch(asFault)).toMatchObject({
+    code: "DISK_REFUSED",
+    message: expect.stringContaining(`(${code})`),
   });
 });

@@ -76,7 +76,7 @@ describe.each(["http", "https"] as const)("%s", (scheme) => {
           await end();
         },
       ),
-      { numRuns: 20 },
+      { numRuns: 12 },
     );
   });
 

@@ -24,14 +24,12 @@ function timetable(zone: string, ...windows: readonly string[]): Timetable {
 /** In the winter of Berlin clocks are an hour ahead. Monday was the 2nd of March. */
 const BERLIN = "Europe/Berlin";
 
-describe("a timetable", () => {
-  test("of the whole week, or of nothing, never changes", () => {
-    const [always, never] = [timetable(BERLIN, "daily"), timetable(BERLIN)];
-    expect([always, never, timetable(BERLIN, "mon-sat")].map(coversWeek)).toEqual([true, false, false]);
-    expect([isWithin(always, 0), isWithin(never, 0)]).toEqual([true, false]);
-    expect([nextChange(always, 0), nextChange(never, 0)]).toEqual([undefined, undefined]);
-    expect(coversWeek(timetable(BERLIN, "00:00-12:00", "12:00-24:00"))).toBe(true);
-  });
+test("a timetable of the whole week, or of nothing, never changes", () => {
+  const [always, never] = [timetable(BERLIN, "daily"), timetable(BERLIN)];
+  expect([always, never, timetable(BERLIN, "mon-sat")].map(coversWeek)).toEqual([true, false, false]);
+  expect([isWithin(always, 0), isWithin(never, 0)]).toEqual([true, false]);
+  expect([nextChange(always, 0), nextChange(never, 0)]).toEqual([undefined, undefined]);
+  expect(coversWeek(timetable(BERLIN, "00:00-12:00", "12:00-24:00"))).toBe(true);
 });
 
 interface Window {
@@ -73,31 +71,29 @@ function isShown(zone: string, ms: number, all: readonly Window[]): boolean {
   });
 }
 
-describe("any timetable", () => {
-  test("holds what the clocks show", () => {
-    fc.assert(
-      fc.property(instants(), windows, ({ zone, ms }, all) => {
-        expect(isWithin(timetable(zone, ...all.map(written)), ms)).toBe(isShown(zone, ms, all));
-      }),
-      { numRuns: 500 },
-    );
-  });
+test("any timetable holds what the clocks show", () => {
+  fc.assert(
+    fc.property(instants(), windows, ({ zone, ms }, all) => {
+      expect(isWithin(timetable(zone, ...all.map(written)), ms)).toBe(isShown(zone, ms, all));
+    }),
+    { numRuns: 500 },
+  );
+});
 
-  test("stays as it is until its next change, and is different then", () => {
-    const STEP_MS = 15 * 60_000;
-    fc.assert(
-      fc.property(instants(), windows, ({ zone, ms }, all) => {
-        const table = timetable(zone, ...all.map(written));
-        const isNow = isWithin(table, ms);
-        const change = nextChange(table, ms);
-        const endMs = change ?? ms + 8 * 86_400_000;
-        for (let at = ms; at < endMs; at += STEP_MS) expect(isWithin(table, at)).toBe(isNow);
-        expect(isWithin(table, endMs - 1)).toBe(isNow);
-        expect(isWithin(table, endMs)).toBe(change === undefined ? isNow : !isNow);
-        expect(endMs).toBeGreaterThan(ms);
-      }),
-    );
-  });
+test("any timetable stays as it is until its next change, and is different then", () => {
+  const STEP_MS = 15 * 60_000;
+  fc.assert(
+    fc.property(instants(), windows, ({ zone, ms }, all) => {
+      const table = timetable(zone, ...all.map(written));
+      const isNow = isWithin(table, ms);
+      const change = nextChange(table, ms);
+      const endMs = change ?? ms + 8 * 86_400_000;
+      for (let at = ms; at < endMs; at += STEP_MS) expect(isWithin(table, at)).toBe(isNow);
+      expect(isWithin(table, endMs - 1)).toBe(isNow);
+      expect(isWithin(table, endMs)).toBe(change === undefined ? isNow : !isNow);
+      expect(endMs).toBeGreaterThan(ms);
+    }),
+  );
 });
 
 describe("a time of the week", () => {

@@ -1,14 +1,18 @@
 import { Writable } from "node:stream";
-import { expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { logEvents } from "../../../src/cli/event-log.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { createLog } from "../../../src/observe/log.ts";
-import { pollFailed } from "../../support/events.ts";
+import { DELIVERED, pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
+let { emit, lines, facts } = listen();
+beforeEach(() => {
+  ({ emit, lines, facts } = listen());
+});
+
 test("I8 bounded: a transfer that is tried again and again is told once for each reason", () => {
-  const { emit, lines } = listen();
   for (let round = 0; round < 50; round++) {
     emit({ type: "transfer-changed", record: record("t1", "downloading") });
     emit({ type: "transfer-changed", record: record("t1", "waiting"), fault: new Fault("SERVER_FAULT") });
@@ -21,7 +25,6 @@ test("I8 bounded: a transfer that is tried again and again is told once for each
 });
 
 test("I8 bounded: one that is stuck is told once, and what waits for a password every time it is refused", () => {
-  const { emit, lines } = listen();
   for (let round = 0; round < 50; round++)
     emit({ type: "transfer-stuck", record: record("t1", "delivering"), fault: new Fault("DISK_REFUSED") });
   emit({ type: "transfer-changed", record: record("t2", "waiting") });
@@ -30,7 +33,6 @@ test("I8 bounded: one that is stuck is told once, and what waits for a password 
 });
 
 test("I8 bounded: transfers that others finish, of which nobody hears here, are not remembered for ever", () => {
-  const { emit, lines } = listen();
   const wait = (id: string) =>
     emit({ type: "transfer-changed", record: record(id, "waiting"), fault: new Fault("SERVER_FAULT") });
   wait("first");
@@ -43,7 +45,6 @@ test("I8 bounded: transfers that others finish, of which nobody hears here, are 
 });
 
 test("I8 bounded: entries that cannot be used are one line, with their number and two reasons", () => {
-  const { emit, lines, facts } = listen();
   emit({
     type: "entries-rejected",
     mailbox: "m",
@@ -60,38 +61,28 @@ test("I8 bounded: entries that cannot be used are one line, with their number an
 });
 
 test("I6 no contagion: a full disk is told once for all transfers and mailboxes", () => {
-  const { emit, lines } = listen();
   const fault = new Fault("DISK_FULL");
-  emit({ type: "disk-failed", fault: fault });
+  emit({ type: "disk-failed", fault });
   for (const id of ["t1", "t2", "t3"])
-    emit({ type: "transfer-changed", record: record(id, "waiting"), fault: fault });
-  emit(pollFailed({ mailbox: "m", fault: fault, isFirst: true, waitMs: 0 }));
-  emit({ type: "poll-recovered", mailbox: "m", failedForMs: 1000, fault: fault });
+    emit({ type: "transfer-changed", record: record(id, "waiting"), fault });
+  emit(pollFailed({ mailbox: "m", fault, isFirst: true, waitMs: 0 }));
+  emit({ type: "poll-recovered", mailbox: "m", failedForMs: 1000, fault });
   emit({ type: "disk-recovered", pausedForMs: 1000 });
   expect(lines).toEqual(["a disk cannot be used: work that needs it pauses", "the disk can be used again"]);
 });
 
 test("I8 bounded: a receiver that fails for many is told once until it accepts again, what was given up each time", () => {
-  const { emit, lines } = listen();
-  const facts = {
-    mailbox: "m",
-    round: 1,
-    sender: "a@example.org",
-    folder: "f",
-    deliveredAt: "2026-03-01T08:00:00.000Z",
-  };
   const fault = new Fault("WEBHOOK_FAILED");
   const fails = (trackingId: string, willRetry: boolean) =>
     emit({
       type: "handoff-failed",
-      delivered: { ...facts, trackingId },
+      delivered: { ...DELIVERED, trackingId },
       step: "webhook",
-      fault: fault,
-      ...{ attempts: 1, willRetry },
+      ...{ fault, attempts: 1, willRetry },
     });
   for (let round = 0; round < 50; round++) for (const id of ["t1", "t2"]) fails(id, true);
   fails("t2", false);
-  emit({ type: "handoff-succeeded", delivered: { ...facts, trackingId: "t1" }, step: "webhook" });
+  emit({ type: "handoff-succeeded", delivered: DELIVERED, step: "webhook" });
   fails("t3", true);
   expect(lines).toEqual([
     "the hand-off failed, and is retried t1",
@@ -102,7 +93,6 @@ test("I8 bounded: a receiver that fails for many is told once until it accepts a
 });
 
 test("refused recipients of mails are logged once, as sent to the others, and not as retried", () => {
-  const { emit, lines } = listen();
   const facts = { kind: "mail", channel: "mail to a", notices: 1 } as const;
   const fault = new Fault("MAIL_RECIPIENTS_REFUSED");
   for (const isFirst of [true, false, false])

@@ -26,32 +26,30 @@ LoadCredential=secret:/etc/inlet/new-secrets
 Environment="HTTPS_PROXY=http://proxy.example:3128" INLET_LOG__LEVEL=debug
 `;
 
-describe("the settings of a unit", () => {
-  test("are those of its section, with drop-ins, resets and its name", () => {
-    expect(parseUnit("inlet@one", UNIT)).toEqual({
-      command: ["/opt/inlet/bin/inlet", "run", "--config", "/etc/inlet/one.yaml"],
-      properties: [
-        ["User", "inlet"],
-        ["ReadWritePaths", "/srv/a    /srv/b"],
-        ["StateDirectory", "inlet-one"],
-        ["LoadCredential", "secret:/etc/inlet/new-secrets"],
-        ["Environment", '"HTTPS_PROXY=http://proxy.example:3128" INLET_LOG__LEVEL=debug'],
-      ],
-    });
+test("the settings of a unit are those of its section, with drop-ins, resets and its name", () => {
+  expect(parseUnit("inlet@one", UNIT)).toEqual({
+    command: ["/opt/inlet/bin/inlet", "run", "--config", "/etc/inlet/one.yaml"],
+    properties: [
+      ["User", "inlet"],
+      ["ReadWritePaths", "/srv/a    /srv/b"],
+      ["StateDirectory", "inlet-one"],
+      ["LoadCredential", "secret:/etc/inlet/new-secrets"],
+      ["Environment", '"HTTPS_PROXY=http://proxy.example:3128" INLET_LOG__LEVEL=debug'],
+    ],
   });
+});
 
-  test("of the unit that ships are its user, its folders and its credentials", () => {
-    const shipped = readFileSync(join(ROOT, "systemd/inlet.service"), "utf8");
-    const { properties, command } = parseUnit("inlet", shipped);
-    expect(command).toEqual(["/opt/inlet/bin/inlet", "run", "--config", "/etc/inlet/inlet.yaml"]);
-    expect(Object.fromEntries(properties)).toMatchObject({
-      User: "inlet",
-      StateDirectory: "inlet",
-      RuntimeDirectory: "inlet",
-      LoadCredential: "secret:/etc/inlet/secrets",
-      ReadWritePaths: "/srv/inbox",
-      ProtectSystem: "strict",
-    });
+test("the settings of a unit of the unit that ships are its user, its folders and its credentials", () => {
+  const shipped = readFileSync(join(ROOT, "systemd/inlet.service"), "utf8");
+  const { properties, command } = parseUnit("inlet", shipped);
+  expect(command).toEqual(["/opt/inlet/bin/inlet", "run", "--config", "/etc/inlet/inlet.yaml"]);
+  expect(Object.fromEntries(properties)).toMatchObject({
+    User: "inlet",
+    StateDirectory: "inlet",
+    RuntimeDirectory: "inlet",
+    LoadCredential: "secret:/etc/inlet/secrets",
+    ReadWritePaths: "/srv/inbox",
+    ProtectSystem: "strict",
   });
 });
 
@@ -70,22 +68,10 @@ describe("the command in a unit", () => {
   const INLET = "/opt/inlet/bin/inlet";
 
   test.each([
-    [`-${INLET} run --config /etc/a.yaml`, ["doctor"], [INLET, "doctor", "--config", "/etc/a.yaml"]],
-    [
-      `${INLET} once --config=/etc/a.yaml`,
-      ["doctor", "--json"],
-      [INLET, "doctor", "--json", "--config=/etc/a.yaml"],
-    ],
-    [
-      `/usr/bin/node "/opt/my inlet/bin/inlet.cjs" run`,
-      ["doctor"],
-      ["/usr/bin/node", "/opt/my inlet/bin/inlet.cjs", "doctor"],
-    ],
-    [
-      `${INLET} run --config /etc/a.yaml`,
-      ["doctor", "--config", "/b.yaml"],
-      [INLET, "doctor", "--config", "/b.yaml"],
-    ],
+    [`-${INLET} run --config /a.yaml`, ["doctor"], [INLET, "doctor", "--config", "/a.yaml"]],
+    [`${INLET} once --config=/a.yaml`, ["doctor", "--json"], [INLET, "doctor", "--json", "--config=/a.yaml"]],
+    [`/bin/node "/my inlet/inlet.cjs" run`, ["doctor"], ["/bin/node", "/my inlet/inlet.cjs", "doctor"]],
+    [`${INLET} run --config /a.yaml`, ["doctor", "--config", "/b"], [INLET, "doctor", "--config", "/b"]],
     ["/usr/local/bin/start-inlet", ["doctor"], [...OWN, "doctor"]],
   ])(
     "of %s with the words %j is that program, if it is known, with its configuration",

@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { Context } from "../../../src/cli/command.ts";
@@ -13,53 +13,52 @@ import { FACTS, shownMailbox } from "../../support/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
-describe("the status on a screen", () => {
-  test.each([1, 5, 10, 24, 50])("has at most %i rows, the most important first", (rows) => {
+test.each([1, 5, 10, 24, 50])(
+  "the status on a screen has at most %i rows, the most important first",
+  (rows) => {
     const lines = fit(largeStatus(), rows);
     expect(lines.length).toBeLessThanOrEqual(rows);
     if (rows > 1) expect(lines[0]).toMatch(/^50 problems/);
     expect(lines.at(-1)).toBe("q quits");
-  });
+  },
+);
 
-  test("shows as many items of each section as fit, and the number of the others", () => {
-    const text = fit(largeStatus(), 40).slice(0, -1).join("\n");
-    for (const title of ["Problems:", "Needs attention:", "Queued:", "Mailboxes:"]) {
-      const lines = text.slice(text.indexOf(title)).split("\n\n")[0]?.split("\n") ?? [];
-      expect(lines.length).toBeGreaterThan(3);
-      expect(lines.at(-1)).toMatch(/^ {2}… and \d+ more$/);
-    }
-    expect(text).toMatch(/Needs attention:\n {2}t0 from/);
-  });
+test("the status on a screen shows as many items of each section as fit, and the number of the others", () => {
+  const text = fit(largeStatus(), 40).slice(0, -1).join("\n");
+  for (const title of ["Problems:", "Needs attention:", "Queued:", "Mailboxes:"]) {
+    const lines = text.slice(text.indexOf(title)).split("\n\n")[0]?.split("\n") ?? [];
+    expect(lines.length).toBeGreaterThan(3);
+    expect(lines.at(-1)).toMatch(/^ {2}… and \d+ more$/);
+  }
+  expect(text).toMatch(/Needs attention:\n {2}t0 from/);
 });
 
-describe("inlet status --watch", () => {
-  test("ends with a signal, and leaves the terminal as it was, also after a failure", async () => {
-    const stopped = watch();
-    await expect.poll(() => stopped.written.join("")).toContain("Mailboxes:");
-    expect(stopped.stdin.isRaw).toBe(true);
-    stopped.stdin.emit("data", Buffer.from("x"));
-    stopped.stop.abort();
-    expect(await stopped.ended).toBe("interrupted");
-    expect([stopped.stdin.isRaw, stopped.stdin.isPaused]).toEqual([false, true]);
-    expect([stopped.stdin.listenerCount("data"), process.listenerCount("exit")]).toEqual([0, exits]);
-    const failed = watch(async () => {
-      throw new Fault("CONFIG_INVALID");
-    });
-    await expect(failed.ended).rejects.toThrow();
-    expect(failed.stdin.isRaw).toBe(false);
-    expect(failed.written.at(-1)).toBe(RESTORED);
+test("inlet status --watch ends with a signal, and leaves the terminal as it was, also after a failure", async () => {
+  const stopped = watch();
+  await expect.poll(() => stopped.written.join("")).toContain("Mailboxes:");
+  expect(stopped.stdin.isRaw).toBe(true);
+  stopped.stdin.emit("data", Buffer.from("x"));
+  stopped.stop.abort();
+  expect(await stopped.ended).toBe("interrupted");
+  expect([stopped.stdin.isRaw, stopped.stdin.isPaused]).toEqual([false, true]);
+  expect([stopped.stdin.listenerCount("data"), process.listenerCount("exit")]).toEqual([0, exits]);
+  const failed = watch(async () => {
+    throw new Fault("CONFIG_INVALID");
   });
+  await expect(failed.ended).rejects.toThrow();
+  expect(failed.stdin.isRaw).toBe(false);
+  expect(failed.written.at(-1)).toBe(RESTORED);
+});
 
-  test("redraws at once for another size", async () => {
-    const { stdin, stdout, written, ended } = watch();
-    await expect.poll(() => written.length).toBe(2);
-    stdout.rows = 6;
-    stdout.emit("resize");
-    expect(written).toHaveLength(3);
-    expect(written[2]?.split("\r\n")).toHaveLength(6);
-    stdin.emit("data", Buffer.from("q"));
-    await ended;
-  });
+test("inlet status --watch redraws at once for another size", async () => {
+  const { stdin, stdout, written, ended } = watch();
+  await expect.poll(() => written.length).toBe(2);
+  stdout.rows = 6;
+  stdout.emit("resize");
+  expect(written).toHaveLength(3);
+  expect(written[2]?.split("\r\n")).toHaveLength(6);
+  stdin.emit("data", Buffer.from("q"));
+  await ended;
 });
 
 const RESTORED = "\u001b[?7h\u001b[?25h\u001b[?1049l";
@@ -128,24 +127,22 @@ function boardOf(names: readonly string[]): Board {
 const totals = { attention: 0 } as Status["totals"];
 
 test.each([
-  [[], "fine"],
-  [[["notify", "MAIL_LOGIN_REFUSED"]], "attention"],
-  [[["disk", "DISK_FULL"]], "attention"],
-  [[["mailbox orders", "ARRIVAL_MISSED"]], "attention"],
-  [[["mailbox orders", "VERIFICATION_ENDS"]], "attention"],
-  [[["queue", "QUEUE_UNREACHABLE"]], "unreachable"],
-  [[["service https://transfer.example.com", "SERVICE_UNREACHABLE"]], "unreachable"],
-  [
-    [
-      ["notify", "MAIL_LOGIN_REFUSED"],
-      ["queue", "QUEUE_UNREACHABLE"],
-    ],
-    "unreachable",
-  ],
-] as const)("problems %j: %s", (found, outcome) => {
-  const troubles = found.map(
-    ([what, code]) => ({ what, code, since: "", message: "", advice: "" }) satisfies Trouble,
-  );
+  ["", "fine"],
+  ["notify: MAIL_LOGIN_REFUSED", "attention"],
+  ["disk: DISK_FULL", "attention"],
+  ["mailbox orders: ARRIVAL_MISSED", "attention"],
+  ["mailbox orders: VERIFICATION_ENDS", "attention"],
+  ["queue: QUEUE_UNREACHABLE", "unreachable"],
+  ["service https://transfer.example.com: SERVICE_UNREACHABLE", "unreachable"],
+  ["notify: MAIL_LOGIN_REFUSED, queue: QUEUE_UNREACHABLE", "unreachable"],
+])("problems %j: %s", (found, outcome) => {
+  const troubles = found
+    .split(", ")
+    .filter(Boolean)
+    .map((text): Trouble => {
+      const [what = "", code = ""] = text.split(/: (?=[A-Z_]+$)/);
+      return { what, code, since: "", message: "", advice: "" } as Trouble;
+    });
   expect(outcomeOf({ live: true, troubles, totals })).toBe(outcome);
   expect(outcomeOf({ live: false, troubles, totals })).toBe("unreachable");
 });

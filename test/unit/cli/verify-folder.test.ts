@@ -112,31 +112,29 @@ describe("a delivered folder", () => {
   });
 });
 
-describe("a tree", () => {
-  test("gives every delivered folder, passes over what begins with a dot, and follows no link", async () => {
-    const tree = await makeFolder();
-    for (const name of ["m/s/t1", "m/s/t2", "t3", ".inlet/staging/t4"]) {
-      await mkdir(join(tree, name), { recursive: true });
-      await writeFile(join(tree, name, "transfer.json"), "{}");
-    }
-    await mkdir(join(tree, "empty"));
-    await symlink(join(tree, "m"), join(tree, "again"));
-    const found = await Array.fromAsync(findDeliveries(tree, undefined, () => {}, SIGNAL));
-    expect(found.map(({ folder }) => folder.slice(tree.length + 1)).toSorted()).toEqual([
-      "m/s/t1",
-      "m/s/t2",
-      "t3",
-    ]);
-  });
+test("a tree gives every delivered folder, passes over what begins with a dot, and follows no link", async () => {
+  const tree = await makeFolder();
+  for (const name of ["m/s/t1", "m/s/t2", "t3", ".inlet/staging/t4"]) {
+    await mkdir(join(tree, name), { recursive: true });
+    await writeFile(join(tree, name, "transfer.json"), "{}");
+  }
+  await mkdir(join(tree, "empty"));
+  await symlink(join(tree, "m"), join(tree, "again"));
+  const found = await Array.fromAsync(findDeliveries(tree, undefined, () => {}, SIGNAL));
+  expect(found.map(({ folder }) => folder.slice(tree.length + 1)).toSorted()).toEqual([
+    "m/s/t1",
+    "m/s/t2",
+    "t3",
+  ]);
+});
 
-  test("reports a folder that cannot be read, and goes on", async () => {
-    const unreadable: string[] = [];
-    const gone = join(await makeFolder(), "gone");
-    const found = await Array.fromAsync(
-      findDeliveries(gone, undefined, (folder, code) => void unreadable.push(`${folder} ${code}`), SIGNAL),
-    );
-    expect([found, unreadable]).toEqual([[], [`${gone} ENOENT`]]);
-  });
+test("a tree reports a folder that cannot be read, and goes on", async () => {
+  const unreadable: string[] = [];
+  const gone = join(await makeFolder(), "gone");
+  const found = await Array.fromAsync(
+    findDeliveries(gone, undefined, (folder, code) => void unreadable.push(`${folder} ${code}`), SIGNAL),
+  );
+  expect([found, unreadable]).toEqual([[], [`${gone} ENOENT`]]);
 });
 
 /** A folder as a delivery leaves it. */

@@ -10,87 +10,82 @@ import { factsOf } from "../../../src/handoff/steps.ts";
 /** The version is that of a file. */
 const PATHS = pathsOf(SCHEMA, []).filter((path) => path.join(".") !== "version");
 
-describe("variables", () => {
-  test("set the key they name, in any case", () => {
-    fc.assert(
-      fc.property(fc.constantFrom(...PATHS), fc.infiniteStream(fc.boolean()), (path, capitals) => {
-        const name = [...variableFor(path)]
-          .map((letter) => (capitals.next().value ? letter.toUpperCase() : letter.toLowerCase()))
-          .join("");
-        const { overrides, problems } = readOverrides({ [name]: "[]" });
-        expect(problems).toEqual([]);
-        expect(overrides).toMatchObject([{ name, path }]);
-      }),
-    );
-  });
+test("variables set the key they name, in any case", () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...PATHS), fc.infiniteStream(fc.boolean()), (path, capitals) => {
+      const name = [...variableFor(path)]
+        .map((letter) => (capitals.next().value ? letter.toUpperCase() : letter.toLowerCase()))
+        .join("");
+      const { overrides, problems } = readOverrides({ [name]: "[]" });
+      expect(problems).toEqual([]);
+      expect(overrides).toMatchObject([{ name, path }]);
+    }),
+  );
+});
 
-  test("differ for every key", () => {
-    expect(new Set(PATHS.map(variableFor)).size).toBe(PATHS.length);
-    expect(PATHS.map((path) => path.join("."))).toEqual(
-      expect.arrayContaining(["service.baseUrl", "service.clientId.file", "mailboxes", "limits.maxFiles"]),
-    );
-  });
+test("variables differ for every key", () => {
+  expect(new Set(PATHS.map(variableFor)).size).toBe(PATHS.length);
+  expect(PATHS.map((path) => path.join("."))).toEqual(
+    expect.arrayContaining(["service.baseUrl", "service.clientId.file", "mailboxes", "limits.maxFiles"]),
+  );
+});
 
-  test.each([
-    [{ INLET_LIMITS__TRANSFERS: "8" }, { limits: { transfers: 8 } }],
-    [{ INLET_SERVICE__ALLOWHTTP: "true" }, { service: { allowHttp: true } }],
-    [{ INLET_LIMITS__MINFREESPACE: "1000" }, { limits: { minFreeSpace: "1000" } }],
-    [{ INLET_SERVICE__TIMEOUT: "5" }, { service: { timeout: "5" } }],
-    [{ INLET_HANDOFF__FILEMODE: "0640" }, { handoff: { fileMode: "0640" } }],
-    [{ INLET_HANDOFF__DONE: "true" }, { handoff: { done: true } }],
-    [{ INLET_HANDOFF__DONE: ".ok" }, { handoff: { done: ".ok" } }],
-    [{ INLET_MAILBOXES: '[{"email":"a@b"}]' }, { mailboxes: [{ email: "a@b" }] }],
-    [{ INLET_SERVICE: '{"baseUrl":"https://a"}' }, { service: { baseUrl: "https://a" } }],
-    [{ INLET_SERVICE__CLIENTID: "{ not JSON" }, {}],
-    [{ INLET_SERVICE__CLIENTID: '{"file":"/x"}' }, { service: { clientId: { file: "/x" } } }],
-    [{ INLET_SERVICE__VERIFICATION__TOKEN: "{}x" }, {}],
-    [{ INLET_SERVICE__VERIFICATION__TOKEN: "t" }, { service: { verification: { token: "t" } } }],
-    [{ INLET_LIMITS__TRANSFERS: "four" }, { limits: { transfers: "four" } }],
-    [{ INLET_QUEUE: "", INLET_CONFIG: "/x", INLET_PASSWORD: "secret", HOME: "/root" }, {}],
-  ])("are parsed as JSON where the key needs it: %j", (env, values) => {
-    expect(applyOverrides({}, readOverrides(env).overrides)).toEqual(values);
-  });
+test.each([
+  [{ INLET_LIMITS__TRANSFERS: "8" }, { limits: { transfers: 8 } }],
+  [{ INLET_SERVICE__ALLOWHTTP: "true" }, { service: { allowHttp: true } }],
+  [{ INLET_LIMITS__MINFREESPACE: "1000" }, { limits: { minFreeSpace: "1000" } }],
+  [{ INLET_SERVICE__TIMEOUT: "5" }, { service: { timeout: "5" } }],
+  [{ INLET_HANDOFF__FILEMODE: "0640" }, { handoff: { fileMode: "0640" } }],
+  [{ INLET_HANDOFF__DONE: "true" }, { handoff: { done: true } }],
+  [{ INLET_HANDOFF__DONE: ".ok" }, { handoff: { done: ".ok" } }],
+  [{ INLET_MAILBOXES: '[{"email":"a@b"}]' }, { mailboxes: [{ email: "a@b" }] }],
+  [{ INLET_SERVICE: '{"baseUrl":"https://a"}' }, { service: { baseUrl: "https://a" } }],
+  [{ INLET_SERVICE__CLIENTID: "{ not JSON" }, {}],
+  [{ INLET_SERVICE__CLIENTID: '{"file":"/x"}' }, { service: { clientId: { file: "/x" } } }],
+  [{ INLET_SERVICE__VERIFICATION__TOKEN: "{}x" }, {}],
+  [{ INLET_SERVICE__VERIFICATION__TOKEN: "t" }, { service: { verification: { token: "t" } } }],
+  [{ INLET_LIMITS__TRANSFERS: "four" }, { limits: { transfers: "four" } }],
+  [{ INLET_QUEUE: "", INLET_CONFIG: "/x", INLET_PASSWORD: "secret", HOME: "/root" }, {}],
+])("variables are parsed as JSON where the key needs it: %j", (env, values) => {
+  expect(applyOverrides({}, readOverrides(env).overrides)).toEqual(values);
+});
 
-  test("override the file, key by key, without changing their input", () => {
-    const file = { service: { baseUrl: "https://file", timeout: "1s" }, inbox: "/file" };
-    const { overrides } = readOverrides({ INLET_SERVICE__BASEURL: "https://env", INLET_WORK: "/w" });
-    expect(applyOverrides(file, overrides)).toEqual({
-      service: { baseUrl: "https://env", timeout: "1s" },
-      inbox: "/file",
-      work: "/w",
+test("variables override the file, key by key, without changing their input", () => {
+  const file = { service: { baseUrl: "https://file", timeout: "1s" }, inbox: "/file" };
+  const { overrides } = readOverrides({ INLET_SERVICE__BASEURL: "https://env", INLET_WORK: "/w" });
+  expect(applyOverrides(file, overrides)).toEqual({
+    service: { baseUrl: "https://env", timeout: "1s" },
+    inbox: "/file",
+    work: "/w",
+  });
+  expect(file.service.baseUrl).toBe("https://file");
+});
+
+test("variables replace a secret of the file in another form", () => {
+  const { overrides } = readOverrides({ INLET_SERVICE__CLIENTID__FILE: "/x" });
+  for (const clientId of ["plain", { credential: "name" }]) {
+    expect(applyOverrides({ service: { clientId } }, overrides)).toEqual({
+      service: { clientId: { file: "/x" } },
     });
-    expect(file.service.baseUrl).toBe("https://file");
-  });
+  }
+});
 
-  test("replace a secret of the file in another form", () => {
-    const { overrides } = readOverrides({ INLET_SERVICE__CLIENTID__FILE: "/x" });
-    for (const clientId of ["plain", { credential: "name" }]) {
-      expect(applyOverrides({ service: { clientId } }, overrides)).toEqual({
-        service: { clientId: { file: "/x" } },
-      });
-    }
-  });
+test("variables can hold a list as JSON where plain text is allowed too", () => {
+  const bandwidthOf = (text: string) =>
+    applyOverrides({}, readOverrides({ INLET_LIMITS__BANDWIDTH: text }).overrides);
+  expect(bandwidthOf("10MiB/s")).toEqual({ limits: { bandwidth: "10MiB/s" } });
+  expect(bandwidthOf(' [{"rate":"none"}]')).toEqual({ limits: { bandwidth: [{ rate: "none" }] } });
+  expect(readOverrides({ INLET_LIMITS__BANDWIDTH: "[10MiB/s]" }).problems).toMatchObject([
+    { message: expect.stringContaining("or a list of rates and when they apply, written as JSON") },
+  ]);
+});
 
-  test("can hold a list as JSON where plain text is allowed too", () => {
-    const bandwidthOf = (text: string) =>
-      applyOverrides({}, readOverrides({ INLET_LIMITS__BANDWIDTH: text }).overrides);
-    expect(bandwidthOf("10MiB/s")).toEqual({ limits: { bandwidth: "10MiB/s" } });
-    expect(bandwidthOf(' [{"rate":"none"}]')).toEqual({ limits: { bandwidth: [{ rate: "none" }] } });
-    expect(readOverrides({ INLET_LIMITS__BANDWIDTH: "[10MiB/s]" }).problems).toMatchObject([
-      { message: expect.stringContaining("or a list of rates and when they apply, written as JSON") },
-    ]);
+test("variables extend a group that another variable sets", () => {
+  const { overrides, problems } = readOverrides({
+    INLET_LIMITS__MAXFILES: "5",
+    INLET_LIMITS: '{"transfers":2,"maxFiles":1}',
   });
-
-  test("extend a group that another variable sets", () => {
-    const { overrides, problems } = readOverrides({
-      INLET_LIMITS__MAXFILES: "5",
-      INLET_LIMITS: '{"transfers":2,"maxFiles":1}',
-    });
-    expect([applyOverrides({}, overrides), problems]).toEqual([
-      { limits: { transfers: 2, maxFiles: 5 } },
-      [],
-    ]);
-  });
+  expect([applyOverrides({}, overrides), problems]).toEqual([{ limits: { transfers: 2, maxFiles: 5 } }, []]);
 });
 
 describe("unknown variables", () => {

@@ -15,50 +15,56 @@ import {
   writeConfig,
 } from "./stage.ts";
 
-describe("the smallest configuration", () => {
-  test("gets sensible defaults", async () => {
-    const path = await writeConfig(SMALLEST);
-    const settings = await loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/private/inlet" } });
-    const sizes = { minFreeBytes: 2 ** 30, maxTransferBytes: 2 ** 40 };
-    expect(settings).toMatchObject({
-      source: path,
-      inbox: "/srv/inbox",
-      work: "/srv/inbox/.inlet",
-      state: "/var/lib/private/inlet",
-      queue: "embedded",
-      limits: { transfers: 16, requests: 16, filesPerTransfer: 16, ...sizes, maxFiles: 100_000 },
-      handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
-      warnings: [],
-    });
-    expect(settings.mailboxes).toMatchObject([
-      {
-        name: "orders@example.com",
-        email: "orders@example.com",
-        pollMs: 60_000,
-        fetch: "auto",
-        verify: "require",
-        layout: "{mailbox}/{sender}/{trackingId}",
-        passwords: [],
-        passwordAttempts: 2,
-        paused: false,
-        quiet: undefined,
-        expect: [],
-        service: { clientId: undefined, token: undefined, acceptLanguage: "en", timeoutMs: 30_000 },
+test("the smallest configuration gets sensible defaults", async () => {
+  const path = await writeConfig(SMALLEST);
+  const settings = await loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/private/inlet" } });
+  const sizes = { minFreeBytes: 2 ** 30, maxTransferBytes: 2 ** 40 };
+  expect(settings).toMatchObject({
+    source: path,
+    inbox: "/srv/inbox",
+    work: "/srv/inbox/.inlet",
+    state: "/var/lib/private/inlet",
+    queue: "embedded",
+    limits: { transfers: 16, requests: 16, filesPerTransfer: 16, ...sizes, maxFiles: 100_000 },
+    handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    warnings: [],
+  });
+  expect(settings.mailboxes).toMatchObject([
+    {
+      name: "orders@example.com",
+      email: "orders@example.com",
+      pollMs: 60_000,
+      fetch: "auto",
+      verify: "require",
+      layout: "{mailbox}/{sender}/{trackingId}",
+      passwords: [],
+      passwordAttempts: 2,
+      paused: false,
+      quiet: undefined,
+      expect: [],
+      service: {
+        clientId: undefined,
+        token: undefined,
+        acceptLanguage: "en",
+        timeoutMs: 30_000,
+        idListForm: "repeat",
+        proxy: { http: "", https: "", except: "" },
+        userAgent: expect.stringMatching(/^inlet\/\d+\.\d+\.\d+ \(\+https:\/\/.+\)$/),
       },
-    ]);
-  });
+    },
+  ]);
+});
 
-  test("can come from the environment only", async () => {
-    const env = {
-      INLET_SERVICE__BASEURL: "https://transfer.example.com",
-      INLET_SERVICE__CLIENTID: CLIENT_ID,
-      INLET_INBOX: "inbox",
-      INLET_MAILBOXES: '[{"email":"orders@example.com","passwords":[{"sender":"*","password":"p"}]}]',
-    };
-    const settings = await loadSettings({ env, cwd: "/here", defaultPaths: [NOWHERE] });
-    expect(settings).toMatchObject({ source: "the environment", inbox: "/here/inbox", warnings: [] });
-    expect(settings.mailboxes[0]?.service.baseUrl.href).toBe("https://transfer.example.com/");
-  });
+test("the smallest configuration can come from the environment only", async () => {
+  const env = {
+    INLET_SERVICE__BASEURL: "https://transfer.example.com",
+    INLET_SERVICE__CLIENTID: CLIENT_ID,
+    INLET_INBOX: "inbox",
+    INLET_MAILBOXES: '[{"email":"orders@example.com","passwords":[{"sender":"*","password":"p"}]}]',
+  };
+  const settings = await loadSettings({ env, cwd: "/here", defaultPaths: [NOWHERE] });
+  expect(settings).toMatchObject({ source: "the environment", inbox: "/here/inbox", warnings: [] });
+  expect(settings.mailboxes[0]?.service.baseUrl.href).toBe("https://transfer.example.com/");
 });
 
 describe("settings", () => {
@@ -243,57 +249,55 @@ mailboxes:
   });
 });
 
-describe("the file", () => {
-  test("is looked for in the user's configuration folder before /etc", async () => {
-    const home = await makeFolder();
-    const write = async (folder: string) => {
-      await mkdir(join(home, folder, "inlet"), { recursive: true });
-      const path = join(home, folder, "inlet/inlet.yaml");
-      await writeFile(path, SMALLEST);
-      return path;
-    };
-    const usual = await write(".config");
-    expect((await loadSettings({ env: { HOME: home } })).source).toBe(usual);
-    const chosen = await write("xdg");
-    const env = { HOME: home, XDG_CONFIG_HOME: join(home, "xdg") };
-    expect((await loadSettings({ env })).source).toBe(chosen);
-    // The specification has relative paths ignored.
-    expect((await loadSettings({ env: { HOME: home, XDG_CONFIG_HOME: "xdg" } })).source).toBe(usual);
-    const missing = join(home, "missing.yaml");
-    expect((await loadSettings({ env: {}, defaultPaths: [missing, usual] })).source).toBe(usual);
-  });
+test("the file is looked for in the user's configuration folder before /etc", async () => {
+  const home = await makeFolder();
+  const write = async (folder: string) => {
+    await mkdir(join(home, folder, "inlet"), { recursive: true });
+    const path = join(home, folder, "inlet/inlet.yaml");
+    await writeFile(path, SMALLEST);
+    return path;
+  };
+  const usual = await write(".config");
+  expect((await loadSettings({ env: { HOME: home } })).source).toBe(usual);
+  const chosen = await write("xdg");
+  const env = { HOME: home, XDG_CONFIG_HOME: join(home, "xdg") };
+  expect((await loadSettings({ env })).source).toBe(chosen);
+  // The specification has relative paths ignored.
+  expect((await loadSettings({ env: { HOME: home, XDG_CONFIG_HOME: "xdg" } })).source).toBe(usual);
+  const missing = join(home, "missing.yaml");
+  expect((await loadSettings({ env: {}, defaultPaths: [missing, usual] })).source).toBe(usual);
+});
 
-  test("is named by --config, else INLET_CONFIG, else the default", async () => {
-    const [path, variable, usual] = await Promise.all([1, 2, 3].map(() => writeConfig(SMALLEST)));
-    const options = { env: { INLET_CONFIG: variable }, defaultPaths: [usual ?? ""] };
-    const sourceOf = async (more: object) => (await loadSettings({ ...options, ...more })).source;
-    expect(await sourceOf({ path })).toBe(path);
-    expect(await sourceOf({ path: basename(path ?? ""), cwd: dirname(path ?? "") })).toBe(path);
-    expect(await sourceOf({})).toBe(variable);
-    expect(await sourceOf({ env: {} })).toBe(usual);
-  });
+test("the file is named by --config, else INLET_CONFIG, else the default", async () => {
+  const [path, variable, usual] = await Promise.all([1, 2, 3].map(() => writeConfig(SMALLEST)));
+  const options = { env: { INLET_CONFIG: variable }, defaultPaths: [usual ?? ""] };
+  const sourceOf = async (more: object) => (await loadSettings({ ...options, ...more })).source;
+  expect(await sourceOf({ path })).toBe(path);
+  expect(await sourceOf({ path: basename(path ?? ""), cwd: dirname(path ?? "") })).toBe(path);
+  expect(await sourceOf({})).toBe(variable);
+  expect(await sourceOf({ env: {} })).toBe(usual);
+});
 
-  test("must exist if it is named, and be a text that is not too large", async () => {
-    const folder = await makeFolder();
-    const path = join(folder, "x");
-    const refuse = async (options: object, why: string) =>
-      expect(await faultMessage(loadSettings({ env: {}, ...options }))).toContain(why);
-    await refuse({ path }, `${path} does not exist, but --config names it`);
-    await refuse({ env: { INLET_CONFIG: path } }, `${path} does not exist, but INLET_CONFIG names it`);
-    await refuse({ path: folder }, `${folder} cannot be read (EISDIR)`);
-    await writeFile(path, Buffer.from([0x61, 0x3a, 0x20, 0xe4, 0x0a]));
-    await refuse({ path }, "is not UTF-8 text");
-    await writeFile(path, "#".repeat(2_000_000));
-    await refuse({ path }, "is too large");
-  });
+test("the file must exist if it is named, and be a text that is not too large", async () => {
+  const folder = await makeFolder();
+  const path = join(folder, "x");
+  const refuse = async (options: object, why: string) =>
+    expect(await faultMessage(loadSettings({ env: {}, ...options }))).toContain(why);
+  await refuse({ path }, `${path} does not exist, but --config names it`);
+  await refuse({ env: { INLET_CONFIG: path } }, `${path} does not exist, but INLET_CONFIG names it`);
+  await refuse({ path: folder }, `${folder} cannot be read (EISDIR)`);
+  await writeFile(path, Buffer.from([0x61, 0x3a, 0x20, 0xe4, 0x0a]));
+  await refuse({ path }, "is not UTF-8 text");
+  await writeFile(path, "#".repeat(2_000_000));
+  await refuse({ path }, "is too large");
+});
 
-  test("has a message with the first steps if it is missing and nothing is set", async () => {
-    const messageFor = (...defaultPaths: string[]) => faultMessage(loadSettings({ env: {}, defaultPaths }));
-    const message = await messageFor(NOWHERE);
-    expect(message).toContain(`${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another`);
-    const both = await messageFor(NOWHERE, `${NOWHERE}-2`);
-    expect(both).toContain(`${NOWHERE} and ${NOWHERE}-2 do not exist, neither --config`);
-    const [, example = ""] = /copy of (\S+),/.exec(message) ?? [];
-    expect(await readFile(example, "utf8")).toContain("inbox:");
-  });
+test("the file has a message with the first steps if it is missing and nothing is set", async () => {
+  const messageFor = (...defaultPaths: string[]) => faultMessage(loadSettings({ env: {}, defaultPaths }));
+  const message = await messageFor(NOWHERE);
+  expect(message).toContain(`${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another`);
+  const both = await messageFor(NOWHERE, `${NOWHERE}-2`);
+  expect(both).toContain(`${NOWHERE} and ${NOWHERE}-2 do not exist, neither --config`);
+  const [, example = ""] = /copy of (\S+),/.exec(message) ?? [];
+  expect(await readFile(example, "utf8")).toContain("inbox:");
 });

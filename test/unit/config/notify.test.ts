@@ -1,40 +1,34 @@
 /** The `notify` list: its defaults, and what it refuses. */
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { inspect } from "node:util";
-import { describe, expect, test } from "vitest";
-import { loadSettings } from "../../../src/config/load.ts";
+import { expect, test } from "vitest";
 import { describeChannel, NOTICE_KINDS } from "../../../src/model/notify.ts";
-import { makeFolder } from "../../support/program.ts";
-import { CLIENT_ID, casesOf, problemsOf, SMALLEST } from "./stage.ts";
+import { casesOf, config, load as loadText, problemsOf, SMALLEST } from "./stage.ts";
 
 const MAIL = { to: ["ops@example.com"], from: "inlet@example.com" };
 const HOOK = { url: "https://hooks.example.com/T/secret?k=v", secret: "s" };
 
-describe("an entry with mail", () => {
-  test("needs recipients and a sender, and uses this machine's server without TLS", async () => {
-    const [entry] = await load([{ mail: MAIL }]);
-    expect(entry).toMatchObject({
-      channel: { kind: "mail", ...MAIL, host: "localhost", port: 25, tls: "none", timeoutMs: 60_000 },
-      on: NOTICE_KINDS,
-      urgent: ["disk"],
-      mailboxes: undefined,
-      quiet: undefined,
-      gatherMs: 30_000,
-      everyMs: 900_000,
-    });
+test("an entry with mail needs recipients and a sender, and uses this machine's server without TLS", async () => {
+  const [entry] = await load([{ mail: MAIL }]);
+  expect(entry).toMatchObject({
+    channel: { kind: "mail", ...MAIL, host: "localhost", port: 25, tls: "none", timeoutMs: 60_000 },
+    on: NOTICE_KINDS,
+    urgent: ["disk"],
+    mailboxes: undefined,
+    quiet: undefined,
+    gatherMs: 30_000,
+    everyMs: 900_000,
   });
+});
 
-  test.each([
-    ["smtp://mail.example.com", 587, "required"],
-    ["smtp://mail.example.com:2525", 2525, "required"],
-    ["smtps://mail.example.com", 465, "implicit"],
-    ["smtps://[2001:db8::1]:1465", 1465, "implicit"],
-    ["smtp://127.0.0.1:2525", 2525, "none"],
-  ])("through %s uses port %i with TLS %s", async (server, port, tls) => {
-    const [entry] = await load([{ mail: { ...MAIL, server } }]);
-    expect(entry?.channel).toMatchObject({ port, tls });
-  });
+test.each([
+  ["smtp://mail.example.com", 587, "required"],
+  ["smtp://mail.example.com:2525", 2525, "required"],
+  ["smtps://mail.example.com", 465, "implicit"],
+  ["smtps://[2001:db8::1]:1465", 1465, "implicit"],
+  ["smtp://127.0.0.1:2525", 2525, "none"],
+])("an entry with mail through %s uses port %i with TLS %s", async (server, port, tls) => {
+  const [entry] = await load([{ mail: { ...MAIL, server } }]);
+  expect(entry?.channel).toMatchObject({ port, tls });
 });
 
 const WRONG = `
@@ -120,10 +114,5 @@ test("a webhook for a chat system needs no secret, and headers come from any sou
 });
 
 async function load(notify: readonly object[], env: Readonly<Record<string, string>> = {}) {
-  const folder = await makeFolder();
-  const path = join(folder, "inlet.yaml");
-  const service = { baseUrl: "https://transfer.example.com", clientId: CLIENT_ID };
-  const keys = { service, inbox: join(folder, "inbox"), mailboxes: [{ email: "m@example.com" }], notify };
-  await writeFile(path, JSON.stringify(keys), { mode: 0o600 });
-  return (await loadSettings({ path, env })).notify ?? [];
+  return (await loadText(config(`notify: ${JSON.stringify(notify)}`), env)).notify ?? [];
 }

@@ -224,57 +224,55 @@ test("a certificate and its private key need each other", async () => {
   expect(await problems("key")).toContain("service.key: needs its certificate too: set cert");
 });
 
-describe("problems", () => {
-  test("are reported together: those of the environment first, then in the order of the file", async () => {
-    const text = config("inbox: ~\nmailboxes: [{ email: a@b, poll: soon }, { email: A@B }]\nstat: x");
-    expect(await problemsOf(text, { INLET_LIMITS__TRANSFERS: "many", INLET_SERVICE_BASEURL: "x" })).toEqual([
-      "INLET_SERVICE_BASEURL: no such variable, did you mean INLET_SERVICE__BASEURL?",
-      'INLET_LIMITS__TRANSFERS: limits.transfers: "many" is not a whole number from 1 to 1000',
-      "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key",
-      expect.stringContaining("inlet.yaml:3:27: mailboxes[0].poll: "),
-      expect.stringContaining("inlet.yaml:3:43: mailboxes[1].email: "),
-      "inlet.yaml:4:1: stat: unknown key, did you mean state?",
-    ]);
-  });
+test("problems are reported together: those of the environment first, then in the order of the file", async () => {
+  const text = config("inbox: ~\nmailboxes: [{ email: a@b, poll: soon }, { email: A@B }]\nstat: x");
+  expect(await problemsOf(text, { INLET_LIMITS__TRANSFERS: "many", INLET_SERVICE_BASEURL: "x" })).toEqual([
+    "INLET_SERVICE_BASEURL: no such variable, did you mean INLET_SERVICE__BASEURL?",
+    'INLET_LIMITS__TRANSFERS: limits.transfers: "many" is not a whole number from 1 to 1000',
+    "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key",
+    expect.stringContaining("inlet.yaml:3:27: mailboxes[0].poll: "),
+    expect.stringContaining("inlet.yaml:3:43: mailboxes[1].email: "),
+    "inlet.yaml:4:1: stat: unknown key, did you mean state?",
+  ]);
+});
 
-  test("of an empty file name every required key", async () => {
-    expect(await problemsOf("# nothing yet\n")).toEqual([
-      "inlet.yaml: inbox: is missing: give a path, or set INLET_INBOX",
-      "inlet.yaml: mailboxes: is missing: give a list of at least one mailbox, or set INLET_MAILBOXES",
-      "inlet.yaml: service.baseUrl: is missing: give the address of the service, or set INLET_SERVICE__BASEURL",
-    ]);
-  });
+test("problems of an empty file name every required key", async () => {
+  expect(await problemsOf("# nothing yet\n")).toEqual([
+    "inlet.yaml: inbox: is missing: give a path, or set INLET_INBOX",
+    "inlet.yaml: mailboxes: is missing: give a list of at least one mailbox, or set INLET_MAILBOXES",
+    "inlet.yaml: service.baseUrl: is missing: give the address of the service, or set INLET_SERVICE__BASEURL",
+  ]);
+});
 
-  test("in YAML are reported by position only", async () => {
-    expect(await problemsOf("inbox: /x\n\twork: /y\n")).toEqual([
-      "inlet.yaml:2:1: tabs cannot be used for indentation: use spaces",
-    ]);
-  });
+test("problems in YAML are reported by position only", async () => {
+  expect(await problemsOf("inbox: /x\n\twork: /y\n")).toEqual([
+    "inlet.yaml:2:1: tabs cannot be used for indentation: use spaces",
+  ]);
+});
 
-  test("in a variable with JSON name the variable and the key inside", async () => {
-    const env = { INLET_MAILBOXES: '[{"email":"a@b","pol":"5m","passwords":[{"sender":"x","password":7}]}]' };
-    expect(await problemsOf(config(""), env)).toEqual([
-      "INLET_MAILBOXES: mailboxes[0].pol: unknown key, did you mean poll?",
-      `INLET_MAILBOXES: mailboxes[0].passwords[0].password: must be text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }: put it in quotes`,
-    ]);
-  });
+test("problems in a variable with JSON name the variable and the key inside", async () => {
+  const env = { INLET_MAILBOXES: '[{"email":"a@b","pol":"5m","passwords":[{"sender":"x","password":7}]}]' };
+  expect(await problemsOf(config(""), env)).toEqual([
+    "INLET_MAILBOXES: mailboxes[0].pol: unknown key, did you mean poll?",
+    `INLET_MAILBOXES: mailboxes[0].passwords[0].password: must be text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }: put it in quotes`,
+  ]);
+});
 
-  test("of a variable that is not JSON stand for its key", async () => {
-    const text = "service: { baseUrl: https://a.example }\ninbox: /x\n";
-    expect(await problemsOf(text, { INLET_MAILBOXES: "[hunter2" })).toEqual([
-      expect.stringMatching(/^INLET_MAILBOXES: mailboxes: must be a list .*, written as JSON/),
-    ]);
-  });
+test("problems of a variable that is not JSON stand for its key", async () => {
+  const text = "service: { baseUrl: https://a.example }\ninbox: /x\n";
+  expect(await problemsOf(text, { INLET_MAILBOXES: "[hunter2" })).toEqual([
+    expect.stringMatching(/^INLET_MAILBOXES: mailboxes: must be a list .*, written as JSON/),
+  ]);
+});
 
-  test("with long or strange text stay on one short line", async () => {
-    const [problem = "", ...more] = await problemsOf(
-      config(`limits: { transfers: "a\\nb${"x".repeat(999)}" }`),
-    );
-    expect(more).toEqual([]);
-    expect(problem.length).toBeLessThan(250);
-    const [key = ""] = await problemsOf(config('"strange\\nkey": 1'));
-    expect(key).toContain('"strange\\nkey": unknown key');
-  });
+test("problems with long or strange text stay on one short line", async () => {
+  const [problem = "", ...more] = await problemsOf(
+    config(`limits: { transfers: "a\\nb${"x".repeat(999)}" }`),
+  );
+  expect(more).toEqual([]);
+  expect(problem.length).toBeLessThan(250);
+  const [key = ""] = await problemsOf(config('"strange\\nkey": 1'));
+  expect(key).toContain('"strange\\nkey": unknown key');
 });
 
 describe("secrets", () => {

@@ -40,87 +40,86 @@ async function reveal(source: SecretSource | undefined): Promise<string | undefi
   return (await source?.read(SIGNAL))?.reveal();
 }
 
-describe("a queue on Redis", () => {
-  test("needs only an address", async () => {
-    const { url, ...rest } = await queueOf("queue: redis://redis.example.com");
-    expect(url.href).toBe("redis://redis.example.com");
-    const defaults = { sentinels: [], sentinelName: "mymaster", cluster: [], prefix: "inlet" };
-    expect(rest).toEqual({ ...defaults, lockMs: 30_000, role: "all" });
-  });
-
-  test.each([
-    ["redis://h/", "redis://h/", undefined, undefined],
-    ["rediss://redis_1.example.com/15", "rediss://redis_1.example.com/15", undefined, undefined],
-    ["REDISS://h", "rediss://h", undefined, undefined],
-    ["redis://[::1]:6379/0", "redis://[::1]:6379/0", undefined, undefined],
-    ["redis://anna:hunter2@h:6380/3", "redis://h:6380/3", "anna", "hunter2"],
-    ["redis://:hunter2@h", "redis://h", undefined, "hunter2"],
-    ["redis://anna@h", "redis://h", "anna", undefined],
-    ["redis://a%40b:h%2Fu%25n%C3%A4%3A@h", "redis://h", "a@b", "h/u%nä:"],
-    ["redis://anna:hun:ter@2@h", "redis://h", "anna", "hun:ter@2"],
-  ])("can be at %s", async (queue, href, username, password) => {
-    const settings = await queueOf(`queue: "${queue}"`);
-    expect(settings.url.href).toBe(href);
-    expect([settings.username, await reveal(settings.password)]).toEqual([username, password]);
-  });
-
-  test("reads the group redis", async () => {
-    const folder = await makeFolder();
-    await writeFile(join(folder, "ca.pem"), CA);
-    await writeFile(join(folder, "password"), "hunter2\n", { mode: 0o600 });
-    const plain = {
-      username: "anna",
-      sentinels: ["s1.example.com:26379", "[::1]:26380"],
-      sentinelName: "main",
-    };
-    const lock = { prefix: "Inlet_2.a-b", lock: "10m" };
-    const secret = { password: { file: `${folder}/password` }, sentinelPassword: "hunter3" };
-    const keys = { ...plain, ...secret, ...lock, ca: `${folder}/ca.pem` };
-    const queue = await queueOf(`queue: rediss:///3\nrole: worker\nredis: ${JSON.stringify(keys)}`);
-    const { url, password, sentinelPassword, ...rest } = queue;
-    expect(url.href).toBe("rediss:///3");
-    expect([await reveal(password), await reveal(sentinelPassword)]).toEqual(["hunter2", "hunter3"]);
-    const others = { prefix: lock.prefix, lockMs: 600_000, ca: CA, cluster: [], role: "worker" };
-    expect(rest).toEqual({ ...plain, ...others });
-  });
-
-  test.each([
-    ["{ username: bert, password: hunter2 }", "bert"],
-    ["{ password: hunter2 }", "anna"],
-  ])("prefers the user and password of redis to those of its address: %s", async (redis, user) => {
-    const { username, password } = await queueOf(`queue: "redis://anna:x@h"\nredis: ${redis}`);
-    expect([username, await reveal(password)]).toEqual([user, "hunter2"]);
-  });
-
-  test("on a cluster has its prefix in braces, which keeps its keys on one node", async () => {
-    for (const queue of ["redis://", "redis://any", "rediss:///0", "redis://anna@any:1/"]) {
-      const settings = await queueOf(`queue: ${queue}\nredis: { cluster: ["a:7000", "b:7001"] }`);
-      expect(settings).toMatchObject({ cluster: ["a:7000", "b:7001"], sentinels: [], prefix: "{inlet}" });
-    }
-    const named = await queueOf('queue: redis://\nredis: { cluster: ["a:7000"], prefix: two }');
-    expect(named.prefix).toBe("{two}");
-  });
+test("a queue on Redis needs only an address", async () => {
+  const { url, ...rest } = await queueOf("queue: redis://redis.example.com");
+  expect(url.href).toBe("redis://redis.example.com");
+  const defaults = { sentinels: [], sentinelName: "mymaster", cluster: [], prefix: "inlet" };
+  expect(rest).toEqual({ ...defaults, lockMs: 30_000, role: "all" });
 });
 
-describe("the environment", () => {
-  test("can switch back to the embedded queue", async () => {
-    const env = { INLET_QUEUE: "embedded" };
-    const { queue, warnings } = await load(config("queue: redis://h\nredis: { lock: 5s }"), env);
-    expect([queue, warnings]).toEqual(["embedded", ["redis.lock: not used, because queue is embedded."]]);
-  });
+test.each([
+  ["redis://h/", "redis://h/", undefined, undefined],
+  ["rediss://redis_1.example.com/15", "rediss://redis_1.example.com/15", undefined, undefined],
+  ["REDISS://h", "rediss://h", undefined, undefined],
+  ["redis://[::1]:6379/0", "redis://[::1]:6379/0", undefined, undefined],
+  ["redis://anna:hunter2@h:6380/3", "redis://h:6380/3", "anna", "hunter2"],
+  ["redis://:hunter2@h", "redis://h", undefined, "hunter2"],
+  ["redis://anna@h", "redis://h", "anna", undefined],
+  ["redis://a%40b:h%2Fu%25n%C3%A4%3A@h", "redis://h", "a@b", "h/u%nä:"],
+  ["redis://anna:hun:ter@2@h", "redis://h", "anna", "hun:ter@2"],
+])("a queue on Redis can be at %s", async (queue, href, username, password) => {
+  const settings = await queueOf(`queue: "${queue}"`);
+  expect(settings.url.href).toBe(href);
+  expect([settings.username, await reveal(settings.password)]).toEqual([username, password]);
+});
 
-  test("is named in a problem", async () => {
-    const env = {
-      INLET_QUEUE: "redis://anna:hunter2@h/main",
-      INLET_REDIS__SENTINELS: "hunter2:26379",
-      INLET_REDIS__CLUSTER: '["hunter2"]',
-    };
-    expect(await refusalsOf("", env)).toEqual([
-      `INLET_REDIS__SENTINELS: redis.sentinels: must be ${NODES}, written as JSON`,
-      `INLET_REDIS__CLUSTER: redis.cluster[0]: must be ${NODE}`,
-      "INLET_QUEUE: queue: must end with a database such as /3, or have no path",
-    ]);
-  });
+test("a queue on Redis reads the group redis", async () => {
+  const folder = await makeFolder();
+  await writeFile(join(folder, "ca.pem"), CA);
+  await writeFile(join(folder, "password"), "hunter2\n", { mode: 0o600 });
+  const plain = {
+    username: "anna",
+    sentinels: ["s1.example.com:26379", "[::1]:26380"],
+    sentinelName: "main",
+  };
+  const lock = { prefix: "Inlet_2.a-b", lock: "10m" };
+  const secret = { password: { file: `${folder}/password` }, sentinelPassword: "hunter3" };
+  const keys = { ...plain, ...secret, ...lock, ca: `${folder}/ca.pem` };
+  const queue = await queueOf(`queue: rediss:///3\nrole: worker\nredis: ${JSON.stringify(keys)}`);
+  const { url, password, sentinelPassword, ...rest } = queue;
+  expect(url.href).toBe("rediss:///3");
+  expect([await reveal(password), await reveal(sentinelPassword)]).toEqual(["hunter2", "hunter3"]);
+  const others = { prefix: lock.prefix, lockMs: 600_000, ca: CA, cluster: [], role: "worker" };
+  expect(rest).toEqual({ ...plain, ...others });
+});
+
+test.each([
+  ["{ username: bert, password: hunter2 }", "bert"],
+  ["{ password: hunter2 }", "anna"],
+])(
+  "a queue on Redis prefers the user and password of redis to those of its address: %s",
+  async (redis, user) => {
+    const { username, password } = await queueOf(`queue: "redis://anna:x@h"\nredis: ${redis}`);
+    expect([username, await reveal(password)]).toEqual([user, "hunter2"]);
+  },
+);
+
+test("a queue on Redis on a cluster has its prefix in braces, which keeps its keys on one node", async () => {
+  for (const queue of ["redis://", "redis://any", "rediss:///0", "redis://anna@any:1/"]) {
+    const settings = await queueOf(`queue: ${queue}\nredis: { cluster: ["a:7000", "b:7001"] }`);
+    expect(settings).toMatchObject({ cluster: ["a:7000", "b:7001"], sentinels: [], prefix: "{inlet}" });
+  }
+  const named = await queueOf('queue: redis://\nredis: { cluster: ["a:7000"], prefix: two }');
+  expect(named.prefix).toBe("{two}");
+});
+
+test("the environment can switch back to the embedded queue", async () => {
+  const env = { INLET_QUEUE: "embedded" };
+  const { queue, warnings } = await load(config("queue: redis://h\nredis: { lock: 5s }"), env);
+  expect([queue, warnings]).toEqual(["embedded", ["redis.lock: not used, because queue is embedded."]]);
+});
+
+test("the environment is named in a problem", async () => {
+  const env = {
+    INLET_QUEUE: "redis://anna:hunter2@h/main",
+    INLET_REDIS__SENTINELS: "hunter2:26379",
+    INLET_REDIS__CLUSTER: '["hunter2"]',
+  };
+  expect(await refusalsOf("", env)).toEqual([
+    `INLET_REDIS__SENTINELS: redis.sentinels: must be ${NODES}, written as JSON`,
+    `INLET_REDIS__CLUSTER: redis.cluster[0]: must be ${NODE}`,
+    "INLET_QUEUE: queue: must end with a database such as /3, or have no path",
+  ]);
 });
 
 const WRONG = `
@@ -226,32 +225,30 @@ describe("a warning is given", () => {
   });
 });
 
-describe("passwords", () => {
-  test.each([
-    'queue: "rediss://:hunter2@h"\nredis: { password: hunter2, sentinels: ["a:1"], sentinelPassword: hunter2 }',
-    'queue: "redis://anna:hunter2@h"',
-  ])("do not show in printed settings, whole or in part: %s", async (text) => {
-    const settings = await load(config(text));
-    const { url, ...rest } = settings.queue as RedisQueueSettings;
-    for (const value of [settings, { ...rest }, { url }, rest.password, `${url}`]) {
-      const shown = [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true })];
-      expect(shown.join()).not.toContain("hunter2");
-    }
-    expect(await reveal(rest.password)).toBe("hunter2");
-  });
+test.each([
+  'queue: "rediss://:hunter2@h"\nredis: { password: hunter2, sentinels: ["a:1"], sentinelPassword: hunter2 }',
+  'queue: "redis://anna:hunter2@h"',
+])("passwords do not show in printed settings, whole or in part: %s", async (text) => {
+  const settings = await load(config(text));
+  const { url, ...rest } = settings.queue as RedisQueueSettings;
+  for (const value of [settings, { ...rest }, { url }, rest.password, `${url}`]) {
+    const shown = [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true })];
+    expect(shown.join()).not.toContain("hunter2");
+  }
+  expect(await reveal(rest.password)).toBe("hunter2");
+});
 
-  test.each([
-    ['queue: "redis://:hunter2@h"', {}, "the plain text of queue in inlet.yaml"],
-    ["", { INLET_QUEUE: "redis://:hunter2@h" }, "the plain text of INLET_QUEUE"],
-    ["queue: redis://h\nredis: { password: { env: P } }", { P: "x" }, "variable P"],
-  ])("are described by their source: %s", async (text, env, source) => {
-    expect((await queueOf(text, env)).password?.described).toBe(source);
-  });
+test.each([
+  ['queue: "redis://:hunter2@h"', {}, "the plain text of queue in inlet.yaml"],
+  ["", { INLET_QUEUE: "redis://:hunter2@h" }, "the plain text of INLET_QUEUE"],
+  ["queue: redis://h\nredis: { password: { env: P } }", { P: "x" }, "variable P"],
+])("passwords are described by their source: %s", async (text, env, source) => {
+  expect((await queueOf(text, env)).password?.described).toBe(source);
+});
 
-  test("are not read if only the service is needed", async () => {
-    const baseUrl = "https://transfer.example.com";
-    const env = { INLET_QUEUE: "nonsense", INLET_REDIS__PASSWORD__FILE: "/no/such" };
-    const service = await loadService({ env, baseUrl, defaultPaths: [NOWHERE] });
-    expect(service.baseUrl.host).toBe("transfer.example.com");
-  });
+test("passwords are not read if only the service is needed", async () => {
+  const baseUrl = "https://transfer.example.com";
+  const env = { INLET_QUEUE: "nonsense", INLET_REDIS__PASSWORD__FILE: "/no/such" };
+  const service = await loadService({ env, baseUrl, defaultPaths: [NOWHERE] });
+  expect(service.baseUrl.host).toBe("transfer.example.com");
 });

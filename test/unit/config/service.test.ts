@@ -14,72 +14,56 @@ function load(options: ServiceOptions): Promise<ServiceSettings> {
   return loadService({ defaultPaths: [NOWHERE], ...options });
 }
 
-describe("the service in the environment", () => {
-  test("has sensible defaults", async () => {
-    const settings = await load({ env: BASE });
-    expect(settings.baseUrl.href).toBe("https://transfer.example.com/base");
-    expect(settings).toMatchObject({
-      acceptLanguage: "en",
-      timeoutMs: 30_000,
-      clientId: undefined,
-      ca: undefined,
-      idListForm: "repeat",
-      userAgent: expect.stringMatching(/^inlet\/\d+\.\d+\.\d+ \(\+https:\/\/.+\)$/),
-      proxy: { http: "", https: "", except: "" },
-    });
-  });
+test("the service in the environment sees a configured name of Inlet, and gets lists of file ids as it wants them", async () => {
+  const env = { INLET_SERVICE__USERAGENT: "Mozilla/5.0 (allowed)", INLET_SERVICE__FILEIDLIST: "comma" };
+  const settings = await load({ env: { ...BASE, ...env } });
+  expect(settings).toMatchObject({ userAgent: "Mozilla/5.0 (allowed)", idListForm: "comma" });
+  const problem = faultMessage(load({ env: { ...BASE, INLET_SERVICE__USERAGENT: "a\nb: c" } }));
+  expect(await problem).toContain("printable ASCII characters");
+});
 
-  test("sees a configured name of Inlet, and gets lists of file ids as it wants them", async () => {
-    const env = { INLET_SERVICE__USERAGENT: "Mozilla/5.0 (allowed)", INLET_SERVICE__FILEIDLIST: "comma" };
-    const settings = await load({ env: { ...BASE, ...env } });
-    expect(settings).toMatchObject({ userAgent: "Mozilla/5.0 (allowed)", idListForm: "comma" });
-    const problem = faultMessage(load({ env: { ...BASE, INLET_SERVICE__USERAGENT: "a\nb: c" } }));
-    expect(await problem).toContain("printable ASCII characters");
-  });
+test("the service in the environment uses the proxy of the environment, or its own", async () => {
+  const env = {
+    ...BASE,
+    HTTPS_PROXY: "http://a",
+    https_proxy: "http://b",
+    NO_PROXY: "x.example",
+    HTTP_PROXY: "http://c",
+  };
+  expect((await load({ env })).proxy).toEqual({ http: "http://c", https: "http://b", except: "x.example" });
+  const own = { ...env, INLET_SERVICE__PROXY: "http://own" };
+  expect((await load({ env: own })).proxy).toEqual({ http: "http://own", https: "http://own", except: "" });
+});
 
-  test("uses the proxy of the environment, or its own", async () => {
-    const env = {
-      ...BASE,
-      HTTPS_PROXY: "http://a",
-      https_proxy: "http://b",
-      NO_PROXY: "x.example",
-      HTTP_PROXY: "http://c",
-    };
-    expect((await load({ env })).proxy).toEqual({ http: "http://c", https: "http://b", except: "x.example" });
-    const own = { ...env, INLET_SERVICE__PROXY: "http://own" };
-    expect((await load({ env: own })).proxy).toEqual({ http: "http://own", https: "http://own", except: "" });
-  });
+test("the service in the environment may use plain http on this machine, elsewhere only with allowHttp", async () => {
+  for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"]) {
+    expect((await load({ env: {}, baseUrl: `http://${host}:8080` })).baseUrl.hostname).toBe(host);
+  }
+  for (const host of ["example.com", "localhost.example.com", "128.0.0.1", "[::2]"]) {
+    const baseUrl = `http://${host}`;
+    await expect(load({ env: {}, baseUrl })).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+    expect(await load({ env: { INLET_SERVICE__ALLOWHTTP: "true" }, baseUrl })).toBeDefined();
+  }
+});
 
-  test("may use plain http on this machine, elsewhere only with allowHttp", async () => {
-    for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"]) {
-      expect((await load({ env: {}, baseUrl: `http://${host}:8080` })).baseUrl.hostname).toBe(host);
-    }
-    for (const host of ["example.com", "localhost.example.com", "128.0.0.1", "[::2]"]) {
-      const baseUrl = `http://${host}`;
-      await expect(load({ env: {}, baseUrl })).rejects.toMatchObject({ code: "CONFIG_INVALID" });
-      expect(await load({ env: { INLET_SERVICE__ALLOWHTTP: "true" }, baseUrl })).toBeDefined();
-    }
-  });
-
-  test("may name files with certificates, and never shows the key", async () => {
-    const folder = await makeFolder();
-    const key = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n";
-    await writeFile(join(folder, "cert.pem"), CA);
-    await writeFile(join(folder, "key.pem"), key, { mode: 0o600 });
-    const env = {
-      ...BASE,
-      INLET_SERVICE__CA: "cert.pem",
-      INLET_SERVICE__CERT: "cert.pem",
-      INLET_SERVICE__KEY: "key.pem",
-    };
-    const settings = await load({ env, cwd: folder });
-    expect(settings).toMatchObject({ ca: CA, key });
-    expect({ ...settings }.key).toBe(key);
-    for (const shown of [JSON.stringify({ settings }), inspect({ settings }, { depth: 9 })]) {
-      expect(shown).toContain("[secret]");
-      expect(shown).not.toContain("PRIVATE KEY");
-    }
-  });
+test("the service in the environment may name files with certificates, and never shows the key", async () => {
+  const folder = await makeFolder();
+  const key = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n";
+  await writeFile(join(folder, "cert.pem"), CA);
+  await writeFile(join(folder, "key.pem"), key, { mode: 0o600 });
+  const env = {
+    ...BASE,
+    INLET_SERVICE__CA: "cert.pem",
+    INLET_SERVICE__CERT: "cert.pem",
+    INLET_SERVICE__KEY: "key.pem",
+  };
+  const settings = await load({ env, cwd: folder });
+  expect(settings).toMatchObject({ ca: CA, key });
+  expect({ ...settings }.key).toBe(key);
+  for (const shown of [JSON.stringify({ settings }), inspect({ settings }, { depth: 9 })]) {
+    expect(shown).toContain("[secret]");
+    expect(shown).not.toContain("PRIVATE KEY");
+  }
 });
 
 describe("the service in a file", () => {

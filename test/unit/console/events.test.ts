@@ -1,37 +1,9 @@
+/** Streams of events, over several lives of the server. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { EventStreams } from "../../../src/console/events.ts";
-
-test("a client that leaves makes room for another one from its address", async () => {
-  const streams = new EventStreams();
-  const server = createServer((_, response) => {
-    if (!streams.add(response, () => ({ event: "status", data: {} }))) response.writeHead(503).end();
-  }).listen(0, "127.0.0.1");
-  onTestFinished(async () => {
-    streams.close();
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
-  await once(server, "listening");
-  const open = async () => {
-    const leave = new AbortController();
-    const { port } = server.address() as AddressInfo;
-    const { status } = await fetch(`http://127.0.0.1:${port}/`, { signal: leave.signal });
-    return { status, leave };
-  };
-  const first = await open();
-  let last = first;
-  for (let count = 1; last.status === 200; count++) {
-    expect(count).toBeLessThan(100);
-    last = await open();
-  }
-  expect(last.status).toBe(503);
-  first.leave.abort();
-  await expect.poll(async () => (await open()).status).toBe(200);
-});
 
 test("a server that was closed and listens again still tells its clients of changes", async () => {
   const streams = new EventStreams();

@@ -28,37 +28,35 @@ async function readDocument(): Promise<Document> {
 
 const ROUTES = Object.entries<ApiRoute>(API);
 
-describe("the OpenAPI document", () => {
-  test("is valid", async () => {
-    const document = await readDocument();
-    expect(document).toMatchObject({ openapi: expect.stringMatching(/^3\.1\./), info: { title: "Inlet" } });
-    const { valid, errors } = await new Validator().validate({ ...document });
-    expect([valid, errors]).toEqual([true, undefined]);
-  });
+test("the OpenAPI document is valid", async () => {
+  const document = await readDocument();
+  expect(document).toMatchObject({ openapi: expect.stringMatching(/^3\.1\./), info: { title: "Inlet" } });
+  const { valid, errors } = await new Validator().validate({ ...document });
+  expect([valid, errors]).toEqual([true, undefined]);
+});
 
-  test("has every route, with its parameters, its body and its answers, and no other", async () => {
-    const { paths } = await readDocument();
-    expect(Object.keys(paths)).toEqual(ROUTES.map(([path]) => path));
-    for (const [path, { method, query, body, answer }] of ROUTES) {
-      expect(Object.keys(paths[path] ?? {})).toEqual([method.toLowerCase()]);
-      const operation = paths[path]?.[method.toLowerCase()];
-      expect(operation?.parameters.map(({ name }) => name)).toEqual(Object.keys(query.entries));
-      const [content] = Object.values(operation?.responses["200"]?.content ?? {});
-      expect(content?.schema.$ref).toBe(`#/components/schemas/${answer}`);
-      const bodies = Object.values(operation?.requestBody?.content ?? {}).map(({ schema }) => schema.$ref);
-      expect(bodies).toEqual(body === undefined ? [] : [`#/components/schemas/${body}`]);
-    }
-    const ids = Object.values(paths).flatMap((path) => Object.values(path).map((it) => it.operationId));
-    expect(new Set(ids).size).toBe(ROUTES.length);
-  });
+test("the OpenAPI document has every route, with its parameters, its body and its answers, and no other", async () => {
+  const { paths } = await readDocument();
+  expect(Object.keys(paths)).toEqual(ROUTES.map(([path]) => path));
+  for (const [path, { method, query, body, answer }] of ROUTES) {
+    expect(Object.keys(paths[path] ?? {})).toEqual([method.toLowerCase()]);
+    const operation = paths[path]?.[method.toLowerCase()];
+    expect(operation?.parameters.map(({ name }) => name)).toEqual(Object.keys(query.entries));
+    const [content] = Object.values(operation?.responses["200"]?.content ?? {});
+    expect(content?.schema.$ref).toBe(`#/components/schemas/${answer}`);
+    const bodies = Object.values(operation?.requestBody?.content ?? {}).map(({ schema }) => schema.$ref);
+    expect(bodies).toEqual(body === undefined ? [] : [`#/components/schemas/${body}`]);
+  }
+  const ids = Object.values(paths).flatMap((path) => Object.values(path).map((it) => it.operationId));
+  expect(new Set(ids).size).toBe(ROUTES.length);
+});
 
-  test("explains parameters, and names those that a request needs", async () => {
-    const { paths } = await readDocument();
-    const required = paths["/api/transfers/objection"]?.["get"]?.parameters.filter((it) => it.required);
-    expect(required?.map(({ name }) => name)).toEqual(["act", "mailbox", "trackingId"]);
-    const since = paths["/api/history"]?.["get"]?.parameters.find(({ name }) => name === "since");
-    expect(since).toMatchObject({ required: false, description: expect.stringContaining("an age") });
-  });
+test("the OpenAPI document explains parameters, and names those that a request needs", async () => {
+  const { paths } = await readDocument();
+  const required = paths["/api/transfers/objection"]?.["get"]?.parameters.filter((it) => it.required);
+  expect(required?.map(({ name }) => name)).toEqual(["act", "mailbox", "trackingId"]);
+  const since = paths["/api/history"]?.["get"]?.parameters.find(({ name }) => name === "since");
+  expect(since).toMatchObject({ required: false, description: expect.stringContaining("an age") });
 });
 
 describe("the check of answers", () => {

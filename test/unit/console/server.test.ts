@@ -83,6 +83,12 @@ test("neither one connection nor one address can take all listener slots", async
   const others = Array.from({ length: 30 }, () => fetch(`${url}api/events`, { signal }));
   const answers = (await Promise.all(others)).map(({ status }) => status);
   expect(answers.toSorted()).toEqual([...Array(19).fill(200), ...Array(11).fill(503)]);
+  // Clients that leave make room for others.
+  left.abort();
+  const late = new AbortController();
+  onTestFinished(() => late.abort());
+  const statusOf = async () => (await fetch(`${url}api/events`, { signal: late.signal })).status;
+  await expect.poll(statusOf).toBe(200);
 });
 
 /** Searches that run until they are finished or their client has left. */

@@ -2,7 +2,7 @@
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { whenAborted } from "../../../src/base/deadline.ts";
 import { exists } from "../../../src/base/durable.ts";
@@ -30,38 +30,36 @@ import { makeRecord } from "../../support/record.ts";
 import { OPERATOR } from "../../support/settings.ts";
 import { whileUnread } from "../../support/unread.ts";
 
+let fixture: Awaited<ReturnType<typeof openFixture>>;
+beforeEach(async () => {
+  fixture = await openFixture();
+});
+
 const CRASH = new Error("the process ends here");
 
-describe("I2 once: an order to deliver again", () => {
-  test("begins one round, although two daemons carry it out", async () => {
-    const fixture = await openFixture();
-    const [first, second] = [await fixture.daemon(), await fixture.daemon()];
-    await fixture.settleAndGive("t1", "delivered", "redeliver");
-    const [order] = await listOrders(fixture.work);
-    await Promise.all(
-      [first, second].map(({ tools, state }) => order && carryOut(tools, state, order.order)),
-    );
-    expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
-    await Promise.all([first.run(), second.run()]);
-    expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
-    expect(await listOrders(fixture.work)).toEqual([]);
-  });
+test("I2 once: an order to deliver again begins one round, although two daemons carry it out", async () => {
+  const [first, second] = [await fixture.daemon(), await fixture.daemon()];
+  await fixture.settleAndGive("t1", "delivered", "redeliver");
+  const [order] = await listOrders(fixture.work);
+  await Promise.all([first, second].map(({ tools, state }) => order && carryOut(tools, state, order.order)));
+  expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
+  await Promise.all([first.run(), second.run()]);
+  expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
+  expect(await listOrders(fixture.work)).toEqual([]);
+});
 
-  test("is not carried out again after a crash before its removal, if the transfer was delivered meanwhile", async () => {
-    const fixture = await openFixture();
-    const first = await fixture.daemon();
-    const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
-    const [order] = await listOrders(fixture.work);
-    if (order !== undefined) await carryOut(first.tools, first.state, order.order);
-    await fixture.settle("t1", "delivered");
-    const second = await fixture.daemon();
-    await second.run();
-    expect([await fixture.roundOf("t1"), await exists(given)]).toEqual([[2, "delivered"], false]);
-  });
+test("I2 once: an order to deliver again is not carried out again after a crash before its removal, if the transfer was delivered meanwhile", async () => {
+  const first = await fixture.daemon();
+  const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
+  const [order] = await listOrders(fixture.work);
+  if (order !== undefined) await carryOut(first.tools, first.state, order.order);
+  await fixture.settle("t1", "delivered");
+  const second = await fixture.daemon();
+  await second.run();
+  expect([await fixture.roundOf("t1"), await exists(given)]).toEqual([[2, "delivered"], false]);
 });
 
 test("a discarded transfer leaves nothing behind, whenever a crash happens", async () => {
-  const fixture = await openFixture();
   const first = await fixture.daemon({
     stateChanged() {
       throw CRASH;
@@ -75,7 +73,6 @@ test("a discarded transfer leaves nothing behind, whenever a crash happens", asy
 });
 
 test("a discarded transfer no longer counts for a full disk", async () => {
-  const fixture = await openFixture();
   const daemon = await fixture.daemon();
   await fixture.settle("t1", "quarantined");
   const { diskTrouble, ledger } = daemon.tools;
@@ -86,7 +83,6 @@ test("a discarded transfer no longer counts for a full disk", async () => {
 });
 
 test("a gone transfer that an operator acknowledged may come back; a discarded one may not", async () => {
-  const fixture = await openFixture();
   const daemon = await fixture.daemon();
   await fixture.settleAndGive("t1", "gone", "discard", "not_listed");
   await daemon.run();
@@ -99,7 +95,6 @@ test("a gone transfer that an operator acknowledged may come back; a discarded o
 });
 
 test("an order given during another one for the same transfer is carried out after it", async () => {
-  const fixture = await openFixture();
   let giving: Promise<unknown> | undefined;
   const daemon = await fixture.daemon({
     stateChanged() {
@@ -115,7 +110,6 @@ test("an order given during another one for the same transfer is carried out aft
 });
 
 test("an order that cannot be carried out is reported once, and does not delay others", async () => {
-  const fixture = await openFixture();
   const daemon = await fixture.daemon();
   const ids = ["a", "b", "c", "d"];
   for (const id of ids) await fixture.settleAndGive(id, "quarantined", "discard");
@@ -130,7 +124,6 @@ test("an order that cannot be carried out is reported once, and does not delay o
 });
 
 test("I6 no contagion: an order whose service answers too late is reported, and does not delay others", async () => {
-  const fixture = await openFixture();
   const daemon = await fixture.daemon();
   const late: typeof daemon.state.stateOf = async (_record, signal) => {
     await whenAborted(signal);
@@ -149,7 +142,6 @@ test("I6 no contagion: an order whose service answers too late is reported, and 
 test.each(["orders", ".json"])(
   "orders that the disk does not give (%s) are not taken for none",
   async (end) => {
-    const fixture = await openFixture();
     const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
     await expect(whileUnread(end, () => listOrders(fixture.work))).rejects.toMatchObject({ code: "EIO" });
     expect(await exists(given)).toBe(true);
@@ -158,7 +150,6 @@ test.each(["orders", ".json"])(
 );
 
 test("an order that has to wait for another daemon stays", async () => {
-  const fixture = await openFixture();
   const given = await fixture.settleAndGive("t1", "delivered", "retry");
   await (await fixture.daemon({}, false)).run();
   expect(await exists(given)).toBe(true);
@@ -167,7 +158,6 @@ test("an order that has to wait for another daemon stays", async () => {
 });
 
 test("I7 nothing silent: the journal has each order once, although two daemons and a restart record it", async () => {
-  const fixture = await openFixture();
   const given = await fixture.settleAndGive("t1", "delivered", "retry");
   const [first, second] = [await fixture.daemon({}, false), await fixture.daemon({}, false)];
   for (const daemon of [first, second, first, await fixture.daemon({}, false)]) await daemon.run();
@@ -179,28 +169,24 @@ test("I7 nothing silent: the journal has each order once, although two daemons a
   expect(await fixture.acts()).toMatchObject([act]);
 });
 
-describe("a transfer whose mailbox is no longer configured", () => {
-  test("is discarded, and nothing else is done with it", async () => {
-    const fixture = await openFixture();
-    const daemon = await fixture.daemon();
-    await fixture.settleAndGive("t1", "quarantined", "retry");
-    await new OrderRunner(daemon.tools, new Map()).run();
-    expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
-    await fixture.give("discard", "t1");
-    await new OrderRunner(daemon.tools, new Map()).run();
-    expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
-  });
+test("a transfer whose mailbox is no longer configured is discarded, and nothing else is done with it", async () => {
+  const daemon = await fixture.daemon();
+  await fixture.settleAndGive("t1", "quarantined", "retry");
+  await new OrderRunner(daemon.tools, new Map()).run();
+  expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
+  await fixture.give("discard", "t1");
+  await new OrderRunner(daemon.tools, new Map()).run();
+  expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
+});
 
-  test("is left for a minute to processes that may have the mailbox", async () => {
-    const fixture = await openFixture();
-    const { tools } = await fixture.daemon();
-    await fixture.settleAndGive("t1", "quarantined", "discard");
-    await new OrderRunner({ ...tools, isShared: true }, new Map()).run();
-    expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
-    const clock = { now: () => Date.now() + 61_000 };
-    await new OrderRunner({ ...tools, isShared: true, clock }, new Map()).run();
-    expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
-  });
+test("a transfer whose mailbox is no longer configured is left for a minute to processes that may have the mailbox", async () => {
+  const { tools } = await fixture.daemon();
+  await fixture.settleAndGive("t1", "quarantined", "discard");
+  await new OrderRunner({ ...tools, isShared: true }, new Map()).run();
+  expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
+  const clock = { now: () => Date.now() + 61_000 };
+  await new OrderRunner({ ...tools, isShared: true, clock }, new Map()).run();
+  expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
 });
 
 /** One inbox with daemons that run their orders on demand. */

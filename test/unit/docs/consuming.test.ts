@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
 import { signBody } from "../../../src/base/signed-post.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
@@ -30,30 +30,28 @@ const CALLS = [
   ["forged", "", body],
 ] as const;
 
-describe("the signature is checked", () => {
-  test("in a shell", { tags: ["system"] }, async () => {
-    const openssl = await findProgram("openssl", ["openssl"]);
-    const file = join(await makeFolder(), "body");
-    for (const [verdict, header, sent] of CALLS) {
-      await writeFile(file, sent);
-      const env = {
-        SIGNATURE: header,
-        SECRET,
-        BODY_FILE: file,
-        PATH: `${join(openssl.path, "..")}:${process.env["PATH"]}`,
-      };
-      const { stdout } = await runCommand("sh", ["-eu", "-c", example("sh")], { env });
-      expect([stdout.trim(), header]).toEqual([verdict, header]);
-    }
-  });
+test("the signature is checked in a shell", { tags: ["system"] }, async () => {
+  const openssl = await findProgram("openssl", ["openssl"]);
+  const file = join(await makeFolder(), "body");
+  for (const [verdict, header, sent] of CALLS) {
+    await writeFile(file, sent);
+    const env = {
+      SIGNATURE: header,
+      SECRET,
+      BODY_FILE: file,
+      PATH: `${join(openssl.path, "..")}:${process.env["PATH"]}`,
+    };
+    const { stdout } = await runCommand("sh", ["-eu", "-c", example("sh")], { env });
+    expect([stdout.trim(), header]).toEqual([verdict, header]);
+  }
+});
 
-  test("in Python", { tags: ["system"] }, async () => {
-    const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
-    const code = `${example("python")}\nimport json, sys\nfor s, b in json.load(sys.stdin): print("genuine" if is_genuine(${JSON.stringify(SECRET)}, s, b.encode()) else "forged")`;
-    const input = JSON.stringify(CALLS.map(([, header, sent]) => [header, sent]));
-    const { stdout, stderr } = await runCommand(python.path, ["-c", code], { input });
-    expect([stdout.trim().split("\n"), stderr]).toEqual([CALLS.map(([verdict]) => verdict), ""]);
-  });
+test("the signature is checked in Python", { tags: ["system"] }, async () => {
+  const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
+  const code = `${example("python")}\nimport json, sys\nfor s, b in json.load(sys.stdin): print("genuine" if is_genuine(${JSON.stringify(SECRET)}, s, b.encode()) else "forged")`;
+  const input = JSON.stringify(CALLS.map(([, header, sent]) => [header, sent]));
+  const { stdout, stderr } = await runCommand(python.path, ["-c", code], { input });
+  expect([stdout.trim().split("\n"), stderr]).toEqual([CALLS.map(([verdict]) => verdict), ""]);
 });
 
 test("every variable of the command and every key of the webhook is explained", () => {

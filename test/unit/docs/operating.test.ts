@@ -10,24 +10,22 @@ import { ROOT } from "../../support/root.ts";
 
 const page = readFileSync(join(ROOT, "docs/operating.md"), "utf8");
 
-describe("docs/operating.md", () => {
-  test("explains every error of the log, and only messages that there are", () => {
-    const explained = new Set(rowsOf("The log").map(([message]) => message ?? ""));
-    const logged = findLogged();
-    const errors = logged.filter(({ levels }) => levels.some((level) => ["error", "fatal"].includes(level)));
-    expect(errors.filter(({ message }) => !explained.has(message))).toEqual([]);
-    expect([...explained.difference(new Set(logged.map(({ message }) => message)))]).toEqual([]);
-  });
+test("docs/operating.md explains every error of the log, and only messages that there are", () => {
+  const explained = new Set(rowsOf("The log").map(([message]) => message ?? ""));
+  const logged = findLogged();
+  const errors = logged.filter(({ levels }) => levels.some((level) => ["error", "fatal"].includes(level)));
+  expect(errors.filter(({ message }) => !explained.has(message))).toEqual([]);
+  expect([...explained.difference(new Set(logged.map(({ message }) => message)))]).toEqual([]);
+});
 
-  test("explains every metric", () => {
-    const explained = rowsOf("Metrics").map(([name]) => name);
-    expect(explained.toSorted()).toEqual(Object.keys(HELP).toSorted());
-  });
+test("docs/operating.md explains every metric", () => {
+  const explained = rowsOf("Metrics").map(([name]) => name);
+  expect(explained.toSorted()).toEqual(Object.keys(HELP).toSorted());
+});
 
-  test("explains every state of a transfer", () => {
-    const states = new Set(rowsOf("States of a transfer").map(([state]) => state?.split("`")[0]));
-    expect([...states].toSorted()).toEqual(STATES.toSorted());
-  });
+test("docs/operating.md explains every state of a transfer", () => {
+  const states = new Set(rowsOf("States of a transfer").map(([state]) => state?.split("`")[0]));
+  expect([...states].toSorted()).toEqual(STATES.toSorted());
 });
 
 describe("what ships for monitoring", () => {

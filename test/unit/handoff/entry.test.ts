@@ -9,6 +9,7 @@ const NOW = Date.parse("2026-03-01T08:05:00.000Z");
 const BOTH = makeHandoff({ command: ["true"], webhook: "https://hooks.example.com/" });
 const FOLLOWING = followingWith(BOTH);
 const PICKED_UP = { pickedUpAt: "2026-03-01T08:04:00.000Z" };
+const OPEN_STEP = { command: { state: "pending", attempts: 0 } } as const;
 const entry = newEntry(FOLLOWING.steps);
 
 describe("an outbox entry", () => {
@@ -47,18 +48,13 @@ describe("an outbox entry", () => {
 
   test.each<[string, Partial<Entry>, HandoffTask, string]>([
     ["only waits", {}, {}, "wait"],
-    ["has an open step", { command: { state: "pending", attempts: 0 } }, { command: ["true"] }, "json"],
+    ["has an open step", OPEN_STEP, { command: ["true"] }, "json"],
     ["has a failed step", { command: { state: "failed", attempts: 9 } }, { command: ["true"] }, "json"],
     ["has done its step", { command: { state: "done", attempts: 1 } }, { command: ["true"] }, "wait"],
-    ["has a step that is not configured", { command: { state: "pending", attempts: 0 } }, {}, "wait"],
+    ["has a step that is not configured", OPEN_STEP, {}, "wait"],
     ["is overdue", { reported: true }, {}, "json"],
     ["was picked up", { ...PICKED_UP, reported: true }, {}, "kept"],
-    [
-      "was picked up with an open step",
-      { ...PICKED_UP, command: { state: "pending", attempts: 0 } },
-      { command: ["true"] },
-      "json",
-    ],
+    ["was picked up with an open step", { ...PICKED_UP, ...OPEN_STEP }, { command: ["true"] }, "json"],
   ])("that %s says so by its name", (_, facts, task, kind) => {
     expect(kindOf({ ...EMPTY_ENTRY, ...facts }, followingWith(makeHandoff(task)))).toBe(kind);
   });

@@ -35,13 +35,7 @@ test.each<[string, Partial<Entry>, FolderStatus, HandoffTask, string]>([
   ["a removal that is done is noticed", { isRemoving: true }, "gone", KEEP, "gone"],
   ["a removal goes on", { ...OLD, isRemoving: true }, "there", KEEP, "remove"],
   ["a removal is called off", { ...OLD, isRemoving: true }, "there", {}, "change"],
-  [
-    "a removal is called off by an acknowledgement",
-    { ...OLD, isRemoving: true },
-    "acknowledged",
-    KEEP,
-    "change",
-  ],
+  ["an acknowledgement calls a removal off", { ...OLD, isRemoving: true }, "acknowledged", KEEP, "change"],
 ])("%s", (_, facts, status, task, expected) => {
   const move = nextAction(
     { ...EMPTY_ENTRY, ...facts },

@@ -13,33 +13,31 @@ import { keyOf, openBench, recordOf, writeDelivery } from "./bench.ts";
 /** More than a lane keeps. */
 const DUE = 1_050;
 
-describe("a delivery", () => {
-  test("that is only to be picked up waits as an empty file, and is finished when its folder is gone", async () => {
-    const bench = await openBench({});
-    const { folder, record } = await bench.deliver("t1");
-    await bench.scan();
-    expect(await bench.files()).toEqual(["t1~1.wait"]);
-    expect((await stat(join(outboxIn(bench.work), `${keyOf(record)}.wait`))).size).toBe(0);
-    expect(bench.told).toEqual([]);
-    await rm(folder, { recursive: true });
-    await bench.scan();
-    expect(bench.told).toEqual(["t1: taken"]);
-    expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1"]);
-    expect(await bench.files()).toEqual([]);
-    expect(await bench.finished(record)).toMatchObject({
-      version: 1,
-      pickedUpAt: new Date(bench.machine.nowMs).toISOString(),
-      how: "taken",
-    });
+test("a delivery that is only to be picked up waits as an empty file, and is finished when its folder is gone", async () => {
+  const bench = await openBench({});
+  const { folder, record } = await bench.deliver("t1");
+  await bench.scan();
+  expect(await bench.files()).toEqual(["t1~1.wait"]);
+  expect((await stat(join(outboxIn(bench.work), `${keyOf(record)}.wait`))).size).toBe(0);
+  expect(bench.told).toEqual([]);
+  await rm(folder, { recursive: true });
+  await bench.scan();
+  expect(bench.told).toEqual(["t1: taken"]);
+  expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1"]);
+  expect(await bench.files()).toEqual([]);
+  expect(await bench.finished(record)).toMatchObject({
+    version: 1,
+    pickedUpAt: new Date(bench.machine.nowMs).toISOString(),
+    how: "taken",
   });
+});
 
-  test("whose command takes the folder is picked up and finished at once", async () => {
-    const bench = await openBench({ command: ["sh", "-c", 'rm -r "$INLET_FOLDER"'] });
-    const { record } = await bench.deliver("t1");
-    await bench.scan();
-    expect(bench.told.toSorted()).toEqual(["t1: command done", "t1: taken"]);
-    expect(await bench.finished(record)).toMatchObject({ command: { state: "done", attempts: 1 } });
-  });
+test("a delivery whose command takes the folder is picked up and finished at once", async () => {
+  const bench = await openBench({ command: ["sh", "-c", 'rm -r "$INLET_FOLDER"'] });
+  const { record } = await bench.deliver("t1");
+  await bench.scan();
+  expect(bench.told.toSorted()).toEqual(["t1: command done", "t1: taken"]);
+  expect(await bench.finished(record)).toMatchObject({ command: { state: "done", attempts: 1 } });
 });
 
 describe("an entry", () => {

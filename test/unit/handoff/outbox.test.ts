@@ -56,51 +56,47 @@ describe("a new entry", () => {
   });
 });
 
-describe("a changed entry", () => {
-  test("gets the name of its kind", async () => {
-    const { outbox, files } = await prepare();
-    await outbox.create(KEY, NEW, true);
-    await outbox.save(KEY, await change(outbox), DONE, "wait");
-    expect(await files()).toEqual(["t1.ab~1.wait"]);
-    expect(await outbox.find(KEY)).toEqual({ entry: DONE, kind: "wait" });
-  });
-
-  test("is not written again where only its name changes", async () => {
-    const { outbox, calls } = await prepare();
-    await outbox.create(KEY, EMPTY_ENTRY, true);
-    calls.splice(0);
-    await outbox.save(KEY, await change(outbox), EMPTY_ENTRY, "wait");
-    expect(calls).toEqual([]);
-  });
+test("a changed entry gets the name of its kind", async () => {
+  const { outbox, files } = await prepare();
+  await outbox.create(KEY, NEW, true);
+  await outbox.save(KEY, await change(outbox), DONE, "wait");
+  expect(await files()).toEqual(["t1.ab~1.wait"]);
+  expect(await outbox.find(KEY)).toEqual({ entry: DONE, kind: "wait" });
 });
 
-describe("a file of a late worker", () => {
-  test("gives way to an entry whose steps are done", async () => {
-    const { work, outbox, files } = await prepare();
-    await writeFile(join(outboxIn(work), `${KEY}.wait`), formatEntry(DONE));
-    await writeFile(join(outboxIn(work), `${KEY}.json`), formatEntry(NEW));
-    expect(await change(outbox)).toEqual({ entry: DONE, kind: "wait" });
-    expect(await files()).toEqual(["t1.ab~1.wait"]);
-  });
+test("a changed entry is not written again where only its name changes", async () => {
+  const { outbox, calls } = await prepare();
+  await outbox.create(KEY, EMPTY_ENTRY, true);
+  calls.splice(0);
+  await outbox.save(KEY, await change(outbox), EMPTY_ENTRY, "wait");
+  expect(calls).toEqual([]);
+});
 
-  test("that is empty gives way to an entry with steps", async () => {
-    const { outbox, files } = await prepare();
-    await outbox.create(KEY, NEW, true);
-    await outbox.create(KEY, EMPTY_ENTRY, false);
-    expect(await change(outbox)).toEqual({ entry: NEW, kind: "json" });
-    expect(await files()).toEqual(["t1.ab~1.json"]);
-  });
+test("a file of a late worker gives way to an entry whose steps are done", async () => {
+  const { work, outbox, files } = await prepare();
+  await writeFile(join(outboxIn(work), `${KEY}.wait`), formatEntry(DONE));
+  await writeFile(join(outboxIn(work), `${KEY}.json`), formatEntry(NEW));
+  expect(await change(outbox)).toEqual({ entry: DONE, kind: "wait" });
+  expect(await files()).toEqual(["t1.ab~1.wait"]);
+});
 
-  test("is dropped where the entry was finished", async () => {
-    const { outbox, files } = await prepare();
-    await outbox.create(KEY, NEW, true);
-    await outbox.finish(KEY, await change(outbox), DONE);
-    expect(await files()).toEqual([]);
-    expect(await outbox.isFinished(KEY)).toBe(true);
-    await outbox.create(KEY, NEW, true);
-    expect(await outbox.change(KEY, () => outbox.take(KEY))).toBeUndefined();
-    expect(await files()).toEqual([]);
-  });
+test("a file of a late worker that is empty gives way to an entry with steps", async () => {
+  const { outbox, files } = await prepare();
+  await outbox.create(KEY, NEW, true);
+  await outbox.create(KEY, EMPTY_ENTRY, false);
+  expect(await change(outbox)).toEqual({ entry: NEW, kind: "json" });
+  expect(await files()).toEqual(["t1.ab~1.json"]);
+});
+
+test("a file of a late worker is dropped where the entry was finished", async () => {
+  const { outbox, files } = await prepare();
+  await outbox.create(KEY, NEW, true);
+  await outbox.finish(KEY, await change(outbox), DONE);
+  expect(await files()).toEqual([]);
+  expect(await outbox.isFinished(KEY)).toBe(true);
+  await outbox.create(KEY, NEW, true);
+  expect(await outbox.change(KEY, () => outbox.take(KEY))).toBeUndefined();
+  expect(await files()).toEqual([]);
 });
 
 test("a damaged file is reported and left in place; other files are ignored", async () => {

@@ -2,9 +2,11 @@
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { makeHandoff } from "../../support/handoff.ts";
 import { openBench } from "./bench.ts";
+
+type Bench = Awaited<ReturnType<typeof openBench>>;
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -12,28 +14,26 @@ const DAY_MS = 24 * HOUR_MS;
 const NOT_PICKED_UP = { keep: { notPickedUpMs: 90 * DAY_MS } };
 const PICKED_UP = { acknowledgement: "DONE", keep: { pickedUpMs: 7 * DAY_MS } };
 
-describe("a removal that the disk refused", () => {
-  test("is not repeated where folders are to be kept now", async () => {
-    const bench = await refused();
-    bench.handoff = makeHandoff({});
-    await bench.scan();
-    await bench.scan();
-    expect(existsSync(bench.folder)).toBe(true);
-    expect(bench.told).toEqual([]);
-    expect(await bench.files()).toEqual(["t1~1.wait"]);
-  });
+test("a removal that the disk refused is not repeated where folders are to be kept now", async () => {
+  const bench = await refused();
+  bench.handoff = makeHandoff({});
+  await bench.scan();
+  await bench.scan();
+  expect(existsSync(bench.folder)).toBe(true);
+  expect(bench.told).toEqual([]);
+  expect(await bench.files()).toEqual(["t1~1.wait"]);
+});
 
-  test("is not repeated where the folder was acknowledged since", async () => {
-    const bench = await refused();
-    await writeFile(join(bench.folder, "DONE"), "");
-    await bench.scan();
-    await bench.scan();
-    expect(existsSync(bench.folder)).toBe(true);
-    expect(bench.told).toEqual(["t1: acknowledged"]);
-    const finished = await bench.finished(bench.record);
-    expect(finished).toMatchObject({ pickedUpAt: expect.any(String), how: "acknowledged" });
-    expect(finished.removedAt).toBeUndefined();
-  });
+test("a removal that the disk refused is not repeated where the folder was acknowledged since", async () => {
+  const bench = await refused();
+  await writeFile(join(bench.folder, "DONE"), "");
+  await bench.scan();
+  await bench.scan();
+  expect(existsSync(bench.folder)).toBe(true);
+  expect(bench.told).toEqual(["t1: acknowledged"]);
+  const finished = await bench.finished(bench.record);
+  expect(finished).toMatchObject({ pickedUpAt: expect.any(String), how: "acknowledged" });
+  expect(finished.removedAt).toBeUndefined();
 });
 
 test("a removal that has begun waits while the inbox is not mounted", async () => {
@@ -45,62 +45,52 @@ test("a removal that has begun waits while the inbox is not mounted", async () =
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
 
-describe("a clock that jumps a year ahead", () => {
-  test.each([
-    ["not picked up", NOT_PICKED_UP],
-    ["picked up", PICKED_UP],
-  ] as const)("and back removes no folder that is %s", async (_, task) => {
-    const bench = await openBench(task);
-    const { folder } = await bench.deliver("t1", { acknowledgement: "DONE" });
-    if (task === PICKED_UP) await writeFile(join(folder, "DONE"), "");
+test.each([
+  ["not picked up", NOT_PICKED_UP],
+  ["picked up", PICKED_UP],
+] as const)("a clock that jumps a year ahead and back removes no folder that is %s", async (_, task) => {
+  const bench = await openBench(task);
+  const { folder } = await bench.deliver("t1", { acknowledgement: "DONE" });
+  if (task === PICKED_UP) await writeFile(join(folder, "DONE"), "");
+  await bench.scan();
+  for (const jumpMs of [365 * DAY_MS, -365 * DAY_MS, 365 * DAY_MS, -364 * DAY_MS]) {
+    bench.machine.jumpMs(jumpMs);
     await bench.scan();
-    for (const jumpMs of [365 * DAY_MS, -365 * DAY_MS, 365 * DAY_MS, -364 * DAY_MS]) {
-      bench.machine.jumpMs(jumpMs);
-      await bench.scan();
-      bench.machine.passMs(10_000);
-    }
-    await bench.scan();
-    expect(existsSync(folder)).toBe(true);
-  });
+    bench.machine.passMs(10_000);
+  }
+  await bench.scan();
+  expect(existsSync(folder)).toBe(true);
+});
 
-  test("at every scan removes none, however often", async () => {
-    const bench = await openBench(NOT_PICKED_UP);
-    const { folder } = await bench.deliver("t1");
-    for (let scans = 0; scans < 5; scans++) {
-      bench.machine.jumpMs(365 * DAY_MS);
-      bench.machine.passMs(2 * HOUR_MS);
-      await bench.scan();
-    }
-    expect(existsSync(folder)).toBe(true);
-  });
+test("a clock that jumps a year ahead at every scan removes none, however often", async () => {
+  const bench = await openBench(NOT_PICKED_UP);
+  const { folder } = await bench.deliver("t1");
+  for (let scans = 0; scans < 5; scans++) {
+    bench.machine.jumpMs(365 * DAY_MS);
+    await scanAfter(bench, 2 * HOUR_MS);
+  }
+  expect(existsSync(folder)).toBe(true);
+});
 
-  test("is no jump where the machine was started again", async () => {
-    const bench = await openBench(NOT_PICKED_UP);
-    const { folder } = await bench.deliver("t1");
-    bench.machine.passMs(91 * DAY_MS);
-    await bench.scan();
-    bench.machine.upMs = 0;
-    bench.machine.passMs(HOUR_MS);
-    await bench.scan();
-    expect(existsSync(folder)).toBe(true);
-    bench.machine.passMs(HOUR_MS);
-    await bench.scan();
-    expect(existsSync(folder)).toBe(false);
-  });
+test("a clock that jumps a year ahead is no jump where the machine was started again", async () => {
+  const bench = await openBench(NOT_PICKED_UP);
+  const { folder } = await bench.deliver("t1");
+  await scanAfter(bench, 91 * DAY_MS);
+  bench.machine.upMs = 0;
+  await scanAfter(bench, HOUR_MS);
+  expect(existsSync(folder)).toBe(true);
+  await scanAfter(bench, HOUR_MS);
+  expect(existsSync(folder)).toBe(false);
 });
 
 test("a folder is removed by the second scan that finds its time over, not sooner and not much later", async () => {
   const bench = await openBench(NOT_PICKED_UP);
   const { folder } = await bench.deliver("t1");
-  bench.machine.passMs(90 * DAY_MS - 1);
-  await bench.scan();
-  bench.machine.passMs(1);
-  await bench.scan();
-  bench.machine.passMs(HOUR_MS - 1);
-  await bench.scan();
+  await scanAfter(bench, 90 * DAY_MS - 1);
+  await scanAfter(bench, 1);
+  await scanAfter(bench, HOUR_MS - 1);
   expect(existsSync(folder)).toBe(true);
-  bench.machine.passMs(1);
-  await bench.scan();
+  await scanAfter(bench, 1);
   expect(existsSync(folder)).toBe(false);
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
@@ -111,10 +101,8 @@ test("an acknowledged folder waits under its own name until it is removed", asyn
   await writeFile(join(folder, "DONE"), "");
   await bench.scan();
   expect(await bench.files()).toEqual(["t1~1.kept"]);
-  bench.machine.passMs(8 * DAY_MS);
-  await bench.scan();
-  bench.machine.passMs(2 * HOUR_MS);
-  await bench.scan();
+  await scanAfter(bench, 8 * DAY_MS);
+  await scanAfter(bench, 2 * HOUR_MS);
   expect(existsSync(folder)).toBe(false);
   expect(bench.told).toEqual(["t1: acknowledged", "t1: removed picked-up"]);
   expect(await bench.finished(record)).toMatchObject({ how: "acknowledged", removedAt: expect.any(String) });
@@ -126,8 +114,7 @@ test("a folder that a consumer changed stays, which is reported once", async () 
   const { folder } = await bench.deliver("t1");
   await mkdir(join(folder, "own"));
   for (let scans = 0; scans < 4; scans++) {
-    bench.machine.passMs(91 * DAY_MS);
-    await bench.scan();
+    await scanAfter(bench, 91 * DAY_MS);
   }
   expect(bench.told).toEqual(["t1: left in place"]);
   await rm(folder, { recursive: true });
@@ -154,12 +141,16 @@ async function refused() {
   await rename(staging, `${staging}.away`);
   await writeFile(staging, "");
   for (let scans = 0; scans < 2; scans++) {
-    bench.machine.passMs(91 * DAY_MS);
-    await bench.scan();
+    await scanAfter(bench, 91 * DAY_MS);
   }
   await rm(staging);
   await rename(`${staging}.away`, staging);
   expect(bench.told.splice(0)).toContain("stuck: DISK_REFUSED");
   expect(existsSync(folder)).toBe(true);
   return Object.assign(bench, { folder, record });
+}
+
+async function scanAfter(bench: Bench, ms: number): Promise<void> {
+  bench.machine.passMs(ms);
+  await bench.scan();
 }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { afterAttempt, environmentOf } from "../../../src/handoff/steps.ts";
@@ -15,27 +15,25 @@ const NOW = Date.parse("2026-03-01T08:00:00.000Z");
 const PATIENCE = { retryMs: MINUTE_MS, giveUpMs: 3 * DAY_MS, scanMs: 1, killMs: 1 };
 const FIRST: StepState = { state: "pending", attempts: 0 };
 
-describe("an attempt", () => {
-  test("that failed is made again after pauses from a minute to an hour, for three days", () => {
-    const fault = new Fault("COMMAND_FAILED", { detail: "it ended with exit code 3" });
-    const pauses: number[] = [];
-    let [step, nowMs] = [FIRST, NOW];
-    for (; step.state === "pending"; nowMs = Date.parse(step.nextAt ?? step.since ?? "")) {
-      step = afterAttempt(step, fault, nowMs, 0.5, PATIENCE);
-      if (step.nextAt !== undefined) pauses.push((Date.parse(step.nextAt) - nowMs) / MINUTE_MS);
-    }
-    expect(pauses.slice(0, 8)).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
-    expect(step).toMatchObject({ state: "failed", since: new Date(NOW).toISOString() });
-    expect(step.error).toBe("The hand-off command failed: it ended with exit code 3");
-    expect(pauses.reduce((sum, pause) => sum + pause, 0)).toBeGreaterThanOrEqual(3 * 24 * 60);
-    expect(pauses.length).toBe(step.attempts - 1);
-  });
+test("an attempt that failed is made again after pauses from a minute to an hour, for three days", () => {
+  const fault = new Fault("COMMAND_FAILED", { detail: "it ended with exit code 3" });
+  const pauses: number[] = [];
+  let [step, nowMs] = [FIRST, NOW];
+  for (; step.state === "pending"; nowMs = Date.parse(step.nextAt ?? step.since ?? "")) {
+    step = afterAttempt(step, fault, nowMs, 0.5, PATIENCE);
+    if (step.nextAt !== undefined) pauses.push((Date.parse(step.nextAt) - nowMs) / MINUTE_MS);
+  }
+  expect(pauses.slice(0, 8)).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+  expect(step).toMatchObject({ state: "failed", since: new Date(NOW).toISOString() });
+  expect(step.error).toBe("The hand-off command failed: it ended with exit code 3");
+  expect(pauses.reduce((sum, pause) => sum + pause, 0)).toBeGreaterThanOrEqual(3 * 24 * 60);
+  expect(pauses.length).toBe(step.attempts - 1);
+});
 
-  test("is not made again before the receiver wants it", () => {
-    const fault = new Fault("WEBHOOK_FAILED", { retryAfterMs: 10 * MINUTE_MS });
-    const { nextAt = "" } = afterAttempt(FIRST, fault, NOW, 0.5, PATIENCE);
-    expect(Date.parse(nextAt) - NOW).toBe(10 * MINUTE_MS);
-  });
+test("an attempt is not made again before the receiver wants it", () => {
+  const fault = new Fault("WEBHOOK_FAILED", { retryAfterMs: 10 * MINUTE_MS });
+  const { nextAt = "" } = afterAttempt(FIRST, fault, NOW, 0.5, PATIENCE);
+  expect(Date.parse(nextAt) - NOW).toBe(10 * MINUTE_MS);
 });
 
 const delivery = announced(

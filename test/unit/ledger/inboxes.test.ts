@@ -70,25 +70,26 @@ describe("the recorded inbox of a delivery", () => {
   });
 });
 
-describe("a ledger with two inboxes", () => {
-  test("claims the same folder in each of them, and places each delivery where its record says", async () => {
-    const { folder, own, stage } = await setUp();
-    const ledger = await ledgerIn(folder);
-    const [one, two] = [makeRecord({ trackingId: "t1" }), makeRecord({ trackingId: "t2" })];
-    const claim = (name: string, root?: string) =>
-      ledger.placements.claim({ name, round: 1 }, ["m/F"], { mailbox: "m" }, root);
-    expect(await claim(nameOf(one))).toBe(true);
-    expect(await claim(nameOf(two), own)).toBe(true);
-    expect(await claim(nameOf(one), own)).toBe(false);
-    await stage(ledger, { ...one, inbox: undefined });
-    await stage(ledger, { ...two, inbox: own });
-    expect(await readdir(join(folder, "m"))).toEqual(["F"]);
-    expect(await readdir(join(own, "m"))).toEqual(["F"]);
-    expect(await readFile(join(own, "m/F/id"), "utf8")).toBe("t2");
-    await ledger.close();
-  });
+test("a ledger with two inboxes claims the same folder in each of them, and places each delivery where its record says", async () => {
+  const { folder, own, stage } = await setUp();
+  const ledger = await ledgerIn(folder);
+  const [one, two] = [makeRecord({ trackingId: "t1" }), makeRecord({ trackingId: "t2" })];
+  const claim = (name: string, root?: string) =>
+    ledger.placements.claim({ name, round: 1 }, ["m/F"], { mailbox: "m" }, root);
+  expect(await claim(nameOf(one))).toBe(true);
+  expect(await claim(nameOf(two), own)).toBe(true);
+  expect(await claim(nameOf(one), own)).toBe(false);
+  await stage(ledger, { ...one, inbox: undefined });
+  await stage(ledger, { ...two, inbox: own });
+  expect(await readdir(join(folder, "m"))).toEqual(["F"]);
+  expect(await readdir(join(own, "m"))).toEqual(["F"]);
+  expect(await readFile(join(own, "m/F/id"), "utf8")).toBe("t2");
+  await ledger.close();
+});
 
-  test.each(["m/F", "F"])("does not create a missing inbox, and says so: %s", async (wanted) => {
+test.each(["m/F", "F"])(
+  "a ledger with two inboxes does not create a missing inbox, and says so: %s",
+  async (wanted) => {
     const { folder, own, stage } = await setUp();
     const ledger = await ledgerIn(folder);
     const record = makeRecord({ trackingId: "t1" });
@@ -118,8 +119,8 @@ describe("a ledger with two inboxes", () => {
     expect(await rounds.recover(() => {})).toEqual([]);
     expect(await readFile(join(own, wanted, "id"), "utf8")).toBe("t1");
     expect((await rounds.readEnd(nameOf(record), 1))?.inbox).toBe(own);
-  });
-});
+  },
+);
 
 async function setUp() {
   const above = await makeFolder();

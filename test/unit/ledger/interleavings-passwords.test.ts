@@ -22,7 +22,7 @@ const OF = { serviceId: "https://service.example", trackingId: FIRST.trackingId 
 const BUDGET = 2;
 const RIGHT = "right";
 const ALL = ["p1", "p2", "p3", "p4", "p5"];
-const RUNS = 10_000 / oneIn(10);
+const RUNS = 10_000 / oneIn(20);
 /** More than a process makes. */
 const MANY_STEPS = 80;
 const MINUTE_MS = 60_000;

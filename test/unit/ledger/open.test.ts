@@ -24,69 +24,66 @@ test("I2 once: another spelling of the mailbox's address is the same mailbox", a
   });
 });
 
-describe("I2 once: a work folder that was restored from an older copy", () => {
-  test("is refused, with what to do", async () => {
-    const folder = await makeFolder();
-    const watermark = { path: join(folder, "state"), id: "w" };
-    const first = await ledgerIn(folder, { watermark });
-    await first.end(makeRecord({ trackingId: "t1", state: "gone" }));
-    await first.flush();
-    await cp(join(folder, ".inlet"), join(folder, "copy"), { recursive: true });
-    await first.end(makeRecord({ trackingId: "t2", state: "gone" }));
-    await first.flush();
-    await expect(ledgerIn(folder, { watermark })).resolves.toBeDefined();
-    await rm(join(folder, ".inlet"), { recursive: true });
-    await cp(join(folder, "copy"), join(folder, ".inlet"), { recursive: true });
-    await expect(ledgerIn(folder, { watermark })).rejects.toMatchObject({ code: "WORK_RESTORED" });
-    await rm(watermark.path);
-    await expect(ledgerIn(folder, { watermark })).resolves.toBeDefined();
-  });
-
-  test("is not mistaken for a new work folder", async () => {
-    const folder = await makeFolder();
-    const path = join(folder, "state");
-    const first = await ledgerIn(folder, { watermark: { path, id: "w" } });
-    await first.end(makeRecord({ state: "gone" }));
-    await first.flush();
-    await rm(join(folder, ".inlet"), { recursive: true });
-    await expect(ledgerIn(folder, { watermark: { path, id: "x" } })).resolves.toBeDefined();
-  });
+test("I2 once: a work folder that was restored from an older copy is refused, with what to do", async () => {
+  const folder = await makeFolder();
+  const watermark = { path: join(folder, "state"), id: "w" };
+  const first = await ledgerIn(folder, { watermark });
+  await first.end(makeRecord({ trackingId: "t1", state: "gone" }));
+  await first.flush();
+  await cp(join(folder, ".inlet"), join(folder, "copy"), { recursive: true });
+  await first.end(makeRecord({ trackingId: "t2", state: "gone" }));
+  await first.flush();
+  await expect(ledgerIn(folder, { watermark })).resolves.toBeDefined();
+  await rm(join(folder, ".inlet"), { recursive: true });
+  await cp(join(folder, "copy"), join(folder, ".inlet"), { recursive: true });
+  await expect(ledgerIn(folder, { watermark })).rejects.toMatchObject({ code: "WORK_RESTORED" });
+  await rm(watermark.path);
+  await expect(ledgerIn(folder, { watermark })).resolves.toBeDefined();
 });
 
-describe("a note", () => {
-  test("without its text is taken for none: the transfer is discovered again", async () => {
-    const folder = await makeFolder();
-    const ledger = await ledgerIn(folder);
-    await writeFile(ledgerPaths(join(folder, ".inlet")).note(ledger.nameOf(makeRecord())), "");
-    expect(await ledger.find(makeRecord())).toBeUndefined();
-    expect(await ledger.discover(makeRecord())).toBe(true);
-    expect(await ledger.discover(makeRecord())).toBe(false);
-  });
-
-  test("of a round that has ended is removed at the next start, after the journal has the end", async () => {
-    const folder = await makeFolder();
-    const first = await ledgerIn(folder);
-    await first.discover(makeRecord());
-    await first.flush();
-    const ended = makeRecord({ state: "gone" });
-    const paths = ledgerPaths(join(folder, ".inlet"));
-    const name = first.nameOf(ended);
-    await mkdir(paths.ledgerFolder(name), { recursive: true });
-    await writeFile(paths.end(name, 1), `${JSON.stringify(ended)}\n`);
-    const second = await ledgerIn(folder);
-    expect(await Array.fromAsync(second.open(() => {}))).toEqual([]);
-    await second.flush();
-    expect(await readdir(paths.notes)).toEqual([]);
-    const [month = ""] = await readdir(paths.journal);
-    expect(await readFile(join(paths.journal, month), "utf8")).toContain('"state":"gone"');
-  });
+test("I2 once: a work folder that was restored from an older copy is not mistaken for a new work folder", async () => {
+  const folder = await makeFolder();
+  const path = join(folder, "state");
+  const first = await ledgerIn(folder, { watermark: { path, id: "w" } });
+  await first.end(makeRecord({ state: "gone" }));
+  await first.flush();
+  await rm(join(folder, ".inlet"), { recursive: true });
+  await expect(ledgerIn(folder, { watermark: { path, id: "x" } })).resolves.toBeDefined();
 });
 
-describe("the journal has the end of a round once, though somebody looks for ends that it lacks", () => {
-  test.each([
-    ["recovery", (ledger: Ledger) => ledger.recover(() => {})],
-    ["a look at all open transfers", (ledger: Ledger) => Array.fromAsync(ledger.open(() => {}))],
-  ])("%s, at any of its steps", async (_name, look) => {
+test("a note without its text is taken for none: the transfer is discovered again", async () => {
+  const folder = await makeFolder();
+  const ledger = await ledgerIn(folder);
+  await writeFile(ledgerPaths(join(folder, ".inlet")).note(ledger.nameOf(makeRecord())), "");
+  expect(await ledger.find(makeRecord())).toBeUndefined();
+  expect(await ledger.discover(makeRecord())).toBe(true);
+  expect(await ledger.discover(makeRecord())).toBe(false);
+});
+
+test("a note of a round that has ended is removed at the next start, after the journal has the end", async () => {
+  const folder = await makeFolder();
+  const first = await ledgerIn(folder);
+  await first.discover(makeRecord());
+  await first.flush();
+  const ended = makeRecord({ state: "gone" });
+  const paths = ledgerPaths(join(folder, ".inlet"));
+  const name = first.nameOf(ended);
+  await mkdir(paths.ledgerFolder(name), { recursive: true });
+  await writeFile(paths.end(name, 1), `${JSON.stringify(ended)}\n`);
+  const second = await ledgerIn(folder);
+  expect(await Array.fromAsync(second.open(() => {}))).toEqual([]);
+  await second.flush();
+  expect(await readdir(paths.notes)).toEqual([]);
+  const [month = ""] = await readdir(paths.journal);
+  expect(await readFile(join(paths.journal, month), "utf8")).toContain('"state":"gone"');
+});
+
+test.each([
+  ["recovery", (ledger: Ledger) => ledger.recover(() => {})],
+  ["a look at all open transfers", (ledger: Ledger) => Array.fromAsync(ledger.open(() => {}))],
+])(
+  "the journal has the end of a round once, though somebody looks for ends that it lacks %s, at any of its steps",
+  async (_name, look) => {
     for (let step = 0, isReached = true; isReached; step++) {
       const folder = await makeFolder();
       let settle = async () => {};
@@ -110,8 +107,8 @@ describe("the journal has the end of a round once, though somebody looks for end
       expect([...(await readdir(paths.notes)), ...(await readdir(paths.staging))]).toEqual([]);
       expect(await ledger.isPlaced(end)).toBe(true);
     }
-  });
-});
+  },
+);
 
 test("I7 nothing silent: a delivery is in the journal only once its folder is in the inbox", async () => {
   const folder = await makeFolder();

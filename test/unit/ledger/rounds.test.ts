@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
+import type { EndRecord } from "../../../src/ledger/format.ts";
 import { type LedgerPaths, ledgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
@@ -137,23 +137,6 @@ describe.each([
     expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
   });
 
-  test("recovery places the stage that the end record names, removes the others, and leaves open rounds alone", async () => {
-    const bench = await open();
-    const [a, b, c] = [start(bench), start(bench), start(bench)];
-    const [named, other] = [await stageOf(a, bench), await stageOf(b, bench)];
-    const open2 = await c.openStage({ ...T1, trackingId: "t2" });
-    await a.endWith(named, DELIVERED);
-    const failed: unknown[] = [];
-    const recovered = await start(bench).recover((_, error) => failed.push(error));
-    expect(recovered).toMatchObject([{ folder: "m/F", token: named.token }]);
-    expect(failed).toEqual([]);
-    expect(await bench.disk.kindOf(other.folder)).toBeUndefined();
-    const left = (await bench.disk.list(bench.paths.staging)).map((entry) =>
-      join(bench.paths.staging, entry),
-    );
-    expect(left.sort()).toEqual([open2.folder, bench.paths.ticket(open2)]);
-  });
-
   test("an attempt that tries again to end the round keeps its first record", async () => {
     const bench = await open();
     const rounds = start(bench);
@@ -161,16 +144,6 @@ describe.each([
     await rounds.endWith(stage, DELIVERED);
     expect(await rounds.endWith(stage, { ...DELIVERED, folder: "m/G" })).toBe(true);
     expect(await rounds.readEnd(NAME, 1)).toMatchObject({ folder: "m/F" });
-  });
-
-  test("a damaged record is never guessed over", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    await rounds.end(GONE);
-    const file = await bench.disk.truncate(bench.paths.end(NAME, 1));
-    await file.write(formatRecord(GONE).slice(0, 40));
-    await file.close();
-    await expect(rounds.current(NAME)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
   });
 });
 

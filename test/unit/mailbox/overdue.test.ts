@@ -57,36 +57,34 @@ describe("an expected transfer", () => {
   });
 });
 
-describe("what is reported", () => {
-  test("is both where one came late and the next did not come", () => {
-    const facts = { ...NOTHING, arrivedMs: on(3, "05:00"), missedMs: on(2, "06:00") };
-    expect(judge(rule, facts, on(4, "06:00"))).toMatchObject({
-      cleared: on(2, "06:00"),
-      missed: on(4, "06:00"),
-    });
+test("what is reported is both where one came late and the next did not come", () => {
+  const facts = { ...NOTHING, arrivedMs: on(3, "05:00"), missedMs: on(2, "06:00") };
+  expect(judge(rule, facts, on(4, "06:00"))).toMatchObject({
+    cleared: on(2, "06:00"),
+    missed: on(4, "06:00"),
   });
+});
 
-  test("never is the same twice, whatever comes and when", () => {
-    const minutes = fc.array(fc.tuple(fc.integer({ min: 1, max: 3_000 }), fc.boolean()), { maxLength: 30 });
-    fc.assert(
-      fc.property(minutes, (steps) => {
-        let [nowMs, facts] = [on(1, "00:00"), { ...NOTHING, sinceMs: on(1, "00:00") }];
-        const verdicts = steps.map(([step, isArrival]) => {
-          nowMs += step * 60_000;
-          const verdict = judge(rule, isArrival ? { ...facts, arrivedMs: nowMs } : facts, nowMs);
-          facts = verdict.facts;
-          if (isArrival) expect(facts.missedMs).toBe(facts.clearedMs);
-          expect(findOverdue(rule, facts, nowMs) ?? 0).toBeLessThanOrEqual(facts.missedMs);
-          return verdict;
-        });
-        const missed = verdicts.map((verdict) => verdict.missed).filter((due) => due !== undefined);
-        const cleared = verdicts.map((verdict) => verdict.cleared).filter((due) => due !== undefined);
-        expect(new Set(missed).size).toBe(missed.length);
-        expect(cleared.filter((due) => !missed.includes(due))).toEqual([]);
-        expect(new Set(cleared).size).toBe(cleared.length);
-      }),
-    );
-  });
+test("what is reported never is the same twice, whatever comes and when", () => {
+  const minutes = fc.array(fc.tuple(fc.integer({ min: 1, max: 3_000 }), fc.boolean()), { maxLength: 30 });
+  fc.assert(
+    fc.property(minutes, (steps) => {
+      let [nowMs, facts] = [on(1, "00:00"), { ...NOTHING, sinceMs: on(1, "00:00") }];
+      const verdicts = steps.map(([step, isArrival]) => {
+        nowMs += step * 60_000;
+        const verdict = judge(rule, isArrival ? { ...facts, arrivedMs: nowMs } : facts, nowMs);
+        facts = verdict.facts;
+        if (isArrival) expect(facts.missedMs).toBe(facts.clearedMs);
+        expect(findOverdue(rule, facts, nowMs) ?? 0).toBeLessThanOrEqual(facts.missedMs);
+        return verdict;
+      });
+      const missed = verdicts.map((verdict) => verdict.missed).filter((due) => due !== undefined);
+      const cleared = verdicts.map((verdict) => verdict.cleared).filter((due) => due !== undefined);
+      expect(new Set(missed).size).toBe(missed.length);
+      expect(cleared.filter((due) => !missed.includes(due))).toEqual([]);
+      expect(new Set(cleared).size).toBe(cleared.length);
+    }),
+  );
 });
 
 test("what two know is put together the same way by both, and not changed by doing it again", () => {

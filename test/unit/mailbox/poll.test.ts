@@ -1,5 +1,5 @@
 /** What a process remembers of a mailbox: from one poll to the next, and in lookups of single transfers. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { Secret } from "../../../src/base/secret.ts";
@@ -127,10 +127,6 @@ function setUp({ isNew = false } = {}) {
       atTheEnd();
     },
   } as unknown as ServicePort;
-  const address = { email: MAILBOX, token: new Secret("token") };
-  const tokens = {
-    use: (work: (verified: VerifiedAddress) => unknown) => work(address),
-  } as unknown as Tokens;
   const tools = {
     atOnce: () => 1,
     deadline: { stallMs: 60_000, totalMs: 60_000 },
@@ -157,7 +153,7 @@ function setUp({ isNew = false } = {}) {
         rejected.push({ entries, reasons: reasons.map(({ message }) => message.split(": ")[1]) }),
     }),
   } as unknown as PollTools;
-  const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
+  const state = stateWith(service);
   const poll = (ids: readonly string[], end = () => undefined as unknown) => {
     listed = ids;
     atTheEnd = end;
@@ -199,71 +195,73 @@ function entryOf(trackingId: string): ListedTransfer {
 
 const SETTINGS = mailboxSettings({ url: "http://127.0.0.1", clientId: "" });
 
-describe("known transfers", () => {
-  test("an order for a settled transfer keeps what the listing said of it", () => {
-    const known = new KnownTransfers();
-    known.startListing();
-    known.settle("a");
-    known.noteOpen("a");
-    expect([known.isListed("a"), known.open.has("a")]).toEqual([true, true]);
-    known.startListing();
-    expect(known.isListed("a")).toBe(false);
-  });
+function stateWith(service: ServicePort): MailboxState {
+  const address = { email: MAILBOX, token: new Secret("token") };
+  const use = (work: (verified: VerifiedAddress) => unknown) => work(address);
+  return new MailboxState(SETTINGS, service, { use } as unknown as Tokens);
+}
 
-  test("a warning is due once for each open transfer", () => {
-    const known = new KnownTransfers();
-    known.noteOpen("a");
-    expect([known.warnOnce("a"), known.warnOnce("a"), known.warnOnce("b")]).toEqual([true, false, false]);
-    known.settle("a");
-    known.noteOpen("a");
-    expect(known.warnOnce("a")).toBe(true);
-  });
-
-  test("a password is looked for once, and again for another supply or other settings", () => {
-    const known = new KnownTransfers();
-    known.noteOpen("a");
-    const attempts = [undefined, undefined, "x", "x", undefined, "x"];
-    expect(attempts.map((supplied) => known.claimPasswordSearch("a", SETTINGS, supplied))).toEqual([
-      true,
-      false,
-      true,
-      false,
-      false,
-      true,
-    ]);
-    expect(known.claimPasswordSearch("a", { ...SETTINGS }, "x")).toBe(true);
-  });
+test("known transfers: an order for a settled transfer keeps what the listing said of it", () => {
+  const known = new KnownTransfers();
+  known.startListing();
+  known.settle("a");
+  known.noteOpen("a");
+  expect([known.isListed("a"), known.open.has("a")]).toEqual([true, true]);
+  known.startListing();
+  expect(known.isListed("a")).toBe(false);
 });
 
-describe("the state of a transfer", () => {
-  test("costs one reading of the list for all that vanished, also of those that it does not have", async () => {
-    const { ask, listings } = openList({ a: "deleted_by_revocation", b: "active" });
-    const vanished = ["a", "b", "gone"].map((trackingId) => ask({ trackingId, vanished: true }));
-    expect(await Promise.all(vanished)).toEqual(["deleted_by_revocation", "active", undefined]);
-    expect(await ask({ trackingId: "also gone", vanished: true })).toBeUndefined();
-    expect(listings()).toBe(1);
-  });
+test("known transfers: a warning is due once for each open transfer", () => {
+  const known = new KnownTransfers();
+  known.noteOpen("a");
+  expect([known.warnOnce("a"), known.warnOnce("a"), known.warnOnce("b")]).toEqual([true, false, false]);
+  known.settle("a");
+  known.noteOpen("a");
+  expect(known.warnOnce("a")).toBe(true);
+});
 
-  test("is looked up anew for one that did not vanish and is not in what was read before", async () => {
-    const { ask, listings, states } = openList({ a: "deleted_by_revocation" });
-    await ask({ trackingId: "a", vanished: true });
-    states.set("new", "active");
-    expect(await ask({ trackingId: "new" })).toBe("active");
-    expect(await ask({ trackingId: "a" })).toBe("deleted_by_revocation");
-    expect(listings()).toBe(2);
-  });
+test("known transfers: a password is looked for once, and again for another supply or other settings", () => {
+  const known = new KnownTransfers();
+  known.noteOpen("a");
+  const attempts = [undefined, undefined, "x", "x", undefined, "x"];
+  expect(attempts.map((supplied) => known.claimPasswordSearch("a", SETTINGS, supplied))).toEqual([
+    true,
+    false,
+    true,
+    false,
+    false,
+    true,
+  ]);
+  expect(known.claimPasswordSearch("a", { ...SETTINGS }, "x")).toBe(true);
+});
 
-  test("is looked up again after a failure, and by another job where the one that asked was stopped", async () => {
-    const { ask, listings, failWith } = openList({ a: "deleted_by_admin" });
-    failWith(new Fault("SERVER_FAULT"));
-    await expect(ask({ trackingId: "a", vanished: true })).rejects.toMatchObject({ code: "SERVER_FAULT" });
-    failWith(new Fault("STOPPED"));
-    const stopped = ask({ trackingId: "a", vanished: true }, AbortSignal.abort());
-    const other = ask({ trackingId: "a", vanished: true });
-    await expect(stopped).rejects.toMatchObject({ code: "STOPPED" });
-    expect(await other).toBe("deleted_by_admin");
-    expect(listings()).toBe(3);
-  });
+test("the state of a transfer costs one reading of the list for all that vanished, also of those that it does not have", async () => {
+  const { ask, listings } = openList({ a: "deleted_by_revocation", b: "active" });
+  const vanished = ["a", "b", "gone"].map((trackingId) => ask({ trackingId, vanished: true }));
+  expect(await Promise.all(vanished)).toEqual(["deleted_by_revocation", "active", undefined]);
+  expect(await ask({ trackingId: "also gone", vanished: true })).toBeUndefined();
+  expect(listings()).toBe(1);
+});
+
+test("the state of a transfer is looked up anew for one that did not vanish and is not in what was read before", async () => {
+  const { ask, listings, states } = openList({ a: "deleted_by_revocation" });
+  await ask({ trackingId: "a", vanished: true });
+  states.set("new", "active");
+  expect(await ask({ trackingId: "new" })).toBe("active");
+  expect(await ask({ trackingId: "a" })).toBe("deleted_by_revocation");
+  expect(listings()).toBe(2);
+});
+
+test("the state of a transfer is looked up again after a failure, and by another job where the one that asked was stopped", async () => {
+  const { ask, listings, failWith } = openList({ a: "deleted_by_admin" });
+  failWith(new Fault("SERVER_FAULT"));
+  await expect(ask({ trackingId: "a", vanished: true })).rejects.toMatchObject({ code: "SERVER_FAULT" });
+  failWith(new Fault("STOPPED"));
+  const stopped = ask({ trackingId: "a", vanished: true }, AbortSignal.abort());
+  const other = ask({ trackingId: "a", vanished: true });
+  await expect(stopped).rejects.toMatchObject({ code: "STOPPED" });
+  expect(await other).toBe("deleted_by_admin");
+  expect(listings()).toBe(3);
 });
 
 function openList(listed: Readonly<Record<string, TransferState>>) {
@@ -279,11 +277,7 @@ function openList(listed: Readonly<Record<string, TransferState>>) {
       yield [...states].map(([trackingId, state]) => ({ trackingId, state }));
     },
   } as unknown as ServicePort;
-  const address = { email: MAILBOX, token: new Secret("token") };
-  const tokens = {
-    use: (work: (verified: VerifiedAddress) => unknown) => work(address),
-  } as unknown as Tokens;
-  const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
+  const state = stateWith(service);
   return {
     ask: (record: { trackingId: string; vanished?: boolean }, signal: AbortSignal = SIGNAL) =>
       state.stateOf(record, signal),

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { formatLayout, type LayoutValues } from "../../../src/model/names.ts";
 
 const VALUES: LayoutValues = {
@@ -15,21 +15,19 @@ const VALUES: LayoutValues = {
 /** A path in a value leads nowhere. */
 const HELD = expect.stringMatching(/^__\.\._\.\._etc~[0-9a-f]{8}\/_~[0-9a-f]{8}$/);
 
-describe("a layout is filled in", () => {
-  test.each<[string, unknown, Partial<LayoutValues>?]>([
-    ["{mailbox}/{sender}/{trackingId}", "orders@example.com/Jane.Doe@Supplier.Example/TRK-1"],
-    ["{senderDomain}/{transferId}", "supplier.example/0f9e"],
-    ["{senderDomain}", "c.example", { sender: '"a@b"@C.Example' }],
-    ["{year}/{month}/{day}/{trackingId}", "2025/03/05/TRK-1"],
-    ["in {year}-{month}-{day}, {subject}!/x", "in 2025-03-05, October!/x"],
-    ["fixed", "fixed"],
-    ["{senderDomain}/{subject}/a{transferId}b", "_/_/a_b", { sender: "", subject: " ", transferId: "" }],
-    // A value that looks like a placeholder stays what it is.
-    ["{subject}", "{trackingId}", { subject: "{trackingId}" }],
-    ["{subject}/{trackingId}", HELD, { subject: "../../../etc", trackingId: ".." }],
-  ])("%s → %s", (layout, path, values) => {
-    expect(formatLayout(layout, { ...VALUES, ...values })).toEqual(path);
-  });
+test.each<[string, unknown, Partial<LayoutValues>?]>([
+  ["{mailbox}/{sender}/{trackingId}", "orders@example.com/Jane.Doe@Supplier.Example/TRK-1"],
+  ["{senderDomain}/{transferId}", "supplier.example/0f9e"],
+  ["{senderDomain}", "c.example", { sender: '"a@b"@C.Example' }],
+  ["{year}/{month}/{day}/{trackingId}", "2025/03/05/TRK-1"],
+  ["in {year}-{month}-{day}, {subject}!/x", "in 2025-03-05, October!/x"],
+  ["fixed", "fixed"],
+  ["{senderDomain}/{subject}/a{transferId}b", "_/_/a_b", { sender: "", subject: " ", transferId: "" }],
+  // A value that looks like a placeholder stays what it is.
+  ["{subject}", "{trackingId}", { subject: "{trackingId}" }],
+  ["{subject}/{trackingId}", HELD, { subject: "../../../etc", trackingId: ".." }],
+])("a layout is filled in %s → %s", (layout, path, values) => {
+  expect(formatLayout(layout, { ...VALUES, ...values })).toEqual(path);
 });
 
 test("hostile values never add or remove a folder, never leave the inbox, never hide, never read as an option", () => {

@@ -57,63 +57,61 @@ function meets({ when }: Route, { sender, subject, files: all }: Opened): boolea
   );
 }
 
-describe("routes", () => {
-  test("of an opened transfer: the first that it meets decides, else what applies otherwise", async () => {
-    await fc.assert(
-      fc.asyncProperty(routing, opened, async (given, transfer) => {
-        const first = given.routes.find((route) => meets(route, transfer));
-        const decision = await decideRoute(given, factsOf(transfer, transfer.files));
-        expect(decision?.route).toBe(first);
-        expect(decision?.action).toBe(first?.action ?? given.otherwise);
-        expect(decision?.why).not.toBe("");
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+test("routes of an opened transfer: the first that it meets decides, else what applies otherwise", async () => {
+  await fc.assert(
+    fc.asyncProperty(routing, opened, async (given, transfer) => {
+      const first = given.routes.find((route) => meets(route, transfer));
+      const decision = await decideRoute(given, factsOf(transfer, transfer.files));
+      expect(decision?.route).toBe(first);
+      expect(decision?.action).toBe(first?.action ?? given.otherwise);
+      expect(decision?.why).not.toBe("");
+    }),
+    { numRuns: 2_000 },
+  );
+});
 
-  test("decide before the transfer is open only what no file, size or subject can change", async () => {
-    await fc.assert(
-      fc.asyncProperty(routing, opened, fc.boolean(), async (given, transfer, hasSubject) => {
-        const late = factsOf(transfer, transfer.files);
-        const subject = hasSubject ? transfer.subject : undefined;
-        const early = await decideRoute(given, { ...late, subject, fileNames: undefined, bytes: undefined });
-        if (early !== undefined) expect(await decideRoute(given, late)).toEqual(early);
-        // A route that needs nothing more is never left open.
-        const isListed = ({ when }: Route) =>
-          when.file === undefined && when.minBytes === undefined && when.maxBytes === undefined;
-        if (hasSubject && given.routes.every(isListed)) expect(early).toBeDefined();
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+test("routes decide before the transfer is open only what no file, size or subject can change", async () => {
+  await fc.assert(
+    fc.asyncProperty(routing, opened, fc.boolean(), async (given, transfer, hasSubject) => {
+      const late = factsOf(transfer, transfer.files);
+      const subject = hasSubject ? transfer.subject : undefined;
+      const early = await decideRoute(given, { ...late, subject, fileNames: undefined, bytes: undefined });
+      if (early !== undefined) expect(await decideRoute(given, late)).toEqual(early);
+      // A route that needs nothing more is never left open.
+      const isListed = ({ when }: Route) =>
+        when.file === undefined && when.minBytes === undefined && when.maxBytes === undefined;
+      if (hasSubject && given.routes.every(isListed)) expect(early).toBeDefined();
+    }),
+    { numRuns: 2_000 },
+  );
+});
 
-  test("say why, with text of the sender cut and quoted", async () => {
-    const route: Route = { name: "r", action: "hold", when: { subject: ["*"], minBytes: 5 } };
-    const facts = factsOf({ sender: "a@b", subject: "x\n".repeat(500) }, []);
-    const texts = (await compareWith(route, facts)).conditions.map(({ text }) => text);
-    expect(texts[0]).toMatch(/^the subject "x\\n.{0,200}…" matches \*$/);
-    expect(texts[1]).toBe("its 0 bytes are not at least 5");
-  });
+test("routes say why, with text of the sender cut and quoted", async () => {
+  const route: Route = { name: "r", action: "hold", when: { subject: ["*"], minBytes: 5 } };
+  const facts = factsOf({ sender: "a@b", subject: "x\n".repeat(500) }, []);
+  const texts = (await compareWith(route, facts)).conditions.map(({ text }) => text);
+  expect(texts[0]).toMatch(/^the subject "x\\n.{0,200}…" matches \*$/);
+  expect(texts[1]).toBe("its 0 bytes are not at least 5");
+});
 
-  test("have a fingerprint that changes with names, conditions, actions and their order", () => {
-    const one: Route = { name: "one", action: "hold", when: { sender: ["a"] } };
-    const two: Route = { name: "two", action: "deliver", when: {} };
-    const base: Routing = { routes: [one, two], otherwise: "deliver" };
-    const others: Routing[] = [
-      { ...base, otherwise: "hold" },
-      { ...base, routes: [two, one] },
-      { ...base, routes: [one] },
-      { ...base, routes: [{ ...one, name: "x" }, two] },
-      { ...base, routes: [{ ...one, action: "ignore" }, two] },
-      { ...base, routes: [{ ...one, when: { sender: ["b"] } }, two] },
-    ];
-    const prints = [base, ...others].map((each) => fingerprintOf(each, "none"));
-    expect(new Set(prints).size).toBe(prints.length);
-    // The layout does not decide whether a transfer is held.
-    expect(fingerprintOf({ ...base, routes: [{ ...one, layout: "x/{trackingId}" }, two] }, "none")).toBe(
-      prints[0],
-    );
-  });
+test("routes have a fingerprint that changes with names, conditions, actions and their order", () => {
+  const one: Route = { name: "one", action: "hold", when: { sender: ["a"] } };
+  const two: Route = { name: "two", action: "deliver", when: {} };
+  const base: Routing = { routes: [one, two], otherwise: "deliver" };
+  const others: Routing[] = [
+    { ...base, otherwise: "hold" },
+    { ...base, routes: [two, one] },
+    { ...base, routes: [one] },
+    { ...base, routes: [{ ...one, name: "x" }, two] },
+    { ...base, routes: [{ ...one, action: "ignore" }, two] },
+    { ...base, routes: [{ ...one, when: { sender: ["b"] } }, two] },
+  ];
+  const prints = [base, ...others].map((each) => fingerprintOf(each, "none"));
+  expect(new Set(prints).size).toBe(prints.length);
+  // The layout does not decide whether a transfer is held.
+  expect(fingerprintOf({ ...base, routes: [{ ...one, layout: "x/{trackingId}" }, two] }, "none")).toBe(
+    prints[0],
+  );
 });
 
 const INVISIBLE = Array.from({ length: 0x110000 }, (_, code) => code)
@@ -181,74 +179,69 @@ describe.each(Object.keys(SPELLINGS) as (keyof typeof SPELLINGS)[])("a route by 
   });
 });
 
-describe("a route for files", () => {
-  test("catches each name that is delivered as a program, by the name as sent alone and with the delivered one", async () => {
-    const unit = fc.oneof(
-      {
-        weight: 5,
-        arbitrary: fc.constantFrom(..."..eExXaA /\\:-_~\u00a0\u3000\t\nｅｘ．․…é", HALF, "exe", ".exe"),
-      },
-      { weight: 2, arbitrary: fc.constantFrom(...INVISIBLE) },
-      { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 2 }) },
-    );
-    const ending = fc.constantFrom("", ".", " ", ". .", "\u200b", "\ufe0f.", "\u00ad \u200b");
-    const name = fc
-      .tuple(
-        fc.string({ unit, maxLength: 12 }),
-        fc.constantFrom("", ".exe", ".E\u200bxE", ".ex\ufeffe"),
-        ending,
-      )
-      .map((parts) => parts.join(""));
-    let programs = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 3 }), async (names) => {
-        const files = names.map((each, at) => ({ id: String(at), name: each }));
-        for (const [id, delivered] of await safeNames(files, ["transfer.json"])) {
-          if (!/\.exe$/i.test(delivered)) continue;
-          const sent = names[Number(id)] ?? "";
-          expect(await actionFor("hold", EXE, facts({ fileNames: [sent] }))).toBe("hold");
-          expect(await actionFor("hold", EXE, facts({ fileNames: [sent, delivered] }))).toBe("hold");
-          if (sent !== delivered) programs++;
-        }
-      }),
-      { numRuns: 2_000 },
-    );
-    expect(programs).toBeGreaterThan(500);
-  });
+test("a route for files catches each name that is delivered as a program, by the name as sent alone and with the delivered one", async () => {
+  const unit = fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.constantFrom(..."..eExXaA /\\:-_~\u00a0\u3000\t\nｅｘ．․…é", HALF, "exe", ".exe"),
+    },
+    { weight: 2, arbitrary: fc.constantFrom(...INVISIBLE) },
+    { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 2 }) },
+  );
+  const ending = fc.constantFrom("", ".", " ", ". .", "\u200b", "\ufe0f.", "\u00ad \u200b");
+  const name = fc
+    .tuple(
+      fc.string({ unit, maxLength: 12 }),
+      fc.constantFrom("", ".exe", ".E\u200bxE", ".ex\ufeffe"),
+      ending,
+    )
+    .map((parts) => parts.join(""));
+  let programs = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 3 }), async (names) => {
+      const files = names.map((each, at) => ({ id: String(at), name: each }));
+      for (const [id, delivered] of await safeNames(files, ["transfer.json"])) {
+        if (!/\.exe$/i.test(delivered)) continue;
+        const sent = names[Number(id)] ?? "";
+        expect(await actionFor("hold", EXE, facts({ fileNames: [sent] }))).toBe("hold");
+        expect(await actionFor("hold", EXE, facts({ fileNames: [sent, delivered] }))).toBe("hold");
+        if (sent !== delivered) programs++;
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(programs).toBeGreaterThan(500);
 });
 
-describe("the decision", () => {
-  test.each([
-    ["sender", { sender: ["*"] }, facts({ sender: `anna${HALF}@supplier.example` })],
-    ["subject", { subject: ["*"] }, facts({ subject: HALF })],
-    ["file", { file: ["*"] }, facts({ fileNames: [`a${HALF}.xml`] })],
-  ] as const)(
-    "about a %s with half a character: no route delivers it, and every route may hold it",
-    async (key, when, given) => {
-      expect(await actionFor("deliver", when, given)).toBe("hold");
-      const trusting = await compareWith({ name: "r", action: "deliver", when }, given);
-      expect(trusting.conditions[0]?.text).toMatch(/ is not valid text, so it does not match \*$/);
-      for (const action of ["hold", "ignore"] as const) {
-        const route: Route = { name: "r", action, when: { [key]: ["nothing like it"] } };
-        const { match, conditions } = await compareWith(route, given);
-        expect(match).toBe("yes");
-        expect(conditions[0]?.text).toMatch(
-          /^the \w+ ".*\\ud800.*" is not valid text, and may mean nothing like it$/,
-        );
-      }
-    },
-  );
+test.each([
+  ["sender", { sender: ["*"] }, facts({ sender: `anna${HALF}@supplier.example` })],
+  ["subject", { subject: ["*"] }, facts({ subject: HALF })],
+  ["file", { file: ["*"] }, facts({ fileNames: [`a${HALF}.xml`] })],
+] as const)(
+  "the decision about a %s with half a character: no route delivers it, and every route may hold it",
+  async (key, when, given) => {
+    expect(await actionFor("deliver", when, given)).toBe("hold");
+    const trusting = await compareWith({ name: "r", action: "deliver", when }, given);
+    expect(trusting.conditions[0]?.text).toMatch(/ is not valid text, so it does not match \*$/);
+    for (const action of ["hold", "ignore"] as const) {
+      const route: Route = { name: "r", action, when: { [key]: ["nothing like it"] } };
+      const { match, conditions } = await compareWith(route, given);
+      expect(match).toBe("yes");
+      expect(conditions[0]?.text).toMatch(
+        /^the \w+ ".*\\ud800.*" is not valid text, and may mean nothing like it$/,
+      );
+    }
+  },
+);
 
-  test("about half a character in one file leaves the other files to a route that delivers", async () => {
-    const deliver = (...fileNames: string[]) =>
-      actionFor("deliver", { file: ["*.xml"] }, facts({ fileNames }));
-    expect(await deliver(HALF, "a.xml")).toBe("deliver");
-    expect(await deliver(`${HALF}.xml`, "a.pdf")).toBe("hold");
-  });
+test("the decision about half a character in one file leaves the other files to a route that delivers", async () => {
+  const deliver = (...fileNames: string[]) => actionFor("deliver", { file: ["*.xml"] }, facts({ fileNames }));
+  expect(await deliver(HALF, "a.xml")).toBe("deliver");
+  expect(await deliver(`${HALF}.xml`, "a.pdf")).toBe("hold");
+});
 
-  test("about half a character still needs the other conditions", async () => {
-    const when = { subject: ["x"], sender: ["*@evil.example"] };
-    expect(await actionFor("hold", when, facts({ subject: HALF }))).toBe("deliver");
-    expect(await actionFor("hold", when, facts({ subject: HALF, sender: "bo@evil.example" }))).toBe("hold");
-  });
+test("the decision about half a character still needs the other conditions", async () => {
+  const when = { subject: ["x"], sender: ["*@evil.example"] };
+  expect(await actionFor("hold", when, facts({ subject: HALF }))).toBe("deliver");
+  expect(await actionFor("hold", when, facts({ subject: HALF, sender: "bo@evil.example" }))).toBe("hold");
 });

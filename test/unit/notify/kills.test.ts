@@ -76,8 +76,8 @@ beforeAll(async () => void (await runPlan(makePlan(1))));
 
 describe.each(Object.entries(stories))("%s", (_, story) => {
   test.each([
-    ["kill", oneIn(2)],
-    ["power cut", oneIn(3)],
+    ["kill", oneIn(3)],
+    ["power cut", oneIn(4)],
   ])("is reported after a %s at any step before the message", async (end, every) => {
     let steps = 0;
     for (; steps < MOST_STEPS; steps += every) {

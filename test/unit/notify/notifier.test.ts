@@ -4,7 +4,7 @@ import { mkdir, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { JOURNAL_FILE, Journal } from "../../../src/ledger/journal.ts";
 import { parseJson } from "../../../src/ledger/lines.ts";
@@ -19,135 +19,129 @@ import { makeRecord } from "../../support/record.ts";
 
 const MINUTE_MS = 60_000;
 
-describe("a restart", () => {
-  test("with a new channel, or a lost or damaged state, reports only what waits now", async () => {
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
-    await site.journal.flush();
-    const first = await site.open();
-    first.notifier.review([waiting("t2"), waiting("t2"), { ...waiting("t3"), mailbox: "not configured" }]);
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 60_000);
-    first.notifier.review([waiting("t2")]);
-    await first.notifier.close();
-    await first.journal.flush();
-    const [name = ""] = (await readdir(site.folder)).filter((each) => each.endsWith(".json"));
-    await writeFile(join(site.folder, name), "{");
-    const second = await site.open();
-    await second.happens("t4");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2", "password t4"]), 60_000);
-    await second.notifier.close();
-  });
-
-  test("finishes the message that is being sent at the stop, and does not send it again", async () => {
-    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-    const receiver = await openReceiver((response) => void answered.then(() => accept(response)), accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const stop = new AbortController();
-    const first = await site.open({ stop: stop.signal });
-    await first.happens("t1");
-    await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 60_000);
-    stop.abort();
-    // Some time after the stop.
-    setTimeout(answer, 200);
-    await first.notifier.close();
-    const second = await site.open();
-    await second.happens("t1");
-    await second.happens("t2");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
-    await second.notifier.close();
-  });
+test("a restart with a new channel, or a lost or damaged state, reports only what waits now", async () => {
+  const receiver = await openReceiver(accept);
+  const site = await makeSite(byWebhook(receiver.url));
+  for (const trackingId of ["t1", "t2"]) site.journal.add(waiting(trackingId));
+  await site.journal.flush();
+  const first = await site.open();
+  first.notifier.review([waiting("t2"), waiting("t2"), { ...waiting("t3"), mailbox: "not configured" }]);
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2"]), 60_000);
+  first.notifier.review([waiting("t2")]);
+  await first.notifier.close();
+  await first.journal.flush();
+  const [name = ""] = (await readdir(site.folder)).filter((each) => each.endsWith(".json"));
+  await writeFile(join(site.folder, name), "{");
+  const second = await site.open();
+  await second.happens("t4");
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t2", "password t4"]), 60_000);
+  await second.notifier.close();
 });
 
-describe("a disk", () => {
-  test("that refuses the journal and the state prevents no message", async () => {
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const opened = await site.open();
-    await rm(site.journalFolder, { recursive: true });
-    await writeFile(site.journalFolder, "");
-    await rm(site.folder, { recursive: true });
-    await opened.happens("t1");
-    opened.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
-    await vi.waitFor(() => expect(notifiedOf(receiver).toSorted()).toEqual(["disk", "password t1"]), 60_000);
-    await rm(site.journalFolder);
-    await mkdir(site.journalFolder);
-    await opened.happens("t2");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 60_000);
-    await opened.notifier.close();
-    expect(notifiedOf(receiver)).toHaveLength(3);
-  });
+test("a restart finishes the message that is being sent at the stop, and does not send it again", async () => {
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  const receiver = await openReceiver((response) => void answered.then(() => accept(response)), accept);
+  const site = await makeSite(byWebhook(receiver.url));
+  const stop = new AbortController();
+  const first = await site.open({ stop: stop.signal });
+  await first.happens("t1");
+  await vi.waitFor(() => expect(receiver.calls).toHaveLength(1), 60_000);
+  stop.abort();
+  // Some time after the stop.
+  setTimeout(answer, 200);
+  await first.notifier.close();
+  const second = await site.open();
+  await second.happens("t1");
+  await second.happens("t2");
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]), 60_000);
+  await second.notifier.close();
+});
 
-  test("that cannot read the saved state prevents no message, and the state is used once it can be read", async () => {
-    useFakeTicks();
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const first = await site.open();
-    await first.happens("t1");
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 60_000);
-    await first.notifier.close();
-    const [path = ""] = (await readdir(site.folder))
-      .filter((each) => each.endsWith(".json"))
-      .map((each) => join(site.folder, each));
-    await rename(path, `${path}.aside`);
-    await mkdir(path);
-    const second = await site.open();
-    second.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "disk"]), 60_000);
-    await second.happens("t2");
-    await rmdir(path);
-    await rename(`${path}.aside`, path);
+test("a disk that refuses the journal and the state prevents no message", async () => {
+  const receiver = await openReceiver(accept);
+  const site = await makeSite(byWebhook(receiver.url));
+  const opened = await site.open();
+  await rm(site.journalFolder, { recursive: true });
+  await writeFile(site.journalFolder, "");
+  await rm(site.folder, { recursive: true });
+  await opened.happens("t1");
+  opened.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
+  await vi.waitFor(() => expect(notifiedOf(receiver).toSorted()).toEqual(["disk", "password t1"]), 60_000);
+  await rm(site.journalFolder);
+  await mkdir(site.journalFolder);
+  await opened.happens("t2");
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 60_000);
+  await opened.notifier.close();
+  expect(notifiedOf(receiver)).toHaveLength(3);
+});
+
+test("a disk that cannot read the saved state prevents no message, and the state is used once it can be read", async () => {
+  useFakeTicks();
+  const receiver = await openReceiver(accept);
+  const site = await makeSite(byWebhook(receiver.url));
+  const first = await site.open();
+  await first.happens("t1");
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1"]), 60_000);
+  await first.notifier.close();
+  const [path = ""] = (await readdir(site.folder))
+    .filter((each) => each.endsWith(".json"))
+    .map((each) => join(site.folder, each));
+  await rename(path, `${path}.aside`);
+  await mkdir(path);
+  const second = await site.open();
+  second.notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["password t1", "disk"]), 60_000);
+  await second.happens("t2");
+  await rmdir(path);
+  await rename(`${path}.aside`, path);
+  vi.advanceTimersByTime(5_000);
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 60_000);
+  await second.notifier.close();
+  expect(notifiedOf(receiver).filter((each) => each === "password t1")).toHaveLength(1);
+});
+
+test("of two processes, one sends for both, and the other takes over when it ends, with all that is known", async () => {
+  useFakeTicks();
+  const receiver = await openReceiver(accept);
+  const site = await makeSite(byWebhook(receiver.url));
+  const [one, other] = [await site.open({ isShared: true }), await site.open({ isShared: true }, "other")];
+  await one.happens("t1");
+  await other.happens("t2");
+  await vi.waitFor(() => {
     vi.advanceTimersByTime(5_000);
-    await vi.waitFor(() => expect(notifiedOf(receiver)).toContain("password t2"), 60_000);
-    await second.notifier.close();
-    expect(notifiedOf(receiver).filter((each) => each === "password t1")).toHaveLength(1);
-  });
+    expect(notifiedOf(receiver).toSorted()).toEqual(["password t1", "password t2"]);
+  }, 60_000);
+  await one.notifier.close();
+  await one.happens("t3");
+  await vi.waitFor(() => {
+    vi.advanceTimersByTime(5_000);
+    expect(notifiedOf(receiver)).toContain("password t3");
+  }, 60_000);
+  expect(notifiedOf(receiver)).toHaveLength(3);
+  await other.notifier.close();
 });
 
-describe("of two processes", () => {
-  test("one sends for both, and the other takes over when it ends, with all that is known", async () => {
-    useFakeTicks();
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const [one, other] = [await site.open({ isShared: true }), await site.open({ isShared: true }, "other")];
-    await one.happens("t1");
-    await other.happens("t2");
-    await vi.waitFor(() => {
-      vi.advanceTimersByTime(5_000);
-      expect(notifiedOf(receiver).toSorted()).toEqual(["password t1", "password t2"]);
-    }, 60_000);
-    await one.notifier.close();
-    await one.happens("t3");
-    await vi.waitFor(() => {
-      vi.advanceTimersByTime(5_000);
-      expect(notifiedOf(receiver)).toContain("password t3");
-    }, 60_000);
-    expect(notifiedOf(receiver)).toHaveLength(3);
-    await other.notifier.close();
-  });
-
-  test("the end of one ends its troubles", async () => {
-    useFakeTicks();
-    const receiver = await openReceiver(accept);
-    const site = await makeSite(byWebhook(receiver.url));
-    const ended = new Set<string>();
-    const hasEnded = async (id: string) => ended.has(id);
-    const one = await site.open({ isShared: true, hasEnded, process: "one" });
-    const other = await site.open({ isShared: true, hasEnded, process: "other" }, "other");
-    other.notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
-    await other.journal.flush();
-    await vi.waitFor(() => {
-      vi.advanceTimersByTime(5_000);
-      expect(groupsOf(receiver)).toMatchObject([{ kind: "queue", over: false }]);
-    }, 60_000);
-    ended.add("other");
-    await vi.waitFor(() => {
-      vi.advanceTimersByTime(5_000);
-      expect(groupsOf(receiver)).toMatchObject([{}, { kind: "queue", over: true }]);
-    }, 60_000);
-    await one.notifier.close();
-    await other.notifier.close();
-  });
+test("of two processes, the end of one ends its troubles", async () => {
+  useFakeTicks();
+  const receiver = await openReceiver(accept);
+  const site = await makeSite(byWebhook(receiver.url));
+  const ended = new Set<string>();
+  const hasEnded = async (id: string) => ended.has(id);
+  const one = await site.open({ isShared: true, hasEnded, process: "one" });
+  const other = await site.open({ isShared: true, hasEnded, process: "other" }, "other");
+  other.notifier.listener({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") });
+  await other.journal.flush();
+  await vi.waitFor(() => {
+    vi.advanceTimersByTime(5_000);
+    expect(groupsOf(receiver)).toMatchObject([{ kind: "queue", over: false }]);
+  }, 60_000);
+  ended.add("other");
+  await vi.waitFor(() => {
+    vi.advanceTimersByTime(5_000);
+    expect(groupsOf(receiver)).toMatchObject([{}, { kind: "queue", over: true }]);
+  }, 60_000);
+  await one.notifier.close();
+  await other.notifier.close();
 });
 
 test.each([

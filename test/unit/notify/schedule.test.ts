@@ -1,6 +1,6 @@
 /** When a message is due: gathering, digests and quiet hours. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { isWithin, makeTimetable } from "../../../src/base/timetable.ts";
 import type { Notice } from "../../../src/notify/notices.ts";
 import { NEVER_SENT, type SentTimes, scheduleAt } from "../../../src/notify/schedule.ts";
@@ -26,63 +26,40 @@ const NOON_MS = MONDAY_MS + 12 * HOUR_MS;
 const EVENING_MS = MONDAY_MS + 20 * HOUR_MS;
 const MORNING_MS = MONDAY_MS + 31 * HOUR_MS;
 
-describe("without quiet hours", () => {
-  test("the first message follows after gathering, the next after `every`", () => {
-    expect(dueMs(TIMES, NEVER_SENT, [], NOON_MS)).toBeUndefined();
-    expect(dueMs(TIMES, NEVER_SENT, [notice(NOON_MS)], NOON_MS)).toBe(NOON_MS + 30_000);
-    const sent = { lastSentMs: NOON_MS, lastUrgentMs: 0 };
-    expect(dueMs(TIMES, sent, [notice(NOON_MS + 1_000)], NOON_MS + 1_000)).toBe(NOON_MS + 900_000);
-  });
-
-  test("an urgent notice does not wait for `every`, but for the next urgent one", () => {
-    const disk = { ...notice(NOON_MS), kind: "disk" as const };
-    const sent = { lastSentMs: NOON_MS - 1_000, lastUrgentMs: 0 };
-    expect(dueMs(TIMES, sent, [disk], NOON_MS)).toBe(NOON_MS + 30_000);
-    const again = { lastSentMs: NOON_MS - 1_000, lastUrgentMs: NOON_MS - 1_000 };
-    expect(dueMs(TIMES, again, [disk], NOON_MS)).toBe(NOON_MS - 1_000 + 900_000);
-  });
-
-  test("a clock that went back holds nothing back", () => {
-    const sent = { lastSentMs: NOON_MS + 100 * HOUR_MS, lastUrgentMs: 0 };
-    expect(dueMs(TIMES, sent, [notice(NOON_MS)], NOON_MS)).toBe(NOON_MS + 30_000);
-  });
-
-  test("clocks of several processes may differ", () => {
-    const sent = { lastSentMs: NOON_MS + 1_000, lastUrgentMs: 0 };
-    expect(dueMs(TIMES, sent, [notice(NOON_MS)], NOON_MS)).toBe(NOON_MS + 901_000);
-  });
+const NOON = notice(NOON_MS);
+const EVENING = notice(EVENING_MS);
+const [DISK, DISK_AT_NIGHT] = [NOON, EVENING].map((it): Notice => ({ ...it, kind: "disk" })) as [
+  Notice,
+  Notice,
+];
+/** Ten minutes before quiet hours. */
+const LATE_MS = MONDAY_MS + 17 * HOUR_MS + 50 * 60_000;
+const LATE = notice(LATE_MS);
+/** Its transfer expires just before they end. */
+const expiring = (it: Notice, expiresMs = MORNING_MS - 1) => ({
+  ...it,
+  expires: new Date(expiresMs).toISOString(),
 });
+const sentAt = (lastSentMs: number, lastUrgentMs = 0): SentTimes => ({ lastSentMs, lastUrgentMs });
 
-describe("in quiet hours", () => {
-  test("a message waits until they end", () => {
-    expect(dueMs(NIGHTS, NEVER_SENT, [notice(EVENING_MS)], EVENING_MS)).toBe(MORNING_MS);
-  });
-
-  test("a message that would be due in them waits too", () => {
-    const justBefore = MONDAY_MS + 18 * HOUR_MS - 10_000;
-    expect(dueMs(NIGHTS, NEVER_SENT, [notice(justBefore)], justBefore)).toBe(MORNING_MS);
-  });
-
-  test("a full disk, and a transfer that expires before they end, do not wait", () => {
-    const disk = { ...notice(EVENING_MS), kind: "disk" as const };
-    expect(dueMs(NIGHTS, NEVER_SENT, [disk], EVENING_MS)).toBe(EVENING_MS + 30_000);
-    const expiring = (atMs: number) => ({ ...notice(EVENING_MS), expires: new Date(atMs).toISOString() });
-    expect(dueMs(NIGHTS, NEVER_SENT, [expiring(MORNING_MS - 1)], EVENING_MS)).toBe(EVENING_MS + 30_000);
-    expect(dueMs(NIGHTS, NEVER_SENT, [expiring(MORNING_MS + 1)], EVENING_MS)).toBe(MORNING_MS);
-    expect(dueMs(NIGHTS, NEVER_SENT, [{ ...disk, isOver: true }], EVENING_MS)).toBe(MORNING_MS);
-  });
-
-  test("a transfer that expires in them does not wait for a digest that they would delay", () => {
-    const justBefore = MONDAY_MS + 18 * HOUR_MS - 600_000;
-    const sent = { lastSentMs: justBefore - 60_000, lastUrgentMs: 0 };
-    const expiring = { ...notice(justBefore), expires: new Date(MORNING_MS - 1).toISOString() };
-    expect(dueMs(NIGHTS, sent, [expiring], justBefore)).toBe(justBefore + 30_000);
-  });
-
-  test("a transfer that has expired already waits", () => {
-    const gone = { ...notice(EVENING_MS), expires: new Date(EVENING_MS - 1).toISOString() };
-    expect(dueMs(NIGHTS, NEVER_SENT, [gone], EVENING_MS)).toBe(MORNING_MS);
-  });
+test.each<[string, Times, Notice, number, SentTimes?]>([
+  ["the first message follows after gathering", TIMES, NOON, NOON_MS + 30_000],
+  ["the next one follows after `every`", TIMES, NOON, NOON_MS - 1 + 900_000, sentAt(NOON_MS - 1)],
+  ["a full disk does not wait for `every`", TIMES, DISK, NOON_MS + 30_000, sentAt(NOON_MS)],
+  ["a full disk waits for it after another", TIMES, DISK, NOON_MS + 900_000, sentAt(NOON_MS, NOON_MS)],
+  ["a clock went back", TIMES, NOON, NOON_MS + 30_000, sentAt(NOON_MS + 100 * HOUR_MS)],
+  ["clocks of processes differ", TIMES, NOON, NOON_MS + 901_000, sentAt(NOON_MS + 1_000)],
+  ["a message waits in quiet hours", NIGHTS, EVENING, MORNING_MS],
+  ["a message that would be due in quiet hours", NIGHTS, notice(LATE_MS + 590_000), MORNING_MS],
+  ["a full disk in quiet hours", NIGHTS, DISK_AT_NIGHT, EVENING_MS + 30_000],
+  ["its end in quiet hours", NIGHTS, { ...DISK_AT_NIGHT, isOver: true }, MORNING_MS],
+  ["a transfer expires in quiet hours", NIGHTS, expiring(EVENING), EVENING_MS + 30_000],
+  ["a transfer expires after them", NIGHTS, expiring(EVENING, MORNING_MS + 1), MORNING_MS],
+  ["a transfer has expired", NIGHTS, expiring(EVENING, EVENING_MS - 1), MORNING_MS],
+  ["quiet hours would delay its digest", NIGHTS, expiring(LATE), LATE_MS + 30_000, sentAt(LATE_MS - 60_000)],
+])("when a message is due: %s", (_, times, pending, due, sent = NEVER_SENT) => {
+  expect(dueMs(times, sent, [pending], pending.atMs)).toBe(due);
+  expect(dueMs(times, sent, [], pending.atMs)).toBeUndefined();
 });
 
 const anyNotice = fc.record({
@@ -122,7 +99,7 @@ test("whatever is pending: a due message has content, it respects quiet hours, a
       pending.report(batch);
     }
   });
-  fc.assert(check, { numRuns: 2_000 });
+  fc.assert(check, { numRuns: 1_000 });
 });
 
 /** Looks again at each time that was due. A notice that expires meanwhile is no longer urgent: it waits for the digest. */

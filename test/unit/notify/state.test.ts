@@ -1,50 +1,91 @@
 /** The notices of one channel: what is pending, what was reported, and what is remembered. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
-import type { TransferRecord } from "../../../src/model/record.ts";
+import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { changeOfLine, changesOfEvent, type Notice, type NoticeChange } from "../../../src/notify/notices.ts";
 import { ChannelState } from "../../../src/notify/state.ts";
-import { pollFailed, pollSucceeded } from "../../support/events.ts";
+import { DELIVERED, pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const SERVICE = "https://transfer.example.com";
-const DELIVERED = {
-  mailbox: "m",
-  trackingId: "t1",
-  round: 1,
-  sender: "s",
-  folder: "f",
-  deliveredAt: "2026-03-01T08:00:00.000Z",
+const AT = "2026-03-01T08:00:00.000Z";
+const EXPECTATION = {
+  sender: "*@bank.example",
+  by: { zone: "UTC", days: [0], timeMs: 0 },
+  withinMs: undefined,
+  described: "*@bank.example by 06:00",
 };
 
-test("an expected transfer that is overdue is reported, and its late arrival", () => {
+/** What is said of the mailbox, or emitted by the process, that a step names. */
+const EVENTS: Readonly<Record<string, (mailbox: string) => DaemonEvent>> = {
+  full: () => ({ type: "disk-failed", fault: new Fault("DISK_FULL") }),
+  room: () => ({ type: "disk-recovered", pausedForMs: 1 }),
+  lost: () => ({ type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") }),
+  stuck: () => ({ type: "handoffs-stuck", fault: new Fault("DISK_REFUSED") }),
+  refused: (mailbox) => pollFailed({ mailbox, fault: new Fault("TOKEN_REFUSED") }),
+  away: (mailbox) => pollFailed({ mailbox, fault: new Fault("SERVICE_UNREACHABLE") }),
+  polled: (mailbox) => pollSucceeded({ mailbox }),
+  overdue: (mailbox) => ({
+    type: "overdue-listed",
+    overdue: [{ mailbox, expectation: EXPECTATION, dueMs: 1_000 }],
+  }),
+  late: (mailbox) => ({ type: "arrival-late", mailbox, expectation: EXPECTATION, dueMs: 1_000 }),
+  unusable: (mailbox) => ({
+    type: "entries-rejected",
+    mailbox,
+    entries: 3,
+    reasons: [new Fault("BAD_ANSWER", { detail: "no sender" })],
+  }),
+};
+
+/** Steps with their mailbox or process, and after each `→` all that is sent then. */
+const REPORTS = {
+  "an overdue transfer, and its late arrival": "overdue → overdue; overdue →; late → overdue over",
+  "unusable entries of a list, once while polls find them":
+    "unusable → refused; unusable →; polled, unusable → refused",
+  "no trouble that ends before its message": "full, room →",
+  "a trouble once, and no end that another beginning hid":
+    "full → disk; full →; room, full →; room → disk over",
+  "a trouble of several processes, until the last is past it":
+    "full a, full b → disk; room a →; room b → disk over",
+  "a trouble of a mailbox, until any process has polled it":
+    "refused m → service; polled m other → service over",
+  "another cause, and not that the first one is over":
+    "away → service; refused → service; polled → service over",
+  "troubles of a process until it ends, and a full disk until a delivery":
+    "full a, lost a, stuck a → handoff, disk, queue; ended a → handoff over, queue over; delivered → disk over",
+  "no end of a full disk that is full again": "full a → disk; ended a →; full b, delivered →",
+  "a quarantine, and a new one":
+    "quarantined → quarantined t1; quarantined →; downloading, quarantined → quarantined t1",
+  "a password that is needed, and then the quarantine":
+    "waiting password → password t1; waiting password →; quarantined → quarantined t1",
+  "a trouble that comes back after its mailbox was not polled":
+    "refused m1 → service; unpolled m1 →; refused m2 → service",
+};
+
+test.each(Object.entries(REPORTS))("reports %s", (_, script) => {
   const state = new ChannelState();
-  const by = { zone: "UTC", days: [0], timeMs: 0 };
-  const described = "*@bank.example by 06:00";
-  const expectation = { sender: "*@bank.example", by, withinMs: undefined, described };
-  const overdue = { mailbox: "m", expectation, dueMs: 1_000 };
-  happen(state, { type: "overdue-listed", overdue: [overdue] });
-  expect(send(state)).toEqual(["overdue"]);
-  happen(state, { type: "overdue-listed", overdue: [overdue] });
-  expect(send(state)).toEqual([]);
-  happen(state, { type: "arrival-late", ...overdue });
-  expect(send(state)).toEqual(["overdue over"]);
+  for (const part of script.split("; ")) {
+    const [steps = "", messages = ""] = part.split(/ →\s?/);
+    for (const step of steps.split(", ")) act(state, step);
+    expect([part, send(state).join(", ")]).toEqual([part, messages]);
+  }
 });
 
-test("entries of a list that cannot be used are reported once while polls find them", () => {
-  const state = new ChannelState();
-  const reasons = [new Fault("BAD_ANSWER", { detail: "no sender" })];
-  const rejected = { type: "entries-rejected", mailbox: "m", entries: 3, reasons } as const;
-  happen(state, rejected);
-  expect(send(state)).toEqual(["refused"]);
-  happen(state, rejected);
-  expect(send(state)).toEqual([]);
-  happen(state, pollSucceeded({ mailbox: "m" }));
-  happen(state, rejected);
-  expect(send(state)).toEqual(["refused"]);
-});
+function eventOf(step: string): DaemonEvent {
+  const [what = "", who = "m"] = step.split(" ");
+  return (EVENTS[what] ?? expect.unreachable())(who);
+}
+
+function act(state: ChannelState, step: string): void {
+  const [what = "", who = "m", process = who] = step.split(" ");
+  if (what in EVENTS) happen(state, eventOf(step), process);
+  else if (what === "ended") state.release(who, 1);
+  else if (what === "unpolled") state.keepPolled((mailbox) => mailbox !== who);
+  else change(state, "t1", what as State, who);
+}
 
 test("a scan of the outbox reports what was given up or not picked up, unless it is known", () => {
   const [known, unknown] = [new ChannelState(), new ChannelState()];
@@ -85,21 +126,6 @@ test("50,000 reported notices are remembered; beyond them the oldest is forgotte
   expect(state.pending()).toHaveLength(1);
 });
 
-test("a transfer is reported once, whatever its retries say, and again after a new quarantine", () => {
-  const state = new ChannelState();
-  change(state, "t1", "waiting", "password");
-  expect(send(state)).toEqual(["password t1"]);
-  change(state, "t1", "waiting", "password");
-  expect(send(state)).toEqual([]);
-  change(state, "t1", "quarantined");
-  expect(send(state)).toEqual(["quarantined t1"]);
-  change(state, "t1", "quarantined");
-  expect(send(state)).toEqual([]);
-  change(state, "t1", "downloading");
-  change(state, "t1", "quarantined");
-  expect(send(state)).toEqual(["quarantined t1"]);
-});
-
 test("a transfer that is gone is reported, unless an operator discarded or acknowledged it", () => {
   const state = new ChannelState();
   change(state, "t1", "gone", "discarded");
@@ -116,119 +142,44 @@ test("spellings of an address are one mailbox", () => {
   expect(send(state)).toEqual(["held t1"]);
 });
 
-describe("a trouble", () => {
-  test("that ends before its message is not reported; one that ends later is, once", () => {
+test("a trouble that ends or begins again while its message is being sent is reported as the message turns out", () => {
+  for (const isSent of [true, false]) {
     const state = new ChannelState();
-    disk(state, "full");
-    disk(state, "room");
-    expect(send(state)).toEqual([]);
-    disk(state, "full");
-    expect(send(state)).toEqual(["disk"]);
-    disk(state, "full");
-    expect(send(state)).toEqual([]);
-    disk(state, "room");
-    disk(state, "full");
-    // Neither the end nor the new beginning was seen by a person.
-    expect(send(state)).toEqual([]);
-    disk(state, "room");
+    const during = (to: "full" | "room") => {
+      const notices = state.pending();
+      state.report(notices);
+      act(state, to);
+      if (!isSent) state.takeBack(notices);
+    };
+    act(state, "full");
+    during("room");
+    expect(send(state)).toEqual(isSent ? ["disk over"] : []);
+    act(state, "full");
+    send(state);
+    act(state, "room");
+    during("full");
+    expect(send(state)).toEqual(isSent ? ["disk"] : []);
+    during("full");
+    act(state, "room");
     expect(send(state)).toEqual(["disk over"]);
-  });
+  }
+});
 
-  test("of several processes is over when the last of them is past it", () => {
-    const state = new ChannelState();
-    for (const process of ["a", "b", "c"]) disk(state, "full", process);
-    expect(send(state)).toEqual(["disk"]);
-    disk(state, "room", "a");
-    state.release("b", 1);
-    expect(state.processes).toEqual(["c"]);
+test("a trouble is not brought back by a line that is read after its end", () => {
+  const state = new ChannelState();
+  const [begin, end] = ["full", "room"].map((what, at) => {
+    const [change = expect.unreachable()] = changesOf(eventOf(what));
+    return { ...change, process: "p", seq: at + 1 };
+  }) as [NoticeChange, NoticeChange];
+  state.apply(begin);
+  expect(send(state)).toEqual(["disk"]);
+  state.apply(end);
+  expect(send(state)).toEqual(["disk over"]);
+  for (const line of [begin, end]) {
+    restarted(state).apply(line);
+    state.apply(line);
     expect(send(state)).toEqual([]);
-    disk(state, "room", "c");
-    expect(send(state)).toEqual(["disk over"]);
-  });
-
-  test("of a mailbox is over when any process has polled it", () => {
-    const state = new ChannelState();
-    fail(state, "m", "TOKEN_REFUSED");
-    expect(send(state)).toEqual(["service"]);
-    happen(state, pollSucceeded({ mailbox: "m" }), "other");
-    expect(send(state)).toEqual(["service over"]);
-  });
-
-  test("of a process that has ended is over; a full disk only with the next delivery, unless it is full again", () => {
-    for (const isFull of [false, true]) {
-      const state = new ChannelState();
-      disk(state, "full", "a");
-      happen(state, { type: "queue-lost", fault: new Fault("QUEUE_UNREACHABLE") }, "a");
-      happen(state, { type: "handoffs-stuck", fault: new Fault("DISK_REFUSED") }, "a");
-      expect(send(state)).toEqual(["handoff", "disk", "queue"]);
-      state.release("a", 1);
-      expect(send(state)).toEqual(["handoff over", "queue over"]);
-      if (isFull) disk(state, "full", "b");
-      change(state, "t1", "delivered");
-      expect(send(state)).toEqual(isFull ? [] : ["disk over"]);
-    }
-  });
-
-  test("that gets another cause is reported again, and its first cause is not reported as over", () => {
-    const state = new ChannelState();
-    fail(state, "m", "SERVICE_UNREACHABLE");
-    expect(send(state)).toEqual(["service"]);
-    fail(state, "m", "TOKEN_REFUSED");
-    expect(send(state)).toEqual(["service"]);
-    happen(state, pollSucceeded({ mailbox: "m" }));
-    expect(send(state)).toEqual(["service over"]);
-  });
-
-  test("that ends or begins again while its message is being sent is reported as the message turns out", () => {
-    for (const isSent of [true, false]) {
-      const state = new ChannelState();
-      const during = (to: "full" | "room") => {
-        const notices = state.pending();
-        state.report(notices);
-        disk(state, to);
-        if (!isSent) state.takeBack(notices);
-      };
-      disk(state, "full");
-      during("room");
-      expect(send(state)).toEqual(isSent ? ["disk over"] : []);
-      disk(state, "full");
-      send(state);
-      disk(state, "room");
-      during("full");
-      expect(send(state)).toEqual(isSent ? ["disk"] : []);
-      during("full");
-      disk(state, "room");
-      expect(send(state)).toEqual(["disk over"]);
-    }
-  });
-
-  test("is not brought back by a line that is read after its end", () => {
-    const state = new ChannelState();
-    const [begin, end] = ["disk-failed", "disk-recovered"].map((type, at) => {
-      const event = { type, fault: new Fault("DISK_FULL"), pausedForMs: 1 } as DaemonEvent;
-      return changesOf(event).map((each) => ({ ...each, process: "p", seq: at + 1 }))[0];
-    });
-    if (begin === undefined || end === undefined) throw new Error("no change");
-    state.apply(begin);
-    expect(send(state)).toEqual(["disk"]);
-    state.apply(end);
-    expect(send(state)).toEqual(["disk over"]);
-    for (const line of [begin, end]) {
-      restarted(state).apply(line);
-      state.apply(line);
-      expect(send(state)).toEqual([]);
-    }
-  });
-
-  test("of mailboxes that are no longer polled is forgotten, and reported when it comes back", () => {
-    const state = new ChannelState();
-    fail(state, "m1", "TOKEN_REFUSED");
-    expect(send(state)).toEqual(["service"]);
-    state.keepPolled((mailbox) => mailbox !== "m1");
-    expect(send(state)).toEqual([]);
-    fail(state, "m2", "TOKEN_REFUSED");
-    expect(send(state)).toEqual(["service"]);
-  });
+  }
 });
 
 test.each(["", "{", "{}", '{"version":2}', "null"])(
@@ -239,12 +190,9 @@ test.each(["", "{", "{}", '{"version":2}', "null"])(
 );
 
 test.each([
-  ["an act", { at: "2026-03-01T08:00:00.000Z", act: "retry", id: "i", who: "w", from: "f" }],
-  ["a damaged change", { at: "2026-03-01T08:00:00.000Z", notice: { begin: [] } }],
-  [
-    "a transfer without a state",
-    { at: "2026-03-01T08:00:00.000Z", mailbox: "m", trackingId: "t", sender: "s" },
-  ],
+  ["an act", { at: AT, act: "retry", id: "i", who: "w", from: "f" }],
+  ["a damaged change", { at: AT, notice: { begin: [] } }],
+  ["a transfer without a state", { at: AT, mailbox: "m", trackingId: "t", sender: "s" }],
 ])("a line with %s changes nothing", (_, line) => {
   expect(changeOfLine(line, 1)).toBeUndefined();
 });
@@ -266,13 +214,7 @@ const anyChange: fc.Arbitrary<NoticeChange> = fc
     fc.record({
       process: fc.constantFrom("a", "b"),
       event: fc.constantFrom<DaemonEvent>(
-        { type: "disk-failed", fault: new Fault("DISK_FULL") },
-        { type: "disk-recovered", pausedForMs: 1 },
-        pollFailed({ mailbox: "m1", fault: new Fault("TOKEN_REFUSED") }),
-        pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE") }),
-        pollFailed({ mailbox: "m2", fault: new Fault("TOKEN_REFUSED") }),
-        pollSucceeded({ mailbox: "m1" }),
-        pollSucceeded({ mailbox: "m2" }),
+        ...["full", "room", "refused m1", "away m1", "refused m2", "polled m1", "polled m2"].map(eventOf),
         { type: "handoff-succeeded", delivered: DELIVERED, step: "command" },
         handoffFailed("command", true),
         handoffFailed("command", false),
@@ -426,30 +368,9 @@ function lineOf(facts: Partial<TransferRecord>, at = "1970-01-01T00:00:00.001Z")
   return { ...makeRecord(facts), at };
 }
 
-function change(
-  state: ChannelState,
-  trackingId: string,
-  to: "waiting" | "quarantined" | "delivered" | "gone" | "downloading",
-  reason?: string,
-): void {
+function change(state: ChannelState, trackingId: string, to: State, reason?: string): void {
   const facts = reason === "refused" ? { reason: "retry", needsPerson: true } : { reason };
   apply(state, lineOf({ trackingId, state: to, ...facts }));
-}
-
-function disk(state: ChannelState, to: "full" | "room", process?: string): void {
-  const event =
-    to === "full"
-      ? ({ type: "disk-failed", fault: new Fault("DISK_FULL") } as const)
-      : ({ type: "disk-recovered", pausedForMs: 1 } as const);
-  happen(state, event, process);
-}
-
-function fail(
-  state: ChannelState,
-  mailbox: string,
-  code: "TOKEN_REFUSED" | "SERVICE_UNREACHABLE" | "SERVICE_TIMEOUT",
-) {
-  happen(state, pollFailed({ mailbox, fault: new Fault(code) }));
 }
 
 function handoffFailed(step: "command" | "webhook", willRetry: boolean): DaemonEvent {

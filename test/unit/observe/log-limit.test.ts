@@ -3,18 +3,22 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { logEvents } from "../../../src/cli/event-log.ts";
 import { createLog, limitLog } from "../../../src/observe/log.ts";
+import { DELIVERED } from "../../support/events.ts";
 
 const MINUTE_MS = 60_000;
 
-beforeEach(() => void vi.useFakeTimers());
+let { log, lines } = open();
+beforeEach(() => {
+  vi.useFakeTimers();
+  ({ log, lines } = open());
+});
 afterEach(() => void vi.useRealTimers());
 
 test("I8 bounded: 37,000 folders that are not picked up are a few lines, and one with their number a minute later", () => {
-  const { log, lines } = open();
   const emit = logEvents(log);
   for (let at = 0; at < 37_000; at++) {
-    const delivered = { mailbox: "m", trackingId: `t${at}`, sender: "a@example.org", folder: `f${at}` };
-    emit({ type: "pick-up-overdue", delivered: { ...delivered, round: 1, deliveredAt: "" }, sinceMs: at });
+    const delivered = { ...DELIVERED, trackingId: `t${at}`, folder: `f${at}` };
+    emit({ type: "pick-up-overdue", delivered, sinceMs: at });
   }
   expect(lines).toHaveLength(20);
   expect(lines.every(({ msg }) => msg === "not picked up in time")).toBe(true);
@@ -32,7 +36,6 @@ test("I8 bounded: 37,000 folders that are not picked up are a few lines, and one
 });
 
 test("the next minute begins anew, and a quiet minute has no line", () => {
-  const { log, lines } = open();
   for (let minute = 0; minute < 2; minute++) {
     for (let at = 0; at < 21; at++) log.warn({ trackingId: `t${at}` }, "waiting");
     vi.advanceTimersByTime(MINUTE_MS);
@@ -43,7 +46,6 @@ test("the next minute begins anew, and a quiet minute has no line", () => {
 });
 
 test("causes are limited apart: another fault, reason, message or level is never swallowed", () => {
-  const { log, lines } = open();
   const fault = (code: "SERVER_FAULT" | "CONNECTION_LOST", detail: string) => new Fault(code, { detail });
   for (let at = 0; at < 500; at++) {
     const facts = { mailbox: `m${at}`, trackingId: `t${at}` };
@@ -60,13 +62,11 @@ test("causes are limited apart: another fault, reason, message or level is never
 });
 
 test("information is not limited: each delivery has its line", () => {
-  const { log, lines } = open();
   for (let at = 0; at < 1_000; at++) log.info({ trackingId: `t${at}` }, "delivered");
   expect(lines).toHaveLength(1_000);
 });
 
 test("the end of the daemon does not lose a summary", () => {
-  const { log, lines } = open();
   for (let at = 0; at < 25; at++) log.error({ trackingId: `t${at}` }, "stuck");
   log.close();
   expect(lines.at(-1)).toMatchObject({ level: "error", more: 5, like: "stuck" });

@@ -1,5 +1,5 @@
 /** I7 nothing silent: what fails to happen is reported, whatever the cause, and nothing else is. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type Machine, onMachine, systemMachine } from "../../../src/base/machine.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import { type Promised, WITHIN_MS } from "../../../src/model/promise.ts";
@@ -43,43 +43,41 @@ function watch(...sources: PromiseSource[]) {
   };
 }
 
-describe("a promise", () => {
-  test("that is kept is not mentioned; a broken one is reported once, and so is its end", async () => {
-    let dueMs = START_MS + 60_000;
-    const { pass, events } = watch({ kind: "poll", read: () => [promise(dueMs)] });
-    await pass(60_000);
-    expect(events).toEqual([]);
-    await pass(60_000);
-    expect(events).toMatchObject([{ began: [{ subject: "mailbox m", dueMs }], kept: [] }]);
-    dueMs += 10 * 60_000;
-    await pass(60_000);
-    expect(events.slice(1)).toMatchObject([{ broken: [], began: [], kept: [{ subject: "mailbox m" }] }]);
-  });
+test("a promise that is kept is not mentioned; a broken one is reported once, and so is its end", async () => {
+  let dueMs = START_MS + 60_000;
+  const { pass, events } = watch({ kind: "poll", read: () => [promise(dueMs)] });
+  await pass(60_000);
+  expect(events).toEqual([]);
+  await pass(60_000);
+  expect(events).toMatchObject([{ began: [{ subject: "mailbox m", dueMs }], kept: [] }]);
+  dueMs += 10 * 60_000;
+  await pass(60_000);
+  expect(events.slice(1)).toMatchObject([{ broken: [], began: [], kept: [{ subject: "mailbox m" }] }]);
+});
 
-  test("of a part that does not answer, or fails, is broken after a minute", async () => {
-    for (const read of [() => new Promise<never>(() => {}), () => Promise.reject(new Error("away"))]) {
-      const { pass, shown } = watch({ kind: "download", read });
-      await pass(WITHIN_MS);
-      expect(shown()).toEqual([]);
-      await pass(2 * CHECK_MS);
-      expect(shown()).toEqual(["downloads"]);
-    }
-  });
+test("a promise of a part that does not answer, or fails, is broken after a minute", async () => {
+  for (const read of [() => new Promise<never>(() => {}), () => Promise.reject(new Error("away"))]) {
+    const { pass, shown } = watch({ kind: "download", read });
+    await pass(WITHIN_MS);
+    expect(shown()).toEqual([]);
+    await pass(2 * CHECK_MS);
+    expect(shown()).toEqual(["downloads"]);
+  }
+});
 
-  test("is not reported while a trouble explains it, nor for its grace after that", async () => {
-    let isExplained = true;
-    const source = { kind: "poll", isExplained: () => isExplained, read: () => [promise(START_MS)] } as const;
-    const { pass, shown, events } = watch(source);
-    await pass(5 * 60_000);
-    expect(shown()).toEqual([]);
-    // Metrics count it.
-    expect(events.at(-1)?.broken).toMatchObject([{ isExplained: true }]);
-    isExplained = false;
-    await pass(30_000);
-    expect(shown()).toEqual([]);
-    await pass(20_000);
-    expect(shown()).toEqual(["mailbox m"]);
-  });
+test("a promise is not reported while a trouble explains it, nor for its grace after that", async () => {
+  let isExplained = true;
+  const source = { kind: "poll", isExplained: () => isExplained, read: () => [promise(START_MS)] } as const;
+  const { pass, shown, events } = watch(source);
+  await pass(5 * 60_000);
+  expect(shown()).toEqual([]);
+  // Metrics count it.
+  expect(events.at(-1)?.broken).toMatchObject([{ isExplained: true }]);
+  isExplained = false;
+  await pass(30_000);
+  expect(shown()).toEqual([]);
+  await pass(20_000);
+  expect(shown()).toEqual(["mailbox m"]);
 });
 
 test("a process that stood still says so, and leaves its work time to catch up", async () => {

@@ -26,7 +26,7 @@ const end = (record: TransferRecord, state: TransferRecord["state"], facts: Part
   withState(record, state, AT + 1_000, facts);
 const locked = { reason: "locked", message: "It is locked.", code: "TRANSFER_LOCKED" };
 const away = { reason: "retry", message: "The service could not be reached.", code: "SERVICE_UNREACHABLE" };
-const odd = { reason: "retry", message: "The answer is odd.", code: "BAD_ANSWER" };
+const odd = { reason: "retry", message: "It is odd.", code: "BAD_ANSWER" };
 const evening = { reason: "quiet", until: "2026-03-01T18:00:00.000Z" };
 const full = { reason: "disk", message: "No space is left." };
 const UNREACHABLE = "t1: failed, will be retried. The service could not be reached.";
@@ -34,9 +34,11 @@ const UNCHANGED =
   "t1 was not delivered again: the service no longer has it. The earlier delivery is unchanged.";
 const released = { by: "anna", at: "", reason: "", message: "" };
 
+const onTrust = { ...inFolder, released };
+
 /** The transfer when the order is given and at each look. */
 type Path = readonly [before: TransferRecord, ...then: (TransferRecord | undefined)[]];
-type Row = readonly [what: string, path: Path, outcome: string];
+type Row = readonly [outcome: string, path: Path];
 
 /** A waiting transfer is tried, and ends so. */
 const tried = (...as: [TransferRecord["state"], Partial<TransferRecord>?]): Path => [
@@ -63,95 +65,48 @@ const dropped: Path = [
   end(again(quarantined), "gone", { reason: "discarded" }),
 ];
 
-/** By order: what happens, and the result with its text. */
+/** By order: the result with its text, and how the transfer goes on. */
 const ROWS: Partial<Record<TransferAct, readonly Row[]>> = {
   password: [
-    ["it opens", tried("delivered", inFolder), "fine: t1 was delivered to m/t1."],
-    ["it is refused", refusedAgain, "attention: t1: needs a password. One was refused."],
-    [
-      "it opens, and the content is wrong",
-      tried("quarantined", wrong),
-      "attention: t1: in quarantine. Too few bytes.",
-    ],
-    [
-      "a lock leaves the verdict open",
-      tried("waiting", locked),
-      "attention: t1: locked by the service. It is locked.",
-    ],
+    ["fine: t1 was delivered to m/t1.", tried("delivered", inFolder)],
+    ["attention: t1: needs a password. One was refused.", refusedAgain],
+    ["attention: t1: in quarantine. Too few bytes.", tried("quarantined", wrong)],
+    // A lock leaves the verdict open.
+    ["attention: t1: locked by the service. It is locked.", tried("waiting", locked)],
   ],
   retry: [
-    [
-      "no password is known",
-      [waits, wanted, waits],
-      "attention: t1: needs a password. No password is known.",
-    ],
-    ["the service is away", tried("waiting", away), `pending: ${UNREACHABLE}`],
-    ["it is away for long", tried("waiting", { ...away, needsPerson: true }), `attention: ${UNREACHABLE}`],
-    [
-      "quiet hours begin",
-      tried("waiting", evening),
-      `attention: t1: waits for the end of quiet hours, until ${evening.until}.`,
-    ],
-    [
-      "the disk is full",
-      tried("waiting", full),
-      "attention: t1: waits for free disk space. No space is left.",
-    ],
-    [
-      "a download runs, and fails",
-      [loading, loading, end(loading, "waiting", odd)],
-      "pending: t1: failed, will be retried. The answer is odd.",
-    ],
-    ["it is queued", found, "fine: t1 was delivered to m/t1, and picked up."],
-    ["it expires", tried("gone", expired), "attention: t1: gone before it was delivered. It expired."],
-    ["it is discarded meanwhile", tried("gone", { reason: "discarded" }), "attention: t1 was discarded."],
-    [
-      "another worker ends the round",
-      [waits, wanted, { ...delivered, attempts: 1 }],
-      "fine: t1 was delivered to m/t1.",
-    ],
-    [
-      "quarantined content is now right",
-      redone(quarantined, "delivered", inFolder),
-      "fine: t1 was delivered to m/t1.",
-    ],
-    [
-      "it is wrong again",
-      redone(quarantined, "quarantined", wrong),
-      "attention: t1: in quarantine. Too few bytes.",
-    ],
+    ["attention: t1: needs a password. No password is known.", [waits, wanted, waits]],
+    [`pending: ${UNREACHABLE}`, tried("waiting", away)],
+    // For long.
+    [`attention: ${UNREACHABLE}`, tried("waiting", { ...away, needsPerson: true })],
+    [`attention: t1: waits for the end of quiet hours, until ${evening.until}.`, tried("waiting", evening)],
+    ["attention: t1: waits for free disk space. No space is left.", tried("waiting", full)],
+    ["pending: t1: failed, will be retried. It is odd.", [loading, loading, end(loading, "waiting", odd)]],
+    ["fine: t1 was delivered to m/t1, and picked up.", found],
+    ["attention: t1: gone before it was delivered. It expired.", tried("gone", expired)],
+    ["attention: t1 was discarded.", tried("gone", { reason: "discarded" })],
+    // Another worker ends the round.
+    ["fine: t1 was delivered to m/t1.", [waits, wanted, { ...delivered, attempts: 1 }]],
+    ["fine: t1 was delivered to m/t1.", redone(quarantined, "delivered", inFolder)],
+    ["attention: t1: in quarantine. Too few bytes.", redone(quarantined, "quarantined", wrong)],
   ],
   release: [
-    [
-      "it is delivered",
-      redone(quarantined, "delivered", { ...inFolder, released }),
-      "fine: t1 was delivered on your responsibility to m/t1.",
-    ],
-    [
-      "files need a password",
-      redone(quarantined, "waiting", { reason: "password" }),
-      "attention: t1: needs a password.",
-    ],
+    ["fine: t1 was delivered on your responsibility to m/t1.", redone(quarantined, "delivered", onTrust)],
+    ["attention: t1: needs a password.", redone(quarantined, "waiting", { reason: "password" })],
   ],
   discard: [
-    ["it is discarded", dropped, "fine: t1 was discarded."],
-    [
-      "it was gone",
-      [goneRecord, { ...goneRecord, round: 2, acknowledged: true }],
-      "fine: t1 is gone, and no longer shown.",
-    ],
-    ["it is delivered before", [loading, delivered], "attention: t1 was not discarded: it is delivered."],
-    ["retention removes the records", [goneRecord, undefined], "attention: t1 is no longer known here."],
+    ["fine: t1 was discarded.", dropped],
+    ["fine: t1 is gone, and no longer shown.", [goneRecord, { ...goneRecord, round: 2, acknowledged: true }]],
+    ["attention: t1 was not discarded: it is delivered.", [loading, delivered]],
+    // Retention removes the records.
+    ["attention: t1 is no longer known here.", [goneRecord, undefined]],
   ],
   redeliver: [
-    [
-      "it is delivered",
-      redone(delivered, "delivered", { folder: "m/t1-2" }),
-      "fine: t1 was delivered to m/t1-2.",
-    ],
-    ["the service no longer has it", [delivered, delivered], `attention: ${UNCHANGED}`],
+    ["fine: t1 was delivered to m/t1-2.", redone(delivered, "delivered", { folder: "m/t1-2" })],
+    // The service no longer has it.
+    [`attention: ${UNCHANGED}`, [delivered, delivered]],
   ],
-  grant: [["it waits", [waits, waits], "fine: One more password attempt is allowed."]],
+  grant: [["fine: One more password attempt is allowed.", [waits, waits]]],
 };
 
 describe("the outcome of an order", () => {
@@ -159,7 +114,7 @@ describe("the outcome of an order", () => {
     each.map((row) => [act as TransferAct, ...row] as const),
   );
 
-  test.each(rows)("of %s, where %s", async (act, _what, [before, ...then], outcome) => {
+  test.each(rows)("of %s: %s", async (act, outcome, [before, ...then]) => {
     const { record, isSettled, result, text } = await awaitOutcome(before, act, NEVER, {
       find: script(then),
     });

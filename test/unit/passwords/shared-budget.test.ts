@@ -14,26 +14,21 @@ import { mailboxSettings, plainSecret } from "../../support/settings.ts";
 
 const NAMES = ["a", "b", "c", "d"];
 
-test("the budget holds, whoever comes first", async () => {
-  const { race } = await open((name) => `wrong of ${name}`);
-  for (let round = 0; round < 10; round++) expect((await race(`t${round}`)).length).toBeLessThanOrEqual(2);
-});
-
 test("the same wrong password is sent once", async () => {
-  const { race } = await open(() => "Wr0ng!42");
-  for (let round = 0; round < 10; round++) expect(await race(`t${round}`)).toEqual(["Wr0ng!42"]);
+  const { race } = await open("Wr0ng!42");
+  for (let round = 0; round < 3; round++) expect(await race(`t${round}`)).toEqual(["Wr0ng!42"]);
 });
 
 /** Each mailbox has everything of its own but the disk. */
-async function open(passwordOf: (mailbox: string) => string) {
+async function open(password: string) {
   const folder = await makeFolder();
-  const mailboxes = NAMES.map((name) => {
-    const rule = { sender: undefined, trackingId: undefined, password: plainSecret(passwordOf(name)) };
-    return mailboxSettings(
+  const rule = { sender: undefined, trackingId: undefined, password: plainSecret(password) };
+  const mailboxes = NAMES.map((name) =>
+    mailboxSettings(
       { url: "https://transfer.example.com", clientId: "x" },
       { name, email: `${name}@example.com`, passwords: [rule, rule] },
-    );
-  });
+    ),
+  );
   const workers = await Promise.all(
     mailboxes.map(async (mailbox) => {
       const ledger = await ledgerIn(folder, { writer: mailbox.name });

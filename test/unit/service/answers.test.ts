@@ -52,39 +52,33 @@ describe("a refusal becomes a fault", () => {
     expect(refuse(status, body)).toMatchObject({ code, answeredBy: "intermediary" });
   });
 
-  test.each(['{"errorCode":3003,"errorMessage":null}', '{"errorCode":"3003"}', '\ufeff{"errorCode":3003}'])(
-    "of the password, in any spelling of the error: %j",
-    (body) => {
-      expect(refuse(401, body)).toMatchObject({ code: "PASSWORD_REFUSED", answeredBy: "service" });
-    },
-  );
-
-  test.each(["", "<html>", '{"errorCode":9999}'])(
-    "of something else, if the answer does not name the password: %j",
-    (body) => {
-      expect(refuse(401, body).code).toBe("ACCESS_REFUSED");
-    },
-  );
+  test.each([
+    ['{"errorCode":3003,"errorMessage":null}', "PASSWORD_REFUSED"],
+    ['{"errorCode":"3003"}', "PASSWORD_REFUSED"],
+    ['\ufeff{"errorCode":3003}', "PASSWORD_REFUSED"],
+    ["", "ACCESS_REFUSED"],
+    ['{"errorCode":9999}', "ACCESS_REFUSED"],
+  ])("of the password only if the answer names it, in any spelling: %j", (body, code) => {
+    expect(refuse(401, body).code).toBe(code);
+  });
 
   test("with the service's Retry-After", () => {
     expect(refuse(429, "", "7").retryAfterMs).toBe(7000);
   });
 });
 
-describe("Retry-After is understood", () => {
-  test.each([
-    ["120", 120_000],
-    ["0", 0],
-    ["-5", 0],
-    ["Thu, 01 Jan 2026 00:01:00 GMT", 60_000],
-    ["Wed, 31 Dec 2025 00:00:00 GMT", 0],
-    ["99999999", 86_400_000],
-    ["soon", undefined],
-    ["", undefined],
-    [undefined, undefined],
-  ])("%j as %j ms", (value, waitMs) => {
-    expect(parseRetryAfter(value, NOW)).toBe(waitMs);
-  });
+test.each([
+  ["120", 120_000],
+  ["0", 0],
+  ["-5", 0],
+  ["Thu, 01 Jan 2026 00:01:00 GMT", 60_000],
+  ["Wed, 31 Dec 2025 00:00:00 GMT", 0],
+  ["99999999", 86_400_000],
+  ["soon", undefined],
+  ["", undefined],
+  [undefined, undefined],
+])("Retry-After is understood %j as %j ms", (value, waitMs) => {
+  expect(parseRetryAfter(value, NOW)).toBe(waitMs);
 });
 
 describe("a broken connection becomes a fault", () => {

@@ -91,24 +91,6 @@ describe("the checksums file is parsed", () => {
     }
   });
 
-  test.each([
-    ["blanks in a checksum", (at: number) => `a${at},abcdef0123 (${" ".repeat(120)}\n`],
-    ["cells", (at: number) => `a${at}${",x;\t".repeat(25)}\n`],
-    ["quotes", (at: number) => `"a${at}""${'""'.repeat(50)}\n`],
-    ["names that are all the same", () => `a,${"0".repeat(64)} (SHA-256)\n`],
-  ])("I8 bounded: in a time that grows with its size: many %s", async (_case, rowOf) => {
-    const rows = Array.from({ length: 100_000 }, (_, at) => rowOf(at));
-    const bytes = Buffer.from(`Subject,Hi\nFile Name,Checksum\n${rows.join("")}`);
-    const before = process.threadCpuUsage();
-    try {
-      await parseChecksums(bytes, "text/csv", filesOf(rows.map(() => "a")));
-    } catch (error) {
-      expect(error).toBeInstanceOf(Fault);
-    }
-    // It takes a tenth of that on an idle machine.
-    expect(process.threadCpuUsage(before).user).toBeLessThan(20_000_000);
-  });
-
   test("I8 bounded: with the beginning of a long subject, never with half a character", async () => {
     const bytes = writeChecksumCsv(PLAIN_FORM, `x${"👍".repeat(600)}`, rowsOf(["a.txt"]));
     const { subject } = await parseChecksums(bytes, "text/csv", filesOf(["a.txt"]));
@@ -158,42 +140,40 @@ describe("the subject is never read as a file", () => {
         expect([...report.byFileId.values()]).toEqual(rowsOf(names));
         expect([report.unlisted, report.missing]).toEqual([[], []]);
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 });
 
-describe("mismatches are reported", () => {
-  test("rows without a file, files without a row, and a second row for the same file", async () => {
-    const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", rowsOf(["a.txt", "a.txt", "stranger.txt"]));
-    const report = await parseChecksums(bytes, "text/csv", filesOf(["a.txt", "b.txt"]));
-    expect(report.unlisted.map((row) => row.name)).toEqual(["a.txt", "stranger.txt"]);
-    expect(report.missing.map((file) => file.name)).toEqual(["b.txt"]);
-  });
+test("mismatches are reported: rows without a file, files without a row, and a second row for the same file", async () => {
+  const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", rowsOf(["a.txt", "a.txt", "stranger.txt"]));
+  const report = await parseChecksums(bytes, "text/csv", filesOf(["a.txt", "b.txt"]));
+  expect(report.unlisted.map((row) => row.name)).toEqual(["a.txt", "stranger.txt"]);
+  expect(report.missing.map((file) => file.name)).toEqual(["b.txt"]);
+});
 
-  test("another kind of file is a fault, not a guess", async () => {
-    for (const text of [
-      "",
-      "\n\n",
-      "<html><body>login</body></html>",
-      "a,b,c\nd,e,f",
-      "a.txt,0123456789 (MD5)\n",
-    ]) {
-      await expect(parseChecksums(Buffer.from(text), "text/csv", filesOf(["a.txt"]))).rejects.toThrow(Fault);
-    }
-  });
+test("mismatches are reported: another kind of file is a fault, not a guess", async () => {
+  for (const text of [
+    "",
+    "\n\n",
+    "<html><body>login</body></html>",
+    "a,b,c\nd,e,f",
+    "a.txt,0123456789 (MD5)\n",
+  ]) {
+    await expect(parseChecksums(Buffer.from(text), "text/csv", filesOf(["a.txt"]))).rejects.toThrow(Fault);
+  }
+});
 
-  test("any bytes give a report or a fault", async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), fc.string(), async (bytes, contentType) => {
-        try {
-          await parseChecksums(bytes, contentType, filesOf(["a.txt"]));
-        } catch (error) {
-          expect(error).toBeInstanceOf(Fault);
-        }
-      }),
-    );
-  });
+test("mismatches are reported: any bytes give a report or a fault", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), fc.string(), async (bytes, contentType) => {
+      try {
+        await parseChecksums(bytes, contentType, filesOf(["a.txt"]));
+      } catch (error) {
+        expect(error).toBeInstanceOf(Fault);
+      }
+    }),
+  );
 });
 
 const arbitraryForm: fc.Arbitrary<CsvForm> = fc.record({

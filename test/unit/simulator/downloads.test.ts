@@ -6,24 +6,22 @@ import { ask, errorOf, jsonOf, pathOf, plan, poll, simulate, simulateOne } from 
 
 const password = "right";
 
-describe("the transfer information", () => {
-  test("has the total size and the algorithm, even if they are wrong", async () => {
-    const files: FilePlan[] = [
-      { name: "a", text: "12345" },
-      { name: "b", text: "1", announcedBytes: 100 },
-    ];
-    const { get } = await simulateOne({ files, algorithm: "SHA-1" });
-    expect(jsonOf(await get()).data).toEqual({ totalSize: 105, checksumAlgorithm: "SHA-1" });
-  });
+test("the transfer information has the total size and the algorithm, even if they are wrong", async () => {
+  const files: FilePlan[] = [
+    { name: "a", text: "12345" },
+    { name: "b", text: "1", announcedBytes: 100 },
+  ];
+  const { get } = await simulateOne({ files, algorithm: "SHA-1" });
+  expect(jsonOf(await get()).data).toEqual({ totalSize: 105, checksumAlgorithm: "SHA-1" });
+});
 
-  test.each([
-    [{ processingSeconds: 60 }, "404/2003"],
-    [{ failed: true }, "404/2003"],
-    [{ expiresInSeconds: -1 }, "410/2006"],
-    [{ revokedAfterSeconds: 0 }, "410/2006"],
-  ])("is refused while a transfer is not active: %j", async (inactive, error) => {
-    expect(errorOf(await (await simulateOne(inactive)).get())).toBe(error);
-  });
+test.each([
+  [{ processingSeconds: 60 }, "404/2003"],
+  [{ failed: true }, "404/2003"],
+  [{ expiresInSeconds: -1 }, "410/2006"],
+  [{ revokedAfterSeconds: 0 }, "410/2006"],
+])("the transfer information is refused while a transfer is not active: %j", async (inactive, error) => {
+  expect(errorOf(await (await simulateOne(inactive)).get())).toBe(error);
 });
 
 describe("a file", () => {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { parseScenario } from "../../../simulator/parse.ts";
 import { SCENARIO_REFERENCE } from "../../../simulator/reference.ts";
 import { sampleScenario } from "../../../simulator/samples.ts";
@@ -30,100 +30,84 @@ const everyMisbehaviour: readonly Misbehaviour[] = [
   { kind: "encoding", encoding: "br" },
 ];
 
-describe("a scenario", () => {
-  test("may have every key, or none", () => {
-    const scenario: Scenario = {
-      seed: 5,
-      apiVersion: "1.12",
-      clientId: "x".repeat(50),
-      tokenSeconds: 60,
-      wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 60 },
-      retentionDays: 1,
-      maxPageSize: 10,
-      csv: {
-        delimiter: "\t",
-        quote: "all",
-        byteOrderMark: true,
-        charset: "utf-8",
-        lineEnd: "\n",
-        subject: "empty",
-      },
-      passwordRules: { minimumLengthRequired: 5, blacklistedCharactersDeclined: "x", lettersRequired: true },
-      oldPaths: true,
-      languagePacks: [
-        { locale: "en", displayName: "English", version: "1.0", lastChangeTimestamp: null, files: {} },
-      ],
-      transfers: [
-        plan({ cc: ["b@example.com"], processingSeconds: 1, expiresInSeconds: -1, algorithm: "none" }),
-      ],
-      faults: everyMisbehaviour.map((does) => ({
-        on: "file",
-        transfer: "t",
-        file: "f",
-        skip: 1,
-        times: "always",
-        does,
-      })),
-    };
-    expect(parseScenario(structuredClone(scenario))).toEqual(scenario);
-    expect(parseScenario({})).toEqual({});
-  });
-
-  test.each<[unknown, string]>([
-    [null, "must be an object"],
-    [[], "must be an object"],
-    [{ transfer: [] }, "transfer: unknown key, did you mean transfers?"],
-    [{ colour: "red" }, "colour: unknown key, known: seed, apiVersion,"],
-    [{ apiVersion: 1.12 }, "apiVersion: "],
-    [{ apiVersion: "1" }, "apiVersion: must be major.minor"],
-    [{ clientId: "short" }, "clientId: must be 50 to 4000 letters and digits"],
-    [{ csv: { delimeter: ";" } }, "csv.delimeter: unknown key, did you mean delimiter?"],
-    [
-      { passwordRules: { upperCaseRequired: false } },
-      "passwordRules.upperCaseRequired: must be true, or left out",
+test("a scenario may have every key, or none", () => {
+  const scenario: Scenario = {
+    seed: 5,
+    apiVersion: "1.12",
+    clientId: "x".repeat(50),
+    tokenSeconds: 60,
+    wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 60 },
+    retentionDays: 1,
+    maxPageSize: 10,
+    csv: {
+      delimiter: "\t",
+      quote: "all",
+      byteOrderMark: true,
+      charset: "utf-8",
+      lineEnd: "\n",
+      subject: "empty",
+    },
+    passwordRules: { minimumLengthRequired: 5, blacklistedCharactersDeclined: "x", lettersRequired: true },
+    oldPaths: true,
+    languagePacks: [
+      { locale: "en", displayName: "English", version: "1.0", lastChangeTimestamp: null, files: {} },
     ],
-    [{ transfers: [{ to: ["a@b.c"], files: [] }] }, "transfers.0.from: is required"],
-    [{ transfers: [plan({ to: [] })] }, "transfers.0: needs a recipient"],
-    [{ transfers: [plan({ cc: ["Orders@example.com"] })] }, "transfers.0: names the same recipient twice"],
-    [
-      { transfers: [plan({ files: [{ name: "x", base64: "a" }] })] },
-      "transfers.0.files.0.base64: is not base64",
+    transfers: [
+      plan({ cc: ["b@example.com"], processingSeconds: 1, expiresInSeconds: -1, algorithm: "none" }),
     ],
-    [
-      { transfers: [plan({ files: [{ name: "x", text: "", base64: "" }] })] },
-      "transfers.0.files.0: needs exactly one",
-    ],
-    [{ faults: [{ does: {} }] }, "faults.0.does.kind: "],
-    [
-      { faults: [{ times: "often", does: { kind: "endless" } }] },
-      'faults.0.times: must be a whole number or "always"',
-    ],
-  ])("with %j is refused by key", (json, message) => {
-    expect(() => parseScenario(json)).toThrow(message);
-  });
-
-  test("has all its mistakes reported at once", () => {
-    expect(() => parseScenario({ seed: "x", port: 1 })).toThrow(/^seed: .*\nport: unknown key/);
-  });
-
-  test("that is wrong opens no simulator", async () => {
-    const wrong = { transfers: [plan({ trackingId: "t" }), plan({ trackingId: "t" })] };
-    await expect(simulate(wrong)).rejects.toThrow("trackingId: transfer t exists already");
-  });
+    faults: everyMisbehaviour.map((does) => ({
+      on: "file",
+      transfer: "t",
+      file: "f",
+      skip: 1,
+      times: "always",
+      does,
+    })),
+  };
+  expect(parseScenario(structuredClone(scenario))).toEqual(scenario);
+  expect(parseScenario({})).toEqual({});
 });
 
-describe("the sample scenario", () => {
-  test("has transfers that open with its passwords", async () => {
-    const simulator = await simulate(sampleScenario);
-    const statuses = await Promise.all(
-      simulator.transfers().map(async (transfer) => {
-        const { status } = await ask(simulator, pathOf(transfer), { password: transfer.password });
-        return `${transfer.state} ${status}`;
-      }),
-    );
-    expect(statuses.filter((status) => status === "Active 200")).toHaveLength(7);
-    expect(statuses.slice(-2)).toEqual(["Processing 404", "Deleted_by_expiration 410"]);
-  });
+test.each<[unknown, string]>([
+  [null, "must be an object"],
+  [[], "must be an object"],
+  [{ transfer: [] }, "transfer: unknown key, did you mean transfers?"],
+  [{ colour: "red" }, "colour: unknown key, known: seed, apiVersion,"],
+  [{ apiVersion: 1.12 }, "apiVersion: "],
+  [{ apiVersion: "1" }, "apiVersion: must be major.minor"],
+  [{ clientId: "short" }, "clientId: must be 50 to 4000 letters and digits"],
+  [{ csv: { delimeter: ";" } }, "csv.delimeter: unknown key, did you mean delimiter?"],
+  [{ passwordRules: { upperCaseRequired: false } }, "passwordRules.upperCaseRequired: must be true"],
+  [{ transfers: [{ to: ["a@b.c"], files: [] }] }, "transfers.0.from: is required"],
+  [{ transfers: [plan({ to: [] })] }, "transfers.0: needs a recipient"],
+  [{ transfers: [plan({ cc: ["Orders@example.com"] })] }, "transfers.0: names the same recipient twice"],
+  [{ transfers: [plan({ files: [{ name: "x", base64: "a" }] })] }, "files.0.base64: is not base64"],
+  [{ transfers: [plan({ files: [{ name: "x", text: "", base64: "" }] })] }, "files.0: needs exactly one"],
+  [{ faults: [{ does: {} }] }, "faults.0.does.kind: "],
+  [{ faults: [{ times: "often", does: { kind: "endless" } }] }, "faults.0.times: must be a whole number"],
+])("a scenario with %j is refused by key", (json, message) => {
+  expect(() => parseScenario(json)).toThrow(message);
+});
+
+test("a scenario has all its mistakes reported at once", () => {
+  expect(() => parseScenario({ seed: "x", port: 1 })).toThrow(/^seed: .*\nport: unknown key/);
+});
+
+test("a scenario that is wrong opens no simulator", async () => {
+  const wrong = { transfers: [plan({ trackingId: "t" }), plan({ trackingId: "t" })] };
+  await expect(simulate(wrong)).rejects.toThrow("trackingId: transfer t exists already");
+});
+
+test("the sample scenario has transfers that open with its passwords", async () => {
+  const simulator = await simulate(sampleScenario);
+  const statuses = await Promise.all(
+    simulator.transfers().map(async (transfer) => {
+      const { status } = await ask(simulator, pathOf(transfer), { password: transfer.password });
+      return `${transfer.state} ${status}`;
+    }),
+  );
+  expect(statuses.filter((status) => status === "Active 200")).toHaveLength(7);
+  expect(statuses.slice(-2)).toEqual(["Processing 404", "Deleted_by_expiration 410"]);
 });
 
 const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");

@@ -4,29 +4,25 @@ import { brokenRules, generatePassword } from "../../../simulator/password-rules
 import type { PasswordRules } from "../../../simulator/scenario.ts";
 import { ask, errorOf, jsonOf, simulate, simulateOne } from "./client.ts";
 
-describe("wrong passwords", () => {
-  test("include those that differ in case, encoding or Unicode form", async () => {
-    const { get } = await simulateOne({ password: "Pä+s" });
-    for (const wrong of ["pä+s", "Pä s", "Pa\u0308+s"]) {
-      expect(errorOf(await get("", { password: wrong }))).toBe("401/3003");
-    }
-    expect((await get("", { headers: { "X-CS-Password": "P%C3%A4+s" } })).status).toBe(200);
-  });
+test("wrong passwords include those that differ in case, encoding or Unicode form", async () => {
+  const { get } = await simulateOne({ password: "Pä+s" });
+  for (const wrong of ["pä+s", "Pä s", "Pa\u0308+s"]) {
+    expect(errorOf(await get("", { password: wrong }))).toBe("401/3003");
+  }
+  expect((await get("", { headers: { "X-CS-Password": "P%C3%A4+s" } })).status).toBe(200);
 });
 
-describe("a generated password", () => {
-  test("fulfils every rule at once, for any seed", () => {
-    for (let seed = 0; seed < 50; seed += 1) {
-      expect(brokenRules(generatePassword(everyRule, seed, "test"), everyRule)).toEqual([]);
-    }
-  });
+test("a generated password fulfils every rule at once, for any seed", () => {
+  for (let seed = 0; seed < 50; seed += 1) {
+    expect(brokenRules(generatePassword(everyRule, seed, "test"), everyRule)).toEqual([]);
+  }
+});
 
-  test("is impossible with contradictory rules, and the scenario is refused", async () => {
-    const passwordRules = { minimumLengthRequired: 5, maximumLengthRequired: 4 };
-    const transfers = [{ from: "a@example.com", to: ["b@example.com"], files: [] }];
-    await expect(simulate({ passwordRules, transfers })).rejects.toThrow("passwordRules");
-    expect(errorOf(await ask(await simulate({ passwordRules }), "/api/password"))).toBe("500/5000");
-  });
+test("a generated password is impossible with contradictory rules, and the scenario is refused", async () => {
+  const passwordRules = { minimumLengthRequired: 5, maximumLengthRequired: 4 };
+  const transfers = [{ from: "a@example.com", to: ["b@example.com"], files: [] }];
+  await expect(simulate({ passwordRules, transfers })).rejects.toThrow("passwordRules");
+  expect(errorOf(await ask(await simulate({ passwordRules }), "/api/password"))).toBe("500/5000");
 });
 
 describe("the rules", () => {

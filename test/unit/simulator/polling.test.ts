@@ -4,6 +4,7 @@ import type { Simulator } from "../../../simulator/simulator.ts";
 import { errorOf, jsonOf, plan, poll, simulate } from "./client.ts";
 
 const MAILBOX = "orders@example.com";
+const ANNA = "anna@supplier.example";
 
 async function entriesOf(simulator: Simulator, query: Record<string, string> = {}, list?: string) {
   return jsonOf(await poll(simulator, MAILBOX, query, list)).data;
@@ -13,84 +14,76 @@ async function idsOf(...asked: Parameters<typeof entriesOf>): Promise<string[]> 
   return (await entriesOf(...asked)).map((entry: { trackingId: string }) => entry.trackingId);
 }
 
-describe("the received list", () => {
-  test.each([
-    ["status(state)", { status: { state: "Active" } }],
-    [" status( state ) , trackingId ", { trackingId: "t", status: { state: "Active" } }],
-    [
-      "status(state),status(sender(email))",
-      { status: { state: "Active", sender: { email: "anna@supplier.example" } } },
-    ],
-    [
-      "status(sender),status(sender(name))",
-      { status: { sender: { email: "anna@supplier.example", name: "Anna" } } },
-    ],
-    [
-      "transfer(securityMode(config(passwordMode)))",
-      { transfer: { securityMode: { config: { passwordMode: "MANUAL" } } } },
-    ],
-    ["transfer(recipients(to,cc))", { transfer: { recipients: { to: [{ mail: MAILBOX }], cc: [] } } }],
-    ["status(recipients(mail))", { status: { recipients: [{ mail: MAILBOX }] } }],
-  ])("shows exactly the fields %j", async (fields, expected) => {
-    const simulator = await simulate({ transfers: [plan({ trackingId: "t", fromName: "Anna" })] });
-    expect(await entriesOf(simulator, { fields })).toEqual([expected]);
-  });
+test.each([
+  ["status(state)", { status: { state: "Active" } }],
+  [" status( state ) , trackingId ", { trackingId: "t", status: { state: "Active" } }],
+  ["status(state),status(sender(email))", { status: { state: "Active", sender: { email: ANNA } } }],
+  ["status(sender),status(sender(name))", { status: { sender: { email: ANNA, name: "Anna" } } }],
+  [
+    "transfer(securityMode(config(passwordMode)))",
+    { transfer: { securityMode: { config: { passwordMode: "MANUAL" } } } },
+  ],
+  ["transfer(recipients(to,cc))", { transfer: { recipients: { to: [{ mail: MAILBOX }], cc: [] } } }],
+  ["status(recipients(mail))", { status: { recipients: [{ mail: MAILBOX }] } }],
+])("the received list shows exactly the fields %j", async (fields, expected) => {
+  const simulator = await simulate({ transfers: [plan({ trackingId: "t", fromName: "Anna" })] });
+  expect(await entriesOf(simulator, { fields })).toEqual([expected]);
+});
 
-  test.each([
-    "",
-    "(",
-    "status(",
-    "status()",
-    "status(state",
-    "status(state))",
-    "trackingId,",
-    ",trackingId",
-    "trackingId(x)",
-    "trackingId status",
-    "nothing",
-    "status(nothing)",
-    "constructor",
-  ])("refuses the fields %j", async (fields) => {
-    const simulator = await simulate({ transfers: [plan()] });
-    expect(errorOf(await poll(simulator, MAILBOX, { fields }))).toBe("400/1004");
-  });
+test.each([
+  "",
+  "(",
+  "status(",
+  "status()",
+  "status(state",
+  "status(state))",
+  "trackingId,",
+  ",trackingId",
+  "trackingId(x)",
+  "trackingId status",
+  "nothing",
+  "status(nothing)",
+  "constructor",
+])("the received list refuses the fields %j", async (fields) => {
+  const simulator = await simulate({ transfers: [plan()] });
+  expect(errorOf(await poll(simulator, MAILBOX, { fields }))).toBe("400/1004");
+});
 
-  test("shows bcc recipients to the sender and to themselves", async () => {
-    const hidden = plan({
-      from: "anna@supplier.example",
-      to: [MAILBOX],
-      bcc: ["c@example.com", "d@example.com"],
-    });
-    const simulator = await simulate({ transfers: [hidden] });
-    const seenBy = async (address: string, list?: string) => {
-      const [entry] = jsonOf(await poll(simulator, address, {}, list)).data;
-      const mails = entry.status.recipients.map(({ mail }: { mail: string }) => mail);
-      return { mails, bcc: entry.transfer.recipients.bcc.map(({ mail }: { mail: string }) => mail) };
-    };
-    expect(await seenBy(MAILBOX)).toEqual({ mails: [MAILBOX], bcc: [] });
-    expect(await seenBy("c@example.com")).toEqual({
-      mails: [MAILBOX, "c@example.com"],
-      bcc: ["c@example.com"],
-    });
-    expect(await seenBy("anna@supplier.example", "/sent-transfers")).toEqual({
-      mails: [MAILBOX, "c@example.com", "d@example.com"],
-      bcc: ["c@example.com", "d@example.com"],
-    });
+test("the received list shows bcc recipients to the sender and to themselves", async () => {
+  const hidden = plan({
+    from: ANNA,
+    to: [MAILBOX],
+    bcc: ["c@example.com", "d@example.com"],
   });
+  const simulator = await simulate({ transfers: [hidden] });
+  const seenBy = async (address: string, list?: string) => {
+    const [entry] = jsonOf(await poll(simulator, address, {}, list)).data;
+    const mails = entry.status.recipients.map(({ mail }: { mail: string }) => mail);
+    return { mails, bcc: entry.transfer.recipients.bcc.map(({ mail }: { mail: string }) => mail) };
+  };
+  expect(await seenBy(MAILBOX)).toEqual({ mails: [MAILBOX], bcc: [] });
+  expect(await seenBy("c@example.com")).toEqual({
+    mails: [MAILBOX, "c@example.com"],
+    bcc: ["c@example.com"],
+  });
+  expect(await seenBy(ANNA, "/sent-transfers")).toEqual({
+    mails: [MAILBOX, "c@example.com", "d@example.com"],
+    bcc: ["c@example.com", "d@example.com"],
+  });
+});
 
-  test("has a link with the password if no other is needed", async () => {
-    const simulator = await simulate({ transfers: [plan({ passwordMode: "NONE", password: "a b&c" })] });
-    const [entry] = await entriesOf(simulator);
-    expect(new URL(entry.status.recipients[0].downloadUrl).searchParams.get("password")).toBe("a b&c");
-  });
+test("the received list has a link with the password if no other is needed", async () => {
+  const simulator = await simulate({ transfers: [plan({ passwordMode: "NONE", password: "a b&c" })] });
+  const [entry] = await entriesOf(simulator);
+  expect(new URL(entry.status.recipients[0].downloadUrl).searchParams.get("password")).toBe("a b&c");
+});
 
-  test("has a proxy address instead of that of a deleted user", async () => {
-    const simulator = await simulate({ transfers: [plan({ trackingId: "t", cc: ["b@example.com"] })] });
-    simulator.replaceAddress("t", "B@example.com", "proxy-1@deleted.invalid");
-    const [entry] = await entriesOf(simulator);
-    expect(entry.transfer.recipients.cc).toEqual([{ mail: "proxy-1@deleted.invalid" }]);
-    expect(jsonOf(await poll(simulator, "b@example.com")).data).toEqual([]);
-  });
+test("the received list has a proxy address instead of that of a deleted user", async () => {
+  const simulator = await simulate({ transfers: [plan({ trackingId: "t", cc: ["b@example.com"] })] });
+  simulator.replaceAddress("t", "B@example.com", "proxy-1@deleted.invalid");
+  const [entry] = await entriesOf(simulator);
+  expect(entry.transfer.recipients.cc).toEqual([{ mail: "proxy-1@deleted.invalid" }]);
+  expect(jsonOf(await poll(simulator, "b@example.com")).data).toEqual([]);
 });
 
 describe("pages", () => {

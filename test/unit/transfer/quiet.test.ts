@@ -74,6 +74,8 @@ async function turn(
   return { next: await downloadTransfer(tools, source, { mailbox: "m", trackingId: "t1" }, signal), asked };
 }
 
+const EXPIRING = { expires: new Date(at("17:00")).toISOString() };
+
 describe("downloading in quiet hours", () => {
   test("records until when a transfer waits again if the configured hours have changed since", async () => {
     const record = { state: "waiting", reason: "quiet", until: new Date(at("20:00")).toISOString() } as const;
@@ -86,11 +88,7 @@ describe("downloading in quiet hours", () => {
     ["finishes a decided delivery", { state: "delivered" }, ["place"]],
     ["asks the service about a transfer that vanished", { vanished: true }, ["state"]],
     ["downloads a transfer that an operator wants now", { wanted: true }, ["room", "begin"]],
-    [
-      "downloads a transfer that expires before they end",
-      { expires: new Date(at("17:00")).toISOString() },
-      ["room", "begin"],
-    ],
+    ["downloads a transfer that expires before they end", EXPIRING, ["room", "begin"]],
   ])("%s", async (_, record, asked) => {
     expect((await turn(at("12:00"), record)).asked).toEqual(asked);
   });

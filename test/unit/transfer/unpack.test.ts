@@ -12,33 +12,29 @@ beforeEach(async () => {
   unpacking = await Unpacking.open();
 });
 
-describe("an honest archive is unpacked", () => {
-  test("with a comment, after other bytes that its offsets include, and with an empty deflated file", async () => {
-    const prefix = Buffer.from("#!/bin/sh\n");
-    const zip = writeZip([{ name: "a", method: 8, data: Buffer.alloc(0) }], {
-      prefix,
-      base: prefix.length,
-      comment: Buffer.from("PK made by a service"),
-    });
-    await unpacking.unpack(zip, [wish("a", "")]);
-    expect(await unpacking.contents()).toEqual({ f0: "" });
+test("an honest archive is unpacked with a comment, after other bytes that its offsets include, and with an empty deflated file", async () => {
+  const prefix = Buffer.from("#!/bin/sh\n");
+  const zip = writeZip([{ name: "a", method: 8, data: Buffer.alloc(0) }], {
+    prefix,
+    base: prefix.length,
+    comment: Buffer.from("PK made by a service"),
   });
+  await unpacking.unpack(zip, [wish("a", "")]);
+  expect(await unpacking.contents()).toEqual({ f0: "" });
+});
 
-  test("by its directory, whatever the local headers say", async () => {
-    const local = { name: "../../evil", crc: 1, compressedBytes: 2, bytes: 3, method: 99, flags: 0 };
-    await unpacking.unpack(writeZip([{ name: "a", content: "hello", method: 8, local }]), [
-      wish("a", "hello"),
-    ]);
-    expect(await unpacking.contents()).toEqual({ f0: "hello" });
-    expect(unpacking.digests.get("f0")).toBe(sha256("hello"));
-  });
+test("an honest archive is unpacked by its directory, whatever the local headers say", async () => {
+  const local = { name: "../../evil", crc: 1, compressedBytes: 2, bytes: 3, method: 99, flags: 0 };
+  await unpacking.unpack(writeZip([{ name: "a", content: "hello", method: 8, local }]), [wish("a", "hello")]);
+  expect(await unpacking.contents()).toEqual({ f0: "hello" });
+  expect(unpacking.digests.get("f0")).toBe(sha256("hello"));
+});
 
-  test("into files that only their owner can read", async () => {
-    await unpacking.unpack(writeZip([{ name: "a", content: "x", attributes: 0o104777 * 0x10000 }]), [
-      wish("a", "x"),
-    ]);
-    expect((await stat(join(unpacking.folder, "f0"))).mode & 0o7777).toBe(0o600);
-  });
+test("an honest archive is unpacked into files that only their owner can read", async () => {
+  await unpacking.unpack(writeZip([{ name: "a", content: "x", attributes: 0o104777 * 0x10000 }]), [
+    wish("a", "x"),
+  ]);
+  expect((await stat(join(unpacking.folder, "f0"))).mode & 0o7777).toBe(0o600);
 });
 
 describe("entries are found by name", () => {
