@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ChannelSettings } from "../../src/model/notify.ts";
 import { readApi } from "../support/api.ts";
-import { callCommand } from "../support/command.ts";
+import { callCommand, startRun } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
-import { end, logOf, runProgram, startProgram } from "../support/program.ts";
+import { runProgram } from "../support/program.ts";
 import { accept, openReceiver, refuse } from "../support/receiver.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openProxy } from "../support/servers.ts";
@@ -238,8 +238,8 @@ describe("a restart", () => {
     const receiver = await openReceiver(accept);
     const { config, rewrite } = await install();
     const notify = [{ webhook: { url: receiver.url, secret: SECRET }, gather: "200ms", every: "200ms" }];
-    const daemon = startProgram(["run", "--config", config]);
-    const logged = logOf(daemon);
+    const daemon = startRun(config);
+    const { logged } = daemon;
     await expect.poll(logged).toContain('"msg":"ready"');
     await rewrite({ notify });
     await expect.poll(logged).toContain("the configuration was reloaded");
@@ -248,7 +248,7 @@ describe("a restart", () => {
     await rewrite({ notify });
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{}, { kind: "configuration", over: true }]);
     expect(logged()).toContain('"msg":"notified"');
-    await end(daemon);
+    await daemon.stop();
   });
 });
 

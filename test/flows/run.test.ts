@@ -5,14 +5,14 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install } from "../support/installation.ts";
-import { end, logOf, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { end, finish, logOf, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 describe("inlet once", () => {
   test("delivers everything, prints a summary or JSON, and exits with 0", async () => {
     const { config, inbox, simulator } = await install();
-    const { exitCode, stdout, stderr } = await runProgram(["once", "--config", config]);
+    const { exitCode, stdout, stderr } = await finish(startProgram(["once", "--config", config]));
     expect([exitCode, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("1 delivered, 0 waiting, 0 quarantined, 0 gone.");
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
