@@ -23,8 +23,8 @@ describe("inlet once", () => {
     ]);
   });
 
-  test("exits with 3 while a transfer needs attention, and with 4 if the service cannot be reached", async () => {
-    const { config } = await install({
+  test("exits with 3 while a transfer or an address needs attention, and with 4 if the service cannot be reached", async () => {
+    const { config, rewrite, simulator } = await install({
       transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
     });
     const output: string[] = [];
@@ -40,10 +40,7 @@ describe("inlet once", () => {
     const unreachable = await install({});
     await unreachable.simulator.close();
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
-  });
-
-  test("exits with 3 if the client id is not registered: a person has to act", async () => {
-    const { config, rewrite, simulator } = await install();
+    // A person has to register the client id.
     await rewrite({ service: { baseUrl: simulator.url, clientId: "u".repeat(60) } });
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
     expect(exitCode).toBe(3);
