@@ -1,5 +1,4 @@
 /** Commands that act: outcomes and exit codes, several transfers, permissions, removed mailboxes, who did what. */
-import { once } from "node:events";
 import { chmod, chown, rename, stat, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
@@ -14,28 +13,6 @@ const OTHER_USER = 65534;
 const RIGHT = "the-Right:1";
 const WRONG_SUM = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 const BAD = { transfers: [transferPlan({ trackingId: "t1", files: WRONG_SUM })] };
-
-describe("the exit code of a command that acts", () => {
-  test("is 3 where a retried transfer waits for a password, and where a password opens one that is wrong", async () => {
-    const { inlet, expectInlet, runUntil } = await openSite({
-      transfers: [transferPlan({ trackingId: "t1", password: RIGHT, files: WRONG_SUM })],
-    });
-    await runUntil({ t1: "waiting" });
-    await expectInlet("retry t1", 3, /^t1: needs a password\. /);
-    const opened = await inlet("password t1 --json", { input: RIGHT });
-    expect([opened.exitCode, JSON.parse(opened.stdout)]).toMatchObject([
-      3,
-      {
-        trackingId: "t1",
-        status: 200,
-        state: "quarantined",
-        reason: "CHECKSUM_MISMATCH",
-        result: "attention",
-        text: expect.stringMatching(/^The password was accepted\. t1: in quarantine\. /),
-      },
-    ]);
-  });
-});
 
 describe("several transfers", () => {
   test("are named by their ids, or chosen by sender, reason and state, with a confirmation that says how many", async () => {
@@ -116,8 +93,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
     const read = async (line: string) => (await site.inlet(line, user)).stdout;
     await expect.poll(() => read("list")).toMatch(/quarantined.*t1/);
     await expectInlet("discard t1 --yes", 5, "refuses", user);
-    reader.kill();
-    await once(reader, "exit");
+    await reader.stop();
 
     await rewrite({ http: { ...http, actions: true }, mailboxes: site.mailboxes });
     await chmod(config, 0o644);
@@ -132,8 +108,7 @@ describe("a user who may not use the folders", { tags: ["system"] }, () => {
       { act: "retry", who },
       { act: "discard", who },
     ]);
-    daemon.kill();
-    await once(daemon, "exit");
+    await daemon.stop();
     await expectInlet("list", 5, "", user);
   });
 });
@@ -148,8 +123,7 @@ test("I7 nothing silent: the journal says who did what, when and from where, and
   const first = await run();
   await expect.poll(states).toMatchObject({ t2: "delivered" });
   await inlet("retry t1");
-  first.kill();
-  await once(first, "exit");
+  await first.stop();
   await run();
   await inlet("discard t1 --yes", { env: { SUDO_USER: "carla\u202e" } });
   await rewrite({ mailboxes, limits: { minFreeSpace: "2KiB", maxFiles: 7 } });

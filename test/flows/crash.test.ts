@@ -8,12 +8,11 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
-import { readTree, withoutTimes } from "../support/daemon.ts";
+import { isOnRedis, readTree, withoutTimes } from "../support/daemon.ts";
+import type { CrashTask } from "../support/daemon-task.ts";
 import { findProgram } from "../support/debian.ts";
 import { openDisks } from "../support/disks.ts";
-import { type DisturbedTask, runChild } from "../support/disturbed.ts";
-import { isOnRedis } from "../support/engine.ts";
-import { makeFolder, runCommand } from "../support/program.ts";
+import { type Finished, finish, makeFolder, runCommand, startChild } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -113,6 +112,11 @@ test("so does one whose ext4 loses everything that was not synced", { tags: ["sy
   }
 });
 
+/** Its exit code is null if it was killed at its step. */
+function runChild(task: CrashTask): Promise<Finished> {
+  return finish(startChild({ once: task }));
+}
+
 /** Runs a daemon that is killed after this step, and once more to its end. */
 async function live(simulator: Simulator, crashAt?: string) {
   const task = await prepare(simulator);
@@ -133,14 +137,14 @@ async function live(simulator: Simulator, crashAt?: string) {
   };
 }
 
-async function prepare({ url, clientId }: Simulator, more: Partial<DisturbedTask> = {}) {
+async function prepare({ url, clientId }: Simulator, more: Partial<CrashTask> = {}) {
   const folder = await makeFolder();
   if ("user" in USER) await runCommand("chown", [`${USER.user}:${USER.user}`, folder]);
   const redis = isOnRedis ? (await startRedis()).url : undefined;
   return { url, clientId, folder, redis, fetch: "files", ...USER, ...more } as const;
 }
 
-async function runToItsEnd(task: DisturbedTask): Promise<void> {
+async function runToItsEnd(task: CrashTask): Promise<void> {
   expect(await runChild(task)).toMatchObject({ exitCode: 0, stderr: "" });
 }
 

@@ -6,12 +6,12 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { inspectQueue } from "../../src/queue/bullmq-connection.ts";
-import { callCommand } from "../support/command.ts";
+import { callCommand, startRun } from "../support/command.ts";
 import { findProgram } from "../support/debian.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { readRecords } from "../support/ledger.ts";
 import {
-  end,
+  finish,
   LAUNCHER,
   makeFolder,
   runCommand,
@@ -20,6 +20,7 @@ import {
   startProgram,
 } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
+import { freePort } from "../support/redis-server.ts";
 import { listen, openWitness } from "../support/servers.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD, redisSettings } from "../support/settings.ts";
@@ -55,8 +56,7 @@ describe("a healthy installation", () => {
     const before = await examine(config);
     see(before.findings, "daemon", "console", "ok", "is free, and no daemon of this inbox answers");
     see(before.findings, "queue", "inbox", "ok", "no process uses it now");
-    const daemon = startProgram(["run", "--config", config]);
-    daemon.stdout?.resume();
+    const daemon = startRun(config);
     const polled = async () => {
       const { findings } = await examine(config);
       return findings.find(({ area, check }) => area === "daemon" && check === MAILBOX)?.detail;
@@ -70,12 +70,12 @@ describe("a healthy installation", () => {
     const tokens = simulator.totals()["verification-token"];
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("fine");
-    see(findings, "queue", "inbox", "ok", `1 process uses it: process ${daemon.pid} on `);
-    see(findings, "daemon", "console", "ok", `the daemon (process ${daemon.pid}) answers at`);
+    see(findings, "queue", "inbox", "ok", `1 process uses it: process ${process.pid} on `);
+    see(findings, "daemon", "console", "ok", `the daemon (process ${process.pid}) answers at`);
     expect(await tree(inbox)).toEqual(delivered);
     expect(simulator.totals()["verification-token"]).toBe(tokens);
     expect(await readdir(join(state, "tokens"))).toHaveLength(1);
-    await end(daemon);
+    await daemon.stop();
   });
 
   test("keeps a token that it obtains for the daemon, as the owner of the state folder", {
@@ -342,7 +342,7 @@ describe("the service", () => {
     const once = ["once", "--config", config];
     expect((await runProgram(once)).exitCode).toBe(4);
     const env = { SSL_CERT_FILE: join(TLS_FOLDER, "ca.crt") };
-    const { exitCode, stderr } = await runProgram(once, { env });
+    const { exitCode, stderr } = await finish(startProgram(once, { env }));
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
   });
 
@@ -432,13 +432,12 @@ describe("the daemon", () => {
   test("names the daemon of another inbox at the address", async () => {
     const http = { listen: `127.0.0.1:${await freePort()}` };
     const other = await install(undefined, { http });
-    const daemon = startProgram(["run", "--config", other.config]);
-    daemon.stdout?.resume();
+    startRun(other.config);
     const { config } = await install(undefined, { http });
     const taken = async () => find((await examine(config)).findings, "daemon", "console").detail;
     await expect
       .poll(taken, { timeout: 20_000 })
-      .toBe(`${http.listen} is taken by the daemon of ${other.inbox} (process ${daemon.pid})`);
+      .toBe(`${http.listen} is taken by the daemon of ${other.inbox} (process ${process.pid})`);
   });
 
   test("finds a socket whose folder is missing, or that is a file", async () => {
@@ -601,15 +600,6 @@ test("--unit needs a unit that systemd has", async () => {
   const words = ["doctor", "--unit", "no such unit"];
   await expect(callCommand(words)).rejects.toThrow('"no such unit" is not the name of a unit');
 });
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 /** The findings of a new installation. */
 async function examineWith(keys: Readonly<Record<string, unknown>>) {

@@ -6,16 +6,17 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
 import { makeFolder, startChild } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
-import { openTcpProxy } from "../support/tcp-proxy.ts";
+import { Random } from "../world/random.ts";
 
 const TRANSFERS = 300;
 const LOCK_MS = 2_000;
@@ -57,8 +58,8 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   const delivered = () => readNames(join(inbox, MAILBOX, SENDER));
   const reaches = (count: number) =>
     expect.poll(() => delivered().length, { timeout: 240_000 }).toBeGreaterThanOrEqual(count);
-  const random = createRandom(SEED);
-  const anyOf = () => Math.floor(random() * fleet.length);
+  const random = new Random(SEED);
+  const anyOf = () => random.int(fleet.length);
   const disturbances = {
     async kill() {
       const victim = anyOf();
@@ -68,17 +69,17 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
     async stop() {
       const victim = fleet[anyOf()];
       victim?.kill("SIGSTOP");
-      await pause((1.5 + random()) * LOCK_MS);
+      await pause((1.5 + random.next()) * LOCK_MS);
       victim?.kill("SIGCONT");
     },
     async restartRedis() {
       await redis.kill();
-      await pause(random() * 1_000);
+      await pause(random.next() * 1_000);
       await redis.start();
     },
     async cutTheLine() {
       proxy.cut();
-      await pause((1.5 + random()) * LOCK_MS);
+      await pause((1.5 + random.next()) * LOCK_MS);
       proxy.mend();
     },
     async flush() {
@@ -91,7 +92,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   const before = await usedMemory(redis);
   for (const [at, name] of order.entries()) {
     await disturbances[name]();
-    await reaches(20 + Math.ceil(((at + random()) * (TRANSFERS - 40)) / order.length));
+    await reaches(20 + Math.ceil(((at + random.next()) * (TRANSFERS - 40)) / order.length));
   }
   const missing = () => {
     const there = new Set(delivered());
@@ -120,18 +121,9 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   expect(after - before).toBeLessThan(MAX_GROWTH_BYTES);
 });
 
-/** Numbers from 0 to 1, the same for the same seed. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
-function shuffle<Item>(items: readonly Item[], random: () => number): Item[] {
+function shuffle<Item>(items: readonly Item[], random: Random): Item[] {
   return items
-    .map((item) => [random(), item] as const)
+    .map((item) => [random.next(), item] as const)
     .toSorted(([a], [b]) => a - b)
     .map(([, item]) => item);
 }
@@ -165,4 +157,42 @@ function readNames(folder: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** A TCP proxy that can drop all data without closing the connections, like a cut line. */
+async function openTcpProxy(targetPort: number) {
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let isCut = false;
+  const server = createServer((near) => {
+    const far = connect(targetPort, "127.0.0.1");
+    const pair = [near, far] as const;
+    pairs.add(pair);
+    for (const [from, to] of [pair, [far, near] as const]) {
+      from.on("data", (chunk) => {
+        if (!isCut) to.write(chunk);
+      });
+      from
+        .on("error", () => {})
+        .on("close", () => {
+          to.destroy();
+          pairs.delete(pair);
+        });
+    }
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const [near, far] of pairs) [near, far].map((socket) => socket.destroy());
+    server.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    cut() {
+      isCut = true;
+    },
+    /** Dropped data stays lost, so both ends get a closed connection. */
+    mend() {
+      isCut = false;
+      for (const [near, far] of pairs) [near, far].map((socket) => socket.destroy());
+    },
+  };
 }

@@ -1,5 +1,5 @@
-/** `inlet list` and `inlet show`, for people and programs, on the work folder of a real run. */
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+/** `inlet list`, `inlet history` and `inlet show`, for people and programs, on the work folder of a real run. */
+import { appendFile, mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
@@ -15,10 +15,10 @@ const KEYS =
     " ",
   );
 
-describe("inlet list", () => {
-  test("shows every transfer with its state, for people and for programs", async () => {
-    const { config } = await received();
-    const piped = await runProgram(["list", "--config", config]);
+test("inlet list and inlet history show every transfer with its state, for people and for programs", async () => {
+  const { config } = await received();
+  for (const command of ["list", "history"]) {
+    const piped = await runProgram([command, "--config", config]);
     expect([piped.exitCode, piped.stderr]).toEqual([0, ""]);
     const cells = piped.stdout.trim().split("\n");
     expect(cells.map((line) => line.split("\t").slice(1, 6).join(" ")).toSorted()).toEqual([
@@ -26,11 +26,19 @@ describe("inlet list", () => {
       `quarantined ${MAILBOX} ${SENDER} t2 CHECKSUM_MISMATCH`,
       `waiting ${MAILBOX} ${SENDER} t3 password`,
     ]);
-    const table = await runOnTerminal(["list", "--config", config]);
-    expect(table.stdout).toMatch(/WHEN \(\S+\) +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
-    expect(table.stdout).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*\/t1/);
-  });
+  }
+  const list = await runOnTerminal(["list", "--config", config]);
+  const history = await runOnTerminal(["history", "--config", config, "--text", "T1", "--changes"]);
+  for (const { stdout } of [list, history]) {
+    expect(stdout).toMatch(/WHEN \(\S+\) +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
+    expect(stdout).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*anna@supplier\.example\/t1/);
+  }
+  expect(history.stdout).toMatch(/delivered.*delivering.*downloading.*discovered/s);
+  const { stdout } = await callCommand(["history", "--config", config, "--json", "--state", "quarantined"]);
+  expect(JSON.parse(stdout)).toMatchObject([{ trackingId: "t2", reason: "CHECKSUM_MISMATCH" }]);
+});
 
+describe("inlet list", () => {
   test("prints one JSON object per line, each with every key, and selects by options", async () => {
     const { config } = await received();
     const idsOf = (listed: readonly Listed[]) => listed.map(({ trackingId }) => trackingId).toSorted();
@@ -83,44 +91,67 @@ describe("inlet list", () => {
   });
 });
 
-describe("inlet show", () => {
-  test("shows the rounds, the reason, and the commands that apply", async () => {
-    const { config, inbox } = await received();
-    const { exitCode, stdout } = await runProgram(["show", "t2", "--config", config]);
-    expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/State +quarantined \(CHECKSUM_MISMATCH\), since \d{4}-/);
-    expect(stdout).toContain(
-      join(inbox, ".inlet/quarantine", `${nameOf({ mailbox: MAILBOX, trackingId: "t2" })}~1`),
-    );
-    expect(stdout).toMatch(/Rounds:\n {2}1, discovered\n {5}quarantined \(CHECKSUM_MISMATCH\), /);
-    for (const action of ["retry", "release", "discard"]) {
-      expect(stdout.split("\n")).toContain(`  inlet ${action} --config ${config} t2`);
-    }
-    expect(stdout).not.toContain("inlet redeliver");
-    expect(stdout).not.toContain("inlet password");
-  });
+test("inlet history exports an audit, and reports damaged lines, a limit that was reached, and an empty result", async () => {
+  const { config, inbox } = await received();
+  await callCommand(["discard", "--config", config, "t2", "--yes"]);
+  await callCommand(["once", "--config", config]);
+  const audit = ["history", "--config", config, "--changes", "--actions", "--since", "1d"];
+  const { stdout } = await callCommand([...audit, "--json"]);
+  const entries = JSON.parse(stdout) as { at: string; act?: string; who?: string; state?: string }[];
+  const times = entries.map(({ at }) => at);
+  expect(times).toEqual(times.toSorted().toReversed());
+  expect(entries.filter(({ act }) => act === "discard")).toMatchObject([
+    { trackingId: "t2", who: expect.any(String), from: expect.any(String) },
+  ]);
+  for (const state of ["discovered", "downloading", "delivered", "quarantined"]) {
+    expect(entries.map((entry) => entry.state)).toContain(state);
+  }
+  await expect(callCommand(audit)).rejects.toThrow("only if --json is given");
+  const journal = join(inbox, ".inlet/journal");
+  const [file = ""] = await readdir(journal);
+  await appendFile(join(journal, file), "torn");
+  const one = await callCommand(["history", "--config", config, "--limit", "1"]);
+  expect(one).toMatchObject({ outcome: "fine" });
+  expect(one.stdout.trim().split("\n")).toHaveLength(1);
+  expect(one.stderr).toContain(`damaged: 1 line of ${join(journal, file)}.`);
+  expect(one.stderr).toContain("Show more with --limit");
+  const none = await callCommand(["history", "--config", config, "--sender", "unknown@*"]);
+  expect(none).toMatchObject({ outcome: "fine", stdout: "" });
+  expect(none.stderr).toContain("No transfer matches.");
+});
 
-  test("shows each round after an operator's order, and refuses an unknown transfer", async () => {
-    const { config } = await received();
-    await callCommand(["release", "t2", "--config", config, "--yes"]);
-    await callCommand(["once", "--config", config]);
-    expect(await showJson(config, "t2")).toMatchObject({
-      state: "delivered",
-      round: 2,
-      released: { reason: "CHECKSUM_MISMATCH" },
-      rounds: [
-        { round: 1, ended: { outcome: "quarantined" } },
-        { round: 2, begun: { why: "release" }, ended: { outcome: "delivered" } },
-      ],
-    });
-    const show = (...words: string[]) => callCommand(["show", ...words, "--config", config]);
-    const unknown = { code: "NO_SUCH_TRANSFER" };
-    await expect(show("nothing")).rejects.toMatchObject({
-      ...unknown,
-      message: expect.stringContaining('"nothing"'),
-    });
-    await expect(show("t1", "--mailbox", "other")).rejects.toThrow("mailbox other");
+test("inlet show shows the rounds, the reason and the commands that apply, and refuses an unknown transfer", async () => {
+  const { config, inbox } = await received();
+  const { exitCode, stdout } = await runProgram(["show", "t2", "--config", config]);
+  expect(exitCode).toBe(0);
+  expect(stdout).toMatch(/State +quarantined \(CHECKSUM_MISMATCH\), since \d{4}-/);
+  expect(stdout).toContain(
+    join(inbox, ".inlet/quarantine", `${nameOf({ mailbox: MAILBOX, trackingId: "t2" })}~1`),
+  );
+  expect(stdout).toMatch(/Rounds:\n {2}1, discovered\n {5}quarantined \(CHECKSUM_MISMATCH\), /);
+  for (const action of ["retry", "release", "discard"]) {
+    expect(stdout.split("\n")).toContain(`  inlet ${action} --config ${config} t2`);
+  }
+  expect(stdout).not.toContain("inlet redeliver");
+  expect(stdout).not.toContain("inlet password");
+  await callCommand(["release", "t2", "--config", config, "--yes"]);
+  await callCommand(["once", "--config", config]);
+  expect(await showJson(config, "t2")).toMatchObject({
+    state: "delivered",
+    round: 2,
+    released: { reason: "CHECKSUM_MISMATCH" },
+    rounds: [
+      { round: 1, ended: { outcome: "quarantined" } },
+      { round: 2, begun: { why: "release" }, ended: { outcome: "delivered" } },
+    ],
   });
+  const show = (...words: string[]) => callCommand(["show", ...words, "--config", config]);
+  const unknown = { code: "NO_SUCH_TRANSFER" };
+  await expect(show("nothing")).rejects.toMatchObject({
+    ...unknown,
+    message: expect.stringContaining('"nothing"'),
+  });
+  await expect(show("t1", "--mailbox", "other")).rejects.toThrow("mailbox other");
 });
 
 interface Listed {

@@ -78,16 +78,18 @@ describe("a service that lists transfers in every state", () => {
     Deleted_by_security: undefined,
   };
 
-  test.each(Object.entries(OUTCOMES))("%s: %s", async (state, outcome) => {
-    const { simulator, settings } = await openMailbox();
-    simulator.addFault({
-      on: "received",
-      times: "always",
-      does: { kind: "alter", path: "data.0.status.state", value: state },
-    });
+  test("takes up only active ones, and those whose state it does not know", async () => {
+    const ids = Object.keys(OUTCOMES);
+    const transfers = ids.map((trackingId) => transferPlan({ trackingId }));
+    const { simulator, settings } = await openMailbox({}, { transfers });
+    // The newest is the first of the list.
+    for (const [at, value] of ids.toReversed().entries()) {
+      const does = { kind: "alter", path: `data.${at}.status.state`, value } as const;
+      simulator.addFault({ on: "received", times: "always", does });
+    }
     const daemon = await runOnce(settings);
-    expect(daemon.stateOf("t1")).toBe(outcome);
-    expect(simulator.totals().info).toBe(outcome === undefined ? 0 : 1);
+    expect(Object.fromEntries(ids.map((id) => [id, daemon.stateOf(id)]))).toEqual(OUTCOMES);
+    expect(simulator.totals().info).toBe(3);
   });
 });
 

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ChannelSettings } from "../../src/model/notify.ts";
 import { readApi } from "../support/api.ts";
-import { callCommand } from "../support/command.ts";
+import { callCommand, startRun } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
-import { end, logOf, runProgram, startProgram } from "../support/program.ts";
+import { runProgram } from "../support/program.ts";
 import { accept, openReceiver, refuse } from "../support/receiver.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openProxy } from "../support/servers.ts";
@@ -112,15 +112,22 @@ describe("a mail server", { tags: ["system"] }, () => {
 });
 
 describe("a webhook", () => {
-  test("is tested by the command, and named without its path", async () => {
+  test("is tested by the command, and named without its path; a missing one, or another number, is wrong usage", async () => {
     const receiver = await openReceiver(accept, refuse(403));
-    const { config } = await install({}, { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] });
+    const { config, rewrite } = await install(
+      {},
+      { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] },
+    );
     const good = await callCommand(["notify", "test", "--config", config]);
     expect([good.outcome, good.stdout]).toEqual(["fine", expect.stringMatching(/^ok\t1\twebhook at 127/)]);
     expect(JSON.parse(receiver.calls[0]?.body ?? "")).toMatchObject({ event: "test", notices: [] });
     const bad = await callCommand(["notify", "test", "--config", config]);
     expect([bad.outcome, bad.stdout]).toEqual(["unreachable", expect.stringContaining("status 403")]);
     expect(good.stdout + bad.stdout).not.toMatch(/in-the-query|hook\?/);
+    const second = callCommand(["notify", "test", "--config", config, "--to", "2"]);
+    await expect(second).rejects.toThrow("has no entry 2");
+    await rewrite({});
+    await expect(callCommand(["notify", "test", "--config", config])).rejects.toThrow("not configured");
   });
 
   test("of a chat system is called through a proxy, with a header whose value is nowhere shown", async () => {
@@ -149,19 +156,6 @@ describe("a webhook", () => {
       expect(body).toContain("This is a test. Notifications arrive here.");
       expect(body).toContain("https://inlet.example.com");
     }
-  });
-
-  test("that is missing, or has another number, is wrong usage", async () => {
-    const { config } = await install();
-    await expect(callCommand(["notify", "test", "--config", config])).rejects.toThrow("not configured");
-    const receiver = await openReceiver(accept);
-    const { config: one } = await install(
-      {},
-      { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] },
-    );
-    await expect(callCommand(["notify", "test", "--config", one, "--to", "2"])).rejects.toThrow(
-      "has no entry 2",
-    );
   });
 });
 
@@ -238,8 +232,8 @@ describe("a restart", () => {
     const receiver = await openReceiver(accept);
     const { config, rewrite } = await install();
     const notify = [{ webhook: { url: receiver.url, secret: SECRET }, gather: "200ms", every: "200ms" }];
-    const daemon = startProgram(["run", "--config", config]);
-    const logged = logOf(daemon);
+    const daemon = startRun(config);
+    const { logged } = daemon;
     await expect.poll(logged).toContain('"msg":"ready"');
     await rewrite({ notify });
     await expect.poll(logged).toContain("the configuration was reloaded");
@@ -248,7 +242,7 @@ describe("a restart", () => {
     await rewrite({ notify });
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{}, { kind: "configuration", over: true }]);
     expect(logged()).toContain('"msg":"notified"');
-    await end(daemon);
+    await daemon.stop();
   });
 });
 

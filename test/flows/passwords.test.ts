@@ -5,20 +5,33 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
 import type { MailboxSettings } from "../../src/config/settings.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
 import type { AskedTransfer, PasswordCommand, PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
 import { drop, openMailbox, openTransfer, rules } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, PASSWORD } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD } from "../support/settings.ts";
 
 const QUARTER_MS = 15 * 60_000;
 
 describe("I3 no burnt transfers", () => {
-  test("a rule's wrong password is sent once, across restarts and polls", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
-    for (let round = 0; round < 4; round++) await runOnce(settings);
+  test("a rule's wrong password is sent once, before any file, across polls and restarts, and the wait is reported once", async () => {
+    const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
+    const { simulator, settings } = await openTransfer({ files }, { passwords: rules("Wr0ng!42") });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    const polls = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 6);
+    await daemon.stop();
+    const again = await runOnce(settings);
+    expect([...daemon.changes, ...again.changes].map(({ state }) => state)).toEqual([
+      "discovered",
+      "downloading",
+      "waiting",
+    ]);
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
+    expect(simulator.totals().file).toBe(0);
   });
 
   test("rules never spend the whole budget: the last attempt is for a supplied password", async () => {
@@ -38,40 +51,6 @@ describe("I3 no burnt transfers", () => {
     });
   });
 
-  test("a wrong password is sent alone, although many files could be fetched at once", async () => {
-    const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
-    const passwords = rules("Wr0ng!42");
-    const transfers = [transferPlan({ trackingId: "t1", files })];
-    const { simulator, settings } = await openMailbox({ passwords }, { transfers });
-    await runOnce(settings);
-    expect(simulator.refusedPasswords("t1")).toHaveLength(1);
-    expect(simulator.totals().file).toBe(0);
-  });
-
-  test("an attempt without an answer counts as spent, and is not repeated", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
-    simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
-    const polls = simulator.totals().received;
-    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
-    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(2);
-    await daemon.stop();
-    await runOnce(settings);
-    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(2);
-  });
-
-  test("an outage of the service costs no attempt", async () => {
-    const { simulator, settings } = await openMailbox();
-    const fault = simulator.addFault({ on: "info", times: "always", does: { kind: "error", status: 503 } });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => simulator.totals().info).toBeGreaterThan(3);
-    simulator.removeFault(fault);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await daemon.stop();
-    expect(await readdir(join(settings.work, "attempts"))).toEqual([]);
-  });
-
   test("a lock is waited out, with at most one request after a restart", async () => {
     const { simulator, settings } = await openMailbox(
       { passwords: rules("Wr0ng!42") },
@@ -87,15 +66,6 @@ describe("I3 no burnt transfers", () => {
     const right = { ...settings, mailboxes: [mailboxSettings(simulator, { passwordAttempts: 3 })] };
     await expect.poll(async () => (await runOnce(right)).stateOf("t1")).toBe("delivered");
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
-  });
-
-  test("a transfer that the service deleted because of wrong passwords ends as gone", async () => {
-    const { settings } = await openMailbox(
-      { passwords: rules("Wr0ng!42") },
-      { wrongPasswords: { limit: 1, reaction: "delete" } },
-    );
-    const { changes } = await runOnce(settings);
-    expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_security" });
   });
 });
 
@@ -123,12 +93,13 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     const daemon = startDaemon(settings);
     const waiting = () => daemon.changes.filter(({ state }) => state === "waiting");
     await expect.poll(() => new Set(waiting().map(({ mailbox }) => mailbox)).size).toBe(NAMES.length);
-    await drop(settings, "t1", "not quite");
-    await expect.poll(() => simulator.refusedPasswords("t1")).toEqual(["not quite"]);
-    await expect.poll(() => readdir(join(settings.state, "passwords"))).toEqual([]);
-    await drop(settings, "t1", "not quite");
-    await expect.poll(() => readdir(join(settings.state, "passwords"))).toEqual([]);
-    await drop(settings, "t1");
+    const drops = () => readdir(join(settings.state, "passwords"));
+    for (const text of ["not quite\n", "not quite"]) {
+      await drop(settings, "t1", text);
+      await expect.poll(() => simulator.refusedPasswords("t1")).toEqual(["not quite"]);
+      await expect.poll(drops).toEqual([]);
+    }
+    await drop(settings, "t1", `${PASSWORD}\r\n`);
     await expect
       .poll(() =>
         daemon.changes
@@ -138,6 +109,7 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
       )
       .toEqual(NAMES);
     expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
+    expect(await drops()).toEqual([]);
     expect(await readdir(join(settings.state, "accepted"))).toHaveLength(1);
   });
 
@@ -173,23 +145,19 @@ describe("passwords are found", () => {
       expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     },
   );
-
-  test("in the drop folder, at once, and are removed when accepted or refused", async () => {
-    const { simulator, settings } = await openMailbox({ passwords: [], pollMs: 3_600_000 });
-    const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-    await drop(settings, "t1", "not quite\n");
-    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("One password was refused");
-    expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
-    await drop(settings, "t1", `${PASSWORD}\r\n`);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
-    expect(await readdir(join(settings.state, "accepted"))).toHaveLength(1);
-    expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
-  });
 });
 
 describe("supplied passwords", () => {
+  test("that were accepted are used again for redeliver", async () => {
+    const { simulator, settings } = await openMailbox({ passwords: [] });
+    await drop(settings, "t1");
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
+    await giveOrder(settings.work, { action: "redeliver", ...order });
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    expect(simulator.refusedPasswords("t1")).toEqual([]);
+  });
+
   test("that are late or useless are removed: at the end of a run from cron, at a start, and when no attempt is left", async () => {
     const { simulator, settings } = await openMailbox(
       { passwordAttempts: 1 },
@@ -237,21 +205,6 @@ describe("supplied passwords", () => {
   });
 });
 
-test("a transfer that waits for a password is reported once, across polls and restarts, and keeps its start of the wait", async () => {
-  const { simulator, settings } = await openMailbox({ passwords: rules("Wr0ng!42") });
-  const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-  const polls = simulator.totals().received;
-  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 6);
-  await daemon.stop();
-  const again = await runOnce(settings);
-  expect([...daemon.changes, ...again.changes].map(({ state }) => state)).toEqual([
-    "discovered",
-    "downloading",
-    "waiting",
-  ]);
-});
-
 test("a password command is asked about its transfer, and again while it knows none", async () => {
   const asked: AskedTransfer[] = [];
   const answers = [undefined, undefined, "Wr0ng!42", "Wr0ng!42", PASSWORD];
@@ -292,4 +245,30 @@ test("a password command is asked about its transfer, and again while it knows n
   expect(before).toBeLessThanOrEqual(3);
   expect(daemon.stateOf("t1")).toBe("delivered");
   expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
+});
+
+describe("a transfer whose sender chose no password, and whose link carries none", () => {
+  test("is opened without one", async () => {
+    const { settings } = await openTransfer(
+      { passwordMode: "NONE" },
+      { passwords: [] },
+      { noPassword: "open" },
+    );
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+
+  test("is requested once without one, and then needs attention", async () => {
+    const { simulator, settings } = await openTransfer(
+      { passwordMode: "NONE" },
+      { passwords: [] },
+      { noPassword: "withheld" },
+    );
+    for (let round = 0; round < 3; round++) {
+      const { changes } = await runOnce(settings);
+      if (round === 0) expect(changes.at(-1)).toMatchObject({ state: "waiting", reason: "password" });
+    }
+    expect(simulator.totals().info).toBe(1);
+    await drop(settings, "t1");
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
 });

@@ -1,5 +1,4 @@
 /** `inlet pause`, `inlet resume` and `inlet poll`: operators' acts on mailboxes. */
-import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import type { Status } from "../../src/model/status.ts";
 import type { ActEntry } from "../../src/model/views.ts";
@@ -26,8 +25,7 @@ describe("a paused mailbox", () => {
     expect(stdout).toMatch(/– orders@example\.com: paused by \S+/);
     expect(await deliveriesOf(MAILBOX)).toEqual([]);
 
-    daemon.kill("SIGKILL");
-    await once(daemon, "exit");
+    await daemon.stop();
     const alone = await inlet("status");
     expect([alone.exitCode, alone.stdout]).toEqual([4, expect.stringContaining("Paused by ")]);
     daemon = await run();
@@ -52,22 +50,6 @@ describe("a paused mailbox", () => {
       simulator.addTransfer(transferPlan({ trackingId, to: [OTHER] }));
       await expect.poll(() => deliveriesOf(OTHER)).toContain(trackingId);
     }
-  });
-
-  test("stays paused when the configuration is reloaded, and a pause is no change of the configuration", async () => {
-    const { inlet, run, status, rewrite, keys, acts } = await setUp();
-    await run();
-    await inlet(`pause ${MAILBOX}`);
-    await expect.poll(async () => (await status()).troubles).toHaveLength(1);
-    await rewrite({ ...keys, mailboxes: [...keys.mailboxes, mailboxKeys("third@example.com")] });
-    let reloaded: Status | undefined;
-    const readNext = async () => {
-      reloaded = await status();
-      return reloaded.mailboxes.length;
-    };
-    await expect.poll(readNext).toBe(3);
-    expect(reloaded?.mailboxes.map(({ paused }) => paused)).toEqual([true, false, false]);
-    await expect.poll(async () => (await acts()).map(([act]) => act).toSorted()).toEqual(["pause", "reload"]);
   });
 
   test("all mailboxes are paused and resumed together, with or without a daemon", async () => {
@@ -104,8 +86,9 @@ describe("a paused mailbox", () => {
 });
 
 describe("inlet poll", () => {
-  test("polls at once, and prints what was listed", async () => {
+  test("polls at once, prints what was listed, exits by the outcome, and refuses a paused mailbox", async () => {
     const { inlet, expectInlet, run, simulator, deliveriesOf } = await setUp("1h");
+    await expectInlet("poll", 4, "no daemon is running");
     await run();
     await inlet("poll");
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
@@ -117,13 +100,6 @@ describe("inlet poll", () => {
       { mailbox: OTHER, result: "fine", listed: 0, discovered: 0 },
     ]);
     expect((await inlet("history --actions")).stdout).toMatch(/poll.*1 listed, 1 new/);
-  });
-
-  test("exits by the outcome, and refuses a paused mailbox", async () => {
-    const { inlet, expectInlet, run, simulator } = await setUp("1h");
-    await expectInlet("poll", 4, "no daemon is running");
-    await run();
-    await inlet("poll");
     const away = { kind: "error", status: 503, errorCode: 1 } as const;
     simulator.addFault({ on: "received", times: "always", does: away });
     await expectInlet(`poll ${MAILBOX}`, 4, `${MAILBOX} could not be polled: `);

@@ -13,13 +13,20 @@ const OTHER = "archive@example.com";
 const TRANSFERS = [transferPlan({ trackingId: "t1", message: "Psst" })];
 
 describe("a folder", () => {
-  test("has its manifest and sums beside it, and a done-marker after it", async () => {
-    const { inbox } = await deliver({ manifest: "beside", done: true }, "{mailbox}/{trackingId}");
+  test("has its manifest and sums beside it, and a done-marker after it, and gets another number if one of these is left", async () => {
+    const handoff = { manifest: "beside", done: true };
+    const installation = await deliver(handoff, "{mailbox}/{trackingId}");
+    const { inbox, config } = installation;
     const folder = join(inbox, MAILBOX);
     expect(list(folder)).toEqual(["t1", "t1.SHA256SUMS", "t1.done", "t1.transfer.json"]);
     expect(list(join(folder, "t1"))).toEqual(["Größe, 2.csv", "a.txt", "message.eml"]);
     const sums = await runCommand("sha256sum", ["--quiet", "-c", "t1.SHA256SUMS"], { cwd: folder });
     expect(sums).toMatchObject({ exitCode: 0, stdout: "" });
+    await rm(join(folder, "t1"), { recursive: true });
+    await runProgram(["redeliver", "t1", "--mailbox", MAILBOX, "--yes", "--config", config]);
+    await once(installation);
+    const again = list(folder).filter((name) => name.startsWith("t1-2"));
+    expect(again).toEqual(["t1-2", "t1-2.SHA256SUMS", "t1-2.done", "t1-2.transfer.json"]);
   });
 
   test("can come without any manifest, and in the inbox itself", async () => {
@@ -32,20 +39,6 @@ describe("a folder", () => {
     const { inbox } = await deliver({ done: true }, "{trackingId}");
     expect(list(inbox)).toEqual([".inlet", "t1", "t1.done"]);
     expect(list(join(inbox, "t1"))).toContain("transfer.json");
-  });
-
-  test("gets another number if a file beside it is left of an earlier delivery", async () => {
-    const installation = await deliver({ manifest: "beside", done: true }, "{trackingId}");
-    const { inbox, config } = installation;
-    await rm(join(inbox, "t1"), { recursive: true });
-    await runProgram(["redeliver", "t1", "--mailbox", MAILBOX, "--yes", "--config", config]);
-    await once(installation);
-    expect(list(inbox).filter((name) => name.startsWith("t1-2"))).toEqual([
-      "t1-2",
-      "t1-2.SHA256SUMS",
-      "t1-2.done",
-      "t1-2.transfer.json",
-    ]);
   });
 
   test("is removed after its time, together with the files beside it, and nothing else is", async () => {
@@ -73,8 +66,9 @@ describe("single files", () => {
     ]);
   });
 
-  test("are listed in a manifest, have sums and done-markers, and a redelivery leaves them alone", async () => {
-    const installation = await deliver(FILES, "flat");
+  test("are checked before, listed in a manifest, have sums and done-markers, and a redelivery leaves them alone", async () => {
+    const script = 'cd "$INLET_FOLDER" && test -s "$INLET_MANIFEST" && test -e a.txt && ! test -e READY';
+    const installation = await deliver(FILES, "flat", { check: { command: ["sh", "-c", script] } });
     const flat = join(installation.inbox, "flat");
     const before = list(flat);
     expect(before).toEqual([
@@ -121,18 +115,6 @@ describe("single files", () => {
     expect(readFileSync(`${target}.ls`, "utf8")).toContain("t1_message.eml");
     const { files } = JSON.parse(readFileSync(target, "utf8"));
     expect(files[0]).toHaveProperty("deliveredAs");
-  });
-
-  test("are checked before, with the manifest at hand", async () => {
-    const check = {
-      command: [
-        "sh",
-        "-c",
-        'cd "$INLET_FOLDER" && test -s "$INLET_MANIFEST" && test -e a.txt && ! test -e READY',
-      ],
-    };
-    const { inbox } = await deliver(FILES, "flat", { check });
-    expect(list(join(inbox, "flat"))).toContain("t1_transfer.json");
   });
 
   test("are removed after their time, but not a file that took the place of one", async () => {

@@ -72,39 +72,31 @@ async function setUp(named: readonly Route[], otherwise: RouteAction = "deliver"
 }
 
 describe("routes", () => {
-  test("send transfers to other folders, leave some out, and hold those that none matches", async () => {
-    const { simulator, settings, find, folders } = await setUp([NEWS, INVOICES, LETTERS], "hold");
+  test("send transfers to other folders, inboxes and hand-offs, leave some out, and hold those that none matches", async () => {
+    const [inbox, notes] = [await makeFolder(), join(await makeFolder(), "notes")];
+    const argv = ["/bin/sh", "-c", 'echo "$INLET_TRACKING_ID" >> "$0"', notes] as const;
+    const command = { argv, env: {}, timeoutMs: 60_000 };
+    const handoff = { fileMode: 0o600, folderMode: 0o700, marker: "READY", command };
+    const routes = [NEWS, { ...INVOICES, inbox, handoff }, LETTERS];
+    const { simulator, settings, find, folders } = await setUp(routes, "hold");
     await runOnce(settings);
-    expect(await folders()).toEqual(["invoices/t-xml", "rest/t-pdf"]);
-    expect(await find("t-xml")).toMatchObject({ state: "delivered", route: "invoices" });
-    expect(await find("t-pdf")).toMatchObject({ state: "delivered", route: "letters" });
+    expect(await folders()).toEqual(["rest/t-pdf"]);
+    expect(await find("t-xml")).toMatchObject({ state: "delivered", route: "invoices", inbox });
+    const pdf = await find("t-pdf");
+    expect(pdf).toMatchObject({ state: "delivered", route: "letters", folder: "rest/t-pdf" });
+    expect(pdf?.inbox).toBeUndefined();
     expect(await find("t-news")).toMatchObject({ state: "gone", reason: "ignored", route: "news" });
     expect(await find("t-bob")).toMatchObject({ state: "waiting", reason: "held", needsPerson: true });
     // Decided by the list alone: neither was opened with a password.
     for (const trackingId of ["t-news", "t-bob"]) {
       expect([trackingId, requestsFor(simulator, trackingId)]).toEqual([trackingId, 0]);
     }
-  });
-
-  test("have a hand-off and an inbox of their own: modes, markers and the command", async () => {
-    const [inbox, notes] = [await makeFolder(), join(await makeFolder(), "notes")];
-    const command = {
-      argv: ["/bin/sh", "-c", 'echo "$INLET_TRACKING_ID" >> "$0"', notes] as const,
-      env: {},
-      timeoutMs: 60_000,
-    };
-    const handoff = { fileMode: 0o600, folderMode: 0o700, marker: "READY", command };
-    const { settings, find } = await setUp([{ ...INVOICES, inbox, handoff }]);
-    await runOnce(settings);
     const folder = join(inbox, "invoices/t-xml");
     expect(await readdir(folder)).toContain("READY");
     const modes = [folder, join(folder, "Invoice.XML"), join(settings.inbox, "rest/t-pdf")];
     const found = await Promise.all(modes.map(async (path) => ((await stat(path)).mode & 0o777).toString(8)));
     expect(found).toEqual(["700", "600", "750"]);
     expect(await readFile(notes, "utf8")).toBe("t-xml\n");
-    expect(await find("t-xml")).toMatchObject({ route: "invoices", inbox, folder: "invoices/t-xml" });
-    const other = await find("t-pdf");
-    expect([other?.folder, other?.inbox]).toEqual(["rest/t-pdf", undefined]);
   });
 
   test("that hold a transfer until it is released deliver it then, with their layout", async () => {

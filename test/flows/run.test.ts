@@ -5,14 +5,14 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install } from "../support/installation.ts";
-import { end, logOf, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { end, finish, logOf, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 describe("inlet once", () => {
   test("delivers everything, prints a summary or JSON, and exits with 0", async () => {
     const { config, inbox, simulator } = await install();
-    const { exitCode, stdout, stderr } = await runProgram(["once", "--config", config]);
+    const { exitCode, stdout, stderr } = await finish(startProgram(["once", "--config", config]));
     expect([exitCode, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("1 delivered, 0 waiting, 0 quarantined, 0 gone.");
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
@@ -23,8 +23,8 @@ describe("inlet once", () => {
     ]);
   });
 
-  test("exits with 3 while a transfer needs attention, and with 4 if the service cannot be reached", async () => {
-    const { config } = await install({
+  test("exits with 3 while a transfer or an address needs attention, and with 4 if the service cannot be reached", async () => {
+    const { config, rewrite, simulator } = await install({
       transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
     });
     const output: string[] = [];
@@ -40,10 +40,7 @@ describe("inlet once", () => {
     const unreachable = await install({});
     await unreachable.simulator.close();
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
-  });
-
-  test("exits with 3 if the client id is not registered: a person has to act", async () => {
-    const { config, rewrite, simulator } = await install();
+    // A person has to register the client id.
     await rewrite({ service: { baseUrl: simulator.url, clientId: "u".repeat(60) } });
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
     expect(exitCode).toBe(3);

@@ -14,7 +14,7 @@ interface FirstLine {
 }
 
 describe("the simulated service", () => {
-  test("prints its address and transfers on the first line, and answers plain requests", async () => {
+  test("prints its address and transfers on the first line, answers plain requests, and logs each without secrets", async () => {
     const { child, first } = await startSimulator([]);
     expect(Object.keys(first)).toEqual(["url", "clientId", "pid", "transfers"]);
     const keys = ["mailbox", "sender", "trackingId", "transferId", "password"];
@@ -30,14 +30,7 @@ describe("the simulated service", () => {
     const answer = await fetch(`${first.url}/api/transfers/${transfer?.transferId}/files`, { headers });
     expect(await answer.json()).toMatchObject({ data: [{ fileName: "confirmation.txt" }, {}] });
     expect(await (await fetch(`${first.url}/control`)).text()).toContain("curl");
-    const ended = once(child, "exit");
-    child.kill("SIGTERM");
-    expect(await ended).toEqual([0, null]);
-  });
-
-  test("logs each request on standard error, without secrets", async () => {
-    const { child, first } = await startSimulator([]);
-    const secret = first.transfers[0]?.password ?? "";
+    const secret = transfer?.password ?? "";
     const log: string[] = [];
     child.stderr?.on("data", (chunk) => log.push(String(chunk)));
     await fetch(
@@ -46,6 +39,9 @@ describe("the simulated service", () => {
     await expect.poll(() => log.join("")).toContain("GET /api/transfers/x");
     for (const hidden of [secret, encodeURIComponent(secret), first.clientId])
       expect(log.join("")).not.toContain(hidden);
+    const ended = once(child, "exit");
+    child.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
   });
 
   test("runs a scenario from a file, such as the example of the package", async () => {

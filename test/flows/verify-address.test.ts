@@ -9,11 +9,11 @@ import { loadTokenStores } from "../../src/host/memory.ts";
 import { Tokens } from "../../src/mailbox/tokens.ts";
 import type { Status } from "../../src/model/status.ts";
 import { readApi } from "../support/api.ts";
-import { callCommand } from "../support/command.ts";
+import { callCommand, startRun } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { type Installation, install } from "../support/installation.ts";
 import { byWebhook, groupsOf } from "../support/notify.ts";
-import { converse, end, logOf, runProgram, startProgram } from "../support/program.ts";
+import { converse, runProgram } from "../support/program.ts";
 import { accept, openReceiver } from "../support/receiver.ts";
 import { openTestService, openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
@@ -22,8 +22,8 @@ const DAY_MS = 86_400_000;
 
 test("asks for the code without showing it, again after a typing error; a running daemon then continues", async () => {
   const { config, simulator, inbox } = await unregistered();
-  const daemon = startProgram(["run", "--config", config]);
-  await expect.poll(logOf(daemon)).toContain("the mailbox cannot be polled");
+  const daemon = startRun(config);
+  await expect.poll(daemon.logged).toContain("the mailbox cannot be polled");
   const mailed = () => simulator.mails().at(-1)?.code ?? "";
   const { exitCode, stdout } = await converse(
     ["verify-address", MAILBOX.toUpperCase(), "--config", config],
@@ -35,7 +35,7 @@ test("asks for the code without showing it, again after a typing error; a runnin
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`${MAILBOX} is verified until 20`)]);
   for (const code of [mailed(), "00000000"]) expect(stdout).not.toContain(code);
   await expect.poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
-  await end(daemon);
+  await daemon.stop();
 });
 
 test("reads the code from standard input, and reports until when the address is verified", async () => {

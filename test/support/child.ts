@@ -1,17 +1,16 @@
 /**
  * A daemon in its own process, which runs until SIGTERM, or polls once and may be disturbed at one of its steps.
- * Argument: a `ChildTask` as JSON, or { once: DisturbedTask }.
+ * Argument: a `ChildTask` as JSON, or { once: CrashTask }.
  */
 import { spawnSync } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { logEvents } from "../../src/cli/event-log.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { createLog } from "../../src/observe/log.ts";
-import { type ChildTask, runCrashDaemon, settingsOfChild } from "./daemon-task.ts";
-import type { DisturbedTask } from "./disturbed.ts";
+import { type ChildTask, type CrashTask, runCrashDaemon, settingsOfChild } from "./daemon-task.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
 
-const task: ChildTask & { readonly once?: DisturbedTask } = JSON.parse(process.argv[2] ?? "{}");
+const task: ChildTask & { readonly once?: CrashTask } = JSON.parse(process.argv[2] ?? "{}");
 if (task.once === undefined) await runUntilStopped(task);
 else await runOnce(task.once);
 
@@ -37,7 +36,7 @@ async function runUntilStopped(task: ChildTask): Promise<void> {
   if (task.queue?.cluster !== undefined) process.exit();
 }
 
-async function runOnce(task: DisturbedTask): Promise<void> {
+async function runOnce(task: CrashTask): Promise<void> {
   const { user, unplug } = task;
   if (user !== undefined) {
     process.setgroups?.([]);

@@ -1,6 +1,7 @@
 /** Runs a command in this process, which is much faster than a new one. */
 import { Readable, Writable } from "node:stream";
 import { CommanderError } from "commander";
+import { onTestFinished } from "vitest";
 import { asFault } from "../../src/base/faults.ts";
 import { type Context, EXIT_CODES, type Outcome, outcomeOfFault } from "../../src/cli/command.ts";
 import { formatFailure } from "../../src/cli/printing.ts";
@@ -41,6 +42,45 @@ export async function callCommand(
   }
   await program.parseAsync([...args], { from: "user" });
   return { outcome, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** A command that runs until it is stopped. */
+export interface RunningCommand {
+  /** What it has printed so far to its standard output. */
+  logged(): string;
+  /** As SIGHUP does. */
+  reload(): void;
+  /** Ends it as SIGTERM does, and demands success. */
+  stop(): Promise<void>;
+  readonly ended: Promise<unknown>;
+}
+
+/** Starts it in this process, until the end of the test. */
+export function startCommandHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): RunningCommand {
+  const stop = new AbortController();
+  const stdout = new TextWriter();
+  let reload = () => {};
+  const onReload = (listener: () => void) => {
+    reload = listener;
+  };
+  const given = { stdout, stop: stop.signal, onReload, onFault() {} } as unknown as Partial<Context>;
+  const ended = callCommand(args, env, given);
+  // Whoever stops it gets the failure.
+  ended.catch(() => {});
+  const end = async () => {
+    stop.abort();
+    await ended;
+  };
+  onTestFinished(end);
+  return { logged: () => stdout.text, reload: () => reload(), stop: end, ended };
+}
+
+/** `inlet run` in this process, until the end of the test. */
+export function startRun(config: string, env: Readonly<Record<string, string>> = {}): RunningCommand {
+  return startCommandHere(["run", "--config", config], env);
 }
 
 /** As a process would end. */

@@ -24,6 +24,11 @@ export interface CrashTask extends CommonTask {
   readonly since?: "now";
   /** A script for the check, and its arguments. */
   readonly check?: readonly [string, ...string[]];
+  readonly user?: number;
+  /** The name of the durable step after which it kills itself. */
+  readonly crashAt?: string;
+  /** Before that it runs this command, which cuts the disk off. */
+  readonly unplug?: readonly string[];
 }
 
 /** A daemon that runs until SIGTERM, with short waits, and logs JSON lines. */

@@ -10,11 +10,11 @@ import type { HandoffPatience } from "../../src/handoff/port.ts";
 import { listenTo } from "../../src/model/events.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import type { NotifyPatience } from "../../src/notify/channel.ts";
-import { queueOfTest } from "./engine.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
 import { type InboxObserver, observeInbox } from "./inbox-observer.ts";
 import { makeFolder } from "./program.ts";
-import { PASSWORD, settingsIn } from "./settings.ts";
+import { startRedis } from "./redis.ts";
+import { PASSWORD, redisQueue, settingsIn } from "./settings.ts";
 
 // In their own file, for processes without a test runner.
 export { readTree, withoutTimes } from "./tree.ts";
@@ -38,11 +38,18 @@ export interface TestDaemon {
   stop(): Promise<void>;
 }
 
+/** Set by the vitest project that runs some flows a second time, on Redis. */
+export const isOnRedis = process.env["INLET_TEST_QUEUE"] === "redis";
+
+/** Longer than a busy machine pauses a process: after that, another run of the job would be right. */
+const LOCK_MS = 120_000;
+
 export async function daemonSettings(
   mailboxes: readonly MailboxSettings[],
   settings: Partial<Settings> = {},
 ): Promise<Settings> {
-  const queue = settings.queue ?? (await queueOfTest());
+  const usual = isOnRedis ? redisQueue((await startRedis()).url, LOCK_MS) : "embedded";
+  const queue = settings.queue ?? usual;
   return settingsIn(await makeFolder(), mailboxes, { ...settings, queue });
 }
 

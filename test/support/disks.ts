@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
+import type { CrashTask } from "./daemon-task.ts";
 import { findProgram } from "./debian.ts";
-import type { DisturbedTask } from "./disturbed.ts";
 import { CHILD, type Finished, makeFolder, runCommand, startCommand } from "./program.ts";
 import { MAILBOX } from "./settings.ts";
 import { linesOf, type WatchedDaemon, watchDaemon } from "./watched-daemon.ts";
@@ -26,7 +26,7 @@ export interface Disks {
   /** Everything about the deliveries is written: a start reports those again that the journal lacks. */
   expectRest(inbox?: string): Promise<void>;
   /** Polls once. */
-  runChild(task: DisturbedTask): Promise<Finished>;
+  runChild(task: CrashTask): Promise<Finished>;
   /** `task`: see `ChildTask`. */
   startDaemon(service: Pick<Simulator, "url" | "clientId">, task?: object): WatchedDaemon;
 }

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, chown, copyFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { unpackPackages } from "./debian.ts";
@@ -28,8 +28,6 @@ export interface MailServer {
   /** Waits until there are so many. */
   expectMails(count: number): Promise<Mail[]>;
   log(): Promise<string>;
-  /** Whether it refuses every recipient from now on. */
-  refuseAll(isRefusing: boolean): Promise<void>;
   kill(): Promise<void>;
   start(): Promise<void>;
 }
@@ -111,10 +109,6 @@ export async function openMailServer(): Promise<MailServer> {
       return mails();
     },
     log: () => read("log/main"),
-    async refuseAll(isRefusing) {
-      if (isRefusing) await writeFile(path("refuse"), "");
-      else await rm(path("refuse"));
-    },
     kill: () => stopRunning(),
     async start() {
       await writeFile(path("log/main"), "");
@@ -148,8 +142,6 @@ sender:
        message = this sender is not welcome
   accept
 recipient:
-  deny condition = \${if exists{${folder}/refuse}}
-       message = no such recipient
   deny local_parts = refused
        message = no such recipient
   defer local_parts = later

@@ -1,11 +1,11 @@
 /** An installation with a daemon, and an operator who runs commands. */
-import type { ChildProcess } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
+import { type RunningCommand, startRun } from "./command.ts";
 import { install, mailboxKeys } from "./installation.ts";
-import { type Finished, logOf, type RunOptions, runProgram, startProgram } from "./program.ts";
+import { type Finished, type RunOptions, runProgram } from "./program.ts";
 import { MAILBOX } from "./settings.ts";
 
 /** `keys`: as for `install`; by default the mailbox allows four password attempts. */
@@ -24,9 +24,9 @@ export async function openSite(scenario: Scenario = {}, keys: object = {}) {
   const deliveriesOf = async (mailbox: string) =>
     (await readdir(join(inbox, mailbox, "anna@supplier.example")).catch(() => [])).toSorted();
   /** Starts a daemon, and returns when it is ready. */
-  const run = async (options?: RunOptions): Promise<ChildProcess> => {
-    const daemon = startProgram(["run", "--config", config], options);
-    await expect.poll(logOf(daemon)).toContain('"ready"');
+  const run = async (env?: Readonly<Record<string, string>>): Promise<RunningCommand> => {
+    const daemon = startRun(config, env);
+    await expect.poll(daemon.logged).toContain('"ready"');
     return daemon;
   };
   /** Of each transfer, from its newest line of the journal. */
@@ -43,10 +43,9 @@ export async function openSite(scenario: Scenario = {}, keys: object = {}) {
     run,
     states,
     /** Starts a daemon, and returns when the transfers are in these states. */
-    async runUntil(wanted: Record<string, string>, options?: RunOptions): Promise<ChildProcess> {
-      const daemon = await run(options);
+    async runUntil(wanted: Record<string, string>): Promise<void> {
+      await run();
       await expect.poll(states).toEqual(wanted);
-      return daemon;
     },
     /** Runs a command, and expects its exit code and messages. */
     async expectInlet(

@@ -6,16 +6,15 @@
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
 import { join } from "node:path";
-import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { SUPPLIER } from "../../simulator/demo.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { asFault, describeFault } from "../../src/base/faults.ts";
-import { type Context, EXIT_CODES, type Outcome } from "../../src/cli/command.ts";
-import { callCommand, runCommandHere } from "./command.ts";
+import { EXIT_CODES, type Outcome } from "../../src/cli/command.ts";
+import { type RunningCommand, runCommandHere, startCommandHere } from "./command.ts";
 import { essentialProgram, installProgram } from "./debian.ts";
 import { type Finished, makeFolder, runCommand } from "./program.ts";
 import { freePort } from "./redis-server.ts";
@@ -66,7 +65,7 @@ export async function openPageMachine(options: PageOptions): Promise<PageMachine
   const [page, other] = [await freePort(), await freePort()];
   const configuration = options.configuration(simulator, root);
   await furnish(root, simulator, configuration, options.usesCurl);
-  const running = new Running();
+  const running: RunningCommand[] = [];
   const socket = join(root, "socket");
   listen(socket, (call) => perform(call, options, simulator, running));
   const env = {
@@ -198,13 +197,13 @@ async function perform(
   call: Call,
   { typed }: PageOptions,
   simulator: Simulator,
-  running: Running,
+  running: RunningCommand[],
 ): Promise<Finished> {
   const [name = ""] = call.args;
   const ready = UNTIL_STOPPED[name];
-  if (ready !== undefined) return running.start(call, ready);
+  if (ready !== undefined) return start(call, ready, running);
   // A daemon and a single run exclude each other: a reader would have stopped the daemon.
-  if (name === "once") await running.stop();
+  if (name === "once") for (const each of running.splice(0)) await each.stop();
   const before = process.cwd();
   process.chdir(call.cwd);
   try {
@@ -226,60 +225,15 @@ async function* answers(typed: () => string | undefined): AsyncGenerator<Buffer>
   }
 }
 
-/** Commands that were started and go on, until the test is over. */
-class Running {
-  readonly #all: { readonly stop: AbortController; readonly ended: Promise<string> }[] = [];
-
-  constructor() {
-    onTestFinished(() => this.stop());
-  }
-
-  /** Returns when it is ready. */
-  async start({ args, env }: Call, ready: string): Promise<Finished> {
-    const stop = new AbortController();
-    const output = new Output(ready);
-    const context = {
-      stdout: output,
-      stop: stop.signal,
-      onReload: () => {},
-      onFault: () => {},
-    } as unknown as Context;
-    const ended = callCommand(args, env, context).then(
-      () => "",
-      (error: unknown) => describeFault(asFault(error)),
-    );
-    this.#all.push({ stop, ended });
-    const failure = await Promise.race([output.isReady, ended]);
-    return { exitCode: failure === undefined ? 0 : 1, stdout: output.text, stderr: failure ?? "" };
-  }
-
-  async stop(): Promise<void> {
-    for (const { stop, ended } of this.#all.splice(0)) {
-      stop.abort();
-      await ended;
-    }
-  }
-}
-
-/** Knows when a text was printed. */
-class Output extends Writable {
-  readonly isTTY = false;
-  readonly isReady: Promise<undefined>;
-  readonly #wanted: string;
-  readonly #found: (nothing: undefined) => void;
-  text = "";
-
-  constructor(wanted: string) {
-    super();
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.isReady = promise;
-    this.#wanted = wanted;
-    this.#found = resolve;
-  }
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.text += chunk.toString();
-    if (this.text.includes(this.#wanted)) this.#found(undefined);
-    done();
-  }
+/** Returns when it is ready. */
+async function start({ args, env }: Call, ready: string, running: RunningCommand[]): Promise<Finished> {
+  const started = startCommandHere(args, env);
+  running.push(started);
+  let failure: string | undefined;
+  started.ended.then(
+    () => (failure = ""),
+    (error: unknown) => (failure = describeFault(asFault(error))),
+  );
+  await expect.poll(() => failure !== undefined || started.logged().includes(ready)).toBe(true);
+  return { exitCode: failure === undefined ? 0 : 1, stdout: started.logged(), stderr: failure ?? "" };
 }

@@ -40,7 +40,7 @@ export function startProgram(args: readonly string[], options: RunOptions = {}):
 }
 
 /** Commands that make the process their own. */
-const WHOLE = new Set(["run", "once", "demo", "simulate"]);
+const WHOLE = new Set(["run", "demo"]);
 let isInside = false;
 
 /** In this process if nothing depends on its own one, which saves most of the time. */

@@ -15,8 +15,6 @@ interface Call {
 export interface Receiver {
   readonly url: string;
   readonly calls: Call[];
-  /** Gives this answer from now on. */
-  answerWith(answer: Answer): void;
   /** Refuses connections from now on. */
   stop(): Promise<void>;
   /** Accepts connections on the same port again. */
@@ -28,10 +26,9 @@ type Answer = (response: ServerResponse) => void;
 /** Gives the answers in turn, then repeats the last one. */
 export async function openReceiver(...answers: Answer[]): Promise<Receiver> {
   const calls: Call[] = [];
-  let usual: Answer | undefined;
   const server = createServer(async (request, response) => {
     const body = await text(request);
-    const answer = usual ?? answers[Math.min(calls.length, answers.length - 1)] ?? accept;
+    const answer = answers[Math.min(calls.length, answers.length - 1)] ?? accept;
     answer(response);
     calls.push({ headers: request.headers, body, path: request.url ?? "", status: response.statusCode });
   });
@@ -54,9 +51,6 @@ export async function openReceiver(...answers: Answer[]): Promise<Receiver> {
   return {
     url: `http://127.0.0.1:${port}/hook?token=in-the-query`,
     calls,
-    answerWith(answer) {
-      usual = answer;
-    },
     stop,
     start: () => listen(port),
   };
