@@ -3,12 +3,15 @@ import type { IncomingMessage } from "node:http";
 import { controlHelp } from "./control-help.ts";
 import { ScenarioError, ServiceError } from "./errors.ts";
 import type { HttpRequest } from "./journal.ts";
-import { advanceBody, parseAs, parseFaultPlan, parseTransferPlan, replaceBody } from "./parse.ts";
 import { formatDate, jsonReply, type Reply, textReply } from "./reply.ts";
 import { readJson } from "./requests.ts";
+import { parseAs, parseFaultPlan, parseTransferPlan, secondsFromNow, shape, text } from "./scenario.ts";
 import type { SimulatedTransfer, Simulator } from "./simulator.ts";
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
+
+const advanceBody = shape({ seconds: secondsFromNow });
+const replaceBody = shape({ old: text, new: text });
 
 export type Control = (request: HttpRequest, message: IncomingMessage) => Promise<Reply> | undefined;
 

@@ -4,9 +4,14 @@ import type { Accounts, Mail } from "./accounts.ts";
 import { ScenarioError } from "./errors.ts";
 import type { FaultReport, Faults } from "./faults.ts";
 import type { Journal, RequestRecord } from "./journal.ts";
-import { parseFaultPlan, parseTransferPlan } from "./parse.ts";
 import type { PasswordGuard } from "./password-guard.ts";
-import type { FaultPlan, Operation, TransferPlan } from "./scenario.ts";
+import {
+  type FaultPlan,
+  type Operation,
+  parseFaultPlan,
+  parseTransferPlan,
+  type TransferPlan,
+} from "./scenario.ts";
 import type { MovableClock } from "./time.ts";
 import { replaceAddress, type StoredState, type StoredTransfer, type Transfers } from "./transfers.ts";
 
