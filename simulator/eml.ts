@@ -21,8 +21,13 @@ export function emlSource(transfer: StoredTransfer, message: string, maxBytes: n
   };
 }
 
-/** The message as a file, which only the checksums file shows: its text, or the EML without attachments. */
-export function messageFileOf(transfer: StoredTransfer): readonly StoredFile[] {
+/** The files of a transfer as its checksums file shows them: perhaps with the confidential message. */
+export function filesWithMessage(transfer: StoredTransfer): readonly StoredFile[] {
+  return [...transfer.files, ...messageFileOf(transfer)];
+}
+
+/** The message as a file: its text, or the EML without attachments. */
+function messageFileOf(transfer: StoredTransfer): readonly StoredFile[] {
   const { messageFileId: id, plan } = transfer;
   if (id === undefined || plan.message === undefined || plan.messageRow === undefined) return [];
   const isEml = plan.messageRow === "eml";

@@ -68,7 +68,8 @@ function choosePage(
   const size = Math.min(integerParameter(call, "page-size", DEFAULT_PAGE_SIZE, 1), settings.maxPageSize);
   const oldestMs = clock.now() - settings.retentionMs;
   const listed = transfers
-    .newestFirst()
+    .all()
+    .reverse()
     .filter((transfer) => transfer.expiresAtMs >= oldestMs && isWanted(transfer));
   return misbehavingPage(listed, page, size, call, world) ?? listed.slice((page - 1) * size, page * size);
 }
