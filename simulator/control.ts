@@ -20,11 +20,9 @@ export function createControl(simulator: Simulator): Control {
   const endpoints = listEndpoints(simulator);
   return ({ method, url }, message) => {
     if (url.pathname !== "/control" && !url.pathname.startsWith("/control/")) return undefined;
-    const found = endpoints
-      .filter((endpoint) => endpoint.pattern.test({ pathname: url.pathname }))
-      .map((endpoint) => ({ ...endpoint, id: idIn(endpoint.pattern, url.pathname) }));
+    const found = endpoints.filter(({ pattern }) => pattern.test({ pathname: url.pathname }));
     const endpoint = found.find((candidate) => candidate.method === method);
-    if (endpoint !== undefined) return answer(endpoint.act, endpoint.id, message);
+    if (endpoint !== undefined) return answer(endpoint.act, idIn(endpoint.pattern, url.pathname), message);
     if (found.length === 0) return Promise.resolve(jsonReply(404, { error: "see GET /control" }));
     const allow = found.map((candidate) => candidate.method).join(", ");
     return Promise.resolve(jsonReply(405, { error: `only ${allow}` }, { Allow: allow }));

@@ -109,6 +109,7 @@ function repeatedQuery(call: Call): string {
   ];
   const pairs = names.flatMap((name) => {
     const given = parameter(call, name);
+    // A password in a header is encoded, unlike the others.
     const value = name === "password" && given !== undefined ? passwordOf(call) : given;
     return value === undefined ? [] : [`${PARAMETERS[name].twin}=${encodeURIComponent(value)}`];
   });

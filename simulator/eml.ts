@@ -42,7 +42,7 @@ function emlBytes(transfer: StoredTransfer, message: string): Buffer {
   return Buffer.concat([...writeParts(planParts(transfer, message, 1))]);
 }
 
-/** Headers and an empty line, then content in base64. The last part has no content. */
+/** `head`: headers and an empty line. The content follows in base64. */
 interface Part {
   readonly head: string;
   readonly content: Content;
@@ -54,6 +54,7 @@ const LINES_PER_CHUNK = 4096;
 function planParts(transfer: StoredTransfer, message: string, maxBytes: number | undefined): readonly Part[] {
   const boundary = `=_${createHash("sha256").update(transfer.trackingId).digest("hex").slice(0, 24)}`;
   const attachments = new Map(transfer.files.map((file) => [file, attachmentPart(file, boundary)]));
+  /** Only the boundary that ends the mail. */
   const last: Part = { head: `--${boundary}--\r\n`, content: literalContent(Buffer.alloc(0), true) };
   const first = (leftOut: number): Part => messagePart(transfer, message, leftOut, boundary);
 
@@ -61,6 +62,7 @@ function planParts(transfer: StoredTransfer, message: string, maxBytes: number |
   const chosen = new Set<StoredFile>();
   let attachedBytes = 0;
   for (const [file, part] of smallestFirst) {
+    // The size with this file, too.
     const leftOut = attachments.size - chosen.size - 1;
     const bytes = partBytes(first(leftOut)) + attachedBytes + partBytes(part) + partBytes(last);
     if (maxBytes !== undefined && bytes > maxBytes) break;

@@ -61,6 +61,7 @@ export function alterOutgoing(outgoing: Outgoing, does: Misbehaviour, wire: Wire
     case "omit":
       return omitHeaders(outgoing, does.headers);
     case "encoding":
+      // The body is compressed already: see `quirksOf`.
       if (does.encoding === "gzip") return outgoing;
       return { ...outgoing, headers: { ...outgoing.headers, "Content-Encoding": does.encoding } };
     case "truncate":

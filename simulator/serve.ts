@@ -144,6 +144,7 @@ function tryFindRoute(routes: readonly Route[], { method, url }: HttpRequest): F
 /** The transfer and the file of a request. */
 function subjectOf(path: Readonly<Record<string, string>>, world: World) {
   const { transfer: transferId, file: fileId } = path;
+  // A language file belongs to no transfer.
   if (transferId === undefined) return { trackingId: undefined, transfers: [], file: fileId };
   const transfer = world.transfers.open(transferId)?.transfer;
   const file = transfer && filesWithMessage(transfer).find(({ id }) => id === fileId)?.name;
