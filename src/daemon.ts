@@ -283,7 +283,7 @@ async function runInWorkspace(
     await whenAborted(stop);
     watch.signal.throwIfAborted();
   }
-  return await settle(parts, handlers.failedPolls());
+  return await settle(parts, handlers.failedPolls);
 }
 
 /** Polls every mailbox, and finishes all that can be finished now. */
@@ -325,7 +325,7 @@ async function followChanges(
 }
 
 /** Finishes what this process can still place, and counts what needs a person or another run. */
-async function settle(parts: Parts, failedPolls: number): Promise<DaemonOutcome> {
+async function settle(parts: Parts, failedPolls: () => number): Promise<DaemonOutcome> {
   const { ledger, mailboxes, handoffs } = parts;
   await ledger.flush();
   let unplaced = 0;
@@ -335,7 +335,7 @@ async function settle(parts: Parts, failedPolls: number): Promise<DaemonOutcome>
   const quarantined = await Array.fromAsync(ledger.quarantined(() => unreadable++));
   const unusable = [...mailboxes.states.values()].reduce((sum, { health }) => sum + health.unusable, 0);
   return {
-    failedPolls,
+    failedPolls: failedPolls(),
     unsettled: unfinished.length + unreadable + unplaced + quarantined.length + unusable + handoffs.failing(),
   };
 }

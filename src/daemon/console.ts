@@ -25,7 +25,7 @@ import type { Waiting } from "./unfinished.ts";
 /** The source of a token may be a command, so tokens are read no more often than this. */
 const READ_EVERY_MS = 2_000;
 const REFRESH_EVERY_MS = 30_000;
-/** Each look for ended transfers begins this long before the last look: another process may have recorded an end late. */
+/** Each look for transfers that other processes have ended covers the time since this long before the last look. */
 const GONE_OVERLAP_MS = 10 * 60_000;
 
 interface ConsoleTools extends Pick<Parts, "live" | "clock" | "emit"> {
