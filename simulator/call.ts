@@ -15,7 +15,7 @@ export interface Call {
   readonly url: URL;
   /** The decoded values of the path's placeholders. */
   readonly path: Readonly<Record<string, string>>;
-  /** The faults that strike it; faults of lists are applied when the list is made. */
+  /** The faults that strike the request. Handlers of lists apply those about lists. */
   readonly strikes: readonly Strike[];
 }
 
@@ -26,7 +26,7 @@ export interface World {
   readonly transfers: Transfers;
   readonly guard: PasswordGuard;
   readonly checksums: Checksums;
-  /** Measured lengths of archives. */
+  /** Measured lengths of archives, by entity tag. */
   readonly zipSizes: Map<string, number>;
   /** The address of the service. */
   readonly url: () => string;

@@ -27,26 +27,26 @@ export async function countBytes(chunks: Chunks, signal: AbortSignal): Promise<n
   return bytes;
 }
 
-/** Yields the bytes before `place`, calls `act` there (or at the end, if that comes first), and continues if it says so. */
+/** Yields the bytes before `place`, calls `act` there (or at the end, if that comes first), and continues if it returns so. */
 export async function* interruptAt(
   chunks: Chunks,
   place: number,
   act: () => Promise<"continue" | "stop">,
 ): AsyncGenerator<Buffer> {
   let left = place;
-  let acted = false;
+  let hasActed = false;
   for await (const chunk of chunks) {
-    if (acted || chunk.length <= left) {
+    if (hasActed || chunk.length <= left) {
       yield chunk;
       left -= chunk.length;
       continue;
     }
     if (left > 0) yield chunk.subarray(0, left);
-    acted = true;
+    hasActed = true;
     if ((await act()) === "stop") return;
     yield chunk.subarray(left);
   }
-  if (!acted) await act();
+  if (!hasActed) await act();
 }
 
 /** Splits the chunks into small ones, and pauses after each. */

@@ -36,7 +36,7 @@ export function literalContent(bytes: Buffer, isText: boolean): Content {
 const CHUNK_BYTES = 256 * 1024;
 const BLOCK_BYTES = 16;
 
-/** The key stream of AES in counter mode: fast, incompressible, and seekable. */
+/** Zeros, encrypted by AES in counter mode: fast, incompressible, and seekable. */
 function generatedContent(bytes: number, seed: number): Content {
   const key = deriveBytes(seed, "content key", 16);
   return {
@@ -47,6 +47,7 @@ function generatedContent(bytes: number, seed: number): Content {
       const counter = Buffer.alloc(BLOCK_BYTES);
       counter.writeBigUInt64BE(BigInt(Math.floor(start / BLOCK_BYTES)), BLOCK_BYTES - 8);
       const cipher = createCipheriv("aes-128-ctr", key, counter);
+      // Skips the bytes before `start` in its block.
       cipher.update(Buffer.alloc(start % BLOCK_BYTES));
       const zeros = Buffer.alloc(Math.min(chunkBytes, Math.max(end - start, 0)));
       for (let at = start; at < end; at += chunkBytes) {

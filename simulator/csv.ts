@@ -1,7 +1,7 @@
 /** The checksums file of a transfer, in every style that a service might use. */
 import { chooseLanguage } from "./accept.ts";
 import type { Checksums } from "./checksums.ts";
-import { messageFileOf } from "./eml.ts";
+import { filesWithMessage } from "./eml.ts";
 import type { CsvStyle } from "./scenario.ts";
 import type { StoredFile, StoredTransfer } from "./transfers.ts";
 
@@ -18,8 +18,7 @@ export async function checksumsCsv(
 ): Promise<CsvFile> {
   const labels = LABELS[chooseLanguage(acceptLanguage, LANGUAGES)];
   const subject = style.subject === "shown" ? transfer.subject : "";
-  const all = [...transfer.files, ...messageFileOf(transfer)];
-  const listed = all.filter(({ plan }) => plan.csvChecksum !== "missing");
+  const listed = filesWithMessage(transfer).filter(({ plan }) => plan.csvChecksum !== "missing");
   const rows = [
     ...(style.subject === "missing" ? [] : [[labels.subject, subject]]),
     [labels.fileName, labels.checksum],

@@ -2,7 +2,7 @@
 import type { Call, Handler, World } from "./call.ts";
 import { literalContent } from "./content.ts";
 import { type CsvFile, checksumsCsv } from "./csv.ts";
-import { emlSource, messageFileOf } from "./eml.ts";
+import { emlSource, filesWithMessage } from "./eml.ts";
 import { ServiceError } from "./errors.ts";
 import { attachmentOf } from "./mime.ts";
 import { algorithmOf } from "./record.ts";
@@ -33,8 +33,7 @@ export const listFiles: Handler = async (call, world) => {
 
 export const sendFile: Handler = (call, world) => {
   const { transfer, recipient } = openTransfer(call, world);
-  const all = [...transfer.files, ...messageFileOf(transfer)];
-  const file = all.find(({ id }) => id === call.path["file"]);
+  const file = filesWithMessage(transfer).find(({ id }) => id === call.path["file"]);
   if (file === undefined) throw new ServiceError("noSuchEntity");
   recordDownloads(recipient, [file], world);
   const { content } = file;
@@ -110,6 +109,7 @@ function repeatedQuery(call: Call): string {
   ];
   const pairs = names.flatMap((name) => {
     const given = parameter(call, name);
+    // A password in a header is encoded, unlike the others.
     const value = name === "password" && given !== undefined ? passwordOf(call) : given;
     return value === undefined ? [] : [`${PARAMETERS[name].twin}=${encodeURIComponent(value)}`];
   });

@@ -21,8 +21,13 @@ export function emlSource(transfer: StoredTransfer, message: string, maxBytes: n
   };
 }
 
-/** The message as a file, which only the checksums file shows: its text, or the EML without attachments. */
-export function messageFileOf(transfer: StoredTransfer): readonly StoredFile[] {
+/** The files of a transfer as its checksums file shows them: perhaps with the confidential message. */
+export function filesWithMessage(transfer: StoredTransfer): readonly StoredFile[] {
+  return [...transfer.files, ...messageFileOf(transfer)];
+}
+
+/** The message as a file: its text, or the EML without attachments. */
+function messageFileOf(transfer: StoredTransfer): readonly StoredFile[] {
   const { messageFileId: id, plan } = transfer;
   if (id === undefined || plan.message === undefined || plan.messageRow === undefined) return [];
   const isEml = plan.messageRow === "eml";
@@ -37,7 +42,7 @@ function emlBytes(transfer: StoredTransfer, message: string): Buffer {
   return Buffer.concat([...writeParts(planParts(transfer, message, 1))]);
 }
 
-/** Headers and an empty line, then content in base64. The last part has no content. */
+/** `head`: headers and an empty line. The content follows in base64. */
 interface Part {
   readonly head: string;
   readonly content: Content;
@@ -49,6 +54,7 @@ const LINES_PER_CHUNK = 4096;
 function planParts(transfer: StoredTransfer, message: string, maxBytes: number | undefined): readonly Part[] {
   const boundary = `=_${createHash("sha256").update(transfer.trackingId).digest("hex").slice(0, 24)}`;
   const attachments = new Map(transfer.files.map((file) => [file, attachmentPart(file, boundary)]));
+  /** Only the boundary that ends the mail. */
   const last: Part = { head: `--${boundary}--\r\n`, content: literalContent(Buffer.alloc(0), true) };
   const first = (leftOut: number): Part => messagePart(transfer, message, leftOut, boundary);
 
@@ -56,6 +62,7 @@ function planParts(transfer: StoredTransfer, message: string, maxBytes: number |
   const chosen = new Set<StoredFile>();
   let attachedBytes = 0;
   for (const [file, part] of smallestFirst) {
+    // The size with this file, too.
     const leftOut = attachments.size - chosen.size - 1;
     const bytes = partBytes(first(leftOut)) + attachedBytes + partBytes(part) + partBytes(last);
     if (maxBytes !== undefined && bytes > maxBytes) break;

@@ -50,6 +50,7 @@ export class ScenarioError extends Error {
 
 /** The error for a fault that sets only the status. */
 export function meaningOfStatus(status: number): { readonly errorCode: number; readonly text: string } {
+  // Several errors have these statuses.
   const preferred: Readonly<Record<number, ServiceErrorName>> = {
     400: "badValue",
     403: "policyRefused",

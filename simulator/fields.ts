@@ -4,7 +4,7 @@ import { ServiceError } from "./errors.ts";
 /** The selected parts by name; `all` selects everything below a name. */
 export type Selection = ReadonlyMap<string, Selection | "all">;
 
-/** The selectable names of the record, with the names below each. */
+/** The selectable names of the record, with the names below each. A leaf has none. */
 interface FieldTree {
   readonly [name: string]: FieldTree;
 }
@@ -81,15 +81,16 @@ const DOCUMENTED_FIELDS: FieldTree = {
 /** Consumes names from the tokens, up to the end of this list. */
 function parseList(tokens: string[], tree: FieldTree): Selection {
   const selection = new Map<string, Selection | "all">();
-  do {
+  for (;;) {
     const name = tokens.shift();
     if (name === undefined || /^[(),]$/.test(name)) throw malformed();
     const below = Object.hasOwn(tree, name) ? tree[name] : undefined;
     if (below === undefined) throw new ServiceError("badValue", "fields has an unknown name");
     const part = tokens[0] === "(" ? parseGroup(tokens, below) : "all";
     selection.set(name, unite(selection.get(name), part));
-  } while (tokens[0] === "," && tokens.shift());
-  return selection;
+    if (tokens[0] !== ",") return selection;
+    tokens.shift();
+  }
 }
 
 function parseGroup(tokens: string[], tree: FieldTree): Selection {

@@ -4,62 +4,28 @@ import type { Strike } from "./faults.ts";
 import { PARAMETERS } from "./requests.ts";
 import { OPERATIONS, type Operation } from "./scenario.ts";
 
-export interface RequestRecord {
-  /** `undefined` for an unknown endpoint. */
-  readonly operation: Operation | undefined;
-  readonly method: string;
-  /** Without the query. */
-  readonly path: string;
-  /** Zero before the answer. */
-  readonly status: number;
-  /** Bytes of the body sent so far. */
-  readonly bytes: number;
-  /** The tracking-id, if the request belongs to a transfer. */
-  readonly transfer: string | undefined;
-  readonly passwordSent: "header" | "query" | "none";
-  /** Parameters sent in the query instead of a header: logs and histories would keep them. */
-  readonly queryTwins: readonly string[];
-  /** Parameters and headers that hold no secrets. */
-  readonly query: Readonly<Record<string, readonly string[]>>;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The faults that struck it. */
-  readonly faults: readonly string[];
-  readonly atMs: number;
-}
-
-/** A record while its request is being answered. */
-export interface OpenRecord {
-  status(status: number): void;
-  bytes(bytes: number): void;
-  read(): RequestRecord;
-}
+/** A record whose `status` and `bytes` change while its request is answered. */
+export type OpenRecord = ReturnType<typeof recordOf>;
+export type RequestRecord = Readonly<OpenRecord>;
 
 const RECORDS_KEPT = 10_000;
 
 export class Journal {
-  readonly #records: { current: RequestRecord }[] = [];
+  readonly #records: OpenRecord[] = [];
   readonly #totals = new Map<Operation, number>();
 
-  begin(record: RequestRecord): OpenRecord {
-    const entry = { current: record };
-    this.#records.push(entry);
+  /** Returns the record. */
+  add(record: OpenRecord): OpenRecord {
+    this.#records.push(record);
     if (this.#records.length > RECORDS_KEPT) this.#records.shift();
     const { operation } = record;
     if (operation !== undefined) this.#totals.set(operation, (this.#totals.get(operation) ?? 0) + 1);
-    return {
-      status: (status) => {
-        entry.current = { ...entry.current, status };
-      },
-      bytes: (bytes) => {
-        entry.current = { ...entry.current, bytes: entry.current.bytes + bytes };
-      },
-      read: () => entry.current,
-    };
+    return record;
   }
 
-  /** The last ten thousand, oldest first. */
+  /** Copies of the last ten thousand, oldest first. */
   records(): readonly RequestRecord[] {
-    return this.#records.map(({ current }) => current);
+    return this.#records.map((record) => ({ ...record }));
   }
 
   /** The number of requests per operation, since the start. */
@@ -75,37 +41,46 @@ export interface HttpRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The record of an incoming request. */
+/**
+ * The record of an incoming request. `operation`: `undefined` for an unknown endpoint. `transfer`: the tracking-id, if the
+ * request belongs to a transfer. `strikes`: the faults that struck it.
+ */
 export function recordOf(
-  { method, url, headers }: HttpRequest,
+  request: HttpRequest,
   operation: Operation | undefined,
   transfer: string | undefined,
   strikes: readonly Strike[],
   atMs: number,
-): RequestRecord {
-  const { header, twin } = PARAMETERS.password;
-  const isInQuery = url.searchParams.has(twin);
+) {
+  const { method, url, headers } = request;
+  const sent = QUERY_SHOWN.filter((name) => url.searchParams.has(name));
   return {
     operation,
     method,
+    /** Without the query. */
     path: url.pathname,
+    /** Zero before the answer. */
     status: 0,
+    /** Bytes of the body sent so far. */
     bytes: 0,
     transfer,
-    passwordSent: headers[header] !== undefined ? "header" : isInQuery ? "query" : "none",
+    passwordSent: placeOfPassword(request),
+    /** Parameters sent in the query instead of a header: logs and histories would keep them. */
     queryTwins: TWINS.filter((name) => url.searchParams.has(name)),
-    query: Object.fromEntries(
-      QUERY_SHOWN.filter((name) => url.searchParams.has(name)).map((name) => [
-        name,
-        url.searchParams.getAll(name),
-      ]),
-    ),
+    /** Parameters and headers that hold no secrets. */
+    query: Object.fromEntries(sent.map((name) => [name, url.searchParams.getAll(name)])),
     headers: Object.fromEntries(
       HEADERS_SHOWN.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]])),
     ),
     faults: strikes.map(({ id }) => id),
     atMs,
   };
+}
+
+function placeOfPassword({ url, headers }: HttpRequest): "header" | "query" | "none" {
+  const { header, twin } = PARAMETERS.password;
+  if (headers[header] !== undefined) return "header";
+  return url.searchParams.has(twin) ? "query" : "none";
 }
 
 const TWINS = Object.values(PARAMETERS).map(({ twin }) => twin);
@@ -130,7 +105,6 @@ const HEADERS_SHOWN = [
   "content-type",
   "if-range",
   "range",
-  "user-agent",
   "x-cs-majorapiversion",
   "x-cs-minimumminorapiversion",
   "x-cs-productkey",

@@ -54,6 +54,7 @@ function baseName(installedName: string, locale: string): string {
   const dot = installedName.lastIndexOf(".");
   const [stem, extension] =
     dot === -1 ? [installedName, ""] : [installedName.slice(0, dot), installedName.slice(dot)];
+  // The longest first.
   const endings = [
     `_${language}_${country}`,
     `_${language}-${country}`,

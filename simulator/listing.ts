@@ -68,7 +68,8 @@ function choosePage(
   const size = Math.min(integerParameter(call, "page-size", DEFAULT_PAGE_SIZE, 1), settings.maxPageSize);
   const oldestMs = clock.now() - settings.retentionMs;
   const listed = transfers
-    .newestFirst()
+    .all()
+    .reverse()
     .filter((transfer) => transfer.expiresAtMs >= oldestMs && isWanted(transfer));
   return misbehavingPage(listed, page, size, call, world) ?? listed.slice((page - 1) * size, page * size);
 }
@@ -89,8 +90,11 @@ function misbehavingPage(
   switch (does.kind) {
     case "endless":
       return Array.from({ length: size }, (_, index) => phantom((count - 1) * size + index + 1));
-    case "repeat":
-      return listed.slice(Math.max(start - (page - 1) * does.entries, 0)).slice(0, size);
+    case "repeat": {
+      const repeated = (page - 1) * does.entries;
+      const first = Math.max(start - repeated, 0);
+      return listed.slice(first, first + size);
+    }
     case "shift": {
       const inserted = count * does.by;
       const places = Array.from({ length: size }, (_, index) => start + index);
@@ -101,7 +105,7 @@ function misbehavingPage(
   }
 }
 
-/** An entry without a transfer; equal numbers give equal entries. */
+/** An entry of a list without a transfer that could be opened; equal numbers give equal entries. */
 function inventTransfer({ id }: Strike, number: number, call: Call, world: World): StoredTransfer {
   const { address = "" } = call.path;
   const plan = {

@@ -6,14 +6,7 @@ import { meaningOfStatus } from "./errors.ts";
 import type { Strike } from "./faults.ts";
 import { jsonReply, type Reply, textReply } from "./reply.ts";
 import type { Misbehaviour } from "./scenario.ts";
-
-/** The connection, for misbehaviours. */
-export interface Wire {
-  /** Waits, forever without `ms`; rejects when the client disconnects. */
-  pause(ms?: number): Promise<void>;
-  /** Resets the connection, after the bytes written so far have left. */
-  reset(): Promise<void>;
-}
+import type { Wire } from "./wire.ts";
 
 /** Whether the answer comes from something in front of the service. */
 export function isIntercepted(strikes: readonly Strike[]): boolean {
@@ -68,6 +61,7 @@ export function alterOutgoing(outgoing: Outgoing, does: Misbehaviour, wire: Wire
     case "omit":
       return omitHeaders(outgoing, does.headers);
     case "encoding":
+      // The body is compressed already: see `quirksOf`.
       if (does.encoding === "gzip") return outgoing;
       return { ...outgoing, headers: { ...outgoing.headers, "Content-Encoding": does.encoding } };
     case "truncate":

@@ -9,14 +9,12 @@ import { Checksums } from "./checksums.ts";
 import { createControl } from "./control.ts";
 import { Faults } from "./faults.ts";
 import { Journal } from "./journal.ts";
-import { parseScenario } from "./parse.ts";
 import { PasswordGuard } from "./password-guard.ts";
 import { createRoutes } from "./routes.ts";
-import type { Scenario } from "./scenario.ts";
+import { parseScenario, type Scenario } from "./scenario.ts";
 import { serve } from "./serve.ts";
 import { settingsOf } from "./settings.ts";
-import { createSimulator, type Simulator } from "./simulator.ts";
-import { MovableClock } from "./time.ts";
+import { createSimulator, MovableClock, type Simulator } from "./simulator.ts";
 import { Transfers } from "./transfers.ts";
 import { Wires } from "./wire.ts";
 
@@ -41,8 +39,8 @@ export async function openSimulator(
   const plan = parseScenario(scenario);
   const time = new MovableClock(options.clock ?? systemClock);
   const closing = new AbortController();
-  const place = { url: "" };
-  const world = createWorld(plan, time, place, closing.signal);
+  let url = "";
+  const world = createWorld(plan, time, () => url, closing.signal);
   const faults = new Faults();
   for (const transfer of plan.transfers ?? []) world.transfers.add(transfer);
   for (const fault of plan.faults ?? []) faults.add(fault);
@@ -52,17 +50,12 @@ export async function openSimulator(
   const wires = new Wires(server);
   server.listen(port, host);
   await once(server, "listening");
-  place.url = urlOf(server, tls !== undefined);
+  url = urlOf(server, tls !== undefined);
 
   const journal = new Journal();
-  const { accounts, transfers, guard, settings } = world;
   const simulator = createSimulator({
-    url: place.url,
-    clientId: settings.clientId,
+    world,
     time,
-    accounts,
-    transfers,
-    guard,
     faults,
     journal,
     close: () => close(server, wires, closing),
@@ -73,19 +66,14 @@ export async function openSimulator(
     journal,
     wires,
     log,
-    routes: createRoutes(settings),
+    routes: createRoutes(world.settings),
     control: createControl(simulator),
   };
   server.on("request", (message, response) => void serve(message, response, parts));
   return simulator;
 }
 
-function createWorld(
-  scenario: Scenario,
-  clock: Clock,
-  place: { readonly url: string },
-  signal: AbortSignal,
-): World {
+function createWorld(scenario: Scenario, clock: Clock, url: World["url"], signal: AbortSignal): World {
   const settings = settingsOf(scenario);
   const transfers = new Transfers(settings, clock);
   return {
@@ -96,7 +84,7 @@ function createWorld(
     guard: new PasswordGuard(settings, transfers, clock),
     checksums: new Checksums(signal),
     zipSizes: new Map(),
-    url: () => place.url,
+    url,
   };
 }
 

@@ -14,8 +14,10 @@ export class PasswordGuard {
   readonly #settings: Settings["wrongPasswords"];
   readonly #transfers: Transfers;
   readonly #clock: Clock;
+  /** By tracking-id if the reaction is `delete`, else by transfer-id. */
   readonly #counts = new Map<string, number>();
   readonly #lockedUntilMs = new Map<string, number>();
+  /** By tracking-id. `passwords`: the last of them. */
   readonly #refused = new Map<string, { total: number; passwords: string[] }>();
 
   constructor(settings: Settings, transfers: Transfers, clock: Clock) {
@@ -40,7 +42,7 @@ export class PasswordGuard {
     return this.#refused.get(trackingId)?.total ?? 0;
   }
 
-  /** The refused passwords themselves, oldest first. */
+  /** The last refused passwords, oldest first. */
   refused(trackingId: string): readonly string[] {
     return [...(this.#refused.get(trackingId)?.passwords ?? [])];
   }

@@ -11,17 +11,15 @@ export interface Rule {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The active rules, in the order of the interface. */
+/** The active rules. */
 export function listRules(rules: PasswordRules): readonly Rule[] {
-  return RULE_NAMES.filter((name) => rules[name] !== undefined).map((name) => ({
-    name,
-    details: describeDetails(name, rules),
-  }));
+  const active = (Object.keys(BREAKS) as RuleName[]).filter((name) => rules[name] !== undefined);
+  return active.map((name) => ({ name, details: describeDetails(name, rules) }));
 }
 
-/** The rules that a password does not fulfil. */
+/** The active rules that a password breaks. */
 export function brokenRules(password: string, rules: PasswordRules): readonly Rule[] {
-  return listRules(rules).filter(({ name }) => CHECKS[name](password, rules));
+  return listRules(rules).filter(({ name }) => BREAKS[name](password, rules));
 }
 
 /** A password that fulfils the rules; equal for equal seeds and labels. Throws a ScenarioError if it finds none. */
@@ -45,25 +43,8 @@ const ATTEMPTS = 2000;
 /** Includes characters with a meaning in URLs, which expose a client that does not encode them. */
 const GENERATED_CHARACTERS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789+%&=#/?!$-_.";
 
-const RULE_NAMES: readonly RuleName[] = [
-  "whitespacesDeclined",
-  "alphabeticalSequenceDeclined",
-  "numericSequenceDeclined",
-  "keyboardSequenceDeclined",
-  "blacklistedCharactersDeclined",
-  "repeatedCharactersDeclined",
-  "dictionaryWordsDeclined",
-  "minimumLengthRequired",
-  "maximumLengthRequired",
-  "lettersRequired",
-  "digitsRequired",
-  "specialCharactersRequired",
-  "upperCaseRequired",
-  "lowerCaseRequired",
-];
-
-/** Whether a password breaks each rule. */
-const CHECKS: Readonly<Record<RuleName, (password: string, rules: PasswordRules) => boolean>> = {
+/** Whether a password breaks each rule, in the order of the interface. */
+const BREAKS: Readonly<Record<RuleName, (password: string, rules: PasswordRules) => boolean>> = {
   whitespacesDeclined: (password) => /\s/u.test(password),
   alphabeticalSequenceDeclined: (password) => hasRunOf(password, ["abcdefghijklmnopqrstuvwxyz"], 3),
   numericSequenceDeclined: (password) => hasRunOf(password, ["0123456789"], 3),

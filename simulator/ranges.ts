@@ -32,11 +32,11 @@ export function planRange(header: string, total: number, mode: RangeMode): Range
 function parseRange(header: string, total: number): ByteRange | "unsatisfiable" | undefined {
   const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(header.trim()) ?? [];
   if (first === "" && last === "") return undefined;
+  if (first !== "" && last !== "" && Number(last) < Number(first)) return undefined;
   const range =
     first === ""
       ? { start: Math.max(total - Number(last), 0), end: total }
       : { start: Number(first), end: last === "" ? total : Math.min(Number(last) + 1, total) };
-  if (first !== "" && last !== "" && Number(last) < Number(first)) return undefined;
   return range.start < range.end ? range : "unsatisfiable";
 }
 

@@ -3,7 +3,7 @@ import { canonicalAddress } from "../src/model/transfer.ts";
 import type { World } from "./call.ts";
 import { isSelected, project, type Selection } from "./fields.ts";
 import { formatDate } from "./reply.ts";
-import { findRecipient, type StoredRecipient, type StoredTransfer } from "./transfers.ts";
+import type { StoredRecipient, StoredTransfer } from "./transfers.ts";
 
 export type Viewer = { readonly as: "sender" } | { readonly as: "recipient"; readonly address: string };
 
@@ -26,8 +26,9 @@ export async function describeTransfer(
       recipients: { to: mailsOf(seen, "to"), cc: mailsOf(seen, "cc"), bcc: mailsOf(seen, "bcc") },
       expirationDate: formatDate(transfer.expiresAtMs),
       fileChecksumAlgorithm: algorithmOf(transfer),
-      files: isSelected(selection, "transfer", "files") ? await describeFiles(transfer, viewer, world) : [],
-      ...(world.settings.showsMessage ? describeMessage(transfer, viewer) : {}),
+      // Not computed in vain: checksums of large files take long.
+      files: isSelected(selection, "transfer", "files") ? await describeFiles(transfer, world) : [],
+      ...(world.settings.showsMessage ? { confidentialMessageFileId: transfer.messageFileId ?? null } : {}),
       notificationMessage: { subject: transfer.subject, body: "" },
       securityMode: {
         name: plan.securityMode ?? "ONE_TIME_PASSWORD",
@@ -65,11 +66,6 @@ function isOwn(recipient: StoredRecipient, viewer: Viewer): boolean {
   return viewer.as === "sender" || canonicalAddress(recipient.mail) === canonicalAddress(viewer.address);
 }
 
-/** Whether the viewer is the sender or a recipient. */
-function isInvolved(transfer: StoredTransfer, viewer: Viewer): boolean {
-  return viewer.as === "sender" || findRecipient(transfer, viewer.address) !== undefined;
-}
-
 function describeRecipient(
   transfer: StoredTransfer,
   recipient: StoredRecipient,
@@ -102,19 +98,14 @@ function mailsOf(recipients: readonly StoredRecipient[], role: StoredRecipient["
   return recipients.filter((recipient) => recipient.role === role).map(({ mail }) => ({ mail }));
 }
 
-function describeFiles(transfer: StoredTransfer, viewer: Viewer, world: World): Promise<unknown[]> {
+function describeFiles(transfer: StoredTransfer, world: World): Promise<unknown[]> {
   return Promise.all(
     transfer.files.map(async (file) => ({
-      ...(isInvolved(transfer, viewer) ? { id: file.id } : {}),
+      id: file.id,
       fileName: file.name,
       size: file.announcedBytes,
       checksum: await world.checksums.reported(file.content, transfer.algorithm, file.plan.listChecksum),
       state: "OK",
     })),
   );
-}
-
-function describeMessage(transfer: StoredTransfer, viewer: Viewer): Readonly<Record<string, unknown>> {
-  const { messageFileId = null } = transfer;
-  return isInvolved(transfer, viewer) ? { confidentialMessageFileId: messageFileId } : {};
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { prepareBody } from "./body.ts";
 import type { World } from "./call.ts";
 import type { Control } from "./control.ts";
-import { messageFileOf } from "./eml.ts";
+import { filesWithMessage } from "./eml.ts";
 import { ServiceError } from "./errors.ts";
 import type { Faults, Strike } from "./faults.ts";
 import { type HttpRequest, type Journal, type OpenRecord, recordOf } from "./journal.ts";
@@ -46,7 +46,8 @@ export async function serve(message: IncomingMessage, response: ServerResponse, 
   try {
     const control = parts.control(exchange.request, message);
     if (control === undefined) await serveService(exchange);
-    else await sendReply(exchange, await control, []);
+    // Not in the journal, which is for requests to the service.
+    else await sendReply(exchange, await control, [], { status: 0, bytes: 0 });
   } catch (error) {
     response.destroy();
     if (!closed.signal.aborted) parts.log(`could not answer: ${error}`);
@@ -78,7 +79,7 @@ interface Received {
 function receive(request: HttpRequest, { routes, faults, journal, world }: Parts): Received {
   const found = tryFindRoute(routes, request);
   if (found instanceof ServiceError) {
-    const record = journal.begin(recordOf(request, undefined, undefined, [], world.clock.now()));
+    const record = journal.add(recordOf(request, undefined, undefined, [], world.clock.now()));
     return { found, strikes: [], record };
   }
   const { operation } = found.route;
@@ -86,7 +87,7 @@ function receive(request: HttpRequest, { routes, faults, journal, world }: Parts
   const hasRange = request.headers.range !== undefined;
   const page = Number(request.url.searchParams.get("page") ?? 1) || 1;
   const strikes = faults.strike({ operation, transfers, file, hasRange, page });
-  const record = journal.begin(recordOf(request, operation, trackingId, strikes, world.clock.now()));
+  const record = journal.add(recordOf(request, operation, trackingId, strikes, world.clock.now()));
   return { found, strikes, record };
 }
 
@@ -111,7 +112,7 @@ async function sendReply(
   { message, response, parts: { world, wires }, signal }: Exchange,
   reply: Reply,
   strikes: readonly Strike[],
-  record?: OpenRecord,
+  record: Pick<OpenRecord, "status" | "bytes">,
 ): Promise<void> {
   const wire = wires.open(response, signal);
   const altered = strikes.reduce((changed, { does }) => alterReply(changed, does), reply);
@@ -119,8 +120,10 @@ async function sendReply(
   const prepared = await prepareBody({ ...altered, headers }, message.headers, quirksOf(strikes), signal);
   const outgoing = strikes.reduce((changed, { does }) => alterOutgoing(changed, does, wire), prepared);
   if ((await beforeAnswer(strikes, wire)) === "stop") return;
-  record?.status(outgoing.status);
-  await send(outgoing, response, (bytes) => record?.bytes(bytes));
+  record.status = outgoing.status;
+  await send(outgoing, response, (bytes) => {
+    record.bytes += bytes;
+  });
 }
 
 /** An invalid target becomes an unknown path. */
@@ -141,10 +144,10 @@ function tryFindRoute(routes: readonly Route[], { method, url }: HttpRequest): F
 /** The transfer and the file of a request. */
 function subjectOf(path: Readonly<Record<string, string>>, world: World) {
   const { transfer: transferId, file: fileId } = path;
+  // A language file belongs to no transfer.
   if (transferId === undefined) return { trackingId: undefined, transfers: [], file: fileId };
   const transfer = world.transfers.open(transferId)?.transfer;
-  const files = transfer === undefined ? [] : [...transfer.files, ...messageFileOf(transfer)];
-  const file = files.find(({ id }) => id === fileId)?.name;
+  const file = transfer && filesWithMessage(transfer).find(({ id }) => id === fileId)?.name;
   const transfers = transfer === undefined ? [transferId] : [transferId, transfer.trackingId];
   return { trackingId: transfer?.trackingId, transfers, file };
 }
@@ -156,7 +159,7 @@ function replyToFailure(error: unknown, { log }: Parts): Reply {
 }
 
 function describe(record: OpenRecord, strikes: readonly Strike[], tookMs: number): string {
-  const { method, path, status, bytes } = record.read();
+  const { method, path, status, bytes } = record;
   const faults = strikes.map(({ id, does }) => ` ${id}:${does.kind}`).join("");
   return `${method} ${path} ${status} ${bytes} bytes ${Math.round(tookMs)} ms${faults}`;
 }

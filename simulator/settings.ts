@@ -2,43 +2,21 @@
 import type { CsvStyle, LanguagePackPlan, PasswordRules, Scenario } from "./scenario.ts";
 import { deriveText } from "./seeded.ts";
 
-export interface Settings {
-  readonly seed: number;
-  readonly version: Version;
-  readonly clientId: string;
-  readonly tokenMs: number;
-  readonly wrongPasswords: {
-    readonly limit: number;
-    readonly reaction: "delete" | "lock";
-    readonly lockMs: number;
-  };
-  readonly retentionMs: number;
-  readonly maxPageSize: number;
-  readonly csv: Required<CsvStyle>;
-  readonly passwordRules: PasswordRules;
-  readonly languagePacks: readonly LanguagePackPlan[];
-  readonly oldPaths: boolean;
-  readonly showsMessage: boolean;
-  readonly otherFields: "select" | "refuse";
-  readonly ignoresActive: boolean;
-  readonly wholeThreshold: boolean;
-  readonly sessionLinks: boolean;
-  readonly codesPerAddress: number;
-  readonly noPassword: "link" | "open" | "withheld";
-}
+export type Settings = Readonly<ReturnType<typeof settingsOf>>;
 
 export interface Version {
   readonly major: number;
   readonly minor: number;
 }
 
-export function settingsOf(scenario: Scenario): Settings {
+export function settingsOf(scenario: Scenario) {
   const seed = scenario.seed ?? 1;
   const { limit = 5, reaction = "delete", lockSeconds = 600 } = scenario.wrongPasswords ?? {};
   const [major = 1, minor = 15] = (scenario.apiVersion ?? "1.15").split(".").map(Number);
+  const version: Version = { major, minor };
   return {
     seed,
-    version: { major, minor },
+    version,
     clientId: scenario.clientId ?? deriveText(seed, "registered client", 64),
     tokenMs: (scenario.tokenSeconds ?? 86_400) * 1000,
     wrongPasswords: { limit, reaction, lockMs: lockSeconds * 1000 },

@@ -93,8 +93,9 @@ export class Transfers {
     return this.#byTransferId.get(transferId);
   }
 
-  newestFirst(): StoredTransfer[] {
-    return [...this.#byTrackingId.values()].reverse();
+  /** Oldest first. */
+  all(): StoredTransfer[] {
+    return [...this.#byTrackingId.values()];
   }
 
   end(transfer: StoredTransfer, state: EndState): void {

@@ -11,7 +11,7 @@ export interface ZipEntry {
   readonly content: Content;
 }
 
-/** `sizes`: the measured lengths of archives. */
+/** `sizes`: the measured lengths of archives, by entity tag. */
 export function zipSource(entries: readonly ZipEntry[], sizes: Map<string, number>): Source {
   const named = nameEntries(entries);
   const etag = `"zip-${fingerprintOf(named)}"`;

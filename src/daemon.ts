@@ -22,13 +22,13 @@ import { announce, recover, startHousekeeping, sweep } from "./daemon/housekeepi
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
-import type { Parts } from "./daemon/parts.ts";
 import {
   type DaemonPatience,
   journalNotices,
   openDaemonHandoffs,
   openEngine,
   openNotifier,
+  type Parts,
 } from "./daemon/parts.ts";
 import { watchPromises } from "./daemon/promises.ts";
 import {
@@ -106,9 +106,9 @@ interface StartOptions extends DaemonOptions {
 }
 
 interface Opened {
-  /** The folders as this process has opened them last. */
+  /** The folders when this process opened them last. Missing before the first start has succeeded. */
   folders?: KnownFolders;
-  /** The parts that are open now. */
+  /** Missing while the parts are closed. */
   parts?: DaemonParts | undefined;
 }
 
@@ -133,13 +133,12 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   const notifier = openNotifier(live, { clock, events, stop }, process, options.patience?.notify);
   scope.adopt(notifier, (it) => it.close());
   const opened: Opened = {};
-  const tools = { live, monitor, clock, emit: events.emit, stop, parts: () => opened.parts };
+  const consoleTools = { live, monitor, clock, emit: events.emit, stop, parts: () => opened.parts };
   let shown: Promise<void> | undefined;
-  const showConsole = () => (shown ??= openConsole(tools, scope));
-  const kept = { live, clock, patience, events, monitor, process, notifier };
-  const lasting = { ...options, ...kept, diskTrouble, opened, showConsole };
+  const showConsole = () => (shown ??= openConsole(consoleTools, scope));
+  const lasting = { live, clock, patience, events, monitor, process, notifier, diskTrouble, opened };
   for (;;) {
-    const outcome = await attempt(lasting);
+    const outcome = await attempt({ ...options, ...lasting, showConsole });
     if (!(outcome instanceof Fault)) {
       if (mode === "once") await notifier.finish();
       return outcome;
@@ -165,9 +164,10 @@ async function attempt(options: StartOptions): Promise<DaemonOutcome | Fault> {
     const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
     const fault = asFault(cause);
     if (mode === "once") throw fault;
-    const waits = mayRecover(fault, opened.folders !== undefined);
-    if (fault.code === "STOPPED" || (waits && stop.aborted)) return { failedPolls: 0, unsettled: 0 };
-    if (!waits) throw fault;
+    const isRecoverable = mayRecover(fault, opened.folders !== undefined);
+    const isStopped = fault.code === "STOPPED" || (isRecoverable && stop.aborted);
+    if (isStopped) return { failedPolls: 0, unsettled: 0 };
+    if (!isRecoverable) throw fault;
     return fault;
   }
 }
@@ -186,13 +186,14 @@ async function openAndRun(options: StartOptions): Promise<DaemonOutcome> {
   try {
     const stop = AbortSignal.any([options.stop, watch.signal]);
     const emit = mode === "run" ? watch.filter(events.emit) : events.emit;
-    return await work({ ...options, stop }, workspace, watch, emit);
+    return await runInWorkspace({ ...options, stop }, workspace, watch, emit);
   } catch (error) {
     throw watch.signal.aborted ? watch.signal.reason : error;
   }
 }
 
-async function work(
+/** Opens the parts in the workspace, and lets them work. */
+async function runInWorkspace(
   options: StartOptions,
   { ledger, inbox, passwords, membership }: Workspace,
   watch: FolderWatch,
@@ -237,11 +238,12 @@ async function work(
   const stores = { inbox, ledger, passwords, mailboxes, expected, handoffs, queue, orders };
   const parts: Parts = { ...stores, live, clock, emit, board, diskTrouble, notifier, demandFolders };
   const handlers = createHandlers(parts, { mode, patience, pulse, lost: watch.signal });
-  let isReviewed = false;
-  let isResumed: boolean | undefined;
+  // Both are repeated until every record could be read.
+  let mustReview = true;
+  let mustResume = false;
   const readWaiting = async (): Promise<Waiting> => {
     const unfinished = await readUnfinished(parts);
-    // Other processes, and orders, may have begun more.
+    // Other processes, and orders, may have begun more rounds.
     unfinished.apply(states);
     let { records, isWhole } = unfinished;
     const quarantined = ledger.quarantined((path, reason) => {
@@ -249,12 +251,12 @@ async function work(
       onDamaged(path, reason);
     });
     records = [...records, ...(await Array.fromAsync(quarantined))];
-    if (!isReviewed) notifier.review(records);
-    isReviewed = isWhole;
-    if (isResumed === false) isResumed = await resumeComplete(parts);
+    if (mustReview) notifier.review(records);
+    mustReview = !isWhole;
+    if (mustResume) mustResume = !(await resumeComplete(parts));
     return { records, isWhole };
   };
-  // The end counts them again.
+  // A failure changes nothing: the end of the run counts what waits.
   if (mode === "once") await readWaiting().catch(() => {});
   else {
     await keepBoardFresh(parts, readWaiting, scope);
@@ -268,52 +270,72 @@ async function work(
   await queue.start(handlers);
   scope.adopt(await watchPasswords(parts), (it) => it.close());
   await orders.run();
-  isResumed = await resumeComplete(parts);
-  if (mode === "once") {
-    emit({ type: "ready" });
-    const workOnce = async () => {
-      const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
-      const ids = new Set(active.map(({ name }) => mailboxIdOf(name)));
-      await queue.pollNow([...ids]);
-      await finishJobs(parts, ids, stop);
-      await handoffs.finish();
-    };
-    await Promise.race([workOnce(), whenAborted(stop)]);
-    if (!stop.aborted) await sweep(parts);
-  } else {
+  mustResume = !(await resumeComplete(parts));
+  if (mode === "once") await workOnce(parts, stop);
+  else {
     handoffs.start();
     startHousekeeping(parts, scope);
-    // Not through the filter of the folders' watch, which waits for the disk.
+    // Emits past the filter of the folders' watch, which waits for the disk.
     watchPromises(parts, membership, events, scope);
     await schedulePolls(queue, settings);
     emit({ type: "ready" });
-    const reloads = new Mutex();
-    const apply = (read: () => Promise<Settings>, pauses?: Pauses) =>
-      reloads.run(async () => {
-        await demandFolders();
-        await applySettings(parts, await read(), pauses);
-        await notifier.apply(live.now);
-      });
-    const applyPauses = (pauses: Pauses) => apply(async () => live.configured, pauses);
-    options.opened.parts = { ...parts, applyPauses: await followPauses(live, applyPauses, emit, scope) };
-    const follower = await options.follow?.(
-      (next) => apply(() => withGroups(next, stop)),
-      (fault) => emit({ type: "settings-refused", fault }),
-    );
-    scope.adopt(follower, (it) => it?.close());
+    await followChanges(parts, options, scope);
     await whenAborted(stop);
     watch.signal.throwIfAborted();
   }
+  return await settle(parts, handlers.failedPolls);
+}
 
+/** Polls every mailbox, and finishes all that can be finished now. */
+async function workOnce(parts: Parts, stop: AbortSignal): Promise<void> {
+  const { live, queue, handoffs, emit } = parts;
+  emit({ type: "ready" });
+  const active = live.now.mailboxes.filter((mailbox) => !mailbox.paused);
+  const ids = new Set(active.map(({ name }) => mailboxIdOf(name)));
+  const work = async () => {
+    await queue.pollNow([...ids]);
+    await finishJobs(parts, ids, stop);
+    await handoffs.finish();
+  };
+  await Promise.race([work(), whenAborted(stop)]);
+  if (!stop.aborted) await sweep(parts);
+}
+
+/** Applies changes of the configuration and of operators' pauses, one after the other, until the scope ends. */
+async function followChanges(
+  parts: Parts,
+  options: StartOptions,
+  scope: AsyncDisposableStack,
+): Promise<void> {
+  const { live, emit, notifier, demandFolders } = parts;
+  const reloads = new Mutex();
+  const apply = (read: () => Promise<Settings>, pauses?: Pauses) =>
+    reloads.run(async () => {
+      await demandFolders();
+      await applySettings(parts, await read(), pauses);
+      await notifier.apply(live.now);
+    });
+  const applyPauses = (pauses: Pauses) => apply(async () => live.configured, pauses);
+  options.opened.parts = { ...parts, applyPauses: await followPauses(live, applyPauses, emit, scope) };
+  const follower = await options.follow?.(
+    (next) => apply(() => withGroups(next, options.stop)),
+    (fault) => emit({ type: "settings-refused", fault }),
+  );
+  scope.adopt(follower, (it) => it?.close());
+}
+
+/** Finishes what this process can still place, and counts what needs a person or another run. */
+async function settle(parts: Parts, failedPolls: () => number): Promise<DaemonOutcome> {
+  const { ledger, mailboxes, handoffs } = parts;
   await ledger.flush();
   let unplaced = 0;
   announce(await recover(parts, () => unplaced++), parts);
   let unreadable = 0;
   const unfinished = await Array.fromAsync(ledger.open(() => unreadable++));
   const quarantined = await Array.fromAsync(ledger.quarantined(() => unreadable++));
-  const unusable = [...states.values()].reduce((sum, { health }) => sum + health.unusable, 0);
+  const unusable = [...mailboxes.states.values()].reduce((sum, { health }) => sum + health.unusable, 0);
   return {
-    failedPolls: handlers.failedPolls(),
+    failedPolls: failedPolls(),
     unsettled: unfinished.length + unreadable + unplaced + quarantined.length + unusable + handoffs.failing(),
   };
 }

@@ -25,13 +25,13 @@ import type { Waiting } from "./unfinished.ts";
 /** The source of a token may be a command, so tokens are read no more often than this. */
 const READ_EVERY_MS = 2_000;
 const REFRESH_EVERY_MS = 30_000;
-/** How far each look for transfers that other processes have ended reaches back before the last look. */
+/** Each look for transfers that other processes have ended covers the time since this long before the last look. */
 const GONE_OVERLAP_MS = 10 * 60_000;
 
 interface ConsoleTools extends Pick<Parts, "live" | "clock" | "emit"> {
   readonly monitor: Monitor;
   readonly stop: AbortSignal;
-  /** The parts of the daemon that are open; `undefined` while a folder is lost that they need. */
+  /** The parts of the daemon; `undefined` until they are open, and while a folder is lost that they need. */
   parts(): DaemonParts | undefined;
 }
 
@@ -52,7 +52,7 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
   const port: ConsolePort = {
     board,
     metrics: async () => {
-      // A disk or a queue that does not answer leaves all other figures in place.
+      // Without an answer of the disk or the queue, all other figures are shown.
       const ifAnswered = <Value>(figure: Promise<Value> | undefined) => figure?.catch(() => undefined);
       const freeBytes = await ifAnswered(parts()?.inbox.freeBytes());
       const queueDepth = await ifAnswered(parts()?.queue.depth());
@@ -61,7 +61,7 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
     operate: new Local({
       settings: () => ({ ...live.now, mailboxes: live.configured.mailboxes }),
       stop,
-      // The daemon owns the folders.
+      // The daemon is the owner of the folders.
       asOwner: (_folder, write) => write(),
       isRunning: async () => true,
       runOrders: async () => {
@@ -84,11 +84,13 @@ async function openAccess(
   { live, clock, stop }: ConsoleTools,
   http: HttpSettings,
 ): Promise<Sessions | undefined> {
-  const needsToken = !("path" in http.listen) || http.tokens.size > 0;
+  // The permissions of a socket file already say who may read.
+  const isSocket = "path" in http.listen;
+  const needsToken = !isSocket || http.tokens.size > 0;
   const read = needsToken ? (http.read ?? "open") : "open";
   if (!http.actions && read === "open") return undefined;
-  const daemon = JSON.stringify([hostname(), http.listen, live.now.inbox]);
-  const cookie = hash("sha256", daemon).slice(0, 12);
+  // Each daemon has its own cookie, because browsers send the cookies of a host to each of its ports.
+  const cookie = hash("sha256", JSON.stringify([hostname(), http.listen, live.now.inbox])).slice(0, 12);
   const readTokens = needsToken ? createTokenReader(live, clock, stop) : undefined;
   await readTokens?.();
   return new Sessions({ read, readTokens, cookie, clock });
@@ -96,12 +98,16 @@ async function openAccess(
 
 /** Returns a function that reads the tokens from their present sources, unless that was done a moment ago. */
 function createTokenReader(live: LiveSettings, clock: Clock, stop: AbortSignal): () => Promise<Tokens> {
-  let last: { readonly of: HttpSettings["tokens"]; readonly atMs: number; readonly tokens: Promise<Tokens> };
+  type Sources = HttpSettings["tokens"];
+  let last:
+    | { readonly sources: Sources; readonly atMs: number; readonly tokens: Promise<Tokens> }
+    | undefined;
   return () => {
-    const { tokens, actions } = live.now.http ?? { tokens: new Map(), actions: false };
+    const { tokens: sources, actions } = live.now.http ?? { tokens: new Map(), actions: false };
     const atMs = clock.now();
-    if (last?.of !== tokens || Math.abs(atMs - last.atMs) >= READ_EVERY_MS)
-      last = { of: tokens, atMs, tokens: readTokens(tokens, actions, stop) };
+    if (last === undefined || last.sources !== sources || Math.abs(atMs - last.atMs) >= READ_EVERY_MS) {
+      last = { sources, atMs, tokens: readTokens(sources, actions, stop) };
+    }
     return last.tokens;
   };
 }
@@ -119,7 +125,7 @@ async function readTokens(
   return new Map(await Promise.all(read));
 }
 
-/** Fills the board from the disk, and keeps it up to date until the scope ends. What fails is tried again. */
+/** Fills the board from the disk, and keeps it up to date until the scope ends. A failed look is repeated. */
 export async function keepBoardFresh(
   { board, clock, live, expected }: Parts,
   readWaiting: () => Promise<Waiting>,
@@ -129,12 +135,13 @@ export async function keepBoardFresh(
   // Other processes change transfers, and their events are not known here.
   const isShared = settings.queue !== "embedded";
   let hasReadAll = false;
-  let goneMs: number | undefined;
+  let recalledMs: number | undefined;
+  /** At first for the default time, then since the last look. */
   const recallGone = async () => {
     const nowMs = clock.now();
-    const spanMs = goneMs === undefined ? undefined : nowMs - goneMs + GONE_OVERLAP_MS;
+    const spanMs = recalledMs === undefined ? undefined : nowMs - recalledMs + GONE_OVERLAP_MS;
     board.recall([], await readGone(settings, nowMs, spanMs));
-    goneMs = nowMs;
+    recalledMs = nowMs;
   };
   const learnWaiting = async () => {
     const waiting = await readWaiting();
@@ -143,16 +150,16 @@ export async function keepBoardFresh(
   };
   const refresh = async () => {
     if (isShared || !hasReadAll) await learnWaiting();
-    if (isShared || goneMs === undefined) await recallGone();
+    if (isShared || recalledMs === undefined) await recallGone();
     await expected.refresh();
   };
   // Times of earlier deliveries, only to be shown.
   board.recall(await readDeliveries(settings.work).catch(() => []), []);
-  // The timer below tries again, and a failing disk is reported elsewhere.
+  // The timer repeats it, and a failing disk is reported elsewhere.
   await learnWaiting().catch(() => {});
   // One at a time: an older answer of the disk must not replace a newer one.
   const refreshes = new Coalesced(refresh);
-  // What fails is repeated.
+  // The timer repeats a look that fails.
   const look = () => void (refreshes.isIdle && refreshes.run().catch(() => {}));
   scope.adopt(setInterval(look, REFRESH_EVERY_MS), clearInterval);
   // Not awaited: a day of the journal may be long.

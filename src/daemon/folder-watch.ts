@@ -14,8 +14,9 @@ import type { DaemonEvent, Emit } from "../model/events.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 const LOOK_EVERY_MS = 20_000;
-/** A look this long ago is recent enough to begin a job. */
+/** A job may begin if the folders were there this long ago. */
 const RECENT_MS = 2_000;
+/** Events wait this long for a look. */
 const MAX_HELD_MS = 10_000;
 /** A disk may refuse one call and accept the next. */
 const LOOK_AGAIN_MS = 1_000;
@@ -59,12 +60,14 @@ export class FolderWatch {
    */
   filter(emit: Emit): Emit {
     const held: DaemonEvent[] = [];
+    const emitHeld = () => {
+      for (const event of held.splice(0)) if (!this.#standsFor(event)) emit(event);
+    };
     return (event) => {
       if (held.length === 0 && !mayBeOfDisk(event)) return emit(event);
-      if (held.push(event) > 1) return;
-      void this.#lookInTime().then(() => {
-        for (const each of held.splice(0)) if (!this.#standsFor(each)) emit(each);
-      });
+      held.push(event);
+      // The look for the first one decides on all.
+      if (held.length === 1) void this.#lookInTime().then(emitHeld);
     };
   }
 
@@ -82,7 +85,7 @@ export class FolderWatch {
     const { work } = this.#known;
     if (fault === undefined) this.#trouble.clear(work);
     else this.#trouble.add(work, fault);
-    // A full disk loses nothing, and smaller transfers may still fit.
+    // A full disk is not lost, and smaller transfers may still fit.
     if (fault !== undefined && fault.code !== "DISK_FULL") {
       closeDisks(fault);
       return this.#lost.abort(fault);
@@ -92,9 +95,10 @@ export class FolderWatch {
   }
 
   async #findLoss(): Promise<Fault | undefined> {
+    const hasTrouble = () => this.#trouble.keys().length > 0;
     const find = () =>
       demandSame(this.#known)
-        .then(() => demandWritable(this.#known, this.#trouble.keys().length > 0))
+        .then(() => demandWritable(this.#known, hasTrouble()))
         .then(() => undefined, asFault);
     const fault = await find();
     if (fault === undefined || !["DISK_REFUSED", "DISK_UNREADABLE"].includes(fault.code)) return fault;
@@ -116,26 +120,26 @@ export class FolderWatch {
     for (const path of before) if (!lost.includes(path)) this.#trouble.clear(path);
   }
 
+  /** Whether the trouble of a lost folder explains the event. */
   #standsFor(event: DaemonEvent): boolean {
     if (!mayBeOfDisk(event)) return false;
     if (this.signal.aborted) return true;
-    // The status shows the transfer as waiting.
+    // The status must show the transfer as waiting.
     if (event.type === "transfer-changed" || !("record" in event)) return false;
     return event.record.inbox !== undefined && this.#lostInboxes.includes(event.record.inbox);
   }
 }
 
 function mayBeOfDisk(event: DaemonEvent): boolean {
-  // A command fails if the folder that it works on is gone.
+  // A command of a hand-off fails if the folder that it works on is gone.
   if (event.type === "record-damaged" || event.type === "handoff-failed") return true;
-  return (
-    "fault" in event && event.fault !== undefined && isOfDisk(event.fault) && event.fault.code !== "DISK_FULL"
-  );
+  const fault = "fault" in event ? event.fault : undefined;
+  return fault !== undefined && isOfDisk(fault) && fault.code !== "DISK_FULL";
 }
 
-/** Whether a start is repeated. Before the first one has succeeded, a refusal by the disk may be a wrong setting. */
+/** Whether a failed start is repeated. `wasOpen`: an earlier start has succeeded, so the disk's refusal is no wrong setting. */
 export function mayRecover(fault: Fault, wasOpen: boolean): boolean {
   if (fault.code === "WORK_LOST") return true;
-  if (!isOfDisk(fault) || wasOpen) return isOfDisk(fault);
-  return ["DISK_FULL", "DISK_READ_ONLY"].includes(fault.code) || systemCode(fault.cause) === "EIO";
+  if (!isOfDisk(fault)) return false;
+  return wasOpen || ["DISK_FULL", "DISK_READ_ONLY"].includes(fault.code) || systemCode(fault.cause) === "EIO";
 }

@@ -15,8 +15,7 @@ import { downloadTransfer } from "../transfer/download.ts";
 import type { Patience } from "../transfer/run.ts";
 import { clearDiskWait } from "../transfer/settle.ts";
 import { LargeTransfers } from "../transfer/turns.ts";
-import type { Parts } from "./parts.ts";
-import { type DaemonPatience, HANDOFF_PATIENCE } from "./parts.ts";
+import { type DaemonPatience, HANDOFF_PATIENCE, type Parts } from "./parts.ts";
 
 /** Long lists take time. The total is below the watchdog's limit for hanging work. */
 const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
@@ -34,15 +33,15 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
   const { live, mailboxes, expected, clock, demandFolders, queue, ledger } = parts;
   const { mode, patience, pulse, lost } = options;
   let failedPolls = 0;
-  const poll = {
+  const pollTools = {
     ...parts,
     atOnce: () => live.now.limits.transfers,
     deadline: patience.poll ?? POLL_DEADLINE,
   };
-  // Not under our own bandwidth limit, where every download is slow, and not in `once`, which would end before a paused
-  // download continues.
+  // A download does not give way under our own bandwidth limit, where every download is slow, nor in `once`, which would
+  // end before the download continues.
   const mayGiveWay = () => mode === "run" && (live.now.limits.bandwidth ?? []).length === 0;
-  const transfer = {
+  const downloadTools = {
     ...parts,
     checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
     random,
@@ -54,26 +53,26 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
     const state = mailboxes.states.get(mailboxIdOf(name));
     if (state === undefined) return NO_WAIT;
     const beganMs = clock.now();
-    const { isGood, ...wait } = await pollMailbox(poll, state, signal);
+    const { isGood, ...wait } = await pollMailbox(pollTools, state, signal);
     if (isGood) await expected.check(name, beganMs);
     else failedPolls++;
     return wait;
   };
-  // The daemon closes its parts if a folder is lost, and the next opening finds all work again.
-  const isUsable = () =>
+  // The daemon closes its parts if a folder is lost, and finds all work again when it has reopened them.
+  const areFoldersThere = () =>
     demandFolders().then(
       () => true,
       () => false,
     );
-  const either = (signal: AbortSignal) => AbortSignal.any([signal, lost]);
+  const orLost = (signal: AbortSignal) => AbortSignal.any([signal, lost]);
   return {
     failedPolls: () => failedPolls,
     async poll(name, signal) {
-      if (!(await isUsable())) return NO_WAIT;
-      return pulse.during(`the poll of ${name}`, () => pollByName(name, either(signal)));
+      if (!(await areFoldersThere())) return NO_WAIT;
+      return pulse.during(`the poll of ${name}`, () => pollByName(name, orLost(signal)));
     },
     async download(key, signal, freeSlot) {
-      if (!(await isUsable())) return DONE;
+      if (!(await areFoldersThere())) return DONE;
       const state = mailboxes.states.get(mailboxIdOf(key.mailbox));
       if (state === undefined) {
         clearDiskWait(parts, ledger.nameOf(key));
@@ -82,13 +81,13 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
       // A change of the hand-off applies to downloads that start later.
       const settings = live.now;
       const tools = {
-        ...transfer,
+        ...downloadTools,
         limits: settings.limits,
         handoffOf: (record: Routed) => handoffOf(settings, record),
         check: () => mailboxOf(live.now.mailboxes, key)?.check,
         freeSlot,
       };
-      return pulse.during(downloadOf(key), () => downloadTransfer(tools, state, key, either(signal)));
+      return pulse.during(downloadOf(key), () => downloadTransfer(tools, state, key, orLost(signal)));
     },
   };
 }

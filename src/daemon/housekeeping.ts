@@ -17,13 +17,13 @@ const SWEEP_EVERY_MS = 5 * 60_000;
 export function startHousekeeping(tools: Parts, scope: AsyncDisposableStack): void {
   const runs = new Coalesced(async () => {
     await tools.demandFolders();
-    // Each is a trouble of its own.
+    // The sweep runs even if the recovery fails.
     await recover(tools)
       .then((placed) => announce(placed, tools))
       .catch((error: unknown) => tools.emit({ type: "recovery-failed", fault: asFault(error) }));
     await sweep(tools);
   });
-  // It fails only if a folder is lost, which is a trouble of its own.
+  // It fails only if a folder is lost, which the folders' watch reports.
   const timer = setInterval(() => void (runs.isIdle && runs.run().catch(() => {})), SWEEP_EVERY_MS);
   scope.adopt(timer, async () => {
     clearInterval(timer);
@@ -32,8 +32,8 @@ export function startHousekeeping(tools: Parts, scope: AsyncDisposableStack): vo
 }
 
 /**
- * Recovers from a crash, of this process or another one. Returns the rounds that it finished. `onFailed` is called for each
- * that it cannot finish.
+ * Finishes rounds that a crash has interrupted, in this process or another one, and returns them. `onFailed` is called for
+ * each round that it cannot finish.
  */
 export function recover(
   { ledger, emit }: Pick<Parts, "ledger" | "emit">,
@@ -61,13 +61,13 @@ export function announce(
 /** Never throws: a step that fails is retried by the next sweep, and the others run. */
 export async function sweep(tools: Parts): Promise<void> {
   const { live, ledger, mailboxes, passwords } = tools;
-  // Another process may have the mailbox.
+  // Another process may have a mailbox that is not configured here.
   const isShared = live.now.queue !== "embedded";
   const isListed = ({ mailbox, trackingId }: TransferRecord) =>
     mailboxes.states.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
   const isOrdered = async (trackingId: string) =>
     (await listOrders(live.now.work)).some(({ order }) => order.trackingId === trackingId);
-  // Only removals, which the next sweep tries again.
+  // The next sweep repeats a removal that fails.
   const orLater = (removal: Promise<void>) => removal.catch(() => {});
   await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes.states, isOrdered));
   if (!mailboxes.isClockRight()) return;
@@ -76,8 +76,8 @@ export async function sweep(tools: Parts): Promise<void> {
 }
 
 /**
- * Removes supplied passwords of transfers that are known here and open for no mailbox. `isOrdered`: an order that is not
- * carried out yet may open the transfer again.
+ * Removes supplied passwords of transfers that are known here and open for no mailbox. `isOrdered`: whether an order, which
+ * may open the transfer again, is not carried out yet.
  */
 export async function forgetUnusedPasswords(
   passwords: Pick<Passwords, "forgetDropped">,
@@ -93,7 +93,7 @@ export async function forgetUnusedPasswords(
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
     if (isAnyDamaged || isOpen || (await isOrdered(trackingId))) return false;
     for (const name of [...mailboxes.keys()].filter(isFor)) {
-      // Then the password is kept.
+      // The password of a damaged record is kept.
       const known = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
       if (known !== undefined) return true;
     }

@@ -80,12 +80,19 @@ function valuesOf({ mailboxes, handoff, logLevel, ...settings }: Settings) {
   const { inbox, work, state, timezone, queue, limits, notify, keep, http } = settings;
   return {
     service: mailboxes.map(({ service }) => service),
-    ...{ inbox, work, state, timezone, queue },
+    inbox,
+    work,
+    state,
+    timezone,
+    queue,
     check: mailboxes.map(({ check }) => check),
     mailboxes: mailboxes.map(({ service: _, check: _check, handoff: _handoff, ...mailbox }) => mailbox),
     limits,
     handoff: [handoff, ...mailboxes.map((mailbox) => mailbox.handoff)],
-    ...{ notify, keep, http, log: logLevel },
+    notify,
+    keep,
+    http,
+    log: logLevel,
   };
 }
 

@@ -37,9 +37,10 @@ export async function openMailboxes(
   const openTokens = await loadTokenStores();
   const tokenStore = openTokens(join(settings.state, "tokens"));
   const bandwidth = new Bandwidth(() => live.now.limits.bandwidth, clock);
+  /** By fingerprint. */
   const services = new Map<string, ServicePort>();
-  /** A pause needs no secret that was read before: its source may be away. */
-  const found = new WeakMap<MailboxSettings["service"], ServicePort>();
+  /** By settings object, which a pause keeps: then no secret is read again, because its source may be away. */
+  const opened = new WeakMap<MailboxSettings["service"], ServicePort>();
   const states = new Map<MailboxId, MailboxState>();
 
   /** Services that no mailbox uses stay open until the end: a download may still run. */
@@ -53,10 +54,10 @@ export async function openMailboxes(
     const known = services.get(key);
     if (known !== undefined) return known;
     const maxRequests = () => live.now.limits.requests;
-    const opened = openService({ ...wanted, clientId, maxRequests, bandwidth });
-    scope.adopt(opened, (it) => it.close());
-    services.set(key, opened);
-    return opened;
+    const service = openService({ ...wanted, clientId, maxRequests, bandwidth });
+    scope.adopt(service, (it) => it.close());
+    services.set(key, service);
+    return service;
   };
 
   /**
@@ -65,13 +66,13 @@ export async function openMailboxes(
    */
   const prepare = async (mailboxes: readonly MailboxSettings[]) => {
     for (const { service } of mailboxes) {
-      if (!found.has(service)) found.set(service, await serviceFor(service));
+      if (!opened.has(service)) opened.set(service, await serviceFor(service));
     }
     return () => {
       const wanted = new Set(mailboxes.map(({ name }) => mailboxIdOf(name)));
       for (const id of states.keys()) if (!wanted.has(id)) states.delete(id);
       for (const mailbox of mailboxes) {
-        const service = found.get(mailbox.service) as ServicePort;
+        const service = opened.get(mailbox.service) as ServicePort;
         const configured = mailbox.service.token;
         const tokens = new Tokens({ mailbox, service, configured, store: tokenStore, clock });
         const id = mailboxIdOf(mailbox.name);

@@ -48,7 +48,7 @@ export class OrderRunner {
   readonly #mailboxes: Mailboxes;
   /** Ids of orders whose failure was reported. */
   readonly #failing = new Set<string>();
-  /** Ids of orders that the journal has. */
+  /** Ids of orders that this process has added to the journal. */
   readonly #recorded = new Set<string>();
   /** Ids of orders whose polls are running. */
   readonly #polling = new Set<string>();
@@ -95,17 +95,26 @@ export class OrderRunner {
     for (const known of [this.#failing, this.#recorded]) {
       for (const id of known) if (!ids.has(id)) known.delete(id);
     }
-    // The watcher of promises asks about polls themselves.
+    // Polls have promises of their own.
     this.#open = given.filter(({ order }) => order.action !== "poll");
     for (const each of given) {
       const { order } = each;
       const state = this.#mailboxes.get(mailboxIdOf(order.mailbox));
       if (state === undefined && !this.#isForAnyProcess(each)) continue;
-      const fail = (error: unknown) => this.#reportOnce(each, asFault(error));
       // A poll runs in the background: a long list must not delay other orders.
-      if (order.action === "poll") void this.#poll(each).catch(fail);
-      else if ((await this.#carryOut(state, each).catch(fail)) === "STOPPED") return;
+      if (order.action === "poll") void this.#try(each, this.#poll(each));
+      else if ((await this.#try(each, this.#carryOut(state, each))) === "stopped") return;
     }
+  }
+
+  /** Waits for the work of an order. Reports its first failure. A stop is no failure. */
+  async #try({ id, order }: GivenOrder, work: Promise<void>): Promise<"done" | "failed" | "stopped"> {
+    const fault = await work.then(() => undefined, asFault);
+    if (fault === undefined) return "done";
+    if (fault.code === "STOPPED") return "stopped";
+    if (!this.#failing.has(id)) this.#tools.emit({ type: "order-failed", order, fault });
+    this.#failing.add(id);
+    return "failed";
   }
 
   async #carryOut(state: MailboxState | undefined, each: GivenOrder): Promise<void> {
@@ -116,16 +125,9 @@ export class OrderRunner {
       this.#open = this.#open.filter((it) => it !== each);
     }
     const isWorthPolling = state?.health.isFailing && !state.mailbox.paused;
-    // An operator is at work on this mailbox, so it is polled at once.
+    // An operator works on this mailbox, and may have removed the cause of its failure.
     if (isWorthPolling) this.#tools.queue.pollNow([mailboxIdOf(order.mailbox)]).catch(() => {});
     this.#failing.delete(id);
-  }
-
-  #reportOnce({ id, order }: GivenOrder, fault: Fault): Fault["code"] {
-    if (fault.code === "STOPPED") return fault.code;
-    if (!this.#failing.has(id)) this.#tools.emit({ type: "order-failed", order, fault });
-    this.#failing.add(id);
-    return fault.code;
   }
 
   /** The journal gets the outcome before the order is removed. If nothing was polled, the order is kept. */
@@ -135,14 +137,14 @@ export class OrderRunner {
     const name = mailboxIdOf(mailbox);
     const stateNow = () => this.#mailboxes.get(name);
     const isPaused = () => stateNow()?.mailbox.paused === true;
-    const before = stateNow()?.health.last;
+    const lastBefore = stateNow()?.health.last;
     if (this.#polling.has(id)) return;
     this.#polling.add(id);
     try {
       if (stateNow() === undefined) return await remove();
       if (!isPaused()) await queue.pollNow([name]);
       const last = stateNow()?.health.last;
-      const isPolled = last !== before;
+      const isPolled = last !== lastBefore;
       if (!isPolled && !isPaused()) return;
       const { fault, ...found } = isPolled ? (last ?? {}) : { fault: new Fault("MAILBOX_PAUSED") };
       const failure = fault && { reason: fault.code, message: fault.message };
@@ -156,7 +158,7 @@ export class OrderRunner {
 
   #isForAnyProcess({ order }: GivenOrder): boolean {
     const { isShared, clock } = this.#tools;
-    // Only the journal needs them: the file of a pause has the effect.
+    // These orders only get a line in the journal: the file of a pause has the effect.
     if (order.action === "pause" || order.action === "resume") return true;
     if (order.action !== "discard" && order.action !== "poll") return false;
     return !isShared || clock.now() - Date.parse(order.at) >= LEFT_TO_OTHERS_MS;

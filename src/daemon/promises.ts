@@ -1,4 +1,4 @@
-/** What this daemon and its fleet have promised, from each of their parts; a watcher compares it with what has happened. */
+/** The promises of this daemon and its fleet, as each part makes them. A watcher reports those that are broken. */
 import type { Clock } from "../base/clock.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { Settings } from "../config/settings.ts";
@@ -12,12 +12,15 @@ import type { Parts } from "./parts.ts";
 
 const REPORT_EVERY_MS = 15_000;
 
+/** The roles that a fleet needs, and the trouble without a process that has the role. */
 const ROLES = {
   scheduler: "No process polls the mailboxes.",
   worker: "No process downloads transfers.",
 } as const;
 
 type Role = keyof typeof ROLES;
+
+const ROLE_NAMES = Object.keys(ROLES) as Role[];
 
 /** Watches until the scope ends. */
 export function watchPromises(
@@ -29,8 +32,8 @@ export function watchPromises(
   const { live, board, queue, handoffs, orders, notifier, clock } = parts;
   const fleet = joinFleet(live.now, membership, events, clock, scope);
   const startedMs = clock.now();
-  const stalledMs = new Map<string, number>();
-  /** `explaining`: troubles that say why none of its promises is kept. */
+  const stalledSinceMs = new Map<string, number>();
+  /** `explaining`: troubles that say why no promise of this kind is kept. */
   const source = (
     kind: PromiseKind,
     explaining: readonly GeneralTrouble[],
@@ -39,7 +42,7 @@ export function watchPromises(
   const watcher = new Watcher(clock, events.emit, [
     source("poll", ["queue", "disk"], () => board.promisedPolls((mailbox) => fleet?.polledMs(mailbox))),
     source("download", ["queue", "disk"], async () =>
-      downloadsOf(await queue.stalled(), stalledMs, clock.now()),
+      downloadsOf(await queue.stalled(), stalledSinceMs, clock.now()),
     ),
     source("delivery", ["disk"], () => board.promisedDeliveries()),
     source("order", ["disk"], () => ordersOf(orders, startedMs)),
@@ -51,7 +54,10 @@ export function watchPromises(
   scope.adopt(watcher, (it) => it.close());
 }
 
-/** No job that is due waits for longer than a minute while places are free. `sinceMs`: remembered from call to call. */
+/**
+ * No job that is due waits for longer than a minute while places are free. `sinceMs`: when each stalled service was found,
+ * which this function keeps up to date.
+ */
 function downloadsOf(
   stalled: readonly string[],
   sinceMs: Map<string, number>,
@@ -69,21 +75,19 @@ function downloadsOf(
 
 /** Each order is carried out within a minute, and orders are looked for regularly. */
 function ordersOf({ open, dueMs }: Parts["orders"], startedMs: number): readonly Promised[] {
-  const look = { text: "Orders are not read.", dueMs: dueMs + WITHIN_MS };
+  const common = { kind: "order", graceMs: WITHIN_MS } as const;
+  const look = { ...common, subject: "orders", text: "Orders are not read.", dueMs: dueMs + WITHIN_MS };
   const given = open.map(({ order: { action, mailbox, trackingId, at } }) => ({
+    ...common,
     subject: `order ${action} ${trackingId ?? mailbox}`,
     mailbox,
     text: `It was given at ${at}, and has not been carried out.`,
     dueMs: Math.max(Date.parse(at), startedMs) + WITHIN_MS,
   }));
-  return [{ subject: "orders", ...look }, ...given].map((each) => ({
-    kind: "order",
-    graceMs: WITHIN_MS,
-    ...each,
-  }));
+  return [look, ...given];
 }
 
-/** The outbox is scanned when it was due. */
+/** The outbox is scanned within a minute of the planned time. */
 function handoffsOf(scanDueMs: number | undefined): readonly Promised[] {
   if (scanDueMs === undefined) return [];
   const text = "Deliveries are not looked at: hand-offs and pick-ups may be missed.";
@@ -92,7 +96,7 @@ function handoffsOf(scanDueMs: number | undefined): readonly Promised[] {
 
 /**
  * The processes that share an inbox report themselves every few seconds, each in its own file of the work folder. Clocks may
- * differ, so a report says how long ago something was, and a reader notes when it saw the report change.
+ * differ, so a report has no times, but how long ago each poll was, and a number (`beat`) that is higher in each report.
  *
  * Reports and reads until the scope ends. `undefined` with the embedded engine: then this process is alone.
  */
@@ -105,37 +109,39 @@ function joinFleet(
 ) {
   if (queue === "embedded") return undefined;
   /** When this process polled each mailbox successfully. */
-  const own = new Map<MailboxId, number>();
-  const polled = new Map<MailboxId, number>();
-  const seen = new Map<string, number>();
+  const ownPolls = new Map<MailboxId, number>();
+  /** When any process did, as far as it was reported. */
+  const polls = new Map<MailboxId, number>();
+  /** The last beat of each process. */
+  const beats = new Map<string, number>();
   /** When a process with that role reported last. */
   const roles: Record<Role, number> = { scheduler: clock.now(), worker: clock.now() };
   let beat = 0;
   const learn = (report: MemberReport, nowMs: number) => {
-    for (const role of Object.keys(ROLES) as Role[]) {
+    for (const role of ROLE_NAMES) {
       if (report.role === role || report.role === "all") roles[role] = nowMs;
     }
     for (const [name, agoMs] of Object.entries(report.polledAgoMs)) {
       const mailbox = mailboxIdOf(name);
-      polled.set(mailbox, Math.max(polled.get(mailbox) ?? 0, nowMs - agoMs));
+      polls.set(mailbox, Math.max(polls.get(mailbox) ?? 0, nowMs - agoMs));
     }
   };
   const exchange = async () => {
     const nowMs = clock.now();
-    const polledAgoMs = Object.fromEntries([...own].map(([mailbox, atMs]) => [mailbox, nowMs - atMs]));
+    const polledAgoMs = Object.fromEntries([...ownPolls].map(([mailbox, atMs]) => [mailbox, nowMs - atMs]));
     await membership.report({ role: queue.role, beat: ++beat, polledAgoMs });
     const reports = await readReports(work);
     for (const [id, report] of reports) {
-      if (seen.get(id) !== report.beat) learn(report, nowMs);
-      seen.set(id, report.beat);
+      if (beats.get(id) !== report.beat) learn(report, nowMs);
+      beats.set(id, report.beat);
     }
-    for (const id of seen.keys()) if (!reports.has(id)) seen.delete(id);
+    for (const id of beats.keys()) if (!reports.has(id)) beats.delete(id);
   };
   const listener = listenTo({
-    "poll-succeeded": ({ mailbox }) => void own.set(mailboxIdOf(mailbox), clock.now()),
+    "poll-succeeded": ({ mailbox }) => void ownPolls.set(mailboxIdOf(mailbox), clock.now()),
   });
   scope.adopt(events.subscribe(listener), (unsubscribe) => unsubscribe());
-  // A failure is repeated, and after a minute the promise is broken.
+  // The timer repeats a failed exchange. After a minute of failures the promise is broken.
   const tryExchange = () => void exchange().catch(() => {});
   tryExchange();
   scope.adopt(setInterval(tryExchange, REPORT_EVERY_MS), clearInterval);
@@ -144,8 +150,7 @@ function joinFleet(
     return { kind: "fleet", subject: `role ${role}`, text: ROLES[role], dueMs, graceMs: WITHIN_MS };
   };
   return {
-    /** When another process polled the mailbox successfully, as far as it has reported. */
-    polledMs: (mailbox: MailboxId) => polled.get(mailbox),
-    promised: () => (Object.keys(ROLES) as Role[]).map(promise),
+    polledMs: (mailbox: MailboxId) => polls.get(mailbox),
+    promised: () => ROLE_NAMES.map(promise),
   };
 }

@@ -41,7 +41,7 @@ export async function withGroups(settings: Settings, signal: AbortSignal): Promi
   return { ...common, mailboxes };
 }
 
-/** At a start: before anything is polled. */
+/** Called at a start, before anything is polled. */
 export async function putPausesInForce(live: LiveSettings, emit: Emit): Promise<void> {
   const pauses = await readPauses(live.now.work);
   if (isDeepStrictEqual(pauses, live.pauses)) return;
@@ -49,7 +49,7 @@ export async function putPausesInForce(live: LiveSettings, emit: Emit): Promise<
   emit({ type: "pauses-changed", mailboxes: live.now.mailboxes });
 }
 
-/** Looks at each change and regularly, until the scope ends. Returns a function that looks now. */
+/** Reads operators' pauses at each change and regularly, until the scope ends. Returns a function that reads them now. */
 export async function followPauses(
   live: LiveSettings,
   apply: (pauses: Pauses) => Promise<void>,
@@ -60,7 +60,7 @@ export async function followPauses(
   const looks = new Coalesced(async () => {
     const pauses = await readPauses(work);
     if (isDeepStrictEqual(pauses, live.pauses)) return;
-    // Throws if the disk of the work folder is gone: then no pause has ended.
+    // Without its disk the work folder seems to hold no pauses. This throws if it is gone.
     await stat(work);
     await apply(pauses);
   });
@@ -71,7 +71,7 @@ export async function followPauses(
   scope.adopt(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
   const timer = setInterval(() => void look(), LOOK_EVERY_MS);
   scope.adopt(timer, clearInterval);
-  // Changes since the start.
+  // Pauses may have changed since the start.
   await look();
   return look;
 }
@@ -93,8 +93,8 @@ export function journalSettings(ledger: Pick<Ledger, "recordAct">, source: strin
 }
 
 /**
- * All that can change takes effect, or nothing does: steps that can fail come first, and their faults are thrown. Only the
- * pauses change if `configured` is `live.configured`. Not to be called twice at once.
+ * All that can change takes effect, or nothing does: steps that can fail come first, and their faults are thrown. With
+ * `live.configured` only the pauses change. Must not be called again before it is over.
  */
 export async function applySettings(
   tools: Parts,
@@ -121,7 +121,7 @@ export async function applySettings(
   // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});
   const held = unfinished.records.filter((record) => wasHeldByQuietHours(tools, before, record));
-  // Not awaited either: without Redis, they run when their wait is over.
+  // Not awaited either: without Redis, these transfers continue when their wait is over.
   runAllNow(tools, held).catch(() => {});
   await written;
 }
@@ -142,7 +142,10 @@ async function runAllNow({ ledger, queue }: Parts, records: readonly TransferRec
   for (const record of records) await queue.runNow(jobOf(ledger, record));
 }
 
-/** Whether the quiet hours have changed, and the old ones may have held the transfer back. Any other wait continues. */
+/**
+ * Whether the quiet hours have changed, and the old ones may have held the transfer back. A transfer that waits for another
+ * reason goes on waiting.
+ */
 function wasHeldByQuietHours(
   { mailboxes, clock }: Parts,
   before: ReadonlyMap<MailboxId, MailboxState>,

@@ -1,4 +1,4 @@
-/** Open transfers: reads them from the disk, because orders and others change them, and queues those that can go on. */
+/** Open transfers: reads them from the disk, because orders and other processes change them, and queues some. */
 
 import { isAbsolute } from "node:path";
 import type { FaultCode } from "../base/fault-codes.ts";
@@ -27,17 +27,17 @@ export function noteUnfinished(
   mailboxes: ReadonlyMap<MailboxId, MailboxState>,
 ): void {
   for (const record of unfinished) {
-    // Also if a poll found it settled: an operator may have begun another round since.
+    // Also for a transfer that a poll found settled: an operator may have begun another round since.
     mailboxes.get(mailboxIdOf(record.mailbox))?.transfers.noteOpen(record.trackingId);
   }
 }
 
-/** Changes nothing. Skips damaged records: a start reports them. */
+/** Only reads. Skips damaged records: a start reports them. */
 export async function readUnfinished(
   tools: Pick<Parts, "ledger" | "inbox" | "diskTrouble">,
 ): Promise<Unfinished> {
   const { diskTrouble, ledger } = tools;
-  // Taken first: the records may lack a transfer that begins to wait while they are read.
+  // Read before the records, which may lack a transfer that begins to wait meanwhile. Paths are keys of lost folders.
   const waiting = diskTrouble.keys().filter((key) => !isAbsolute(key));
   let isWhole = true;
   const records = await Array.fromAsync(ledger.open(() => (isWhole = false)));
@@ -78,6 +78,7 @@ export async function resumeComplete({ ledger, queue }: Parts): Promise<boolean>
 
 /** After these faults a service may need only a short pause. */
 const PAUSING: ReadonlySet<string> = new Set<FaultCode>(["RATE_LIMITED", "PASSWORDS_HELD"]);
+/** Of one pause, and of all pauses together. A transfer that waits for longer than `max` is left to the next run. */
 const PAUSE_MS = { min: 1_000, max: 2 * 60_000, total: 10 * 60_000 };
 
 /** Waits until all jobs have run, also those whose service needs a short pause: the next run may be hours away. */
@@ -90,17 +91,16 @@ export async function finishJobs(
   for (let leftMs = PAUSE_MS.total; ; ) {
     await queue.idle();
     await ledger.flush();
+    const nowMs = clock.now();
     const untilMs = ({ until }: TransferRecord) => Date.parse(until ?? "");
+    const isPausedShortly = (record: TransferRecord) =>
+      PAUSING.has(record.code ?? "") && untilMs(record) > beganMs && untilMs(record) < nowMs + PAUSE_MS.max;
     // The end of the run counts damaged records.
     const open = await Array.fromAsync(ledger.open(() => {}));
     const paused = open.filter(
-      (record) =>
-        PAUSING.has(record.code ?? "") &&
-        active.has(mailboxIdOf(record.mailbox)) &&
-        untilMs(record) > beganMs &&
-        untilMs(record) < clock.now() + PAUSE_MS.max,
+      (record) => active.has(mailboxIdOf(record.mailbox)) && isPausedShortly(record),
     );
-    const pauseMs = Math.max(PAUSE_MS.min, ...paused.map((record) => untilMs(record) - clock.now()));
+    const pauseMs = Math.max(PAUSE_MS.min, ...paused.map((record) => untilMs(record) - nowMs));
     leftMs -= pauseMs;
     if (paused.length === 0 || leftMs < 0 || stop.aborted) return;
     await pauseOrAbort(pauseMs, stop);
@@ -108,7 +108,7 @@ export async function finishJobs(
   }
 }
 
-/** Watches the drop folder: a transfer whose password is supplied is downloaded at once. */
+/** Watches the folder of supplied passwords: a transfer whose password arrives is downloaded at once. */
 export function watchPasswords({ live, ledger, queue, mailboxes, emit }: Parts) {
   const downloadNow = async (mailbox: string, trackingId: string) => {
     const record = await ledger.find({ mailbox, trackingId });

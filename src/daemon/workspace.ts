@@ -35,23 +35,24 @@ import { openPasswords, type PasswordsOptions } from "../passwords/passwords.ts"
 import type { CoRecipients } from "../passwords/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
-/** The journal says this instead of a host. */
+/** For passwords that arrive there the journal has this instead of a host. */
 const DROP_FOLDER = "the drop folder";
-/** Recorded files that this process remembers. A forgotten one may get a second line of the same id, which is not shown. */
+/** Recorded files that this process remembers. A forgotten file may get a second line of the same id, which is not shown. */
 const MAX_RECORDED = 10_000;
 
 interface WorkspaceTools {
   readonly emit: Emit;
   readonly clock: Clock;
   readonly process: string;
-  /** The folders as this process has opened them before. */
+  /** The folders when this process opened them last; `undefined` at its first start. */
   readonly known: KnownFolders | undefined;
 }
 
 /**
- * Nothing is changed unless the folders are the known ones. Throws `INBOX_APART` if nothing can be renamed into an inbox, `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` if the
- * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used it, and the faults
- * of the disk.
+ * Nothing is changed unless the folders are the known ones. Throws `INBOX_APART` if nothing can be renamed into an inbox,
+ * `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST`
+ * or `WORK_RESTORED` if the work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used
+ * it, and the faults of the disk.
  */
 export async function openWorkspace(
   live: LiveSettings,
@@ -113,7 +114,7 @@ export async function openWorkspace(
 
 export type Workspace = Awaited<ReturnType<typeof openWorkspace>>;
 
-/** Records each file once: it may be read several times, by several processes. */
+/** Adds the password files that people drop to the journal, each once, although several processes may read it repeatedly. */
 function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptions["onHandDrop"]> {
   const recorded = new Set<string>();
   return async ({ mailbox, trackingId, sender, round }, { mark, uid }) => {
@@ -128,7 +129,7 @@ function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptio
   };
 }
 
-/** Names the journal of this installation: two machines may have one host name, but no two share a state folder. */
+/** The name of this installation's journal. It is kept in the state folder, because two machines may have one host name. */
 async function readWriter(state: string): Promise<string> {
   const path = join(state, "writer");
   try {

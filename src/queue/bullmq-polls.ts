@@ -6,19 +6,18 @@ import { hash } from "node:crypto";
 import { unlessStopped } from "../base/deadline.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import type { PollSchedule } from "../model/job.ts";
-
 import type { RedisClient } from "./bullmq-connection.ts";
 import type { RedisWatch, WatchOptions } from "./bullmq-watch.ts";
 import type { PollTurns } from "./polls.ts";
 import type { EngineOptions } from "./port.ts";
 
-/** The values of a mailbox's key. `WAITS`: the last poll has failed. */
+/** The values of a mailbox's key: the last poll has succeeded, or it has failed and the mailbox waits. */
 const [POLLED, WAITS] = ["polled", "waits"];
-/** Another process may poll the mailbox on request, and end its wait. */
+/** A mailbox whose turn comes later is checked again within this time: a request may have ended its wait. */
 const CHECK_AGAIN_MS = 60_000;
 /** A key that lasts longer is not ours. */
 const LONGEST_WAIT_MS = DAY_MS;
-/** Without an answer of Redis, no mailbox is polled. */
+/** Without an answer of Redis in this time, no mailbox is polled, and Redis is asked again after a pause. */
 const ANSWER_MS = 2_000;
 const RETRY_MS = 1_000;
 
@@ -31,10 +30,12 @@ export function sharedTurns(
   /** Redis keeps no addresses. With another interval, a mailbox has another key. */
   const keyOf = ({ mailbox, everyMs }: PollSchedule) => `${prefix}:poll:${digestOf(`${mailbox} ${everyMs}`)}`;
   const limitOf = (service: string) => `${prefix}:poll-limit:${digestOf(service)}`;
+  /** Not above 0 for a key that is missing or not ours. */
   const remainingMs = async (key: string) => {
     const ms = await client.pttl(key);
     return ms <= LONGEST_WAIT_MS ? ms : 0;
   };
+  /** Returns `undefined` if Redis does not answer. */
   const ask = async <Result>(work: () => Promise<Result>): Promise<Result | undefined> => {
     if (client.status !== "ready") return undefined;
     try {
@@ -53,7 +54,7 @@ export function sharedTurns(
         const isTaken = (await client.set(key, POLLED, "PX", expiry(poll.everyMs), "NX")) === "OK";
         if (isTaken) return 0;
         const leftMs = await remainingMs(key);
-        // It has just expired, or it is not ours.
+        // The key has just expired, or is not ours.
         if (leftMs <= 0) await client.del(key);
         return Math.max(leftMs, 1);
       });

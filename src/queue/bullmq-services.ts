@@ -1,8 +1,19 @@
-/** What all processes do in the same way with the queue of a service: its name, its jobs and its limit. */
+/** The queue of one service on Redis: its name, its jobs, its workers and its limit, the same in every process. */
 import { hash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { type JobsOptions, type Queue, Worker } from "bullmq";
+import { type Queue, Worker } from "bullmq";
+import * as v from "valibot";
 import type { RedisClient } from "./bullmq-connection.ts";
+
+/** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
+export const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
+export type JobData = Readonly<v.InferOutput<typeof JobShape>>;
+
+export interface NewJob {
+  readonly key: string;
+  readonly data: JobData;
+  readonly priority: number;
+}
 
 /** A job younger than this may be on its way into its list. */
 const YOUNG_MS = 60_000;
@@ -11,22 +22,20 @@ const YOUNG_MS = 60_000;
  * Does nothing if the job waits or runs. A script that Redis refused half-way may have left the job in no list, where it
  * would stay for ever: such a job is replaced.
  */
-export async function addJob<Data>(
-  queue: Queue<Data>,
+export async function addJob(
+  queue: Queue<JobData>,
   client: RedisClient,
-  name: string,
-  data: Data,
-  options: JobsOptions & { readonly jobId: string },
+  { key, data, priority }: NewJob,
 ): Promise<void> {
-  if ((await queue.getJobState(options.jobId)) !== "unknown") return;
-  const key = queue.toKey(options.jobId);
-  const type = await client.type(key);
+  if ((await queue.getJobState(key)) !== "unknown") return;
+  const redisKey = queue.toKey(key);
+  const type = await client.type(redisKey);
   if (type !== "none") {
-    const addedMs = type === "hash" ? Number(await client.hget(key, "timestamp")) : 0;
+    const addedMs = type === "hash" ? Number(await client.hget(redisKey, "timestamp")) : 0;
     if (Math.abs(Date.now() - addedMs) < YOUNG_MS) return;
-    await client.del(key);
+    await client.del(redisKey);
   }
-  await (queue as Queue).add(name, data, options);
+  await queue.add("download", data, { jobId: key, priority });
 }
 
 /** The same name in every process. */
@@ -49,9 +58,9 @@ export class PausingWorker<Data> extends Worker<Data> {
   }
 }
 
-/** BullMQ applies rate limits only to workers with a limiter. This one never limits by itself. */
+/** BullMQ applies rate limits only to workers with a limiter. This limiter never begins a limit by itself. */
 export const LIMITER = { max: 1_000_000_000, duration: 1_000 };
-/** A longer limit in Redis is not ours. */
+/** A limit that lasts longer was not set by Inlet. */
 const LONGEST_LIMIT_MS = 3_600_000;
 
 export async function countWaiting(queue: Queue): Promise<number> {

@@ -30,8 +30,11 @@ import {
   countWaiting,
   downloadQueueOf,
   isLimited,
+  type JobData,
+  JobShape,
   LIMITER,
   limit,
+  type NewJob,
   PausingWorker,
 } from "./bullmq-services.ts";
 import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
@@ -59,10 +62,6 @@ const DEPTH_TIMEOUT_MS = 1_000;
 /** How long Redis keeps the note that a running job has to run again. If the run takes longer, the next poll adds the job. */
 const RERUN_NOTE_MS = 24 * 3_600_000;
 const REMOVE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
-
-/** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
-const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
-type JobData = Readonly<v.InferOutput<typeof JobShape>>;
 
 /**
  * Connects in the background. `start` waits until Redis can be used. It throws `QUEUE_UNSUITABLE` and, without
@@ -124,19 +123,12 @@ class BullEngine implements JobQueue {
     return this.#work.add(this.#polls.pollNow(mailboxes));
   }
 
-  async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
-    const queue = this.#downloads.get(this.#serviceOf(mailbox));
-    if (this.#closed || queue === undefined) return;
-    if (!this.#hasSchedules) this.#untried.set(key, queue);
-    const options = { jobId: key, priority: priorityOf(expiresMs) };
-    await this.#watch.reach(() => addJob(queue, this.#client, "download", { mailbox, trackingId }, options));
+  add(job: TransferJob): Promise<void> {
+    return this.#queue(job, (queue, added) => addJob(queue, this.#client, added));
   }
 
-  async runNow({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
-    const queue = this.#downloads.get(this.#serviceOf(mailbox));
-    if (this.#closed || queue === undefined) return;
-    if (!this.#hasSchedules) this.#untried.set(key, queue);
-    await this.#watch.reach(() => this.#runNow(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
+  runNow(job: TransferJob): Promise<void> {
+    return this.#queue(job, (queue, added) => this.#runNow(queue, added));
   }
 
   async idle(): Promise<void> {
@@ -193,19 +185,8 @@ class BullEngine implements JobQueue {
     this.#watch.close();
     if (this.#handlers === undefined) return this.#client.disconnect();
     this.#polls.close();
-    let isClosed = false;
-    void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
-      isClosed = true;
-    });
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
-    // Without running handlers, workers only record finished jobs in Redis. The ledger has their outcome anyway.
-    let waitedMs = 0;
-    while (!isClosed && waitedMs < CLOSE_TIMEOUT_MS) {
-      const onlyRecords = this.#work.size === 0;
-      if (onlyRecords && this.#client.status !== "ready") break;
-      if (onlyRecords && this.#stopping.signal.aborted) waitedMs += IDLE_CHECK_MS;
-      await pause(IDLE_CHECK_MS);
-    }
+    await this.#closeWorkers();
     clearTimeout(grace);
     this.#stopping.abort();
     const rest = [
@@ -219,27 +200,53 @@ class BullEngine implements JobQueue {
     this.#client.disconnect();
   }
 
+  /** Resolves when the workers have closed. Once all handlers have ended, it does not wait long for Redis. */
+  async #closeWorkers(): Promise<void> {
+    let isClosed = false;
+    void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
+      isClosed = true;
+    });
+    let waitedMs = 0;
+    while (!isClosed && waitedMs < CLOSE_TIMEOUT_MS) {
+      // Workers still record finished jobs in Redis. The ledger has their outcome anyway.
+      const onlyRecords = this.#work.size === 0;
+      if (onlyRecords && this.#client.status !== "ready") return;
+      if (onlyRecords && this.#stopping.signal.aborted) waitedMs += IDLE_CHECK_MS;
+      await pause(IDLE_CHECK_MS);
+    }
+  }
+
+  /** Does nothing for a mailbox that is not polled now. */
+  async #queue(
+    { key, mailbox, trackingId, expiresMs }: TransferJob,
+    addTo: (queue: Queue<JobData>, job: NewJob) => Promise<void>,
+  ): Promise<void> {
+    const queue = this.#downloads.get(this.#options.services().get(mailbox) ?? "");
+    if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
+    const job = { key, data: { mailbox, trackingId }, priority: priorityOf(expiresMs) };
+    await this.#watch.reach(() => addTo(queue, job));
+  }
+
   /** A run looks for the note once its job is no longer active. So write the note first, then check the state again. */
-  async #runNow(queue: Queue<JobData>, key: string, data: JobData, priority: number): Promise<void> {
+  async #runNow(queue: Queue<JobData>, job: NewJob): Promise<void> {
+    const { key } = job;
     let state = await queue.getJobState(key);
     if (state === "active") {
       await this.#client.set(rerunNoteOf(queue, key), 1, "PX", RERUN_NOTE_MS);
       state = await queue.getJobState(key);
     }
     if (state === "active") return;
-    if (state !== "delayed") {
-      await addJob(queue, this.#client, "download", data, { jobId: key, priority });
-      return;
-    }
-    const job = await queue.getJob(key);
+    if (state !== "delayed") return addJob(queue, this.#client, job);
+    const delayed = await queue.getJob(key);
     // Also fails when the delay has just ended.
-    await job?.promote().catch(this.#watch.report);
+    await delayed?.promote().catch(this.#watch.report);
   }
 
   /** Called after Redis has recorded the end of a run. */
   async #afterRun(queue: Queue<JobData>, { id = "", data, priority }: Job<JobData>): Promise<void> {
     const mustRerun = (await this.#client.del(rerunNoteOf(queue, id))) === 1;
-    if (mustRerun) await this.#runNow(queue, id, data, priority);
+    if (mustRerun) await this.#runNow(queue, { key: id, data, priority });
     else this.#untried.delete(id);
   }
 
@@ -346,10 +353,6 @@ class BullEngine implements JobQueue {
   async #requeue(job: Job, token: string): Promise<never> {
     await job.moveToWait(token);
     throw new WaitingError();
-  }
-
-  #serviceOf(mailbox: string): string {
-    return this.#options.services().get(mailbox) ?? "";
   }
 }
 

@@ -27,7 +27,8 @@ class EmbeddedQueue implements JobQueue {
   readonly #queues = new Map<string, TransferJob[]>();
   /** Keys of all queued jobs. */
   readonly #queued = new Set<string>();
-  readonly #delayed = new Map<string, { job: TransferJob; timer: Timer }>();
+  /** The timer of each delayed job, by key. */
+  readonly #delayed = new Map<string, Timer>();
   readonly #running = new Set<string>();
   readonly #slots: JobSlots;
   readonly #polls: Polls;
@@ -64,8 +65,8 @@ class EmbeddedQueue implements JobQueue {
 
   async add(job: TransferJob): Promise<void> {
     const { key } = job;
-    const known = this.#queued.has(key) || this.#delayed.has(key) || this.#running.has(key);
-    if (this.#closed || known) return;
+    const isKnown = this.#queued.has(key) || this.#delayed.has(key) || this.#running.has(key);
+    if (this.#closed || isKnown) return;
     this.#queued.add(key);
     const queue = this.#queues.get(job.mailbox) ?? [];
     this.#queues.set(job.mailbox, queue);
@@ -75,7 +76,7 @@ class EmbeddedQueue implements JobQueue {
 
   async runNow(job: TransferJob): Promise<void> {
     if (this.#running.has(job.key)) this.#again.add(job.key);
-    clearTimeout(this.#delayed.get(job.key)?.timer);
+    clearTimeout(this.#delayed.get(job.key));
     this.#delayed.delete(job.key);
     await this.add(job);
   }
@@ -86,10 +87,8 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async stalled(): Promise<readonly string[]> {
-    return [...this.#queues.keys()].flatMap((mailbox) => {
-      const service = this.#slots.serviceOf(mailbox);
-      return this.#limited.has(service) || !this.#slots.isFreeFor({ mailbox, service }) ? [] : [service];
-    });
+    const holders = [...this.#queues.keys()].map((mailbox) => this.#holderOf(mailbox));
+    return holders.filter((holder) => this.#mayStart(holder)).map(({ service }) => service);
   }
 
   async idle(): Promise<void> {
@@ -100,9 +99,8 @@ class EmbeddedQueue implements JobQueue {
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     this.#polls.close();
-    for (const timers of [this.#delayed, this.#limited]) {
-      for (const { timer } of timers.values()) clearTimeout(timer);
-    }
+    for (const timer of this.#delayed.values()) clearTimeout(timer);
+    for (const { timer } of this.#limited.values()) clearTimeout(timer);
     this.#delayed.clear();
     this.#queued.clear();
     this.#queues.clear();
@@ -114,7 +112,7 @@ class EmbeddedQueue implements JobQueue {
   /** Starts the next jobs while slots are free. */
   #fill(): void {
     while (this.#handlers !== undefined) {
-      const next = this.#next();
+      const next = this.#takeNext();
       if (next === undefined) return;
       const { job, holder } = next;
       this.#running.add(job.key);
@@ -123,14 +121,13 @@ class EmbeddedQueue implements JobQueue {
     }
   }
 
-  /** Fewest slots held by the service first, then by the mailbox; among equals the job that expires first. */
-  #next(): { readonly job: TransferJob; readonly holder: Holder } | undefined {
+  /** Removes the next job: fewest running jobs of the service first, then of the mailbox, then the first to expire. */
+  #takeNext(): { readonly job: TransferJob; readonly holder: Holder } | undefined {
     let best: { readonly queue: TransferJob[]; readonly holder: Holder; readonly rank: Rank } | undefined;
     for (const [mailbox, queue] of this.#queues) {
-      const holder = { mailbox, service: this.#slots.serviceOf(mailbox) };
+      const holder = this.#holderOf(mailbox);
       const job = queue.at(-1);
-      const { service } = holder;
-      if (job === undefined || this.#limited.has(service) || !this.#slots.isFreeFor(holder)) continue;
+      if (job === undefined || !this.#mayStart(holder)) continue;
       const rank: Rank = [...this.#slots.runningBeside(holder), job.expiresMs];
       if (best === undefined || isBefore(rank, best.rank)) best = { queue, holder, rank };
     }
@@ -148,17 +145,31 @@ class EmbeddedQueue implements JobQueue {
     const next = await this.#handlers?.download(job, this.#stopping.signal, freeSlot);
     this.#running.delete(job.key);
     this.#slots.giveBack(holder);
-    const limitMs = next?.kind === "again" ? (next.limitMs ?? 0) : 0;
-    if (!this.#closed && limitMs > 0) this.#limit(holder.service, limitMs);
-    if (this.#again.delete(job.key) && !this.#closed) await this.add(job);
-    else if (next?.kind === "again" && !this.#closed) {
-      const timer = setTimeout(() => {
-        this.#delayed.delete(job.key);
-        void this.add(job);
-      }, next.afterMs);
-      this.#delayed.set(job.key, { job, timer });
-    }
+    const mustRerun = this.#again.delete(job.key);
+    if (this.#closed) return;
+    const again = next?.kind === "again" ? next : undefined;
+    const limitMs = again?.limitMs ?? 0;
+    if (limitMs > 0) this.#limit(holder.service, limitMs);
+    if (mustRerun) await this.add(job);
+    else if (again !== undefined) this.#delay(job, again.afterMs);
     this.#fill();
+  }
+
+  #delay(job: TransferJob, ms: number): void {
+    const timer = setTimeout(() => {
+      this.#delayed.delete(job.key);
+      void this.add(job);
+    }, ms);
+    this.#delayed.set(job.key, timer);
+  }
+
+  #holderOf(mailbox: string): Holder {
+    return { mailbox, service: this.#slots.serviceOf(mailbox) };
+  }
+
+  /** Whether a job of this mailbox can start now. */
+  #mayStart(holder: Holder): boolean {
+    return !this.#limited.has(holder.service) && this.#slots.isFreeFor(holder);
   }
 
   #isIdle(): boolean {
@@ -191,7 +202,7 @@ class EmbeddedQueue implements JobQueue {
   }
 }
 
-type Rank = readonly [heldByService: number, heldByMailbox: number, expiresMs: number];
+type Rank = readonly [ofService: number, ofMailbox: number, expiresMs: number];
 
 function isBefore(a: Rank, b: Rank): boolean {
   const at = a.findIndex((value, index) => value !== b[index]);

@@ -15,7 +15,7 @@ export interface RedisQueue extends Omit<RedisSettings, "password" | "sentinelPa
 }
 
 export interface QueueOptions extends EngineOptions {
-  /** `once` schedules nothing, and does not wait for an unreachable Redis. */
+  /** In `once`, nothing is scheduled, and an unreachable Redis is not waited for. */
   readonly mode: "run" | "once";
 }
 

@@ -29,7 +29,7 @@ interface ScheduledPoll extends PollSchedule {
 
 /** A poll that waits for a slot, or runs. */
 export interface DuePoll extends Holder {
-  /** 0: it is not scheduled. */
+  /** 0: the mailbox is not scheduled. */
   readonly everyMs: number;
   /** By `pollNow`: does not wait for its turn, and is not dropped by a limit of the service. */
   isUrgent: boolean;
@@ -101,24 +101,26 @@ export class Polls {
     for (const mailbox of [...this.#scheduled.keys(), ...this.#due.keys()]) this.#stop(mailbox);
   }
 
-  /** A running poll goes on. */
+  /** Ends the schedule of a mailbox. A running poll goes on. */
   #stop(mailbox: string): void {
     clearTimeout(this.#scheduled.get(mailbox)?.timer);
     this.#scheduled.delete(mailbox);
     this.#drop(mailbox);
   }
 
+  /** Removes a poll that waits for a slot. */
   #drop(mailbox: string): void {
     this.#due.get(mailbox)?.over.resolve();
     this.#due.delete(mailbox);
   }
 
+  /** Polls the mailbox, and plans its next poll unless the schedule has changed meanwhile. */
   async #pollAndPlan(scheduled: ScheduledPoll, isUrgent: boolean): Promise<void> {
     const { mailbox, everyMs } = scheduled;
     clearTimeout(scheduled.timer);
     await this.#add(mailbox, isUrgent);
     if (this.#scheduled.get(mailbox) !== scheduled) return;
-    // Another call for this mailbox may have planned meanwhile.
+    // Another call for this mailbox may have planned its next poll meanwhile.
     clearTimeout(scheduled.timer);
     scheduled.timer = setTimeout(() => void this.#pollAndPlan(scheduled, false), scheduled.waitMs);
     scheduled.waitMs = everyMs * (1 + JITTER * (this.#random() * 2 - 1));
@@ -156,6 +158,7 @@ export class Polls {
     }
   }
 
+  /** The oldest poll of the service with the fewest running polls. */
   #next(): DuePoll | undefined {
     let best: DuePoll | undefined;
     const held = ({ service }: Holder) => this.#slots.heldByService(service);
@@ -167,10 +170,9 @@ export class Polls {
 
   /** Skips a mailbox whose turn has not come. */
   async #poll(poll: DuePoll): Promise<void> {
-    const { mailbox, service, isUrgent } = poll;
+    const { mailbox, isUrgent } = poll;
     const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0, isHeldBack: false };
-    const limitMs = isUrgent ? 0 : (this.#limitUntilMs.get(service) ?? 0) - monotonicMs();
-    const untilTurnMs = isUrgent || limitMs > 0 ? limitMs : ((await this.#turns?.take(poll)) ?? 0);
+    const untilTurnMs = isUrgent ? 0 : await this.#untilTurnMs(poll);
     if (untilTurnMs > 0) {
       scheduled.waitMs = untilTurnMs * (1 + JITTER * this.#random());
       return;
@@ -178,14 +180,22 @@ export class Polls {
     if (this.#isClosed) return;
     const wait = await this.#work(mailbox);
     scheduled.isHeldBack = wait.waitMs > 0;
-    const { limitMs: nextLimitMs = 0 } = wait;
-    if (nextLimitMs > 0) {
-      const untilMs = monotonicMs() + nextLimitMs;
-      this.#limitUntilMs.set(service, Math.max(this.#limitUntilMs.get(service) ?? 0, untilMs));
-      for (const due of this.#due.values())
-        if (due.service === service && !due.isUrgent) this.#drop(due.mailbox);
-    }
+    this.#limit(poll.service, wait.limitMs ?? 0);
     scheduled.waitMs = Math.max(scheduled.waitMs, wait.waitMs * (1 + JITTER * this.#random()));
     await this.#turns?.end(poll, scheduled.waitMs, wait);
+  }
+
+  async #untilTurnMs(poll: DuePoll): Promise<number> {
+    const limitMs = (this.#limitUntilMs.get(poll.service) ?? 0) - monotonicMs();
+    return limitMs > 0 ? limitMs : ((await this.#turns?.take(poll)) ?? 0);
+  }
+
+  /** Drops polls of the service that wait for a slot. Never shortens a limit. */
+  #limit(service: string, limitMs: number): void {
+    if (limitMs <= 0) return;
+    const untilMs = monotonicMs() + limitMs;
+    this.#limitUntilMs.set(service, Math.max(this.#limitUntilMs.get(service) ?? 0, untilMs));
+    const dropped = [...this.#due.values()].filter((due) => due.service === service && !due.isUrgent);
+    for (const { mailbox } of dropped) this.#drop(mailbox);
   }
 }

@@ -17,7 +17,7 @@ export class Slots {
   readonly #byService = new Map<string, number>();
   readonly #byMailbox = new Map<string, number>();
   #held = 0;
-  /** Whether a service has several mailboxes. Cached until `services` changes. */
+  /** `isShared`: a service has several mailboxes. Computed again when `services` changes. */
   #sharing: { readonly services: ReadonlyMap<string, string>; readonly isShared: boolean } | undefined;
 
   /** `limit`: as configured now. */
@@ -41,16 +41,20 @@ export class Slots {
 
   /** The last shared slot is reserved for a mailbox that holds none. `alsoHeld`: slots that the mailbox holds elsewhere. */
   isFreeFor({ service, mailbox }: Holder, alsoHeld = 0): boolean {
-    if (this.heldByService(service) === 0) return true;
-    const shared = this.#held - this.#byService.size;
-    const free = this.#limit() - 1 - shared;
-    if (free !== 1) return free > 1;
+    if (this.hasPlaceFor(service)) return true;
+    if (this.#freeShared() < 1) return false;
     return this.heldByMailbox(mailbox) + alsoHeld === 0 || !this.#hasMailboxWithoutSlot();
   }
 
-  /** Whether a slot is free for any of its mailboxes. */
+  /** Whether a slot is free for each of its mailboxes, also for those that hold some. */
   hasPlaceFor(service: string): boolean {
-    return this.heldByService(service) === 0 || this.#limit() - 1 - (this.#held - this.#byService.size) > 1;
+    return this.heldByService(service) === 0 || this.#freeShared() > 1;
+  }
+
+  /** One slot of each service that holds any is its own, and not shared. */
+  #freeShared(): number {
+    const heldShared = this.#held - this.#byService.size;
+    return this.#limit() - 1 - heldShared;
   }
 
   /** Does not check `isFreeFor`. Each slot taken must be given back. */
@@ -66,7 +70,7 @@ export class Slots {
     decrement(this.#byMailbox, mailbox);
   }
 
-  /** False if each service has one mailbox, which can use the service's own slot. */
+  /** False, too, if each service has one mailbox, which can use the service's own slot. */
   #hasMailboxWithoutSlot(): boolean {
     const services = this.#services();
     if (this.#sharing?.services !== services) {
@@ -78,39 +82,39 @@ export class Slots {
 
 /** The slots of downloads, and as many places for jobs that go on without a slot. Both are shared fairly. */
 export class JobSlots extends Slots {
-  readonly #others: Slots;
-  /** Jobs that have given their slot back. */
-  readonly #without = new Set<Holder>();
+  /** The places of jobs that have given their slot back. */
+  readonly #places: Slots;
+  readonly #withoutSlot = new Set<Holder>();
 
   constructor(limit: () => number, services: Services) {
     super(limit, services);
-    this.#others = new Slots(limit, services);
+    this.#places = new Slots(limit, services);
   }
 
   /** The running jobs of its service and of its mailbox, with and without a slot. */
   runningBeside({ service, mailbox }: Holder): readonly [ofService: number, ofMailbox: number] {
     return [
-      this.heldByService(service) + this.#others.heldByService(service),
-      this.heldByMailbox(mailbox) + this.#others.heldByMailbox(mailbox),
+      this.heldByService(service) + this.#places.heldByService(service),
+      this.heldByMailbox(mailbox) + this.#places.heldByMailbox(mailbox),
     ];
   }
 
   override isFreeFor(holder: Holder): boolean {
-    return super.isFreeFor(holder, this.#others.heldByMailbox(holder.mailbox));
+    return super.isFreeFor(holder, this.#places.heldByMailbox(holder.mailbox));
   }
 
   /** Gives the slot of a running job back, if there is a place for it. Returns whether a slot is free now. */
   free(holder: Holder): boolean {
-    if (this.#without.has(holder) || !this.#others.isFreeFor(holder)) return false;
-    this.#others.take(holder);
-    this.#without.add(holder);
+    if (this.#withoutSlot.has(holder) || !this.#places.isFreeFor(holder)) return false;
+    this.#places.take(holder);
+    this.#withoutSlot.add(holder);
     super.giveBack(holder);
     return true;
   }
 
   /** The job has ended. */
   override giveBack(holder: Holder): void {
-    if (this.#without.delete(holder)) this.#others.giveBack(holder);
+    if (this.#withoutSlot.delete(holder)) this.#places.giveBack(holder);
     else super.giveBack(holder);
   }
 }

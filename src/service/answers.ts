@@ -44,7 +44,7 @@ const BY_STATUS: Readonly<Record<number, FaultCode>> = {
   501: "NOT_SUPPORTED",
 };
 
-/** Others, such as `ECONNRESET`, mean `CONNECTION_LOST`. */
+/** By the error's code. Other codes, such as `ECONNRESET`, mean `CONNECTION_LOST`. */
 const BY_SOCKET_ERROR: Readonly<Record<string, FaultCode>> = {
   UND_ERR_CONNECT_TIMEOUT: "SERVICE_UNREACHABLE",
   ECONNREFUSED: "SERVICE_UNREACHABLE",
@@ -124,7 +124,7 @@ export function faultOfTransport(error: unknown, what: string, answeredBy: Answe
   // The parser's error holds received bytes, which may be secret.
   const cause = root.name === "HTTPParserError" ? undefined : error;
   const detail = `${what}: ${explain(root)}`;
-  // Of zlib: the body is not valid gzip.
+  // An error of zlib: the body is not valid gzip.
   if (root.code?.startsWith("Z_")) return foreignAnswer("BAD_ANSWER", detail, cause);
   return new Fault(codeOfTransport(root), { detail, answeredBy, cause });
 }
@@ -134,12 +134,11 @@ export function foreignAnswer(code: FaultCode, detail: string, cause?: unknown):
   return new Fault(code, { detail, answeredBy: "intermediary", cause });
 }
 
-function codeOfRefusal(status: number, errorCode: number | undefined): FaultCode {
-  return (
-    (errorCode === undefined ? undefined : BY_ERROR_CODE[errorCode]) ??
-    BY_STATUS[status] ??
-    (status >= 500 ? "SERVER_FAULT" : status >= 400 ? "BAD_REQUEST" : "BAD_ANSWER")
-  );
+function codeOfRefusal(status: number, errorCode = 0): FaultCode {
+  const known = BY_ERROR_CODE[errorCode] ?? BY_STATUS[status];
+  if (known !== undefined) return known;
+  if (status >= 500) return "SERVER_FAULT";
+  return status >= 400 ? "BAD_REQUEST" : "BAD_ANSWER";
 }
 
 interface SystemError {

@@ -34,7 +34,7 @@ export class Bandwidth {
   readonly #clock: Clock;
   /** The present rate, the rules that it comes from, and the time in which it applies. */
   #rate = { rules: undefined as ReturnType<Rules>, bytesPerSecond: 0, fromMs: 0, untilMs: 0 };
-  /** When a line of this rate would be done with the bytes that have passed. On the monotonic clock. */
+  /** When a line of this rate would have carried the bytes that have passed, on the monotonic clock. */
   #usedUntilMs = Number.NEGATIVE_INFINITY;
   readonly #turn = new Mutex();
 
@@ -70,7 +70,7 @@ export class Bandwidth {
     const rate = this.#currentRate();
     if (rate === Number.POSITIVE_INFINITY) return { bytes, waitMs: 0 };
     // At most half a burst, so that a late timer wastes no bandwidth.
-    const turn = Math.min(bytes, MAX_BYTES_PER_TURN, Math.ceil((rate * BURST_MS) / 2_000));
+    const turn = Math.min(bytes, MAX_BYTES_PER_TURN, Math.ceil((rate * BURST_MS) / 1_000 / 2));
     const turnMs = (turn / rate) * 1_000;
     const nowMs = monotonicMs();
     const savedSinceMs = nowMs - Math.max(BURST_MS, turnMs);

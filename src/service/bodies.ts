@@ -45,10 +45,11 @@ function hasMoreValues(json: Uint8Array, max: number): boolean {
   let isInString = false;
   for (let at = 0; at < json.length; at++) {
     const byte = json[at];
+    // The next character is escaped.
     if (byte === BACKSLASH) at++;
     else if (byte === QUOTE) isInString = !isInString;
-    else if (isInString || (byte !== COMMA && byte !== OPEN_ARRAY && byte !== OPEN_OBJECT)) continue;
-    else if (++values > max) return true;
+    else if (!isInString && (byte === COMMA || byte === OPEN_ARRAY || byte === OPEN_OBJECT)) values++;
+    if (values > max) return true;
   }
   return false;
 }
@@ -102,7 +103,7 @@ export function encodingOf(answer: Answer): string {
 export function unzipped(answer: Answer, what: string): AsyncIterable<Uint8Array> {
   const encoding = encodingOf(answer);
   if (encoding === "identity") return answer.body;
-  // The reader gets the failure.
+  // The reader of the result gets the failure.
   if (encoding === "gzip") return pipeline(answer.body, createGunzip(), () => {});
   answer.body.cancel();
   throw unknownEncoding(encoding, what);

@@ -98,10 +98,13 @@ async function findTable(
     const { name, cell, delimiter, start } = record;
     const isExpected = rows.length < fileCount && names.has(name);
     const checksum = parseChecksum(cell);
-    if (checksum !== undefined || cell === "" || isExpected) rows.push({ name, checksum });
-    // This is the row of labels, unless its first cell is empty or several cells.
-    else if (name.trim() === "" || name.includes(delimiter)) return undefined;
-    else return { subject: readSubject(text.slice(0, start), delimiter), rows: rows.reverse() };
+    if (checksum !== undefined || cell === "" || isExpected) {
+      rows.push({ name, checksum });
+      continue;
+    }
+    // A row of labels has two cells, and the first one is not empty.
+    if (name.trim() === "" || name.includes(delimiter)) return undefined;
+    return { subject: readSubject(text.slice(0, start), delimiter), rows: rows.reverse() };
   }
   return undefined;
 }
@@ -129,6 +132,7 @@ interface CsvRecord {
 
 /** The last record first. Ends at a line without a delimiter. */
 function* recordsFromEnd(text: string, names: ReadonlySet<string>): Generator<CsvRecord> {
+  /** Decided by the last line. */
   let linesEndWithDelimiter: boolean | undefined;
   for (let end = text.length; end > 0; ) {
     const line = text.slice(lineStart(text, end), end);
@@ -170,17 +174,12 @@ function hasTrailingDelimiter(line: string): boolean {
   return cell !== undefined && (cell.text === "" || parseChecksum(cell.text) !== undefined);
 }
 
-/** `at`: of the delimiter before it. */
+/** `at`: the position of the delimiter before the cell. */
 function lastCell(line: string): { readonly at: number; readonly text: string } | undefined {
   const at = Math.max(...DELIMITERS.map((delimiter) => line.lastIndexOf(delimiter)));
   if (at < 0) return undefined;
-  return {
-    at,
-    text: line
-      .slice(at + 1)
-      .trim()
-      .replace(/^"(.*)"$/, "$1"),
-  };
+  const cell = line.slice(at + 1).trim();
+  return { at, text: cell.replace(/^"(.*)"$/, "$1") };
 }
 
 function readRecord(text: string, end: number, names: ReadonlySet<string>): CsvRecord | undefined {
@@ -197,8 +196,8 @@ function readRecord(text: string, end: number, names: ReadonlySet<string>): CsvR
     if (names.has(quoted) || !names.has(name)) return { ...rest, name: quoted, start: opening };
   }
   // The quotes are part of the name, or enclose a name whose own quotes were not doubled.
-  const isOfName = names.has(name) || !name.startsWith('"');
-  return { ...rest, name: isOfName ? name : unquote(name), start };
+  const isEnclosed = name.startsWith('"') && !names.has(name);
+  return { ...rest, name: isEnclosed ? unquote(name) : name, start };
 }
 
 /** The quote that opens the cell, at the start of a line. Doubled quotes belong to the cell's text. */

@@ -69,7 +69,7 @@ const SLOWEST = { windowMs: 120_000, bytesPerSecond: 1024 };
 /** The oldest minor version whose ZIP can be limited to some files. */
 const ZIP_SELECTION_MINOR_VERSION = 11;
 
-/** Faults of a service that has the operation at another path. */
+/** Faults of a service that may have the operation at another path. */
 const NO_OPERATION: readonly string[] = ["NO_SUCH_ENDPOINT", "API_VERSION"];
 
 /** `bandwidth`: the limit that every byte is subject to; missing: no limit. */

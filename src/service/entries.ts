@@ -57,7 +57,7 @@ class EntryCutter {
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at];
       if (this.#followString(byte) || !this.#followBrackets(byte)) continue;
-      this.#finish(this.#cut(chunk, from, at), byte);
+      this.#endPart(this.#takePart(chunk, from, at), byte);
       from = at + 1;
     }
     this.#keep(chunk.slice(from));
@@ -84,17 +84,16 @@ class EntryCutter {
     return (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) && --this.#depth === 1;
   }
 
-  #finish(text: string, byte: number | undefined): void {
-    if (byte === COMMA) {
-      if (this.#isInData) this.#pass(text);
-    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
-      const isEmpty = this.#entries === 0 && text.trim() === "";
-      if (this.#isInData && !isEmpty) this.#pass(text);
-      this.#isInData = false;
-    } else {
+  /** `byte`: the comma or bracket after the text, which is an entry, or a key if the bracket opens its value. */
+  #endPart(text: string, byte: number | undefined): void {
+    if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
       this.#isInData = this.#depth === 2 && byte === OPEN_ARRAY && /^\s*"data"\s*:\s*$/.test(text);
       this.#hasData ||= this.#isInData;
+      return;
     }
+    const isEmptyList = byte !== COMMA && this.#entries === 0 && text.trim() === "";
+    if (this.#isInData && !isEmptyList) this.#pass(text);
+    if (byte !== COMMA) this.#isInData = false;
   }
 
   #keep(part: Uint8Array): void {
@@ -111,7 +110,7 @@ class EntryCutter {
     this.#partsBytes = 0;
   }
 
-  #cut(chunk: Uint8Array, from: number, to: number): string {
+  #takePart(chunk: Uint8Array, from: number, to: number): string {
     this.#keep(chunk.subarray(from, to));
     const text = Buffer.concat(this.#parts).toString();
     this.#dropParts();

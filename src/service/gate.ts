@@ -7,12 +7,18 @@ import { Semaphore } from "../base/concurrency.ts";
 import { monotonicMs, setTimeout } from "../base/timers.ts";
 
 const FIRST_LIMIT = 6;
-/** Until growth is of no use for the first time, and afterwards. */
-const GROWTH = { first: 2, later: 1.5 };
+/**
+ * Growth is `first` until the limit shrinks, or a larger limit proves useless, for the first time. A round ends after
+ * `answersPerPlace` answers for each request that may be in flight.
+ */
+const GROWTH = {
+  first: { factor: 2, answersPerPlace: 1 },
+  later: { factor: 1.5, answersPerPlace: 2 },
+};
 const SHRINKING = 0.5;
-/** A larger limit must speed answers up by this factor. */
+/** A larger limit that does not speed answers up by this factor is useless. */
 const MIN_GAIN = 1.05;
-/** Rounds without growth after a larger limit was of no use. */
+/** Rounds without growth after a useless one. */
 const REST_ROUNDS = 10;
 /** An answer is slow if it takes twice as long as usual, and this much longer. */
 const SLOW_EXTRA_MS = 100;
@@ -24,6 +30,7 @@ const REMEMBER_MS = 60_000;
 /** A place for one request. */
 export type Place = Awaited<ReturnType<Gate["enter"]>>;
 
+/** What is measured under one limit, before it is judged. */
 interface Round {
   readonly sinceMs: number;
   answers: number;
@@ -43,9 +50,9 @@ export class Gate {
   readonly #usualMs = new Map<string, number>();
   #limit = FIRST_LIMIT;
   #round: Round = newRound();
-  /** Before the limit grew. */
+  /** The limit and the speed before the last growth, which this round judges. */
   #before: { readonly limit: number; readonly speed: Speed } | undefined;
-  #rests = 0;
+  #restRounds = 0;
   #growth: keyof typeof GROWTH = "first";
   #shrunkMs = Number.NEGATIVE_INFINITY;
   #refused: { readonly limit: number; readonly untilMs: number } | undefined;
@@ -76,7 +83,7 @@ export class Gate {
       },
       /** The head of a success has arrived. */
       onAnswer: () => this.#note(kind, monotonicMs() - sentMs),
-      /** The service refused it because of too many requests, or did not answer in time. */
+      /** The service refused the request because of too many others, or did not answer in time. */
       onOverload: () => this.#overload(sentMs),
       /** Whether other requests are in flight. */
       hasOthers: () => this.#places.taken > 1,
@@ -107,7 +114,7 @@ export class Gate {
     const round = this.#round;
     round.answers++;
     if (ms > 2 * usualMs + SLOW_EXTRA_MS) round.slow++;
-    if (round.answers >= this.limit * (this.#growth === "first" ? 1 : 2)) this.#endRound(round);
+    if (round.answers >= this.limit * GROWTH[this.#growth].answersPerPlace) this.#endRound(round);
   }
 
   #endRound({ sinceMs, answers, slow, bytes, isFull }: Round): void {
@@ -117,21 +124,23 @@ export class Gate {
     const before = this.#before;
     this.#before = undefined;
     this.#round = newRound();
+    const isUseless = before !== undefined && isFull && !isFaster(speed, before.speed);
     if (slow > answers / 2) this.#shrink(this.limit);
-    else if (before !== undefined && isFull && !isFaster(speed, before.speed)) {
+    else if (isUseless) {
       this.#limit = before.limit;
       this.#growth = "later";
-      this.#rests = REST_ROUNDS;
-    } else if (this.#rests > 0) this.#rests--;
+      this.#restRounds = REST_ROUNDS;
+    } else if (this.#restRounds > 0) this.#restRounds--;
     else if (isFull) this.#grow(speed, nowMs);
     this.#places.admit();
   }
 
   #grow(speed: Speed, nowMs: number): void {
     const { limit } = this;
-    const isRemembered = this.#refused !== undefined && nowMs < this.#refused.untilMs;
-    const highest = isRemembered ? (this.#refused?.limit ?? 0) - 1 : Number.POSITIVE_INFINITY;
-    const next = Math.max(limit + 1, limit * GROWTH[this.#growth]);
+    const refused = this.#refused;
+    const isRemembered = refused !== undefined && nowMs < refused.untilMs;
+    const highest = isRemembered ? refused.limit - 1 : Number.POSITIVE_INFINITY;
+    const next = Math.max(limit + 1, limit * GROWTH[this.#growth].factor);
     this.#limit = Math.max(limit, Math.min(next, this.#maximum(), highest));
     if (this.limit > limit) this.#before = { limit, speed };
   }
@@ -148,6 +157,7 @@ export class Gate {
     this.#round = newRound();
   }
 
+  /** `limit`: the number of requests that was too large. */
   #shrink(limit: number): void {
     this.#limit = Math.max(1, limit * SHRINKING);
     this.#growth = "later";

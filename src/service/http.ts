@@ -26,6 +26,17 @@ const MAX_REDIRECTS = 3;
 
 /** The head of an answer, a refusal or JSON must be complete within this many times `timeoutMs`. */
 const ANSWER_TIMEOUTS = 4;
+/** How long a measured difference between the clocks is used. */
+const CLOCK_KNOWN_MS = 60 * 60_000;
+/** Answers after which fewer requests are sent at once. */
+const OVERLOAD: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVER_FAULT", "SERVICE_TIMEOUT"]);
+/** A request that the service refuses because of too many others is repeated this often, after growing pauses. */
+const MAX_REPEATS = 5;
+const FIRST_REPEAT_MS = 250;
+/** A longer pause is the caller's to decide. */
+const LONGEST_REPEAT_MS = 10_000;
+/** How long `close` waits for running requests. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 export interface HttpOptions extends ConnectionOptions {
   /** The part before `/api`; may have a path. */
@@ -64,23 +75,11 @@ export interface Call {
   readonly size?: AnswerSize;
 }
 
-/** How long a measured difference between the clocks is used. */
-const CLOCK_KNOWN_MS = 60 * 60_000;
-/** Answers after which fewer requests are sent at once. */
-const OVERLOAD: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVER_FAULT", "SERVICE_TIMEOUT"]);
-/** A request that the service refuses because of too many others is repeated this often, after growing pauses. */
-const MAX_REPEATS = 5;
-const FIRST_REPEAT_MS = 250;
-/** A longer pause is the caller's to decide. */
-const LONGEST_REPEAT_MS = 10_000;
-/** How long `close` waits for running requests. */
-const CLOSE_TIMEOUT_MS = 5_000;
-
 export function openHttp(options: HttpOptions) {
   const connections = openConnections(options, options.baseUrl);
   let measured: { readonly aheadMs: number; readonly atMs: number } | undefined;
   let ownAnswers = 0;
-  const countOwn = (call: Call, isOwn: boolean) => {
+  const countIfOwn = (call: Call, isOwn: boolean) => {
     if (isOwn && call.password === undefined) ownAnswers++;
   };
   const measureClock = (answer: Answer) => {
@@ -88,6 +87,7 @@ export function openHttp(options: HttpOptions) {
     if (!Number.isNaN(dateMs)) measured = { aheadMs: systemClock.now() - dateMs, atMs: performance.now() };
   };
   const gate = new Gate(options.maxRequests);
+  /** Throws only faults. `place`: missing for requests that the gate does not limit. */
   const askOnce = async <Value>(
     call: Call,
     signal: AbortSignal,
@@ -109,7 +109,7 @@ export function openHttp(options: HttpOptions) {
       if (place !== undefined) answer.body.whenEnded((bytes) => setImmediate(place.leave, bytes));
       return await finish(answer);
     } catch (error) {
-      if (error instanceof Fault) countOwn(call, error.answeredBy === "service");
+      if (error instanceof Fault) countIfOwn(call, error.answeredBy === "service");
       else if (late.signal.aborted) throw tooSlow(call.what, answeredBy);
       throw faultOf(error, call.what, signal, answeredBy);
     } finally {
@@ -128,15 +128,17 @@ export function openHttp(options: HttpOptions) {
     try {
       place = await gate.enter(transfer, `${call.path.length} ${part}`, signal);
       for (let repeats = 0; ; repeats++) {
-        const asked = await askOnce(call, signal, place, finish).then(
+        const result = await askOnce(call, signal, place, finish).then(
           (value) => ({ value }),
-          (fault: Fault) => fault,
+          (fault: Fault) => ({ fault }),
         );
-        if (!(asked instanceof Fault)) return asked.value;
-        if (OVERLOAD.has(asked.code)) place.onOverload();
-        const waitMs = repeatAfterMs(call, asked, repeats);
+        // The place is left when the body has ended.
+        if ("value" in result) return result.value;
+        const { fault } = result;
+        if (OVERLOAD.has(fault.code)) place.onOverload();
+        const waitMs = repeatAfterMs(call, fault, repeats);
         // A service that refuses a request without others wants a longer pause.
-        if (waitMs === undefined || !place.hasOthers()) throw asked;
+        if (waitMs === undefined || !place.hasOthers()) throw fault;
         gate.hold(waitMs);
         await pause(waitMs, undefined, { signal });
       }
@@ -154,7 +156,7 @@ export function openHttp(options: HttpOptions) {
     json: (call: Call, signal: AbortSignal): Promise<unknown> =>
       askJson(call, signal, async (answer) => {
         const json = await readJson(answer, call.what, call.size);
-        countOwn(call, isOwnFormat(json));
+        countIfOwn(call, isOwnFormat(json));
         return json;
       }),
     /** Calls `take` with each entry of a long list, while the answer arrives. */
@@ -226,14 +228,15 @@ async function send(
     const answer = await receive(connections, request, signal, onSending);
     const kind = kindOfAnswer(answer.statusCode);
     if (kind !== "redirect" && kind !== "refusal") return answer;
-    const location = kind === "redirect" ? headerOf(answer, "location") : undefined;
-    if (location === undefined) throw await readRefusal(answer, options, call);
+    const location = headerOf(answer, "location");
+    if (kind === "refusal" || location === undefined) throw await readRefusal(answer, options, call);
     answer.body.cancel();
     const target = redirectTarget(new URL(origin + path), location, options, call, redirects);
     path = target.pathname + target.search;
   }
 }
 
+/** Throws `REDIRECT_REFUSED` for a target outside the service, and `BAD_ANSWER` where no redirect is followed. */
 function redirectTarget(
   from: URL,
   location: string,
@@ -248,10 +251,9 @@ function redirectTarget(
     const where = to === null ? "an invalid address" : `${elsewhere}${to.origin}`;
     throw foreignAnswer("REDIRECT_REFUSED", `${call.what}: to ${where}`);
   }
-  if (redirects >= MAX_REDIRECTS || call.method === "POST" || call.isAttempt) {
-    const problem =
-      redirects >= MAX_REDIRECTS ? "too many redirects" : "a redirect, which is not followed here";
-    throw foreignAnswer("BAD_ANSWER", `${call.what}: ${problem}`);
+  if (redirects >= MAX_REDIRECTS) throw foreignAnswer("BAD_ANSWER", `${call.what}: too many redirects`);
+  if (call.method === "POST" || call.isAttempt) {
+    throw foreignAnswer("BAD_ANSWER", `${call.what}: a redirect, which is not followed here`);
   }
   return to;
 }
@@ -303,26 +305,17 @@ function encodePassword(password: Secret): string {
 }
 
 async function readRefusal(answer: Answer, options: HttpOptions, call: Call): Promise<Fault> {
-  const { token, password } = call;
-  const secrets = [options.clientId, token, password, ...(call.secrets ?? [])].filter(
-    (it) => it !== undefined,
-  );
+  const { token, password, secrets = [] } = call;
+  const hidden = [options.clientId, token, password, ...secrets].filter((it) => it !== undefined);
   const clean = (text: string) =>
-    scrub(text, secrets)
+    scrub(text, hidden)
       .replace(/\p{Cc}+/gu, " ")
       .slice(0, LONGEST_ERROR_TEXT);
   // The body only adds details: a failure to read it must not replace the refusal.
   const body = await readText(answer, MAX_ERROR_BYTES, call.what).catch(() => "");
-  return faultOfRefusal(
-    {
-      what: call.what,
-      status: answer.statusCode,
-      body,
-      retryAfter: headerOf(answer, "retry-after"),
-    },
-    systemClock.now(),
-    clean,
-  );
+  const retryAfter = headerOf(answer, "retry-after");
+  const refusal = { what: call.what, status: answer.statusCode, body, retryAfter };
+  return faultOfRefusal(refusal, systemClock.now(), clean);
 }
 
 function tooSlow(what: string, answeredBy: AnsweredBy): Fault {

@@ -44,7 +44,7 @@ const PAGES_FOR_ONE = 10;
 /** The list is over after this many pages in a row without a new entry. */
 const MAX_STALE_PAGES = 3;
 
-/** Refusals of a page that does not exist. Other refusals concern the client or the rate of requests. */
+/** Refusals that a page which does not exist may get. */
 const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
   "BAD_REQUEST",
   "NOT_FOUND",
@@ -53,7 +53,7 @@ const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
   "TRANSFER_DELETED",
 ]);
 
-/** Refusals by the service that do not concern the page. */
+/** Refusals that do not concern the page, but the client or the rate of its requests. */
 const ABOUT_CLIENT: ReadonlySet<FaultCode> = new Set(["TOKEN_REFUSED", "RATE_LIMITED", "NOT_LICENSED"]);
 
 /** Names of values that may hold a password, or give access to the transfer. */
@@ -130,6 +130,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   const seen = new Set<string>();
   let stalePages = 0;
   let longest = pageSize;
+  /** Whether the last page was shorter than others. */
   let isShort = false;
   let next: Promise<Page<Entry>> | undefined = fetchPage(1);
   for (let number = 1; next !== undefined && seen.size < MAX_LISTED; number++) {
@@ -185,8 +186,8 @@ export async function* pagesThatFit<Entry extends { readonly trackingId: string 
  * in the middle of a list would make transfers seem to vanish.
  */
 function isAfterLastPage(fault: Fault, isAfterShort: boolean): boolean {
-  if (isAfterShort && fault.answeredBy === "service" && !ABOUT_CLIENT.has(fault.code)) return true;
   if (fault instanceof EmptyAnswer) return fault.isNoContent || isAfterShort;
-  if (!NO_SUCH_PAGE.has(fault.code)) return false;
-  return fault.answeredBy === "service" || isAfterShort;
+  const isOfService = fault.answeredBy === "service";
+  if (isOfService && isAfterShort) return !ABOUT_CLIENT.has(fault.code);
+  return NO_SUCH_PAGE.has(fault.code) && (isOfService || isAfterShort);
 }

@@ -43,14 +43,13 @@ export function receive(
   const receiver = new Receiver(resolve, reject, onSending);
   const onAbort = () => receiver.fail(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  receiver.onEnd = () => signal.removeEventListener("abort", onAbort);
+  receiver.whenEnded(() => signal.removeEventListener("abort", onAbort));
   dispatcher.dispatch(options, receiver);
   return promise;
 }
 
 class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
-  onEnd: (() => void) | undefined;
-  #whenEnded: ((bytes: number) => void) | undefined;
+  readonly #endListeners: ((bytes: number) => void)[] = [];
   #bytes = 0;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: unknown) => void;
@@ -58,6 +57,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   #controller: Dispatcher.DispatchController | undefined;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
+  /** Missing while the answer arrives. `error`: why it was cut short. */
   #end: { readonly error?: unknown } | undefined;
   #wakeReader: (() => void) | undefined;
 
@@ -108,13 +108,13 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   }
 
   cancel(): void {
-    // An error costs as much as a small request.
+    // An `Error` costs as much as a small request, so none is made for an answer that has ended.
     if (this.#end === undefined) this.fail(new Error("the answer was not read to its end"));
   }
 
   whenEnded(call: (bytes: number) => void): void {
-    this.#whenEnded = call;
-    if (this.#end !== undefined) call(this.#bytes);
+    if (this.#end === undefined) this.#endListeners.push(call);
+    else call(this.#bytes);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
@@ -135,7 +135,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   #takeChunk(first: Uint8Array): Uint8Array {
     const pieces = first.byteLength >= MIN_LARGE_BYTES ? [first] : this.#waiting;
     const chunk = pieces.length === 1 ? first : Buffer.concat(pieces);
-    // The copy replaces them, so their memory can be used again.
+    // The copy replaces the pieces, so their memory can be used again.
     if (chunk !== first) for (const piece of pieces) returnChunk(piece);
     this.#waiting = this.#waiting.slice(pieces.length);
     this.#waitingBytes -= chunk.byteLength;
@@ -155,8 +155,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   #finish(end: { readonly error?: unknown }): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.onEnd?.();
-    this.#whenEnded?.(this.#bytes);
+    for (const call of this.#endListeners) call(this.#bytes);
     if ("error" in end) this.#reject(end.error);
     this.#wakeReader?.();
   }

@@ -38,7 +38,7 @@ export type ServicePort = ReturnType<typeof openService>;
 export function openService(options: ServiceOptions) {
   const http = openHttp(options);
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
-  /** By address: the page size that fits, if full pages were too large. */
+  /** The page size that fits, by address. Missing while full pages fit. */
   const pageSizes = new Map<string, number>();
   const ask = async <Value>(decode: wire.Decoder<Value>, call: Call, signal: AbortSignal) =>
     decode(await http.json(call, signal), call.what);
@@ -61,12 +61,13 @@ export function openService(options: ServiceOptions) {
       isKnown?: (trackingId: string) => boolean,
     ) {
       const { email } = address;
-      yield* pagesThatFit(pageSizes.get(email) ?? LARGEST_PAGE_SIZE, (pageSize) => {
+      const list = (pageSize: number) => {
         if (pageSize < LARGEST_PAGE_SIZE) pageSizes.set(email, pageSize);
         const fetchPage = (page: number) =>
           pollTransfers(http, "received", address, { ...query, pageSize, page }, signal, isKnown);
         return allPages(fetchPage, onRejected, pageSize);
-      });
+      };
+      yield* pagesThatFit(pageSizes.get(email) ?? LARGEST_PAGE_SIZE, list);
     },
     pollSent: (address: VerifiedAddress, query: PollQuery, signal: AbortSignal) =>
       pollTransfers(http, "sent", address, query, signal),
@@ -176,15 +177,15 @@ export function openService(options: ServiceOptions) {
   };
 }
 
-/** Limits for the checksums CSV: a row is a name and a checksum, in UTF-16 at worst, after a subject. */
-const CHECKSUM_BYTES = { max: 8 * 1024 * 1024, subject: 256 * 1024, row: 256, perCharacter: 3 };
+/** The largest checksums CSV, its largest subject line, and the share of a row: its checksum, and each character of a name. */
+const CHECKSUM_BYTES = { max: 8 * 1024 * 1024, subject: 256 * 1024, checksum: 256, nameCharacter: 3 };
 
 async function readChecksums(
   { body, contentType }: Download,
   files: readonly TransferFile[],
 ): Promise<ChecksumReport> {
-  const { max, subject, row, perCharacter } = CHECKSUM_BYTES;
-  const rows = files.reduce((sum, { name }) => sum + row + name.length * perCharacter, 0);
+  const { max, subject, checksum, nameCharacter } = CHECKSUM_BYTES;
+  const rows = files.reduce((sum, { name }) => sum + checksum + name.length * nameCharacter, 0);
   const maxBytes = Math.min(max, subject + rows);
   const bytes = await readAtMost(body, maxBytes);
   if (bytes === undefined) {

@@ -3,10 +3,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parseScenario } from "../../../simulator/parse.ts";
 import { SCENARIO_REFERENCE } from "../../../simulator/reference.ts";
 import { sampleScenario } from "../../../simulator/samples.ts";
-import { type Misbehaviour, OPERATIONS, type Scenario } from "../../../simulator/scenario.ts";
+import { type Misbehaviour, OPERATIONS, parseScenario, type Scenario } from "../../../simulator/scenario.ts";
 import { ask, pathOf, plan, simulate } from "./client.ts";
 
 const everyMisbehaviour: readonly Misbehaviour[] = [
@@ -113,9 +112,12 @@ test("the sample scenario has transfers that open with its passwords", async () 
 const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");
 
 test("the reference explains every key, operation and kind of fault of a scenario", () => {
-  const rules = /interface PasswordRules \{.*?\n\}/s;
-  const keys = [...source.replace(rules, "").matchAll(/readonly (\w+)\??:/g)].map(([, key]) => key ?? "");
-  const kinds = [...source.matchAll(/readonly kind: "([a-z-]+)"/g)].map(([, kind]) => `"${kind}"`);
+  const rules = /const passwordRules = .*?\n\}/s;
+  const schemas = source.slice(source.indexOf("const filePlan")).replace(rules, "");
+  const entries = schemas.matchAll(/(\w+): (?=text|count|seconds|atLeastOne|misbehaviour|optional|v\.)/g);
+  const keys = [...entries].map(([, key]) => key ?? "");
+  const kinds = [...schemas.matchAll(/kind: v.literal\("([a-z-]+)"/g)].map(([, kind]) => `"${kind}"`);
+  expect(new Set(keys).size).toBeGreaterThan(80);
   expect(kinds.length).toBeGreaterThan(15);
   const missing = [...keys, ...kinds, ...OPERATIONS].filter((word) => !SCENARIO_REFERENCE.includes(word));
   expect(missing).toEqual([]);
