@@ -240,9 +240,9 @@ export class LedgerPeek {
     if (end.state !== "delivered") return end;
     if (!(await this.#isPlaced(name, end, listing))) return { ...end, state: "delivering" };
     const handoff = await this.#readHandoff(name, end.round, listing);
-    const { pickedUpAt, folder = end.folder } = handoff ?? {};
-    if (pickedUpAt === undefined) return { ...end, folder };
-    return { ...end, folder, state: "picked-up", at: { ...end.at, "picked-up": pickedUpAt } };
+    const pickedUpAt = handoff?.pickedUpAt;
+    if (pickedUpAt === undefined) return end;
+    return { ...end, state: "picked-up", at: { ...end.at, "picked-up": pickedUpAt } };
   }
 
   async #isPlaced(name: string, end: EndRecord, listing?: Listing): Promise<boolean> {
@@ -282,10 +282,9 @@ export class LedgerPeek {
     const { begun } = (await readRecord(this.#rounds.disk, this.#rounds.paths.begin(name, round))) ?? {};
     const end = await this.#rounds.readEnd(name, round);
     if (end === undefined) return { round, begun, ended: undefined };
-    const { state: outcome, at, reason, message, inbox, verified, released } = end;
+    const { state: outcome, at, reason, message, folder, inbox, verified, released } = end;
     const handoff = outcome === "delivered" ? await this.#readHandoff(name, round) : undefined;
     const isPlaced = await this.#isPlaced(name, end);
-    const folder = handoff?.folder ?? end.folder;
     const facts = { outcome, at: at[outcome], reason, message, folder, inbox, verified, released };
     return { round, begun, ended: { ...facts, isPlaced, handoff } };
   }
@@ -354,13 +353,13 @@ async function skipDamaged<Result>(
 function finishedView(text: string, path: string): HandoffView {
   const entry = text === "" ? EMPTY_ENTRY : parseEntry(text, "kept");
   if (entry === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
-  return { progress: "finished", pickedUpAt: entry.pickedUpAt, folder: entry.folder };
+  return { progress: "finished", pickedUpAt: entry.pickedUpAt };
 }
 
 /** A damaged entry counts as empty: the daemon reports it. */
 function viewOf(entry: Entry, kind: Kind): HandoffView {
-  const { pickedUpAt, folder } = entry;
-  if (kind === "kept") return { progress: "kept", pickedUpAt, folder };
+  const { pickedUpAt } = entry;
+  if (kind === "kept") return { progress: "kept", pickedUpAt };
   const open = STEPS.flatMap((step) => {
     const state = entry[step];
     return state === undefined || state.state === "done" ? [] : [{ step, ...state }];
@@ -369,5 +368,5 @@ function viewOf(entry: Entry, kind: Kind): HandoffView {
     message === undefined ? [] : [{ step, message, output, nextAt }],
   );
   const progress = open.length > 0 ? "open" : "waiting";
-  return { progress, pickedUpAt, folder, ...(failed.length > 0 ? { failed } : {}) };
+  return { progress, pickedUpAt, ...(failed.length > 0 ? { failed } : {}) };
 }
