@@ -105,7 +105,8 @@ async function findFolder(
   if (isThere === undefined) return "unknown";
   if (acknowledgement === undefined) return "there";
   const isAcknowledged = await isFound(join(path, acknowledgement));
-  return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
+  if (isAcknowledged === undefined) return "unknown";
+  return isAcknowledged ? "acknowledged" : "there";
 }
 
 /** Finds the folder by its name and its manifest, or the files by name. `undefined` while the folder is still staged. */
