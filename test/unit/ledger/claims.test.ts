@@ -57,6 +57,7 @@ describe("a claim", () => {
     expect(calls.splice(0)).toEqual([]);
     await claims.release(A, ["x"]);
     expect(calls).toEqual(["removeFolder", "removeFolder"]);
+    expect(await claims.take(A, ["x"])).toEqual(["x"]);
   });
 
   const removals = {
