@@ -12,7 +12,7 @@ import type { HandoffPatience, HandoffTools } from "../handoff/port.ts";
 import { hasEnded } from "../inbox/members.ts";
 import type { Inbox } from "../inbox/port.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
-import { parseJson } from "../ledger/lines.ts";
+import { parseText } from "../ledger/lines.ts";
 import { ledgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Expected } from "../mailbox/expected.ts";
@@ -140,7 +140,7 @@ export function openNotifier(
       journal: {
         folder: journal,
         pattern: JOURNAL_FILE,
-        parse: (line) => parseJson(line).value,
+        parse: (line) => parseText(line).value,
         orderOf: (line) => ("at" in line ? String(line.at) : ""),
       },
       hasEnded: (id) => hasEnded(work, id),

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
 import { deliveryId, MANIFEST, readDeliveryId } from "../model/manifest.ts";
-import { type Entry, parseRoundKey, type Stored } from "../model/outbox.ts";
+import { parseRoundKey, type Stored } from "../model/outbox.ts";
 import { contentOf, type Placement } from "../model/placement.ts";
 import { isDelivered, type TransferRecord, type Verified } from "../model/record.ts";
 import type { Following } from "./entry.ts";
@@ -13,7 +13,6 @@ import type { HandoffTools } from "./port.ts";
 export interface Delivery extends Omit<TransferRecord, "folder"> {
   /** The same in every attempt to hand it over. */
   readonly id: string;
-  /** The real one, where it differs from that of the end record. */
   readonly folder: string;
   readonly verified: Verified;
   readonly deliveredAt: string;
@@ -30,10 +29,9 @@ export type OutboxTools = HandoffTools & { readonly outbox: Outbox; readonly fai
 /** `unknown`: the file system refuses to answer, or the inbox is not mounted. */
 export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
 
-export function deliveryOf(key: string, end: TransferRecord, entry?: Pick<Entry, "folder">): Delivery {
+export function deliveryOf(key: string, end: TransferRecord): Delivery {
   const { name, round } = parseRoundKey(key);
-  const { verified = "none", at } = end;
-  const folder = entry?.folder ?? end.folder ?? "";
+  const { verified = "none", folder = "", at } = end;
   return { ...end, id: deliveryId(name, round), round, folder, verified, deliveredAt: at.delivered ?? "" };
 }
 
@@ -53,7 +51,7 @@ export async function readOutboxDelivery(
 ): Promise<OutboxDelivery | undefined> {
   const { name, round } = parseRoundKey(key);
   const end = await ledger.readEnd(name, round);
-  return end && { ...stored, key, delivery: deliveryOf(key, end, stored.entry) };
+  return end && { ...stored, key, delivery: deliveryOf(key, end) };
 }
 
 /**
@@ -107,7 +105,8 @@ async function findFolder(
   if (isThere === undefined) return "unknown";
   if (acknowledgement === undefined) return "there";
   const isAcknowledged = await isFound(join(path, acknowledgement));
-  return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
+  if (isAcknowledged === undefined) return "unknown";
+  return isAcknowledged ? "acknowledged" : "there";
 }
 
 /** Finds the folder by its name and its manifest, or the files by name. `undefined` while the folder is still staged. */

@@ -1,5 +1,5 @@
 /** The hand-offs: the outbox, the steps that follow each delivery, and the scanner that finds due steps. */
-import { type Entry, roundKey } from "../model/outbox.ts";
+import { roundKey } from "../model/outbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { followingOf, type OutboxTools } from "./delivery.ts";
 import { type Following, kindOf, needsDurability, newEntry, openSteps, untried } from "./entry.ts";
@@ -28,30 +28,24 @@ export class OpenHandoffs implements Handoffs {
   }
 
   async prepare(record: TransferRecord): Promise<void> {
-    const { handoffOf, ledger, outbox } = this.#tools;
-    const key = roundKey({ name: ledger.nameOf(record), round: record.round });
-    await outbox.create(key, newEntry(record.steps ?? []), needsDurability(handoffOf(record), record));
+    const { handoffOf, outbox } = this.#tools;
+    const isDurable = needsDurability(handoffOf(record), record);
+    await outbox.create(this.#keyOf(record), newEntry(record.steps ?? []), isDurable);
   }
 
   placed(record: TransferRecord): void {
-    const { ledger } = this.#tools;
-    const key = roundKey({ name: ledger.nameOf(record), round: record.round });
-    this.#begin(key, followingOf(this.#tools, record));
+    this.#begin(this.#keyOf(record), followingOf(this.#tools, record));
   }
 
-  async retry({ round, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {
+  async retry({ round: last, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {
     const { ledger, outbox } = this.#tools;
-    const name = ledger.nameOf(transfer);
     let isDone = true;
-    for (let each = 1; each <= round; each++) {
-      const key = roundKey({ name, round: each });
+    for (let round = 1; round <= last; round++) {
+      const key = this.#keyOf({ ...transfer, round });
       if ((await outbox.find(key)) === undefined) continue;
-      const following = followingOf(this.#tools, (await ledger.readEnd(name, each)) ?? transfer);
-      const isChanged = await this.#change(key, following, (entry) => {
-        const steps = openSteps(entry, following);
-        return steps.length === 0 ? entry : { ...entry, ...untried(steps) };
-      });
-      if (isChanged) this.#begin(key, following);
+      const end = await ledger.readEnd(ledger.nameOf(transfer), round);
+      const following = followingOf(this.#tools, end ?? transfer);
+      if (await this.#tryReset(key, following)) this.#begin(key, following);
       else isDone = false;
     }
     return isDone;
@@ -93,16 +87,21 @@ export class OpenHandoffs implements Handoffs {
     for (const step of steps) this.#steps.add(key, step);
   }
 
-  /** False if another process has the entry. */
-  async #change(key: string, following: Following, change: (entry: Entry) => Entry): Promise<boolean> {
+  /** Stores open steps as if they were not tried yet. False if another process has the entry. */
+  async #tryReset(key: string, following: Following): Promise<boolean> {
     const { outbox } = this.#tools;
-    const isChanged = await outbox.change(key, async () => {
+    const isReset = await outbox.change(key, async () => {
       const stored = await outbox.take(key);
       if (stored === undefined) return true;
-      const entry = change(stored.entry);
+      const steps = openSteps(stored.entry, following);
+      const entry = steps.length === 0 ? stored.entry : { ...stored.entry, ...untried(steps) };
       await outbox.save(key, stored, entry, kindOf(entry, following));
       return true;
     });
-    return isChanged === true;
+    return isReset === true;
+  }
+
+  #keyOf(of: TransferKey & { readonly round: number }): string {
+    return roundKey({ name: this.#tools.ledger.nameOf(of), round: of.round });
   }
 }

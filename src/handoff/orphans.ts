@@ -7,6 +7,7 @@ import { Coalesced } from "../base/concurrency.ts";
 import { readdir, readFile } from "../base/files.ts";
 import { signalGroup } from "../base/system-program.ts";
 import { monotonicMs, pauseOrAbort } from "../base/timers.ts";
+import type { HandoffPatience } from "./port.ts";
 
 const PROCESSES = "/proc";
 const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;
@@ -19,17 +20,12 @@ export type CommandEvent = "delivered" | "check";
 type Found = ReadonlyMap<string, readonly number[]>;
 
 export class Orphans {
-  readonly #scanMs: number;
-  readonly #killMs: number;
+  readonly #patience: Pick<HandoffPatience, "scanMs" | "killMs">;
   readonly #scan: Coalesced<Found>;
 
   /** Only commands that run for this `event` are found, and ended. */
-  constructor(
-    { scanMs, killMs }: { readonly scanMs: number; readonly killMs: number },
-    event: CommandEvent = "delivered",
-  ) {
-    this.#scanMs = scanMs;
-    this.#killMs = killMs;
+  constructor(patience: Pick<HandoffPatience, "scanMs" | "killMs">, event: CommandEvent = "delivered") {
+    this.#patience = patience;
     this.#scan = new Coalesced(() => findProcesses(event));
   }
 
@@ -38,16 +34,17 @@ export class Orphans {
    * may still run, or the signal aborts.
    */
   async clear(id: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    const { scanMs, killMs } = this.#patience;
     const deadlineMs = monotonicMs() + timeoutMs;
     let pids = await this.#find(id);
     while (pids.length > 0 && monotonicMs() < deadlineMs && !signal.aborted) {
-      await pauseOrAbort(this.#scanMs, signal);
+      await pauseOrAbort(scanMs, signal);
       pids = await this.#find(id);
     }
     for (const name of ["SIGTERM", "SIGKILL"] as const) {
       if (pids.length === 0 || signal.aborted) break;
       for (const pid of pids) await end(pid, pids, name);
-      await pauseOrAbort(this.#killMs, signal);
+      await pauseOrAbort(killMs, signal);
       pids = await this.#find(id);
     }
     return pids.length === 0 && !signal.aborted;

@@ -200,10 +200,7 @@ export class Outbox {
   }
 }
 
-export interface FoundEntry {
-  readonly key: string;
-  readonly kind: Kind;
-}
+export type FoundEntry = NonNullable<ReturnType<typeof parseEntryFile>>;
 
 /** Every entry by its name; none is read. */
 export async function* listEntries(work: string): AsyncGenerator<FoundEntry, void, undefined> {

@@ -91,7 +91,7 @@ export async function peekHandoffs(
     const entry = await peekEntry(work, key);
     // `inlet doctor` reports damaged records.
     const end = entry && (await readEnd(name, round).catch(() => undefined));
-    if (entry !== undefined && end !== undefined) summary.add(key, entry, deliveryOf(key, end, entry));
+    if (entry !== undefined && end !== undefined) summary.add(key, entry, deliveryOf(key, end));
   }
   summary.waiting += unread;
   if (unread > 0) summary.oldestMs = undefined;

@@ -83,7 +83,7 @@ export interface HandoffTools {
       folderOf(end: TransferRecord): string | undefined;
       forget(end: TransferRecord): Promise<void>;
     };
-    /** `record`: the end record, with the folder that the delivery really got. */
+    /** `record`: the end record. */
     pickedUp(record: TransferRecord): void;
   };
   /** Where a finished entry goes. The folder of that path exists. */

@@ -81,7 +81,8 @@ export async function joinMembers(work: string, state: string, id = memberId()):
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
   for (const path of await listMembers(work)) await removeIfEnded(path);
-  const { path, lock } = await lockNewMember(join(folder, id));
+  const path = join(folder, id);
+  const lock = await lockNewMember(path);
   const facts = { host: hostname(), state };
   const write = (more: object) =>
     writeFile(factsOf(path), `${JSON.stringify({ ...facts, ...more })}\n`, { mode: 0o600 });
@@ -89,13 +90,7 @@ export async function joinMembers(work: string, state: string, id = memberId()):
   await write({}).catch(() => {});
   return {
     report: write,
-    async leave() {
-      try {
-        await removeMember(path);
-      } finally {
-        lock.release();
-      }
-    },
+    leave: () => removeMember(path, lock),
   };
 }
 
@@ -119,9 +114,7 @@ export async function countMembers(work: string): Promise<number> {
   const paths = await listMembers(work).catch((cause: unknown) => {
     throw new Fault("DISK_UNREADABLE", { detail: folder, cause });
   });
-  let count = 0;
-  for (const path of paths) if (await isHeldAlone(path)) count++;
-  return count;
+  return (await filterRunning(paths)).length;
 }
 
 /**
@@ -129,12 +122,9 @@ export async function countMembers(work: string): Promise<number> {
  * known. Commands look for passwords and tokens where that daemon does.
  */
 export async function findDaemonState(work: string): Promise<string | undefined> {
-  const running: string[] = [];
   // Then the state folder of the configuration is used.
-  for (const path of await listMembers(work).catch(() => [])) {
-    if (await isHeldAlone(path)) running.push(factsOf(path));
-  }
-  for (const path of [...running, join(work, HOLDER)]) {
+  const running = await filterRunning(await listMembers(work).catch(() => []));
+  for (const path of [...running.map(factsOf), join(work, HOLDER)]) {
     const { host, state } = (await readFacts(path)) ?? {};
     if (host === hostname() && typeof state === "string") return state;
   }
@@ -144,6 +134,13 @@ export async function findDaemonState(work: string): Promise<string | undefined>
 async function listMembers(work: string): Promise<string[]> {
   const names = await readdir(join(work, MEMBERS));
   return names.filter((name) => MEMBER.test(name)).map((name) => join(work, MEMBERS, name));
+}
+
+/** Of these lock files, those of processes that have not ended. */
+async function filterRunning(paths: readonly string[]): Promise<string[]> {
+  const running: string[] = [];
+  for (const path of paths) if (await isHeldAlone(path)) running.push(path);
+  return running;
 }
 
 /** The file with the facts of a member, beside its lock file. */
@@ -160,8 +157,8 @@ async function readFacts(path: string): Promise<Record<string, unknown> | undefi
   }
 }
 
-/** Another process may lock or remove the file before it is locked, as if its owner had ended: then it is tried again. */
-async function lockNewMember(path: string): Promise<{ path: string; lock: KernelLock }> {
+/** Creates the file and locks it. Until it is locked, another process may take it for an ended one's, and remove it. */
+async function lockNewMember(path: string): Promise<KernelLock> {
   for (;;) {
     const lock = await tryLock(path, "alone");
     if (lock === undefined) continue;
@@ -169,22 +166,22 @@ async function lockNewMember(path: string): Promise<{ path: string; lock: Kernel
       lock.release();
       throw error;
     });
-    if (isThere) return { path, lock };
+    if (isThere) return lock;
     lock.release();
   }
 }
 
 async function removeIfEnded(path: string): Promise<void> {
   const lock = (await exists(path)) ? await tryLock(path, "alone") : undefined;
-  if (lock === undefined) return;
+  if (lock !== undefined) await removeMember(path, lock);
+}
+
+/** Removes the files of a process that has ended, or ends now. `lock`: on its file; is released. */
+async function removeMember(path: string, lock: KernelLock): Promise<void> {
   try {
-    await removeMember(path);
+    await rm(factsOf(path), { force: true });
+    await rm(path, { force: true });
   } finally {
     lock.release();
   }
-}
-
-async function removeMember(path: string): Promise<void> {
-  await rm(factsOf(path), { force: true });
-  await rm(path, { force: true });
 }

@@ -59,7 +59,7 @@ export async function probeFolder(
       if (isOurs) await rm(path, { recursive: true, force: true });
     },
   );
-  const trials = newFolder(folder);
+  const trials = join(folder, probeName());
   try {
     await mkdir(trials, { mode: 0o700 });
     return await probe(trials, inbox, signal);
@@ -72,13 +72,9 @@ export async function probeFolder(
 
 /** Creates a folder and removes it: permission bits alone do not tell whether that works. Throws the system's error. */
 export async function tryMaking(folder: string): Promise<void> {
-  const trial = newFolder(folder);
+  const trial = join(folder, probeName());
   await mkdir(trial, { mode: 0o700 });
   await rmdir(trial);
-}
-
-function newFolder(folder: string): string {
-  return join(folder, probeName());
 }
 
 async function probe(folder: string, inbox: string, signal: AbortSignal): Promise<ProbeFacts> {

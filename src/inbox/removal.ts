@@ -106,15 +106,15 @@ async function moveAside(folder: string, delivery: Delivery, { aside, uid }: Rem
   await clearAside(aside);
   await rename(folder, aside);
   durableStep("folder moved aside");
-  // Another folder may have taken its place since the checks. A missing one was cleared by another process.
+  // Missing if another process has cleared it.
   const moved = await lstat(aside, { bigint: true }).catch(() => undefined);
-  const isOther = moved !== undefined && moved.ino !== facts.ino;
-  if (isOther || (moved !== undefined && !(await close(aside)))) {
-    if (!isOther) await chmod(aside, Number(facts.mode) & MODE_BITS);
-    await rename(aside, folder);
-    return "foreign";
-  }
-  return "removed";
+  if (moved === undefined) return "removed";
+  // Another folder may have taken its place since the checks.
+  const isSame = moved.ino === facts.ino;
+  if (isSame && (await close(aside))) return "removed";
+  if (isSame) await chmod(aside, Number(facts.mode) & MODE_BITS);
+  await rename(aside, folder);
+  return "foreign";
 }
 
 /** Deletes folders that were moved aside. `onFailed` gets the error of each that cannot be deleted. */

@@ -47,44 +47,8 @@ export class FileAttempts implements AttemptSlots {
     this.#rounds = rounds;
   }
 
-  spent(of: AttemptKey, name: string, budget: number): Promise<SpentAttempts> {
-    return this.#count(of, name, budget);
-  }
-
-  async take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    const { disk, paths, syncs } = this.#rounds;
-    for await (const { number, path, slot } of this.#slots(of, budget)) {
-      if (slot !== undefined || !(await this.#tryCreate(path, owner))) continue;
-      const giveBack = async () => void (await tryUnlink(disk, path));
-      // A power cut must not remove the slot after the password was sent.
-      await syncs.sync(paths.attempts).catch(async (error: unknown) => {
-        await giveBack();
-        throw error;
-      });
-      return {
-        others: () => this.#count(of, owner.name, budget, number),
-        refused: (fingerprint) => this.#replace(path, { ...owner, fingerprint }),
-        giveBack,
-      };
-    }
-    return undefined;
-  }
-
-  async grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void> {
-    for (let number = 1; number <= attempts; number++) {
-      await this.#tryCreate(this.#grantOf(of, number), owner);
-    }
-    await this.#rounds.syncs.sync(this.#rounds.paths.attempts);
-  }
-
-  async #countGrants(of: AttemptKey): Promise<number> {
-    let count = 0;
-    while ((await this.#rounds.disk.kindOf(this.#grantOf(of, count + 1))) !== undefined) count++;
-    return count;
-  }
-
   /** `own`: this slot is not counted. */
-  async #count(
+  async spent(
     of: AttemptKey,
     name: string,
     budget: number,
@@ -105,13 +69,45 @@ export class FileAttempts implements AttemptSlots {
     };
   }
 
+  async take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
+    const { disk, paths, syncs } = this.#rounds;
+    for await (const { number, path, slot } of this.#slots(of, budget)) {
+      if (slot !== undefined || !(await this.#tryCreate(path, owner))) continue;
+      const giveBack = async () => void (await tryUnlink(disk, path));
+      // A power cut must not remove the slot after the password was sent.
+      await syncs.sync(paths.attempts).catch(async (error: unknown) => {
+        await giveBack();
+        throw error;
+      });
+      return {
+        others: () => this.spent(of, owner.name, budget, number),
+        refused: (fingerprint) => this.#replace(path, { ...owner, fingerprint }),
+        giveBack,
+      };
+    }
+    return undefined;
+  }
+
+  async grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void> {
+    for (let number = 1; number <= attempts; number++) {
+      await this.#tryCreate(this.#pathOf(of, `grant-${number}`), owner);
+    }
+    await this.#rounds.syncs.sync(this.#rounds.paths.attempts);
+  }
+
+  async #countGrants(of: AttemptKey): Promise<number> {
+    let count = 0;
+    while ((await this.#rounds.disk.kindOf(this.#pathOf(of, `grant-${count + 1}`))) !== undefined) count++;
+    return count;
+  }
+
   /** The slots up to the limit. Each void one and each grant raises it by one. Grants matter once the budget is spent. */
   async *#slots(of: AttemptKey, budget: number): AsyncGenerator<NumberedSlot> {
-    let [limit, withGrants] = [budget, false];
+    let [limit, includesGrants] = [budget, false];
     for (let number = 1; ; number++) {
-      if (number > limit && !withGrants) {
+      if (number > limit && !includesGrants) {
         limit += await this.#countGrants(of);
-        withGrants = true;
+        includesGrants = true;
       }
       if (number > limit) return;
       const path = this.#pathOf(of, number);
@@ -152,11 +148,8 @@ export class FileAttempts implements AttemptSlots {
     await this.#rounds.syncs.sync(this.#rounds.paths.attempts);
   }
 
-  #pathOf({ serviceId, trackingId }: AttemptKey, number: number): string {
-    return join(this.#rounds.paths.attempts, `${attemptsKey(serviceId, trackingId)}.${number}.json`);
-  }
-
-  #grantOf({ serviceId, trackingId }: AttemptKey, number: number): string {
-    return join(this.#rounds.paths.attempts, `${attemptsKey(serviceId, trackingId)}.grant-${number}.json`);
+  /** `what`: the number of a slot, or `grant-N`. */
+  #pathOf({ serviceId, trackingId }: AttemptKey, what: number | `grant-${number}`): string {
+    return join(this.#rounds.paths.attempts, `${attemptsKey(serviceId, trackingId)}.${what}.json`);
   }
 }

@@ -10,7 +10,6 @@ import { type Disk, systemDisk } from "../base/disk.ts";
 import { messageOf, systemCode } from "../base/faults.ts";
 import { withFile } from "../base/files.ts";
 import type { AttemptSlots } from "../model/attempts.ts";
-import { roundKey } from "../model/outbox.ts";
 import { hasEnded, isUnwanted, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { RecordedAct } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
@@ -18,7 +17,7 @@ import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { reclaimIdle, removeOrphans } from "./idle-stages.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { type LedgerPaths, ledgerPaths, nameOf, type Stage } from "./paths.ts";
+import { keyOf, type LedgerPaths, ledgerPaths, nameOf, type Stage } from "./paths.ts";
 import type { Placing, PlacingOptions } from "./placing.ts";
 import { prepareFolders } from "./prepare.ts";
 import type { Quarantined } from "./quarantine.ts";
@@ -169,33 +168,31 @@ export class FileLedger {
    * next start finds the note or the ticket and settles the round again: the journal has each end at least once.
    */
   #settle(record: EndRecord): void {
-    const name = nameOf(record);
-    const key = roundKey({ ...record, name });
+    const key = keyOf(record);
     if (this.#settling.has(key)) return;
-    // The journal has this end already. Only a note that was written late is left to remove.
-    const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
-    const settled = written
-      .then(() => this.#notes.remove(name, record.round))
-      .then(() => (this.#isAlone ? this.stages.close(record) : undefined))
-      .then(() => {
-        this.#settled.add(key);
-        const [oldest = ""] = this.#settled;
-        if (this.#settled.size > MAX_SETTLED) this.#settled.delete(oldest);
-      })
+    const settled = this.#writeEnd(record)
       // The disk refuses: the next recovery settles the round again.
       .catch(() => {})
       .finally(() => this.#settling.delete(key));
     this.#settling.set(key, settled);
   }
 
-  #writeEnd(record: EndRecord): Promise<void> {
-    this.#watermark.put(nameOf(record), record.round);
-    return new Promise((resolve) => this.#journal.add(record, resolve));
+  async #writeEnd(record: EndRecord): Promise<void> {
+    const [key, name] = [keyOf(record), nameOf(record)];
+    // If the journal has this end already, only a note that was written late is left to remove.
+    if (!this.#settled.has(key)) {
+      this.#watermark.put(name, record.round);
+      await new Promise<void>((resolve) => this.#journal.add(record, resolve));
+    }
+    await this.#notes.remove(name, record.round);
+    if (this.#isAlone) await this.stages.close(record);
+    this.#settled.add(key);
+    const [oldest = ""] = this.#settled;
+    if (this.#settled.size > MAX_SETTLED) this.#settled.delete(oldest);
   }
 
   #isSettled(record: EndRecord): boolean {
-    const key = roundKey({ ...record, name: nameOf(record) });
-    return this.#settling.has(key) || this.#settled.has(key);
+    return this.#settling.has(keyOf(record)) || this.#settled.has(keyOf(record));
   }
 
   /**

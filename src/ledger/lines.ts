@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { Fault, systemCode, unreadable } from "../base/faults.ts";
 import { withFile } from "../base/files.ts";
 import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
+import { parseJson } from "./format.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
 
 const NEWLINE = 0x0a;
@@ -98,28 +99,24 @@ interface ParsedLine {
 }
 
 function parseLine(line = ""): ParsedLine {
-  const { value, isDamaged } = parseJson(line);
+  const { value, isDamaged } = parseText(line);
   if (value !== undefined && "notice" in value) return { entry: undefined, isDamaged };
   const result = v.safeParse(KINDS[value !== undefined && "act" in value ? "act" : "change"], value);
   return result.success ? { entry: result.output, isDamaged } : { entry: undefined, isDamaged: true };
 }
 
 /** A power cut can leave zeros, or the beginning of a line. The next entry follows them directly, and is complete. */
-export function parseJson(line: string): { readonly value: object | undefined; readonly isDamaged: boolean } {
+export function parseText(line: string): { readonly value: object | undefined; readonly isDamaged: boolean } {
   const text = line.replace(/^\0+/, "");
-  const value = tryParse(text);
+  const value = parseObject(text);
   if (value !== undefined) return { value, isDamaged: false };
   const start = text.lastIndexOf(LINE_START);
-  return { value: start > 0 ? tryParse(text.slice(start)) : undefined, isDamaged: true };
+  return { value: start > 0 ? parseObject(text.slice(start)) : undefined, isDamaged: true };
 }
 
-function tryParse(text: string): object | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return typeof parsed === "object" && parsed !== null ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
+function parseObject(text: string): object | undefined {
+  const parsed = parseJson(text);
+  return typeof parsed === "object" && parsed !== null ? parsed : undefined;
 }
 
 interface BackwardOptions {

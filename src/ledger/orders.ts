@@ -70,10 +70,8 @@ export async function listOrders(work: string): Promise<GivenOrder[]> {
     const id = idOfOrder(name);
     if (id === undefined) continue;
     const path = join(folder, name);
-    const parsed = v.safeParse(
-      Shape,
-      parseJson((await readFile(path, "utf8").catch(tolerate("ENOENT"))) ?? ""),
-    );
+    const text = await readFile(path, "utf8").catch(tolerate("ENOENT"));
+    const parsed = v.safeParse(Shape, parseJson(text ?? ""));
     if (parsed.success) found.push({ id, order: parsed.output, remove: () => remove(path) });
   }
   return found;

@@ -113,6 +113,11 @@ export function nameOf({ mailbox, trackingId }: TransferKey): string {
   return `${startOfName(trackingId)}${hash("sha256", key, "hex").slice(0, 32)}`;
 }
 
+/** `NAME~R`, for the round of a record. */
+export function keyOf(record: TransferKey & { readonly round: number }): string {
+  return roundKey({ name: nameOf(record), round: record.round });
+}
+
 /** The part of a name that does not depend on the mailbox. */
 export function startOfName(trackingId: string): string {
   return `${trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60)}.`;

@@ -28,6 +28,7 @@ import { type EndRecord, ifReadable, readRecord } from "./format.ts";
 import type { OnDamaged } from "./ledger.ts";
 import {
   attemptsKey,
+  type LedgerPaths,
   ledgerPaths,
   nameOf,
   parseNotes,
@@ -95,11 +96,15 @@ export class LedgerPeek {
   /** Counts as the daemon does: attempts in rounds that were delivered are void. */
   readonly attempts: Pick<AttemptSlots, "spent">;
   readonly #inbox: string;
+  readonly #disk: Disk;
+  readonly #paths: LedgerPaths;
   readonly #rounds: Rounds;
   readonly #starts: ReturnType<typeof startsIn>;
 
   constructor({ work, inbox }: PeekedFolders, system: Disk) {
     const [disk, paths] = [readingDisk(system), ledgerPaths(work)];
+    this.#disk = disk;
+    this.#paths = paths;
     // No mode is needed for reading.
     this.#rounds = new Rounds({ disk, paths, root: inbox, folderMode: () => 0 });
     this.#inbox = inbox;
@@ -115,11 +120,10 @@ export class LedgerPeek {
   /** The transfer in every mailbox that has received it, configured or not. Reads only records with a fitting name. */
   async findAll(trackingId: string): Promise<TransferRecord[]> {
     const start = startOfName(trackingId);
-    const names = new Set(
-      parseNotes(await this.#rounds.disk.list(this.#rounds.paths.notes)).filter((it) => it.startsWith(start)),
-    );
-    for (const spread of await this.#rounds.disk.list(this.#rounds.paths.ledger)) {
-      const files = await this.#rounds.disk.list(join(this.#rounds.paths.ledger, spread));
+    const noted = parseNotes(await this.#disk.list(this.#paths.notes));
+    const names = new Set(noted.filter((it) => it.startsWith(start)));
+    for (const spread of await this.#disk.list(this.#paths.ledger)) {
+      const files = await this.#disk.list(join(this.#paths.ledger, spread));
       for (const name of groupByName(files.filter((it) => it.startsWith(start))).keys()) names.add(name);
     }
     const found = await Promise.all([...names].map((name) => this.#find(name)));
@@ -138,9 +142,9 @@ export class LedgerPeek {
 
   /** Open transfers that have a note, in no particular order. */
   async *open(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
-    const names = parseNotes(await this.#rounds.disk.list(this.#rounds.paths.notes));
+    const names = parseNotes(await this.#disk.list(this.#paths.notes));
     yield* readAll(names, (name) =>
-      skipDamaged(this.#rounds.paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
+      skipDamaged(this.#paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
     );
   }
 
@@ -161,16 +165,14 @@ export class LedgerPeek {
       shown.add(nameOf(record));
       yield record;
     }
-    const outbox = new Set(await this.#rounds.disk.list(this.#rounds.paths.outbox));
-    for (const spread of await this.#rounds.disk.list(this.#rounds.paths.ledger)) {
-      const records = await this.#rounds.disk.list(join(this.#rounds.paths.ledger, spread));
-      const staged = new Set(await this.#rounds.disk.list(this.#rounds.paths.staging));
+    const outbox = new Set(await this.#disk.list(this.#paths.outbox));
+    for (const spread of await this.#disk.list(this.#paths.ledger)) {
+      const records = await this.#disk.list(join(this.#paths.ledger, spread));
+      const staged = new Set(await this.#disk.list(this.#paths.staging));
       const listing: Listing = { staged, outbox, records: new Set(records) };
       const others = [...groupByName(records)].filter(([name]) => !shown.has(name));
       yield* readAll(others, ([name, last]) =>
-        skipDamaged(this.#rounds.paths.end(name, last.end), onDamaged, () =>
-          this.#readLast(name, last, listing),
-        ),
+        skipDamaged(this.#paths.end(name, last.end), onDamaged, () => this.#readLast(name, last, listing)),
       );
     }
   }
@@ -187,9 +189,9 @@ export class LedgerPeek {
     return {
       record,
       rounds,
-      staged: staged.map((id) => this.#rounds.paths.staged(id)),
+      staged: staged.map((id) => this.#paths.staged(id)),
       files: await listFiles(this.#rounds, this.#inbox, record, staged),
-      kept: (await this.#rounds.disk.kindOf(kept)) === "folder" ? kept : undefined,
+      kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
       passwords: service && (await this.#spentOn(key, service)),
     };
   }
@@ -199,7 +201,7 @@ export class LedgerPeek {
    * the folder once, because most transfers have none.
    */
   async countAttempts(): Promise<(key: TransferKey, service: AttemptBudget) => Promise<number | undefined>> {
-    const files = await this.#rounds.disk.list(this.#rounds.paths.attempts);
+    const files = await this.#disk.list(this.#paths.attempts);
     const keys = new Set(files.map((file) => ATTEMPT.exec(file)?.[1]));
     return async (key, service) => {
       if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
@@ -228,8 +230,8 @@ export class LedgerPeek {
 
   /** The daemon does without a damaged note, so only lists report it. */
   async #readNote(name: string, onDamaged?: OnDamaged): Promise<TransferRecord | undefined> {
-    const path = this.#rounds.paths.note(name);
-    return readRecord(this.#rounds.disk, path).catch((error: unknown) => {
+    const path = this.#paths.note(name);
+    return readRecord(this.#disk, path).catch((error: unknown) => {
       ifReadable(error);
       onDamaged?.(path, messageOf(error));
       return undefined;
@@ -240,9 +242,8 @@ export class LedgerPeek {
     if (end.state !== "delivered") return end;
     if (!(await this.#isPlaced(name, end, listing))) return { ...end, state: "delivering" };
     const handoff = await this.#readHandoff(name, end.round, listing);
-    const { pickedUpAt, folder = end.folder } = handoff ?? {};
-    if (pickedUpAt === undefined) return { ...end, folder };
-    return { ...end, folder, state: "picked-up", at: { ...end.at, "picked-up": pickedUpAt } };
+    if (handoff?.pickedUpAt === undefined) return end;
+    return { ...end, state: "picked-up", at: { ...end.at, "picked-up": handoff.pickedUpAt } };
   }
 
   async #isPlaced(name: string, end: EndRecord, listing?: Listing): Promise<boolean> {
@@ -259,14 +260,14 @@ export class LedgerPeek {
       listing.records.has(recordFile({ name, kind: "handoff", round })) ||
       KINDS.some((kind) => listing.outbox.has(entryFile(key, kind)));
     if (!isListed) return undefined;
-    const record = this.#rounds.paths.handoff(name, round);
+    const record = this.#paths.handoff(name, round);
     // A second try finds an entry that was renamed during the first one.
     for (let tries = 0; tries < 2; tries++) {
-      const text = await tryRead(this.#rounds.disk, record);
+      const text = await tryRead(this.#disk, record);
       if (text !== undefined) return finishedView(text, record);
       const found: { readonly text: string; readonly kind: Kind }[] = [];
       for (const kind of KINDS) {
-        const entry = await tryRead(this.#rounds.disk, this.#rounds.paths.outboxEntry(name, round, kind));
+        const entry = await tryRead(this.#disk, this.#paths.outboxEntry(name, round, kind));
         if (entry !== undefined) found.push({ text: entry, kind });
       }
       // A late worker may leave an empty file beside the true entry.
@@ -279,13 +280,12 @@ export class LedgerPeek {
   }
 
   async #describeRound(name: string, round: number): Promise<RoundView> {
-    const { begun } = (await readRecord(this.#rounds.disk, this.#rounds.paths.begin(name, round))) ?? {};
+    const { begun } = (await readRecord(this.#disk, this.#paths.begin(name, round))) ?? {};
     const end = await this.#rounds.readEnd(name, round);
     if (end === undefined) return { round, begun, ended: undefined };
-    const { state: outcome, at, reason, message, inbox, verified, released } = end;
+    const { state: outcome, at, reason, message, folder, inbox, verified, released } = end;
     const handoff = outcome === "delivered" ? await this.#readHandoff(name, round) : undefined;
     const isPlaced = await this.#isPlaced(name, end);
-    const folder = handoff?.folder ?? end.folder;
     const facts = { outcome, at: at[outcome], reason, message, folder, inbox, verified, released };
     return { round, begun, ended: { ...facts, isPlaced, handoff } };
   }
@@ -354,13 +354,13 @@ async function skipDamaged<Result>(
 function finishedView(text: string, path: string): HandoffView {
   const entry = text === "" ? EMPTY_ENTRY : parseEntry(text, "kept");
   if (entry === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
-  return { progress: "finished", pickedUpAt: entry.pickedUpAt, folder: entry.folder };
+  return { progress: "finished", pickedUpAt: entry.pickedUpAt };
 }
 
 /** A damaged entry counts as empty: the daemon reports it. */
 function viewOf(entry: Entry, kind: Kind): HandoffView {
-  const { pickedUpAt, folder } = entry;
-  if (kind === "kept") return { progress: "kept", pickedUpAt, folder };
+  const { pickedUpAt } = entry;
+  if (kind === "kept") return { progress: "kept", pickedUpAt };
   const open = STEPS.flatMap((step) => {
     const state = entry[step];
     return state === undefined || state.state === "done" ? [] : [{ step, ...state }];
@@ -369,5 +369,5 @@ function viewOf(entry: Entry, kind: Kind): HandoffView {
     message === undefined ? [] : [{ step, message, output, nextAt }],
   );
   const progress = open.length > 0 ? "open" : "waiting";
-  return { progress, pickedUpAt, folder, ...(failed.length > 0 ? { failed } : {}) };
+  return { progress, pickedUpAt, ...(failed.length > 0 ? { failed } : {}) };
 }

@@ -77,8 +77,8 @@ export class Placing {
     return this.#inMadeFolder(root, parent, transfer, async (open) => {
       const made = await this.claims.take(roundKey(id), names);
       if (made === undefined) return false;
-      const kinds = paths.map((path) => this.#options.disk.kindOf(open.at(splitPath(path).name)));
-      if ((await Promise.all(kinds)).every((kind) => kind === undefined)) return true;
+      const found = await Promise.all(paths.map((path) => this.#isThere(open.at(splitPath(path).name))));
+      if (!found.includes(true)) return true;
       // Only the new claims: another attempt at this round may own the others, and may be placing its parts.
       await this.claims.release(roundKey(id), made);
       return false;
@@ -93,9 +93,8 @@ export class Placing {
     await writeFinished(join(folder, PLACEMENT), () => formatJson(placement), 0o600);
     await this.#syncs.sync(folder);
     await this.#syncs.sync(this.#options.paths.placements);
-    if ((await this.#options.disk.kindOf(this.#options.paths.beside(id))) !== undefined) {
-      await this.#syncs.sync(this.#options.paths.beside(id));
-    }
+    const beside = this.#options.paths.beside(id);
+    if (await this.#isThere(beside)) await this.#syncs.sync(beside);
   }
 
   /** The placement of a delivery; `undefined` without one, and after `forget`. Throws `RECORD_UNREADABLE`. */
@@ -131,10 +130,8 @@ export class Placing {
 
   /** Whether a part may still have to be placed. */
   async isOpen(id: StageId): Promise<boolean> {
-    const kinds = [this.#options.paths.staged(id), this.#options.paths.beside(id)].map((path) =>
-      this.#options.disk.kindOf(path),
-    );
-    return (await Promise.all(kinds)).some((kind) => kind !== undefined);
+    const { paths } = this.#options;
+    return (await this.#isThere(paths.staged(id))) || this.#isThere(paths.beside(id));
   }
 
   /** Places all parts that are left. `root`: its inbox. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. */
@@ -169,31 +166,34 @@ export class Placing {
 
   async #hasPart(id: StageId, placement: Placement): Promise<boolean> {
     for (const part of partsOf(placement)) {
-      if ((await this.#options.disk.kindOf(this.#source(id, part))) !== undefined) return true;
+      if (await this.#isThere(this.#source(id, part))) return true;
     }
     return false;
   }
 
-  /** `path`: from the inbox's root. */
+  async #isThere(path: string): Promise<boolean> {
+    return (await this.#options.disk.kindOf(path)) !== undefined;
+  }
+
+  /** Moves a part to its name, unless that was done before. `path`: of the name, from the inbox's root. */
   async #placePart(id: StageId, part: Part, open: InboxFolder, path: string, root: string): Promise<void> {
     const source = this.#source(id, part);
     const target = open.at(part.as);
-    while ((await this.#options.disk.kindOf(source)) !== undefined) {
+    while (await this.#isThere(source)) {
       const isOurs = (await this.claims.take(roundKey(id), [this.#claimed(root, path)])) !== undefined;
-      const isTaken = !isOurs || (await this.#options.disk.kindOf(target)) !== undefined;
-      if (isTaken) {
+      if (!isOurs || (await this.#isThere(target))) {
         // Another process may have placed the part meanwhile.
-        if ((await this.#options.disk.kindOf(source)) === undefined) return;
+        if (!(await this.#isThere(source))) return;
         throw new Fault("TARGET_TAKEN", { detail: join(root, path) });
       }
       try {
         return await this.#options.disk.rename(source, target);
       } catch (error) {
         const code = systemCode(error);
-        // ENOENT: another process has placed the part, or a consumer has removed the target folder.
-        const isGone = code === "ENOENT" && (await this.#options.disk.kindOf(source)) === undefined;
         if (code === "EXDEV") throw new Fault("INBOX_APART", { detail: root, cause: error });
-        if (!isGone && !TAKEN.includes(code)) throw error;
+        // ENOENT: another process has placed the part, or a consumer has removed the target folder.
+        const isPlaced = code === "ENOENT" && !(await this.#isThere(source));
+        if (!isPlaced && !TAKEN.includes(code)) throw error;
       }
     }
   }

@@ -24,7 +24,7 @@ import { randomHex } from "../base/random.ts";
 import { parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, Inboxes, readRecord, stageOf } from "./format.ts";
-import { nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
+import { keyOf, nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
 import { PARENT, Placing, type PlacingOptions } from "./placing.ts";
 import { Quarantine, type QuarantineReason } from "./quarantine.ts";
 
@@ -146,8 +146,7 @@ export class Rounds {
     const own = stage as OwnStage;
     own.isInUse = false;
     own.isNew = false;
-    await own.ticket?.close();
-    own.ticket = undefined;
+    await closeTicket(own);
   }
 
   /** Removes the stage, unless the round has ended with it: a disk may fail after the end was decided. */
@@ -159,7 +158,7 @@ export class Rounds {
 
   /** Whether a worker of this process has a stage of the round. */
   isInUse(record: TransferRecord): boolean {
-    return this.#stages.get(roundKey({ ...record, name: nameOf(record) }))?.isInUse === true;
+    return this.#stages.get(keyOf(record))?.isInUse === true;
   }
 
   /** Which attempt has ended the round of a stage; `undefined` while the round is open. */
@@ -226,12 +225,10 @@ export class Rounds {
       const { ticket } = own;
       await ticket.write(text);
       await ticket.sync();
-      await ticket.close();
-      own.ticket = undefined;
+      await closeTicket(own);
       await this.disk.link(this.paths.ticket(own), target);
     } catch (error) {
-      await own.ticket?.close();
-      own.ticket = undefined;
+      await closeTicket(own);
       if (meansNoLinks(error)) return this.once.writeInPlace(target, text);
       const code = systemCode(error);
       const isRevoked = code === "ENOENT" && (await this.disk.kindOf(this.paths.ticket(own))) === undefined;
@@ -368,8 +365,7 @@ export class Rounds {
   async #forget(own: OwnStage): Promise<void> {
     const key = roundKey(own);
     if (this.#stages.get(key) === own) this.#stages.delete(key);
-    await own.ticket?.close();
-    own.ticket = undefined;
+    await closeTicket(own);
     await tryUnlink(this.disk, this.paths.ticket(own));
   }
 
@@ -377,4 +373,11 @@ export class Rounds {
     const record = await readRecord(this.disk, path);
     return record && this.#inboxes.fromStored(record, path);
   }
+}
+
+/** Does not close it twice, even if closing fails: its number may belong to another file by then. */
+async function closeTicket(own: OwnStage): Promise<void> {
+  const { ticket } = own;
+  own.ticket = undefined;
+  await ticket?.close();
 }

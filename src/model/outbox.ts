@@ -23,8 +23,6 @@ const Step = v.object({
 
 const Shape = v.object({
   version: v.literal(ENTRY_VERSION),
-  /** Where the delivery is, if its end record names another folder. Only earlier versions wrote this. */
-  folder: Text,
   command: v.optional(Step),
   webhook: v.optional(Step),
   /** The folder was reported as overdue. */

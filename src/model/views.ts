@@ -144,8 +144,6 @@ const HandoffShape = v.object({
    */
   progress: v.picklist(["open", "waiting", "kept", "finished"]),
   pickedUpAt: Text,
-  /** The actual folder, if it differs from the end record's. */
-  folder: Text,
   /** Steps whose last attempt failed. Missing if there are none. */
   failed: v.optional(listOf(FailedStepShape)),
 });

@@ -14,7 +14,7 @@ const entry = newEntry(FOLLOWING.steps);
 
 describe("an outbox entry", () => {
   test("is the same after it was written and read", () => {
-    const full: Entry = { ...entry, ...PICKED_UP, how: "taken", folder: "m/t1-2", reported: true };
+    const full: Entry = { ...entry, ...PICKED_UP, how: "taken", reported: true };
     expect(parseEntry(formatEntry(full), "json")).toEqual(full);
   });
 

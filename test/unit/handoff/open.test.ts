@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { newEntry } from "../../../src/handoff/entry.ts";
 import type { HandoffSummary } from "../../../src/model/handoff.ts";
-import { EMPTY_ENTRY, formatEntry, outboxIn } from "../../../src/model/outbox.ts";
+import { formatEntry, outboxIn } from "../../../src/model/outbox.ts";
 import { HANDOFF_PATIENCE } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
 import { accept, openReceiver } from "../../support/receiver.ts";
@@ -108,24 +108,6 @@ describe("an entry", () => {
     expect(bench.told.toSorted()).toEqual([...damaged, "t1: command done"]);
     expect(await bench.files()).toEqual(["t0.ab~1.json", "t1~1.wait", "t2~1.json"]);
   });
-});
-
-test("a delivery for which an earlier version noted another folder is handed over and picked up from there", async () => {
-  const bench = await openBench({});
-  const record = await bench.note("t1");
-  bench.ledger.end(record);
-  await writeDelivery(bench.root, recordOf("t8"), "m/t1");
-  await writeDelivery(bench.root, record, "m/t1-2");
-  await writeFile(
-    join(outboxIn(bench.work), `${keyOf(record)}.wait`),
-    formatEntry({ ...EMPTY_ENTRY, folder: "m/t1-2" }),
-  );
-  await bench.scan();
-  expect(bench.told).toEqual([]);
-  await rm(join(bench.root, "m/t1-2"), { recursive: true });
-  await bench.scan();
-  expect(bench.told).toEqual(["t1: taken"]);
-  expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1-2"]);
 });
 
 test("a delivery counts as picked up once another one has its name", async () => {

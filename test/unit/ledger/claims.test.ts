@@ -1,4 +1,4 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
@@ -35,8 +35,29 @@ describe("a claim", () => {
     const { claims, paths } = await openClaims();
     await claims.take(A, ["x"]);
     const [digest = ""] = await systemDisk.list(paths.names);
-    await rm(join(paths.names, digest, A));
+    await rmdir(join(paths.names, digest, A));
     expect(await claims.take(B, ["x"])).toEqual(["x"]);
+  });
+
+  test("counts on a full disk too, which refuses new ones", async () => {
+    const { claims, paths } = await openClaims();
+    await claims.take(A, ["x"]);
+    const refuse = () => Promise.reject(Object.assign(new Error("full"), { code: "ENOSPC" }));
+    const others = new Claims({ ...systemDisk, makeFolder: refuse }, paths);
+    expect(await others.take(A, ["x"])).toEqual([]);
+    await expect(others.take(A, ["y"])).rejects.toThrow("full");
+    expect(await others.take(B, ["x"])).toBeUndefined();
+  });
+
+  test("takes three calls, none while its maker uses it, and two to release", async () => {
+    const { claims, calls } = await openClaims();
+    await claims.take(A, ["x"]);
+    expect(calls.splice(0)).toEqual(["makeFolder", "makeFolder", "rename"]);
+    await claims.take(A, ["x"]);
+    expect(calls.splice(0)).toEqual([]);
+    await claims.release(A, ["x"]);
+    expect(calls).toEqual(["removeFolder", "removeFolder"]);
+    expect(await claims.take(A, ["x"])).toEqual(["x"]);
   });
 
   const removals = {
@@ -57,17 +78,26 @@ describe("a claim", () => {
           expect(await claims.take(B, NAMES)).toEqual(NAMES);
         });
         await remove(new Claims(paused, paths));
-        expect(await claims.take(B, NAMES)).toEqual(hasPaused ? [] : NAMES);
+        expect(await new Claims(systemDisk, paths).take(B, NAMES)).toEqual(hasPaused ? [] : NAMES);
       }
       expect(steps).toBeGreaterThan(4);
     },
   );
 });
 
-async function openClaims(): Promise<{ claims: Claims; paths: LedgerPaths }> {
+/** `calls`: the names of the steps of the disk so far. */
+async function openClaims(): Promise<{ claims: Claims; paths: LedgerPaths; calls: string[] }> {
   const paths = ledgerPaths(await makeFolder());
   for (const path of [paths.names, paths.temporary]) await mkdir(path);
-  return { claims: new Claims(systemDisk, paths), paths };
+  const calls: string[] = [];
+  const counted = Object.entries(systemDisk).map(([name, act]) => {
+    const call = (...args: readonly unknown[]) => {
+      calls.push(name);
+      return (act as (...given: readonly unknown[]) => unknown)(...args);
+    };
+    return [name, call];
+  });
+  return { claims: new Claims(Object.fromEntries(counted) as unknown as Disk, paths), paths, calls };
 }
 
 /** The disk of a process that pauses before a step, while others work. */

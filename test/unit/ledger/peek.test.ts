@@ -87,7 +87,7 @@ describe("a look at the ledger", () => {
     expect(await listAll(peek)).toEqual(["t1 delivered 1"]);
   });
 
-  test("shows a delivery as picked up once its hand-off says so, and in the folder that it got", async () => {
+  test("shows a delivery as picked up once its hand-off says so", async () => {
     const { work, peek, end, paths } = await setUp();
     await end(DELIVERED);
     const entry = join(work, "outbox", `${nameOf(KEY)}~1`);
@@ -100,25 +100,25 @@ describe("a look at the ledger", () => {
       const [listed] = await Array.fromAsync(peek.all());
       expect(listed).toEqual(await peek.find(KEY));
       const handoff = (await peek.describe(KEY))?.rounds[0]?.ended?.handoff;
-      return { state: listed?.state, folder: listed?.folder, progress: handoff?.progress };
+      return { state: listed?.state, progress: handoff?.progress };
     };
-    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: undefined });
+    expect(await see()).toEqual({ state: "delivered", progress: undefined });
     await put(`${entry}.json`, text({ command: done, webhook: failed }));
-    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "open" });
+    expect(await see()).toEqual({ state: "delivered", progress: "open" });
     await put(`${entry}.json`, text({ command: done, reported: true }));
-    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "waiting" });
+    expect(await see()).toEqual({ state: "delivered", progress: "waiting" });
     await rm(`${entry}.json`);
     await put(`${entry}.wait`, "");
-    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "waiting" });
-    await put(`${entry}.kept`, text({ folder: "m/t1-2", pickedUpAt: LATER }));
-    expect(await see()).toEqual({ state: "picked-up", folder: "m/t1-2", progress: "kept" });
+    expect(await see()).toEqual({ state: "delivered", progress: "waiting" });
+    await put(`${entry}.kept`, text({ pickedUpAt: LATER }));
+    expect(await see()).toEqual({ state: "picked-up", progress: "kept" });
     await rm(`${entry}.kept`);
     // A late worker left the empty entry, though the hand-off is finished.
-    await put(paths.handoff(nameOf(KEY), 1), text({ folder: "m/t1-2" }));
-    expect(await see()).toEqual({ state: "delivered", folder: "m/t1-2", progress: "finished" });
+    await put(paths.handoff(nameOf(KEY), 1), text({}));
+    expect(await see()).toEqual({ state: "delivered", progress: "finished" });
     await rm(`${entry}.wait`);
-    await put(paths.handoff(nameOf(KEY), 1), text({ folder: "m/t1-2", pickedUpAt: LATER }));
-    expect(await see()).toEqual({ state: "picked-up", folder: "m/t1-2", progress: "finished" });
+    await put(paths.handoff(nameOf(KEY), 1), text({ pickedUpAt: LATER }));
+    expect(await see()).toEqual({ state: "picked-up", progress: "finished" });
     expect((await peek.find(KEY))?.at).toEqual({ delivered: AT, "picked-up": LATER });
   });
 

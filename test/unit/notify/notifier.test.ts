@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { JOURNAL_FILE, Journal } from "../../../src/ledger/journal.ts";
-import { parseJson } from "../../../src/ledger/lines.ts";
+import { parseText } from "../../../src/ledger/lines.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import type { ChannelSettings } from "../../../src/model/notify.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
@@ -201,7 +201,7 @@ async function makeSite(channel: ChannelSettings) {
     string,
   ];
   for (const each of [journalFolder, temporary]) await mkdir(each);
-  const parse = (line: string) => parseJson(line).value;
+  const parse = (line: string) => parseText(line).value;
   const orderOf = (line: object) => ("at" in line ? String(line.at) : "");
   const reader: NotifierTools["journal"] = { folder: journalFolder, pattern: JOURNAL_FILE, parse, orderOf };
   const open = async (tools: Partial<NotifierTools> = {}, writer?: string) => {
