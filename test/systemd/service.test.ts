@@ -155,7 +155,8 @@ describe("inlet.service", () => {
     expect((await machine.attempt("test", "-e", `${INBOX}/t1`)).exitCode).not.toBe(0);
     await machine.run("systemctl", "start", "clamav-daemon.socket", "clamav-daemon.service");
     await expect.poll(() => machine.attempt("clamdscan", "--ping", "1").then((it) => it.exitCode)).toBe(0);
-    await machine.run("inlet", "retry", "t1");
+    // On a slow machine, the daemon has run the check again by itself.
+    await machine.attempt("inlet", "retry", "t1");
     await waitFor(machine, "t1");
 
     await addTransfer(machine, "t2", [
