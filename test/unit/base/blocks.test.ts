@@ -2,12 +2,7 @@ import { expect, test } from "vitest";
 import { Block, returnChunk } from "../../../src/base/blocks.ts";
 
 test("a large block is reused after it is closed and all of its chunks were returned", () => {
-  const block = new Block(true);
-  const { buffer } = block.free;
-  block.fill(100);
-  const first = block.takeChunk();
-  block.fill(50);
-  const second = block.takeChunk();
+  const { block, buffer, first, second } = takeTwo();
   returnChunk(first);
   block.close();
   expect(new Block(true).free.buffer).not.toBe(buffer);
@@ -16,12 +11,7 @@ test("a large block is reused after it is closed and all of its chunks were retu
 });
 
 test("is not reused after a part of a chunk, or one chunk twice, was returned", () => {
-  const block = new Block(true);
-  const { buffer } = block.free;
-  block.fill(100);
-  const first = block.takeChunk();
-  block.fill(50);
-  const second = block.takeChunk();
+  const { block, buffer, first, second } = takeTwo();
   block.close();
   returnChunk(first);
   returnChunk(first);
@@ -45,3 +35,12 @@ test("a reused block is returned once", () => {
   before.returnChunk(chunk);
   expect(new Block(true).free.buffer).not.toBe(chunk.buffer);
 });
+
+function takeTwo() {
+  const block = new Block(true);
+  const { buffer } = block.free;
+  block.fill(100);
+  const first = block.takeChunk();
+  block.fill(50);
+  return { block, buffer, first, second: block.takeChunk() };
+}

@@ -114,8 +114,9 @@ test("Mutex runs work in order, one at a time, whatever fails", async () => {
   expect(mutex.isInUse).toBe(false);
 });
 
-test("Mutex lets a waiter give up, and passes the lock on to the next one", async () => {
+test("Mutex gives no lock to a caller whose signal has aborted, lets a waiter give up, and passes the lock on to the next one", async () => {
   const mutex = new Mutex();
+  expect(await mutex.lock(AbortSignal.abort())).toBeUndefined();
   const release = await mutex.lock();
   const impatient = mutex.lock(AbortSignal.timeout(1));
   const patient = mutex.lock(AbortSignal.timeout(60_000));
@@ -127,12 +128,6 @@ test("Mutex lets a waiter give up, and passes the lock on to the next one", asyn
   next?.();
   await mutex.idle();
   expect(mutex.isInUse).toBe(false);
-});
-
-test("Mutex gives no lock to a caller whose signal has aborted", async () => {
-  const mutex = new Mutex();
-  expect(await mutex.lock(AbortSignal.abort())).toBeUndefined();
-  expect(await mutex.run(async () => "runs")).toBe("runs");
 });
 
 test("KeyedMutex makes callers of the same key wait, and of no other", async () => {
@@ -214,21 +209,13 @@ test("WaitGroup waits for work under way, failed or not", async () => {
 });
 
 describe("KeyedPool", () => {
-  test("runs a few keys at once, each once, and resolves when all are done", async () => {
-    const { pool, running, most, runs } = poolOf({ running: 2, waiting: 10 });
-    for (const key of ["a", "b", "c", "c", "d"]) pool.add(key);
+  test("runs a few keys at once, each once, drops those beyond the limit, and resolves when all are done", async () => {
+    const { pool, running, most, runs } = poolOf({ running: 2, waiting: 2 });
+    // What runs is not queued again.
+    for (const key of ["a", "b", "a", "c", "c", "d", "e"]) pool.add(key);
     expect(running()).toEqual(["a", "b"]);
-    // It runs, and is not queued again.
-    pool.add("a");
     await pool.idle();
     expect([runs, most()]).toEqual([["a", "b", "c", "d"], 2]);
-  });
-
-  test("drops keys beyond the limit", async () => {
-    const { pool, runs } = poolOf({ running: 1, waiting: 2 });
-    for (const key of ["a", "b", "c", "d"]) pool.add(key);
-    await pool.idle();
-    expect(runs).toEqual(["a", "b", "c"]);
   });
 
   test("runs a key later, or at once where it is added meanwhile", async () => {

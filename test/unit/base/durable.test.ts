@@ -11,7 +11,13 @@ describe("a file that is created durably", () => {
     folder = await makeFolder();
   });
 
-  test("has its name only when it is whole", async () => {
+  test("has its name only when it is whole, and leaves nothing behind when writing fails", async () => {
+    const failing = createDurably(join(folder, "a"), async (file) => {
+      await file.write("half");
+      throw new Error("broken off");
+    });
+    await expect(failing).rejects.toThrow("broken off");
+    expect(await readdir(folder)).toEqual([]);
     await createDurably(join(folder, "a"), async (file) => {
       await file.write("half");
       expect(await readdir(folder)).not.toContain("a");
@@ -19,15 +25,6 @@ describe("a file that is created durably", () => {
     });
     expect(await readFile(join(folder, "a"), "utf8")).toBe("half and half");
     expect(await readdir(folder)).toEqual(["a"]);
-  });
-
-  test("leaves nothing behind when writing fails", async () => {
-    const failing = createDurably(join(folder, "a"), async (file) => {
-      await file.write("half");
-      throw new Error("broken off");
-    });
-    await expect(failing).rejects.toThrow("broken off");
-    expect(await readdir(folder)).toEqual([]);
   });
 
   test("never takes the place of another, not even of one that appeared meanwhile or leads nowhere", async () => {

@@ -70,13 +70,10 @@ describe("points in time", () => {
   });
 });
 
-test("progress shows the share, the speed and the time left", () => {
+test("progress shows the share, the speed and the time left, and copes with an unknown size, no bytes yet, and more bytes than announced", () => {
   expect(formatProgress("scan.tiff", 256 * 1024 ** 2, 1024 ** 3, 4)).toBe(
     "██████░░░░░░░░░░░░░░░░░░  25%  256 MiB of 1.0 GiB  64 MiB/s  12 s left  scan.tiff",
   );
-});
-
-test("progress copes with an unknown size, no bytes yet, and more bytes than announced", () => {
   expect(formatProgress("x", 2048, undefined, 1)).toBe("x  2.0 KiB  2.0 KiB/s");
   expect(formatProgress("x", 0, 10, 0)).toContain("░   0%  0 bytes of 10 bytes  0 bytes/s    x");
   expect(formatProgress("x", 20, 10, 1)).toContain("100%");

@@ -112,7 +112,7 @@ describe("a delivered folder", () => {
   });
 });
 
-test("a tree gives every delivered folder, passes over what begins with a dot, and follows no link", async () => {
+test("a tree gives every delivered folder, passes over what begins with a dot, follows no link, and reports a folder that cannot be read", async () => {
   const tree = await makeFolder();
   for (const name of ["m/s/t1", "m/s/t2", "t3", ".inlet/staging/t4"]) {
     await mkdir(join(tree, name), { recursive: true });
@@ -120,21 +120,19 @@ test("a tree gives every delivered folder, passes over what begins with a dot, a
   }
   await mkdir(join(tree, "empty"));
   await symlink(join(tree, "m"), join(tree, "again"));
-  const found = await Array.fromAsync(findDeliveries(tree, undefined, () => {}, SIGNAL));
+  const unreadable: string[] = [];
+  const findIn = (folder: string) =>
+    Array.fromAsync(
+      findDeliveries(folder, undefined, (...told) => void unreadable.push(told.join(" ")), SIGNAL),
+    );
+  const found = await findIn(tree);
   expect(found.map(({ folder }) => folder.slice(tree.length + 1)).toSorted()).toEqual([
     "m/s/t1",
     "m/s/t2",
     "t3",
   ]);
-});
-
-test("a tree reports a folder that cannot be read, and goes on", async () => {
-  const unreadable: string[] = [];
-  const gone = join(await makeFolder(), "gone");
-  const found = await Array.fromAsync(
-    findDeliveries(gone, undefined, (folder, code) => void unreadable.push(`${folder} ${code}`), SIGNAL),
-  );
-  expect([found, unreadable]).toEqual([[], [`${gone} ENOENT`]]);
+  const gone = join(tree, "gone");
+  expect([await findIn(gone), unreadable]).toEqual([[], [`${gone} ENOENT`]]);
 });
 
 /** A folder as a delivery leaves it. */

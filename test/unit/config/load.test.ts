@@ -126,11 +126,12 @@ handoff:
     expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
   });
 
-  test("are those of `defaults` in mailboxes that do not set them", async () => {
+  test("are those of `defaults` in mailboxes that do not set them, and include the common passwords after their own", async () => {
     const { mailboxes } = await load(
       config(`defaults: { poll: 5m, verify: prefer, fetch: zip, quiet: ["sat,sun"] }
+passwords: [{ sender: "*@group.example", password: common }]
 mailboxes:
-  - { email: a@example.com }
+  - { email: a@example.com, passwords: [{ sender: "*", password: own }] }
   - { email: b@example.com, poll: 10s, verify: require, fetch: files }
 `),
     );
@@ -138,16 +139,6 @@ mailboxes:
       { pollMs: 300_000, verify: "prefer", fetch: "zip", quiet: {} },
       { pollMs: 10_000, verify: "require", fetch: "files", quiet: {} },
     ]);
-  });
-
-  test("include the common passwords, after those of the mailbox", async () => {
-    const { mailboxes } = await load(
-      config(`passwords: [{ sender: "*@group.example", password: common }]
-mailboxes:
-  - { email: a@example.com, passwords: [{ sender: "*", password: own }] }
-  - { email: b@example.com }
-`),
-    );
     const senders = mailboxes.map(({ passwords }) => passwords.map(({ sender }) => sender));
     expect(senders).toEqual([["*", "*@group.example"], ["*@group.example"]]);
   });

@@ -74,35 +74,36 @@ mailboxes:
   - email: b@example.com
 `;
 
+  const loadFile = async (more: Partial<ServiceOptions> = {}) =>
+    load({ path: await writeConfig(text), env: {}, ...more });
+
   test("needs no inbox; the environment overrides it, and --base-url overrides both", async () => {
-    const path = await writeConfig(text);
     const hosts = [
-      await load({ path, env: {} }),
-      await load({ path, env: BASE }),
-      await load({ path, env: BASE, baseUrl: "https://three.example.com" }),
+      await loadFile(),
+      await loadFile({ env: BASE }),
+      await loadFile({ env: BASE, baseUrl: "https://three.example.com" }),
     ].map(({ baseUrl }) => baseUrl.host);
     expect(hosts).toEqual(["one.example.com", "transfer.example.com", "three.example.com"]);
   });
 
   test("may be a mailbox's own, selected by name or address", async () => {
-    const path = await writeConfig(text);
     for (const mailbox of ["anna", "A@Example.com"]) {
-      const own = await load({ path, env: {}, mailbox });
+      const own = await loadFile({ mailbox });
       expect([own.baseUrl.host, own.timeoutMs, own.acceptLanguage]).toEqual(["two.example.com", 5_000, "de"]);
     }
-    expect((await load({ path, env: {}, mailbox: "b@example.com" })).baseUrl.host).toBe("one.example.com");
-    const given = await load({ path, env: {}, mailbox: "Anna", baseUrl: "https://three.example.com" });
+    expect((await loadFile({ mailbox: "b@example.com" })).baseUrl.host).toBe("one.example.com");
+    const given = await loadFile({ mailbox: "Anna", baseUrl: "https://three.example.com" });
     expect([given.baseUrl.host, given.timeoutMs]).toEqual(["three.example.com", 5_000]);
   });
 
   test("lists the known mailboxes", async () => {
-    const path = await writeConfig(text);
-    expect(await faultMessage(load({ path, env: {}, mailbox: "Ana" }))).toContain(
-      '--mailbox: there is no mailbox "Ana", did you mean Anna?',
-    );
-    expect(await faultMessage(load({ path, env: {}, mailbox: "someone@else.example" }))).toContain(
-      '--mailbox: there is no mailbox "someone@else.example", known: Anna, b@example.com',
-    );
+    for (const [mailbox, advice] of [
+      ["Ana", "did you mean Anna?"],
+      ["someone@else.example", "known: Anna, b@example.com"],
+    ] as const) {
+      const why = `--mailbox: there is no mailbox "${mailbox}", ${advice}`;
+      expect(await faultMessage(loadFile({ mailbox }))).toContain(why);
+    }
   });
 
   test("needs no passwords of mailboxes", async () => {

@@ -72,26 +72,20 @@ test("a discarded transfer leaves nothing behind, whenever a crash happens", asy
   expect(await readdir(join(fixture.work, "quarantine"))).toEqual([]);
 });
 
-test("a discarded transfer no longer counts for a full disk", async () => {
+test("a gone transfer that an operator acknowledged may come back; a discarded one may not, and no longer counts for a full disk", async () => {
   const daemon = await fixture.daemon();
-  await fixture.settle("t1", "quarantined");
   const { diskTrouble, ledger } = daemon.tools;
-  diskTrouble.add(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
-  await fixture.give("discard", "t1");
-  await daemon.run();
-  expect(diskTrouble.keys()).toEqual([]);
-});
-
-test("a gone transfer that an operator acknowledged may come back; a discarded one may not", async () => {
-  const daemon = await fixture.daemon();
+  diskTrouble.add(ledger.nameOf({ mailbox: "m", trackingId: "t2" }), new Fault("DISK_FULL"));
   await fixture.settleAndGive("t1", "gone", "discard", "not_listed");
   await daemon.run();
   const key = { mailbox: "m", trackingId: "t1" };
-  expect(await daemon.tools.ledger.find(key)).toMatchObject({ acknowledged: true, reason: "not_listed" });
+  expect(await ledger.find(key)).toMatchObject({ acknowledged: true, reason: "not_listed" });
+  expect(diskTrouble.keys()).toHaveLength(1);
   await fixture.settleAndGive("t2", "quarantined", "discard");
   await daemon.run();
-  const discarded = await daemon.tools.ledger.find({ mailbox: "m", trackingId: "t2" });
+  const discarded = await ledger.find({ mailbox: "m", trackingId: "t2" });
   expect(discarded).toMatchObject({ state: "gone", reason: "discarded" });
+  expect(diskTrouble.keys()).toEqual([]);
 });
 
 test("an order given during another one for the same transfer is carried out after it", async () => {

@@ -9,10 +9,13 @@ import { placeSecrets, readCompose } from "../../support/manifests.ts";
 import { makeFolder } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
 
-const dockerfile = read("Dockerfile");
+const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
 const IMAGE = `inlet:${packageJson.version}`;
 
-describe.each(["config/compose.sidecar.yaml", "config/compose.fleet.yaml"])("%s", (file) => {
+describe.each([
+  ["config/compose.sidecar.yaml", "127.0.0.1:8460:8460"],
+  ["config/compose.fleet.yaml", "127.0.0.1:8460-8462:8460"],
+])("%s", (file, published) => {
   // Compose cannot write a file into a container whose root is read-only: it has to be one that is mounted.
   const { compose, configuration } = readCompose(file);
   const { inlet, ...others } = compose.services;
@@ -42,16 +45,8 @@ describe.each(["config/compose.sidecar.yaml", "config/compose.fleet.yaml"])("%s"
     expect(Object.keys(compose.volumes)).toEqual(expect.arrayContaining(["inbox", "state"]));
     expect(volumesOfImage()).toEqual(["/etc/inlet", "/srv/inbox", "/var/lib/inlet"]);
   });
-});
 
-describe.each([
-  ["config/compose.sidecar.yaml", "127.0.0.1:8460:8460"],
-  ["config/compose.fleet.yaml", "127.0.0.1:8460-8462:8460"],
-])("the console of %s", (file, published) => {
-  const { compose, configuration } = readCompose(file);
-  const { inlet } = compose.services;
-
-  test("is published for this machine only, with a port for each replica", async () => {
+  test("publishes the console for this machine only, with a port for each replica", async () => {
     expect(inlet?.ports).toEqual([published]);
     const { http } = await load(configuration);
     expect(http).toMatchObject({ listen: { host: "0.0.0.0", port: 8460 }, hosts: ["inlet"] });
@@ -78,8 +73,4 @@ async function load(text: string) {
   const path = join(folder, "inlet.yaml");
   await writeFile(path, await placeSecrets(text, folder), { mode: 0o600 });
   return loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/inlet" } });
-}
-
-function read(path: string): string {
-  return readFileSync(join(ROOT, path), "utf8");
 }

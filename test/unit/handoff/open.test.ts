@@ -13,13 +13,16 @@ import { keyOf, openBench, recordOf, writeDelivery } from "./bench.ts";
 /** More than a lane keeps. */
 const DUE = 1_050;
 
-test("a delivery that is only to be picked up waits as an empty file, and is finished when its folder is gone", async () => {
+test("a delivery that is only to be picked up waits as an empty file, and is finished when its folder is gone, not when its manifest is", async () => {
   const bench = await openBench({});
   const { folder, record } = await bench.deliver("t1");
   await bench.scan();
   expect(await bench.files()).toEqual(["t1~1.wait"]);
   expect((await stat(join(outboxIn(bench.work), `${keyOf(record)}.wait`))).size).toBe(0);
+  await rm(join(folder, "transfer.json"));
+  await bench.scan();
   expect(bench.told).toEqual([]);
+  expect(await bench.files()).toEqual(["t1~1.wait"]);
   await rm(folder, { recursive: true });
   await bench.scan();
   expect(bench.told).toEqual(["t1: taken"]);
@@ -41,7 +44,7 @@ test("a delivery whose command takes the folder is picked up and finished at onc
 });
 
 describe("an entry", () => {
-  test("of an open round is left alone, and nothing runs for it", async () => {
+  test("of an open round, or of a folder that is still staged, is left alone, and nothing runs for it", async () => {
     const bench = await openBench({ command: ["true"] });
     const record = await bench.note("t1");
     const seen: HandoffSummary[] = [];
@@ -51,15 +54,6 @@ describe("an entry", () => {
     expect(bench.told).toEqual([]);
     expect(seen[0]).toMatchObject({ waiting: 0, troubled: 0 });
     expect(await bench.files()).toEqual(["t1~1.json"]);
-    bench.ledger.end(record);
-    await writeDelivery(bench.root, record);
-    await bench.scan();
-    expect(bench.told).toEqual(["t1: command done"]);
-  });
-
-  test("whose folder is still staged waits: nothing runs, and nothing counts as picked up", async () => {
-    const bench = await openBench({ command: ["true"] });
-    const record = await bench.note("t1");
     bench.ledger.end(record);
     bench.ledger.staged.add(keyOf(record));
     await bench.scan();
@@ -117,15 +111,6 @@ test("a delivery counts as picked up once another one has its name", async () =>
   await writeDelivery(bench.root, recordOf("t8"), record.folder ?? "");
   await bench.scan();
   expect(bench.told).toEqual(["t1: taken"]);
-});
-
-test("a folder whose manifest a consumer removed is still there", async () => {
-  const bench = await openBench({});
-  const { folder } = await bench.deliver("t1");
-  await rm(join(folder, "transfer.json"));
-  await bench.scan();
-  expect(bench.told).toEqual([]);
-  expect(await bench.files()).toEqual(["t1~1.wait"]);
 });
 
 test("an order tries given-up steps of all rounds again, and none that are done", async () => {

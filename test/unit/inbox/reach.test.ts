@@ -73,8 +73,11 @@ test("what was promised to one is not promised to another, until it is given bac
   (await space.reserve("b", most, 1)).release();
 });
 
-test("one for which there was no room is held back by what it lacks, and nobody else is", async () => {
-  const space = openRoom(await makeFolder(), () => 0);
+test("what must stay free is not promised; one for which there was no room is held back by what it lacks, and nobody else is", async () => {
+  const folder = await makeFolder();
+  const full = openRoom(folder, () => 10 ** 6 * TERABYTE);
+  await expect(full.reserve("a", 1, 1)).rejects.toThrow("that stay free");
+  const space = openRoom(folder, () => 0);
   await expect(space.reserve("large", 10 ** 6 * TERABYTE, 1)).rejects.toThrow("bytes are needed");
   expect(await space.hasRoom("large")).toBe(false);
   expect(await space.hasRoom("other")).toBe(true);
@@ -92,9 +95,4 @@ test("a disk that ran short all the same lacks what was left to write", async ()
   reservation.ranShort();
   reservation.release();
   expect(await space.hasRoom("a")).toBe(true);
-});
-
-test("what must stay free is not promised", async () => {
-  const space = openRoom(await makeFolder(), () => 10 ** 6 * TERABYTE);
-  await expect(space.reserve("a", 1, 1)).rejects.toThrow("that stay free");
 });

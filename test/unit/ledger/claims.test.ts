@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { Claims } from "../../../src/ledger/claims.ts";
 import { type LedgerPaths, ledgerPaths } from "../../../src/ledger/paths.ts";
+import { diskAround } from "../../support/disk-steps.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const A = `t1.${"a".repeat(32)}~1`;
@@ -90,28 +91,18 @@ async function openClaims(): Promise<{ claims: Claims; paths: LedgerPaths; calls
   const paths = ledgerPaths(await makeFolder());
   for (const path of [paths.names, paths.temporary]) await mkdir(path);
   const calls: string[] = [];
-  const counted = Object.entries(systemDisk).map(([name, act]) => {
-    const call = (...args: readonly unknown[]) => {
-      calls.push(name);
-      return (act as (...given: readonly unknown[]) => unknown)(...args);
-    };
-    return [name, call];
+  const disk = diskAround((name, run) => {
+    calls.push(name);
+    return run();
   });
-  return { claims: new Claims(Object.fromEntries(counted) as unknown as Disk, paths), paths, calls };
+  return { claims: new Claims(disk, paths), paths, calls };
 }
 
 /** The disk of a process that pauses before a step, while others work. */
 function pausedAt(step: number, work: () => Promise<void>): Disk {
   let left = step;
-  const during = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+  return diskAround(async (_, run) => {
     if (--left === 0) await work();
-    return act();
-  };
-  return {
-    ...systemDisk,
-    read: (path) => during(() => systemDisk.read(path)),
-    list: (path) => during(() => systemDisk.list(path)),
-    unlink: (path) => during(() => systemDisk.unlink(path)),
-    removeFolder: (path) => during(() => systemDisk.removeFolder(path)),
-  };
+    return run();
+  });
 }

@@ -2,13 +2,14 @@
 import { cp, mkdir, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { systemDisk } from "../../../src/base/disk.ts";
 import { type LedgerPaths, ledgerPaths } from "../../../src/ledger/paths.ts";
 import type { Ledger } from "../../../src/ledger/port.ts";
 import { Retention } from "../../../src/ledger/retention.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { Watermark } from "../../../src/ledger/watermark.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
+import { diskAround } from "../../support/disk-steps.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -89,11 +90,14 @@ test.each([
       let settle = async () => {};
       let left = Number.POSITIVE_INFINITY;
       // At one step of the look, the rest of the ledger goes on until it rests.
-      const disk = stoppingDisk(async () => {
+      const disk = diskAround(async (_, run) => {
+        const result = await run();
         if (left-- === 0) await settle();
+        return result;
       });
       const ledger = await ledgerIn(folder, { disk });
-      const end = await deliver(ledger);
+      const { stage, end } = await endRound(ledger);
+      await ledger.place(end, stage);
       settle = () => ledger.flush();
       left = step;
       expect(await look(ledger)).toEqual([]);
@@ -105,7 +109,7 @@ test.each([
       const lines = (await readFile(join(paths.journal, month), "utf8")).trim().split("\n");
       expect(lines.filter((line) => line.includes('"state":"delivered"'))).toHaveLength(1);
       expect([...(await readdir(paths.notes)), ...(await readdir(paths.staging))]).toEqual([]);
-      expect(await ledger.isPlaced(end)).toBe(true);
+      expect(await ledger.isPlaced({ ...end, token: stage.token } as TransferRecord)).toBe(true);
     }
   },
 );
@@ -122,12 +126,7 @@ test("I7 nothing silent: a delivery is in the journal only once its folder is in
     );
     return texts.join("").match(/"state":"delivered"/g);
   };
-  const record = makeRecord();
-  await ledger.discover(record);
-  const stage = await ledger.stages.openStage(record);
-  await ledger.stages.seal(stage);
-  const end: TransferRecord = { ...record, state: "delivered", folder: "t1" };
-  await ledger.stages.endWith(stage, end);
+  const { stage, end } = await endRound(ledger);
   await ledger.stages.closeStage(stage);
   expect(await look()).toBeNull();
   await ledger.place(end, stage);
@@ -137,28 +136,23 @@ test("I7 nothing silent: a delivery is in the journal only once its folder is in
 describe("retention", () => {
   const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false };
 
-  test("removes the records of a transfer that expired long enough ago, and no other", async () => {
-    const { ledger, files } = await openWith([
-      makeRecord({ trackingId: "old", state: "gone", expires: ago(91) }),
+  test("removes the records of a transfer that expired long enough ago, unless the service lists it or it waits to be picked up", async () => {
+    const { ledger, files, work, folder } = await openWith([
       makeRecord({ trackingId: "young", state: "gone", expires: ago(89) }),
       makeRecord({ trackingId: "kept", state: "quarantined", expires: ago(500) }),
-    ]);
-    await sweepAll(ledger, rules);
-    expect((await files()).map((name) => name.split(".")[0])).toEqual(["kept", "young"]);
-  });
-
-  test("leaves what the service lists, and what waits to be picked up", async () => {
-    const { ledger, files, work } = await openWith([
       makeRecord({ trackingId: "listed", state: "gone", expires: ago(91) }),
       makeRecord({ trackingId: "waiting", state: "gone", expires: ago(91) }),
+      makeRecord({ trackingId: "old", state: "gone", expires: ago(91) }),
     ]);
+    const waiting = ledger.nameOf(makeRecord({ trackingId: "waiting" }));
     await mkdir(join(work, "outbox"), { recursive: true });
-    await writeFile(
-      join(work, "outbox", `${ledger.nameOf(makeRecord({ trackingId: "waiting" }))}~1.wait`),
-      "",
-    );
+    await writeFile(join(work, "outbox", `${waiting}~1.wait`), "");
+    await ledger.flush();
     await sweepAll(ledger, { ...rules, isListed: ({ trackingId }) => trackingId === "listed" });
-    expect(await files()).toHaveLength(2);
+    const left = (await files()).map((name) => name.split(".")[0]);
+    expect(left).toEqual(["kept", "listed", "waiting", "young"]);
+    // Without the last record that was made, the work folder does not look restored.
+    await expect(ledgerIn(folder)).resolves.toBeDefined();
   });
 
   test("removes the placements of a transfer with its records, unless the outbox has an entry, damaged or not", async () => {
@@ -186,13 +180,6 @@ describe("retention", () => {
     await rm(entry);
     await sweepAll(ledger, rules);
     expect(await left()).toEqual([nameOf("young")]);
-  });
-
-  test("of the last record that was made does not make the work folder look restored", async () => {
-    const { ledger, folder } = await openWith([makeRecord({ state: "gone", expires: ago(91) })]);
-    await ledger.flush();
-    await sweepAll(ledger, rules);
-    await expect(ledgerIn(folder)).resolves.toBeDefined();
   });
 
   test("comes to every record also where each process lives for one sweep only, as from cron", async () => {
@@ -279,29 +266,15 @@ test("without hard links a record is written in place, and one that a crash cut 
   }
 });
 
-/** Calls `afterStep` after each step, before its result is known. */
-function stoppingDisk(afterStep: () => Promise<void>): Disk {
-  const steps = Object.entries(systemDisk).map(([name, step]) => {
-    const stopping = async (...parameters: unknown[]) => {
-      const result: unknown = await (step as (...all: unknown[]) => Promise<unknown>)(...parameters);
-      await afterStep();
-      return result;
-    };
-    return [name, stopping];
-  });
-  return Object.fromEntries(steps) as Disk;
-}
-
-/** A transfer that is discovered and delivered, and of which nothing is settled. */
-async function deliver(ledger: Ledger): Promise<TransferRecord> {
+/** A transfer that is discovered and downloaded, and whose folder is to be placed. */
+async function endRound(ledger: Ledger) {
   const record = makeRecord();
   await ledger.discover(record);
   const stage = await ledger.stages.openStage(record);
   await ledger.stages.seal(stage);
   const end: TransferRecord = { ...record, state: "delivered", folder: "t1" };
   expect(await ledger.stages.endWith(stage, end)).toBe(true);
-  await ledger.place(end, stage);
-  return { ...end, token: stage.token } as TransferRecord;
+  return { stage, end };
 }
 
 describe("the stage of an attempt that is over", () => {

@@ -1,5 +1,5 @@
 /** The files of operators' pauses. */
-import { mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createPause, readPauses, removePause, withPauses } from "../../../src/ledger/pauses.ts";
@@ -44,8 +44,11 @@ test.each([
   expect(one).toMatchObject({ paused: true, pause: { who: "unknown", at: AT } });
 });
 
-test("names that could hide text are replaced, and foreign files are ignored", async () => {
+test("names that could hide text are replaced, and foreign files are ignored, also one in the place of the folder", async () => {
   const work = await makeFolder();
+  await writeFile(join(work, "pauses"), "x");
+  expect(await readPauses(work)).toEqual(new Map());
+  await rm(join(work, "pauses"));
   await createPause(work, "one", OPERATOR, AT);
   const folder = join(work, "pauses");
   const [file = ""] = await readdir(folder);
@@ -57,10 +60,4 @@ test("names that could hide text are replaced, and foreign files are ignored", a
   await writeFile(join(folder, ".0123456789ab.part"), "{}");
   await mkdir(join(folder, "two.json"));
   expect([...(await readPauses(work)).values()]).toEqual([{ who: "a?b?", from: "", at: AT }]);
-});
-
-test("a file in the place of the folder is no pause", async () => {
-  const work = await makeFolder();
-  await writeFile(join(work, "pauses"), "x");
-  expect(await readPauses(work)).toEqual(new Map());
 });

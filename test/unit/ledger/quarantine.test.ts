@@ -2,7 +2,6 @@ import { readdirSync } from "node:fs";
 import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Ledger } from "../../../src/ledger/port.ts";
 import { Quarantine } from "../../../src/ledger/quarantine.ts";
 import type { Contents } from "../../../src/model/manifest.ts";
 import { nextRound, type TransferRecord } from "../../../src/model/record.ts";
@@ -20,8 +19,7 @@ const CONTENTS: Contents = {
 
 describe("a quarantined transfer", () => {
   test("is found for its next round while everything of it is there", async () => {
-    const { kept, ledger } = await quarantined(CONTENTS);
-    const find = () => ledger.findInQuarantine(nextRound(T1));
+    const { kept, find } = await quarantined(CONTENTS);
     expect(await find()).toEqual({ folder: kept, contents: CONTENTS, code: "CHECKSUM_MISMATCH" });
     await truncate(join(kept, "a.txt"), 4);
     expect(await find()).toBeUndefined();
@@ -35,8 +33,7 @@ describe("a quarantined transfer", () => {
   test.each(["a.txt", "reason.json"])(
     "is not taken for lost while the disk does not give its %s",
     async (name) => {
-      const { ledger } = await quarantined(CONTENTS);
-      const find = () => ledger.findInQuarantine(nextRound(T1));
+      const { find } = await quarantined(CONTENTS);
       await expect(whileUnread(name, find)).rejects.toMatchObject({ code: "DISK_UNREADABLE" });
       expect(await find()).toBeDefined();
     },
@@ -45,16 +42,16 @@ describe("a quarantined transfer", () => {
   test.each([undefined, "", "null", "{", '{"contents":{"files":[]}}'])(
     "is not found where its reason is %j",
     async (text) => {
-      const { kept, ledger } = await quarantined(CONTENTS);
+      const { kept, find } = await quarantined(CONTENTS);
       const path = join(kept, "reason.json");
       await (text === undefined ? rm(path) : writeFile(path, text));
-      expect(await ledger.findInQuarantine(nextRound(T1))).toBeUndefined();
+      expect(await find()).toBeUndefined();
     },
   );
 
   test("is not found where only a part of it was received", async () => {
-    const { ledger } = await quarantined(undefined);
-    expect(await ledger.findInQuarantine(nextRound(T1))).toBeUndefined();
+    const { find } = await quarantined(undefined);
+    expect(await find()).toBeUndefined();
   });
 
   test("leaves the quarantine when a later round is delivered, also where a crash came before that", async () => {
@@ -89,11 +86,7 @@ describe("a quarantined transfer", () => {
 });
 
 /** A transfer whose first round has ended in quarantine. */
-async function quarantined(contents: Contents | undefined): Promise<{
-  readonly folder: string;
-  readonly kept: string;
-  readonly ledger: Ledger;
-}> {
+async function quarantined(contents: Contents | undefined) {
   const folder = await makeFolder();
   const ledger = await ledgerIn(folder);
   await ledger.discover(T1);
@@ -114,5 +107,6 @@ async function quarantined(contents: Contents | undefined): Promise<{
   await ledger.stages.endWith(stage, end);
   await ledger.place(end, stage);
   await ledger.flush();
-  return { folder, kept: join(folder, ".inlet/quarantine", `${stage.name}~1`), ledger };
+  const find = () => ledger.findInQuarantine(nextRound(T1));
+  return { folder, kept: join(folder, ".inlet/quarantine", `${stage.name}~1`), ledger, find };
 }

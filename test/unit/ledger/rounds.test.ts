@@ -8,6 +8,7 @@ import { type LedgerPaths, ledgerPaths, nameOf, SPREAD } from "../../../src/ledg
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { nextRound } from "../../../src/model/record.ts";
+import { diskAround } from "../../support/disk-steps.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 
@@ -42,10 +43,14 @@ describe.each([
   ["the system's disk", () => openBench(systemDisk)],
   ["a disk without hard links", () => openBench(withoutLinks)],
 ])("on %s", (_, open) => {
-  test("a sealed stage becomes the delivered folder, and nothing is left of the attempt", async () => {
+  async function openStaged() {
     const bench = await open();
     const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
+    return { bench, rounds, stage: await stageOf(rounds, bench) };
+  }
+
+  test("a sealed stage becomes the delivered folder, and nothing is left of the attempt", async () => {
+    const { bench, rounds, stage } = await openStaged();
     expect(await rounds.endWith(stage, DELIVERED)).toBe(true);
     expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe(true);
     expect(await bench.disk.read(join(bench.root, "m/F/file"))).toBe(stage.token);
@@ -78,9 +83,7 @@ describe.each([
   });
 
   test("a delivery is placed once, also where a consumer has taken it since", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
+    const { bench, rounds, stage } = await openStaged();
     await rounds.endWith(stage, DELIVERED);
     const end = { ...DELIVERED, token: stage.token };
     expect(await rounds.isPlaced(end)).toBe(false);
@@ -118,9 +121,7 @@ describe.each([
   });
 
   test("an attempt that was revoked cannot end the round, and is not continued", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
+    const { bench, rounds, stage } = await openStaged();
     await start(bench).revoke(stage);
     expect(await rounds.endWith(stage, DELIVERED)).toBe(false);
     expect((await rounds.current(NAME)).end).toBeUndefined();
@@ -128,22 +129,13 @@ describe.each([
     expect((await rounds.openStage(T1)).token).not.toBe(stage.token);
   });
 
-  test("an attempt that is revoked after it ended the round is placed", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
-    await rounds.endWith(stage, DELIVERED);
-    await start(bench).revoke(stage);
-    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
-  });
-
-  test("an attempt that tries again to end the round keeps its first record", async () => {
-    const bench = await open();
-    const rounds = start(bench);
-    const stage = await stageOf(rounds, bench);
+  test("an attempt that tries again to end the round keeps its first record, and is placed if it is revoked then", async () => {
+    const { bench, rounds, stage } = await openStaged();
     await rounds.endWith(stage, DELIVERED);
     expect(await rounds.endWith(stage, { ...DELIVERED, folder: "m/G" })).toBe(true);
     expect(await rounds.readEnd(NAME, 1)).toMatchObject({ folder: "m/F" });
+    await start(bench).revoke(stage);
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
   });
 });
 
@@ -170,8 +162,9 @@ async function endTwice(endFirst: Ending, endSecond: Ending, afterSteps: number)
   const readEnd = () => bench.disk.read(bench.paths.end(NAME, 1));
   let stepsLeft = Number.POSITIVE_INFINITY;
   const found: { readonly hasEnded: boolean; readonly text: string }[] = [];
-  const disk = diskWith(async () => {
+  const disk = diskAround(async (_, run) => {
     if (stepsLeft-- === 0) found.push({ hasEnded: await endSecond(b, second), text: await readEnd() });
+    return run();
   });
   const [a, b] = [start({ ...bench, disk }), start(bench)];
   const [first, second] = [await stageOf(a, bench), await stageOf(b, bench)];
@@ -179,18 +172,6 @@ async function endTwice(endFirst: Ending, endSecond: Ending, afterSteps: number)
   const hasEnded = await endFirst(a, first);
   if (found.length > 0) expect(found).toEqual([{ hasEnded: !hasEnded, text: await readEnd() }]);
   return found.length > 0;
-}
-
-/** The system's disk, with something before each step. */
-function diskWith(before: () => Promise<void>): Disk {
-  const steps = Object.entries<(...args: never[]) => unknown>(systemDisk).map(([name, step]) => {
-    const late = async (...args: never[]) => {
-      await before();
-      return step(...args);
-    };
-    return [name, late];
-  });
-  return Object.fromEntries(steps);
 }
 
 test("a revoked attempt stays revoked in a power cut of the file server, which does not end the attempt", async () => {

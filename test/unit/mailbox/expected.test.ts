@@ -99,22 +99,16 @@ test("an expected transfer that does not come is reported once, and once that it
   expect([expected.overdue(), shown()]).toEqual([[], 0]);
 });
 
-test("an expected transfer is no longer overdue once a reload does not expect it", async () => {
-  const { expected, check, shown } = await start(on(1, "12:00"));
-  await check("m", on(3, "06:00"));
-  expect(shown()).toBe(1);
-  const apply = await expected.prepare([]);
-  await apply();
-  expect(shown()).toBe(0);
-});
-
-test("an expected transfer is one of the sender, to the mailbox", async () => {
-  const { check, discovered, told } = await start(on(1, "12:00"));
+test("an expected transfer is one of the sender, to the mailbox, and not overdue once a reload does not expect it", async () => {
+  const { expected, check, discovered, told, shown } = await start(on(1, "12:00"));
   discovered(arrival(on(3, "05:00"), "bank.example@evil.example"));
   discovered(arrival(on(3, "05:00"), "anna@bank.example", "other"));
   await check("other", on(3, "06:00"));
   await check("m", on(3, "06:00"));
-  expect(told).toEqual([MISSED]);
+  expect([told, shown()]).toEqual([[MISSED], 1]);
+  const apply = await expected.prepare([]);
+  await apply();
+  expect(shown()).toBe(0);
 });
 
 test("a restart repeats no report, and remembers what is overdue", async () => {

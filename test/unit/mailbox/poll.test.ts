@@ -15,9 +15,12 @@ import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../../support/settings.ts";
 
-test("what is settled is looked for once, as long as it is listed", async () => {
+test("what is settled is looked for once, as long as it is listed, and a poll that breaks off forgets nothing", async () => {
   const { poll, looked, counted } = setUp();
   await poll(["a", "b"]);
+  await poll(["a"], () => {
+    throw new Fault("SERVER_FAULT");
+  });
   await poll(["a", "b"]);
   expect(looked).toEqual(["a", "b"]);
   await poll(["b"]);
@@ -26,28 +29,12 @@ test("what is settled is looked for once, as long as it is listed", async () => 
   expect(counted).toEqual([2, 2, 1, 2]);
 });
 
-test("what an operator sends back to the start during a poll is looked for at the next one", async () => {
+test("I8 bounded: what an operator sends back to the start during a poll is looked for at the next one, and not remembered as open", async () => {
   const { poll, looked, state } = setUp();
   await poll(["a", "b"]);
   await poll(["a", "b"], () => state.transfers.noteOpen("a"));
   await poll(["a", "b"]);
   expect(looked).toEqual(["a", "b", "a"]);
-});
-
-test("a poll that breaks off forgets nothing", async () => {
-  const { poll, looked } = setUp();
-  await poll(["a", "b"]);
-  await poll(["a"], () => {
-    throw new Fault("SERVER_FAULT");
-  });
-  await poll(["a", "b"]);
-  expect(looked).toEqual(["a", "b"]);
-});
-
-test("I8 bounded: a delivered transfer is no longer remembered as open", async () => {
-  const { poll, state } = setUp();
-  state.transfers.noteOpen("a");
-  await poll(["a"]);
   expect([...state.transfers.open]).toEqual([]);
 });
 
@@ -201,23 +188,16 @@ function stateWith(service: ServicePort): MailboxState {
   return new MailboxState(SETTINGS, service, { use } as unknown as Tokens);
 }
 
-test("known transfers: an order for a settled transfer keeps what the listing said of it", () => {
+test("known transfers: an order for a settled transfer keeps what the listing said of it, and a warning is due once more", () => {
   const known = new KnownTransfers();
   known.startListing();
-  known.settle("a");
-  known.noteOpen("a");
-  expect([known.isListed("a"), known.open.has("a")]).toEqual([true, true]);
-  known.startListing();
-  expect(known.isListed("a")).toBe(false);
-});
-
-test("known transfers: a warning is due once for each open transfer", () => {
-  const known = new KnownTransfers();
   known.noteOpen("a");
   expect([known.warnOnce("a"), known.warnOnce("a"), known.warnOnce("b")]).toEqual([true, false, false]);
   known.settle("a");
   known.noteOpen("a");
-  expect(known.warnOnce("a")).toBe(true);
+  expect([known.isListed("a"), known.open.has("a"), known.warnOnce("a")]).toEqual([true, true, true]);
+  known.startListing();
+  expect(known.isListed("a")).toBe(false);
 });
 
 test("known transfers: a password is looked for once, and again for another supply or other settings", () => {

@@ -12,9 +12,11 @@ import { MAILBOX, mailboxSettings } from "../../support/settings.ts";
 const STRANGER = new Secret("S".repeat(64));
 const DAY_MS = 86_400_000;
 
-test("so is a newer one, when the one in use is about to end", async () => {
-  const { simulator, daemon, person, move } = await setUp();
+test("a newer token is used when the one in use is about to end, and the kept one is its owner's alone", async () => {
+  const { simulator, daemon, person, move, folder } = await setUp();
   await person.redeem(await mailedCode(simulator), SIGNAL);
+  const [name = ""] = await readdir(folder);
+  expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
   await poll(daemon);
   move(DAY_MS);
   await expect(poll(daemon)).rejects.toMatchObject({ code: "POLICY_REFUSED" });
@@ -35,13 +37,6 @@ test("a token is known to need a person only if it comes from a mailed code; a r
   const registered = await setUp({});
   await poll(registered.daemon);
   expect(registered.daemon.tokens.facts).toMatchObject({ isByCode: false });
-});
-
-test("the kept token is its owner's alone", async () => {
-  const { simulator, person, folder } = await setUp();
-  await person.redeem(await mailedCode(simulator), SIGNAL);
-  const [name = ""] = await readdir(folder);
-  expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
 });
 
 /** A mailbox, usually with an unregistered client id: a daemon that keeps its tokens, and a person beside it. */

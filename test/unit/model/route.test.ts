@@ -234,13 +234,10 @@ test.each([
   },
 );
 
-test("the decision about half a character in one file leaves the other files to a route that delivers", async () => {
+test("the decision about half a character leaves other files to a route that delivers, and still needs the other conditions", async () => {
   const deliver = (...fileNames: string[]) => actionFor("deliver", { file: ["*.xml"] }, facts({ fileNames }));
   expect(await deliver(HALF, "a.xml")).toBe("deliver");
   expect(await deliver(`${HALF}.xml`, "a.pdf")).toBe("hold");
-});
-
-test("the decision about half a character still needs the other conditions", async () => {
   const when = { subject: ["x"], sender: ["*@evil.example"] };
   expect(await actionFor("hold", when, facts({ subject: HALF }))).toBe("deliver");
   expect(await actionFor("hold", when, facts({ subject: HALF, sender: "bo@evil.example" }))).toBe("hold");

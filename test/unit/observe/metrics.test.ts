@@ -16,8 +16,11 @@ import { mailboxSettings, pageSettings, settingsIn } from "../../support/setting
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const ONE = shownMailbox("m");
 
-test("every end state has a series before the first transfer ends in it, also after a reload", async () => {
+test("every end state has a series before the first transfer ends in it, also after a reload, and every refused password is counted", async () => {
   const { metrics, grep } = open();
+  expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 0']);
+  for (const _ of [1, 2]) metrics.listener({ type: "password-refused", record: makeRecord() });
+  expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 2']);
   expect(await grep("inlet_ended_total")).toEqual([
     'inlet_ended_total{mailbox="m",state="delivered"} 0',
     'inlet_ended_total{mailbox="m",state="quarantined"} 0',
@@ -47,14 +50,6 @@ test("a paused mailbox has no overdue poll", async () => {
   metrics.listener({ type: "settings-reloaded", mailboxes: [ONE], needsRestart: [] });
   pass(7_200_000);
   expect(await grep("inlet_mailbox_")).toEqual([]);
-});
-
-test("every refused password is counted", async () => {
-  const { metrics, grep } = open();
-  expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 0']);
-  metrics.listener({ type: "password-refused", record: makeRecord() });
-  metrics.listener({ type: "password-refused", record: makeRecord() });
-  expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 2']);
 });
 
 test("an unreadable disk does not hide other metrics", async () => {

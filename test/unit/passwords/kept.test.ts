@@ -34,9 +34,9 @@ test.each([
 
 test("I3 no burnt transfers: one that was accepted is no guess, and is sent again without a free attempt", async () => {
   const { passwords, world } = await open();
-  const rule = { sender: undefined, trackingId: undefined, password: plainSecret("hunter2") };
-  const own = { ...mailbox, passwords: [rule] };
-  expect(await passwords.prove(requestOf({}, own), SIGNAL)).toMatchObject({ kind: "accepted" });
+  expect(await passwords.prove(requestOf({}, withRules("hunter2")), SIGNAL)).toMatchObject({
+    kind: "accepted",
+  });
   world.hasFreeAttempt = false;
   for (const name of [mailbox.name, "second"]) {
     const proof = await passwords.prove(requestOf({}, { ...mailbox, name }), SIGNAL);
@@ -50,12 +50,11 @@ test.each([204, 200])(
     const { passwords, spent } = await open();
     const { service, simulator, access } = await openPair();
     simulator.addFault({ on: "info", does: { kind: "body", text: "", status } });
-    const rule = { sender: undefined, trackingId: undefined, password: plainSecret(PASSWORD) };
     const send = async (password: Secret) => {
       await service.information({ ...access, password }, SIGNAL);
       return "information";
     };
-    const request = { ...requestOf({}, { ...mailbox, passwords: [rule] }), send };
+    const request = { ...requestOf({}, withRules(PASSWORD)), send };
     await expect(passwords.prove(request, SIGNAL)).rejects.toMatchObject({ answeredBy: "intermediary" });
     expect(await spent()).toBe(1);
   },
@@ -66,19 +65,21 @@ test.each([
   ["stays spent after a refusal, because both may have led to the lock", ["wrong"], 2],
 ])("I3 no burnt transfers: an attempt at a locked transfer %s", async (_case, refused, wanted) => {
   const { passwords, spent } = await open();
-  const rules = [...refused, PASSWORD].map((text) => ({
-    sender: undefined,
-    trackingId: undefined,
-    password: plainSecret(text),
-  }));
+  const own = { ...withRules(...refused, PASSWORD), passwordAttempts: 3 };
   const send = async (password: Secret) => {
     const code = password.reveal() === PASSWORD ? "TRANSFER_LOCKED" : "PASSWORD_REFUSED";
     throw new Fault(code, { answeredBy: "service" });
   };
-  const request = { ...requestOf({}, { ...mailbox, passwords: rules, passwordAttempts: 3 }), send };
+  const request = { ...requestOf({}, own), send };
   await expect(passwords.prove(request, SIGNAL)).rejects.toMatchObject({ code: "TRANSFER_LOCKED" });
   expect(await spent()).toBe(wanted);
 });
+
+/** The mailbox with these passwords for every transfer. */
+function withRules(...texts: readonly string[]) {
+  const rule = { sender: undefined, trackingId: undefined };
+  return { ...mailbox, passwords: texts.map((text) => ({ ...rule, password: plainSecret(text) })) };
+}
 
 async function open() {
   const folder = await makeFolder();

@@ -88,11 +88,8 @@ test.each<[unknown, string]>([
   expect(() => parseScenario(json)).toThrow(message);
 });
 
-test("a scenario has all its mistakes reported at once", () => {
+test("a scenario has all its mistakes reported at once, and opens no simulator", async () => {
   expect(() => parseScenario({ seed: "x", port: 1 })).toThrow(/^seed: .*\nport: unknown key/);
-});
-
-test("a scenario that is wrong opens no simulator", async () => {
   const wrong = { transfers: [plan({ trackingId: "t" }), plan({ trackingId: "t" })] };
   await expect(simulate(wrong)).rejects.toThrow("trackingId: transfer t exists already");
 });
@@ -111,7 +108,7 @@ test("the sample scenario has transfers that open with its passwords", async () 
 
 const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");
 
-test("the reference explains every key, operation and kind of fault of a scenario", () => {
+test("the reference explains every key, operation and kind of fault of a scenario, on a terminal of 92 columns", () => {
   const rules = /const passwordRules = .*?\n\}/s;
   const schemas = source.slice(source.indexOf("const filePlan")).replace(rules, "");
   const entries = schemas.matchAll(/(\w+): (?=text|count|seconds|atLeastOne|misbehaviour|optional|v\.)/g);
@@ -121,8 +118,5 @@ test("the reference explains every key, operation and kind of fault of a scenari
   expect(kinds.length).toBeGreaterThan(15);
   const missing = [...keys, ...kinds, ...OPERATIONS].filter((word) => !SCENARIO_REFERENCE.includes(word));
   expect(missing).toEqual([]);
-});
-
-test("the reference fits on a terminal of 92 columns", () => {
   expect(SCENARIO_REFERENCE.split("\n").filter((line) => line.length > 92)).toEqual([]);
 });

@@ -36,14 +36,10 @@ test("a request may carry header parameters in its query", async () => {
   });
 });
 
-test("a request for an unknown path is refused, with or without headers", async () => {
+test("a request for an unknown path is refused, with or without headers, and one with a wrong method with the right ones", async () => {
   const simulator = await simulate();
   expect(errorOf(await ask(simulator, "/api/nothing"))).toBe("404/1006");
   expect(errorOf(await ask(simulator, "/", { headers: { "X-CS-ClientId": undefined } }))).toBe("404/1006");
-});
-
-test("a request with a wrong method is refused with the right ones", async () => {
-  const simulator = await simulate();
   const answer = await ask(simulator, "/api/password", { method: "PUT" });
   expect([answer.status, answer.headers.allow]).toEqual([405, "GET, POST"]);
 });
@@ -55,15 +51,11 @@ test("a request with broken escapes is refused, in its path and in its query", a
   expect(errorOf(await get("", { headers: { "X-CS-Password": "%zz" } }))).toBe("400/1004");
 });
 
-test("a request with a huge body is refused, and the simulator keeps running", async () => {
+test("a request with a huge body is refused, and one that is not HTTP does not disturb the others either", async () => {
   const simulator = await simulate();
   const body = JSON.stringify({ password: "x".repeat(3_000_000) });
   expect((await ask(simulator, "/api/password", { body })).status).toBe(413);
   expect((await ask(simulator, "/api/password")).status).toBe(200);
-});
-
-test("a request that is not HTTP does not disturb the others", async () => {
-  const simulator = await simulate();
   const socket = createConnection(Number(new URL(simulator.url).port), "127.0.0.1");
   socket.on("error", () => {}).resume();
   const closed = new Promise((resolve) => socket.on("close", resolve));
