@@ -44,6 +44,12 @@ test("I3 no burnt transfers: one that was accepted is no guess, and is sent agai
   }
 });
 
+test("I3 no burnt transfers: one that is refused after it was accepted costs an attempt", async () => {
+  const { passwords, spent } = await open();
+  await passwords.refusedLater(requestOf({}));
+  expect(await spent()).toBe(1);
+});
+
 test.each([204, 200])(
   "I3 no burnt transfers: an empty answer with status %i is no word of the service, and the attempt stays spent",
   async (status) => {
