@@ -7,7 +7,15 @@ import { Fault } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { Download } from "../../src/service/port.ts";
 import { listen, openWitness } from "../support/servers.ts";
-import { firstFile, openPair, openTestService, SIGNAL, transferPlan, verify } from "../support/service.ts";
+import {
+  expectFault,
+  firstFile,
+  openPair,
+  openTestService,
+  SIGNAL,
+  transferPlan,
+  verify,
+} from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 test("every request names the program", async () => {
@@ -84,8 +92,7 @@ describe("every failure of a request is a fault with a verdict", () => {
 
   test("an answer that is not HTTP, and a closed port", async () => {
     const { service, access } = await openPair({}, { baseUrl: new URL("http://127.0.0.1:1") });
-    const unreachable = { code: "SERVICE_UNREACHABLE", verdict: "retry" };
-    await expect(service.files(access, SIGNAL)).rejects.toMatchObject(unreachable);
+    await expectFault(service.files(access, SIGNAL), "SERVICE_UNREACHABLE", "retry");
     const raw = createRawServer((socket) => {
       socket.on("error", () => {}).end("SSH-2.0-OpenSSH\r\n");
     });
@@ -192,8 +199,7 @@ describe("a body that breaks is a fault", () => {
     const { service, simulator } = await openPair();
     const address = await verify(service);
     simulator.addFault({ on: "received", does: { kind: "body", text } });
-    const tooLarge = { code: "ANSWER_TOO_LARGE" };
-    await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject(tooLarge);
+    await expectFault(service.pollReceived(address, {}, SIGNAL), "ANSWER_TOO_LARGE");
   });
 });
 
@@ -206,8 +212,7 @@ describe("secrets go to the configured origin only", () => {
       for (const on of ["files", "file"] as const) {
         simulator.addFault({ on, does: { kind: "redirect", to: `${witness.url}/api/stolen`, status } });
       }
-      const refused = { code: "REDIRECT_REFUSED", verdict: "wait" };
-      await expect(service.files(access, SIGNAL)).rejects.toMatchObject(refused);
+      await expectFault(service.files(access, SIGNAL), "REDIRECT_REFUSED", "wait");
       await expect(service.openFile(access, firstFile(transfer), {}, SIGNAL)).rejects.toThrow(witness.url);
       expect(witness.seen).toEqual([]);
     },

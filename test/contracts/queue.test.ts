@@ -1,6 +1,7 @@
 /** The contract of all engines. */
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { Outage } from "../../src/base/outage.ts";
 import {
   DONE,
   type Next,
@@ -10,11 +11,12 @@ import {
   type Services,
   type TransferJob,
 } from "../../src/model/job.ts";
+import { type BullOptions, openBullQueue } from "../../src/queue/bullmq.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
-import { openTestQueue } from "../support/queue.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
+import { redisSettings } from "../support/settings.ts";
 
 /** `services`: the service of each mailbox. */
 type Create = (
@@ -240,22 +242,17 @@ function testEngine(create: Create): void {
   });
 
   test("polls each mailbox at once and then at its interval, until it is no longer scheduled", async () => {
-    const polls: string[] = [];
-    const poll = async (mailbox: string) => {
-      polls.push(mailbox);
-      return NO_WAIT;
-    };
-    const queue = await begin(create(1), { poll });
+    const { queue, count } = await recordPolls(create(1));
     await queue.schedule([
       { mailbox: "often", everyMs: 10 },
       { mailbox: "once", everyMs: 3_600_000 },
     ]);
-    await expect.poll(() => polls.filter((name) => name === "often").length).toBeGreaterThan(4);
-    expect(polls.filter((name) => name === "once")).toHaveLength(1);
+    await expect.poll(() => count("often")).toBeGreaterThan(4);
+    expect(count("once")).toBe(1);
     await queue.schedule([{ mailbox: "other", everyMs: 10 }]);
-    const before = polls.filter((name) => name === "often").length;
-    await expect.poll(() => polls.filter((name) => name === "other").length).toBeGreaterThan(5);
-    expect(polls.filter((name) => name === "often").length - before).toBeLessThanOrEqual(1);
+    const before = count("often");
+    await expect.poll(() => count("other")).toBeGreaterThan(5);
+    expect(count("often") - before).toBeLessThanOrEqual(1);
   });
 
   test("I6 no contagion: limits the number of running polls, however many mailboxes there are", async () => {
@@ -301,15 +298,10 @@ function testEngine(create: Create): void {
 
   test("a pause that a service asked for applies to all its mailboxes, except to `pollNow`, and ends", async () => {
     const services = { a: "s", b: "s", other: "o" };
-    const polls: string[] = [];
     let isLimiting = true;
-    const queue = await begin(create(1, services), {
-      async poll(mailbox) {
-        polls.push(mailbox);
-        return mailbox === "a" && isLimiting ? { waitMs: 20, limitMs: 6_000 } : NO_WAIT;
-      },
-    });
-    const count = (name: string) => polls.filter((it) => it === name).length;
+    const { queue, count } = await recordPolls(create(1, services), (mailbox) =>
+      mailbox === "a" && isLimiting ? { waitMs: 20, limitMs: 6_000 } : NO_WAIT,
+    );
     await queue.schedule(Object.keys(services).map((mailbox) => ({ mailbox, everyMs: 20 })));
     await expect.poll(() => count("a")).toBe(1);
     const sinceMs = performance.now();
@@ -325,16 +317,12 @@ function testEngine(create: Create): void {
   });
 
   test("polls a mailbox no sooner than its last poll asked for, but at once after `schedule` or `pollNow`", async () => {
-    const polls: string[] = [];
     let waitMs = 3_600_000;
-    const poll = async (mailbox: string) => {
-      polls.push(mailbox);
-      return { waitMs: mailbox === "failing" ? waitMs : 0 };
-    };
-    const queue = await begin(create(1, { failing: "s", fine: "s" }), { poll });
+    const { queue, count } = await recordPolls(create(1, { failing: "s", fine: "s" }), (mailbox) => ({
+      waitMs: mailbox === "failing" ? waitMs : 0,
+    }));
     const schedule = ["failing", "fine"].map((mailbox) => ({ mailbox, everyMs: 20 }));
     await queue.schedule(schedule);
-    const count = (name: string) => polls.filter((it) => it === name).length;
     await expect.poll(() => count("fine")).toBeGreaterThan(5);
     expect(count("failing")).toBe(1);
     await queue.schedule(schedule);
@@ -474,16 +462,23 @@ test("a process that knows fewer services leaves the jobs of the others alone", 
   expect(await redis.client.exists(`inlet:${downloadQueueOf("other")}:limited`)).toBe(1);
 });
 
+test.each([
+  ["is in no list, because Redis refused a script half-way", "hash"],
+  ["has another type", "string"],
+])("a job runs although its key %s", { tags: ["system"] }, async (_name, type) => {
+  const redis = await startRedis();
+  const { queue, ran } = await startLimited(() => openTestQueue(redis), DONE);
+  const key = `inlet:${downloadQueueOf("service")}:a`;
+  if (type === "string") await redis.client.set(key, "x");
+  else await redis.client.hset(key, { data: '{"mailbox":"m","trackingId":"a"}', timestamp: 1 });
+  await queue.add(job("a"));
+  await expect.poll(() => ran).toEqual(["a"]);
+});
+
 test("a start resumes a queue that was left paused", { tags: ["system"] }, async () => {
   const redis = await startRedis();
   await redis.client.hset(`inlet:${downloadQueueOf("service")}:meta`, "paused", 1);
-  const ran: string[] = [];
-  const queue = await begin(openTestQueue(redis), {
-    async download({ trackingId }) {
-      ran.push(trackingId);
-      return DONE;
-    },
-  });
+  const { queue, ran } = await startLimited(() => openTestQueue(redis), DONE);
   await queue.add(job("a"));
   await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["a"]);
 });
@@ -510,15 +505,14 @@ describe("polls of several processes on one Redis", { tags: ["system"] }, () => 
       everyMs: 20,
       next: (it) => (it === "a" ? failing() : NO_WAIT),
     });
-    await expect.poll(() => other.polls.filter((it) => it === "b").length).toBeGreaterThan(10);
+    await expect.poll(() => other.count("b")).toBeGreaterThan(10);
     expect(one.polls).toEqual(["a"]);
-    expect(other.polls.filter((it) => it === "a")).toEqual(["a"]);
+    expect(other.count("a")).toBe(1);
   });
 
   test("a limit that a service asked for applies to its mailboxes in all, and not to another service", async () => {
     const redis = await startRedis();
-    const other = await startPolling(redis, ["n", "other"], { everyMs: 20 });
-    const count = (name: string) => other.polls.filter((it) => it === name).length;
+    const { count } = await startPolling(redis, ["n", "other"], { everyMs: 20 });
     await expect.poll(() => count("n")).toBeGreaterThan(3);
     const one = await startPolling(redis, ["m"], { next: () => ({ waitMs: 0, limitMs: HOUR_MS }) });
     await expect.poll(() => one.polls).toEqual(["m"]);
@@ -586,37 +580,38 @@ async function begin(opening: Promise<JobQueue>, handlers: Partial<Handlers>): P
 }
 
 /** An engine whose polls of the service `slow` never end. */
-async function startPolls(create: Create, services: Readonly<Record<string, string>>) {
+function startPolls(create: Create, services: Readonly<Record<string, string>>) {
+  return recordPolls(create(1, services), async (mailbox, signal) => {
+    const isSlow = services[mailbox] === "slow" && !signal.aborted;
+    if (isSlow) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    return NO_WAIT;
+  });
+}
+
+/** An engine that records its polls. `next`: the result of each. */
+async function recordPolls(
+  opening: Promise<JobQueue>,
+  next: (...args: Parameters<Handlers["poll"]>) => PollWait | Promise<PollWait> = () => NO_WAIT,
+) {
   const polls: string[] = [];
-  const queue = await begin(create(1, services), {
-    async poll(mailbox, signal) {
-      polls.push(mailbox);
-      const isSlow = services[mailbox] === "slow" && !signal.aborted;
-      if (isSlow) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      return NO_WAIT;
+  const queue = await begin(opening, {
+    async poll(...args) {
+      polls.push(args[0]);
+      return next(...args);
     },
   });
-  return { queue, polls };
+  return { queue, polls, count: (name: string) => polls.filter((it) => it === name).length };
 }
 
 /** An engine of a fleet that polls these mailboxes, every hour unless told otherwise. */
 async function startPolling(
   redis: TestRedis,
   mailboxes: readonly string[],
-  {
-    everyMs = HOUR_MS,
-    next = () => NO_WAIT,
-  }: { everyMs?: number; next?: (mailbox: string) => PollWait } = {},
+  { everyMs = HOUR_MS, next }: { everyMs?: number; next?: (mailbox: string) => PollWait } = {},
 ) {
-  const polls: string[] = [];
-  const queue = await begin(joinFleet(redis), {
-    async poll(mailbox) {
-      polls.push(mailbox);
-      return next(mailbox);
-    },
-  });
-  await queue.schedule(mailboxes.map((mailbox) => ({ mailbox, everyMs })));
-  return { queue, polls };
+  const recorded = await recordPolls(joinFleet(redis), next);
+  await recorded.queue.schedule(mailboxes.map((mailbox) => ({ mailbox, everyMs })));
+  return recorded;
 }
 
 const LIMITED_SERVICES = { m: "s", n: "s", other: "other" };
@@ -626,6 +621,23 @@ const LEAST_MS = LIMIT.limitMs - 20;
 
 function idleWithin(queue: JobQueue, ms: number): Promise<boolean> {
   return Promise.race([queue.idle().then(() => true), setTimeout(ms, false)]);
+}
+
+/** The BullMQ engine on the test's Redis. By default, services do not matter. */
+async function openTestQueue({ url }: TestRedis, options: Partial<BullOptions> = {}): Promise<JobQueue> {
+  return openBullQueue({
+    redis: redisSettings(url),
+    slots: () => 4,
+    role: "all",
+    waitForRedis: false,
+    lockMs: 2_000,
+    services: constant(),
+    mayFreeSlots: () => false,
+    outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
+    onEvicting: () => {},
+    signal: new AbortController().signal,
+    ...options,
+  });
 }
 
 function joinFleet(redis: TestRedis): Promise<JobQueue> {

@@ -1,14 +1,19 @@
 // @module-tag system
 /** The console in a real browser, as people use it. */
-import { describe, expect, test } from "vitest";
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { HttpSettings } from "../../src/config/settings.ts";
-import { leastContrast, openBrowser } from "../support/browser.ts";
 import { openTestConsole } from "../support/console.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { installProgram } from "../support/debian.ts";
 import { install } from "../support/installation.ts";
 import { startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
+import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, namedToken, pageSettings, plainSecret } from "../support/settings.ts";
 
@@ -311,8 +316,6 @@ test.each([3, 300, 5_000])(
   },
 );
 
-type Page = Awaited<ReturnType<typeof openBrowser>>["page"];
-
 async function signIn(page: Page): Promise<void> {
   await page.getByLabel("Token").fill(TOKEN);
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -339,4 +342,42 @@ async function start(
   const now = () => Object.fromEntries(Object.keys(states).map((id) => [id, daemon.stateOf(id)]));
   await expect.poll(now).toEqual(states);
   return { simulator, daemon, url: await daemon.page };
+}
+
+const ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--no-first-run",
+  // A foreign host name, and no secure context for the browser.
+  "--host-resolver-rules=MAP inbox.example.com 127.0.0.1",
+];
+
+/**
+ * A headless browser, which ends with the test. `complaints`: console warnings and errors, including violations of the
+ * content security policy.
+ */
+async function openBrowser(url: string, options: BrowserContextOptions = {}) {
+  const browser = await chromium.launch({
+    executablePath: await installProgram("chromium", "chromium"),
+    args: ARGUMENTS,
+  });
+  onTestFinished(() => browser.close());
+  const page = await (await browser.newContext(options)).newPage();
+  // As patient as `expect.poll`: a busy machine is slow.
+  page.setDefaultTimeout(120_000);
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(url);
+  return { page, complaints };
+}
+
+/** The lowest contrast between these texts and their background, by the WCAG formula. */
+async function leastContrast(page: Page, selector: string): Promise<number> {
+  const script = readFileSync(join(ROOT, "test/support/contrast.js"), "utf8");
+  return page.evaluate(`${script}\nleastContrast(${JSON.stringify(selector)})`);
 }

@@ -5,15 +5,14 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import type { Check } from "../../src/model/mailbox.ts";
-import type { Action } from "../../src/model/order.ts";
 import { readApi } from "../support/api.ts";
-import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { runOnce, startDaemon } from "../support/daemon.ts";
 import { checkWith } from "../support/handoff.ts";
+import { openMailbox, order } from "../support/one-mailbox.ts";
 import { end, logOf, makeFolder, startChild } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
+import { MAILBOX, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SENDER = "anna@supplier.example";
 /** Appends a line for each run. */
@@ -207,16 +206,11 @@ interface Shown {
 
 /** One transfer, and settings with this check. */
 async function prepare(check: (note: string, go: string) => Check | undefined, more: Partial<Settings> = {}) {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const settings = await daemonSettings([mailboxSettings(simulator)], more);
+  const { simulator, settings } = await openMailbox({}, {}, more);
   const folder = join(settings.inbox, "..");
   const [note, go] = [join(folder, "note"), join(folder, "go")];
   const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, check: check(note, go) }));
   return { settings: { ...settings, mailboxes }, note, go, simulator };
-}
-
-function order(settings: Settings, action: Action, round = 1): Promise<string> {
-  return giveOrder(settings.work, { action, mailbox: MAILBOX, trackingId: "t1", round, by: OPERATOR });
 }
 
 function delivered({ inbox }: Settings): string {

@@ -158,7 +158,8 @@ describe("acting", () => {
   const form = { action: "password", t: JSON.stringify([MAILBOX, "t1"]), password: RIGHT };
 
   /** A daemon with transfers that wait for a password. */
-  async function startClosed(http = OPERABLE, ids = ["t1", "t2"]) {
+  async function startClosed(http = OPERABLE) {
+    const ids = ["t1", "t2"];
     const transfers = ids.map((trackingId) => transferPlan({ trackingId, password: RIGHT }));
     const started = await start({ transfers }, { http });
     await expect.poll(() => ids.map((id) => started.daemon.stateOf(id))).toEqual(ids.map(() => "waiting"));

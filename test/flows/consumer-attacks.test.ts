@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { installProgram } from "../support/debian.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { compileSwap } from "../support/preload.ts";
-import { type Finished, LAUNCHER, runCommand, startCommand } from "../support/program.ts";
+import { type Finished, LAUNCHER, makeFolder, runCommand, startCommand } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -135,4 +135,15 @@ async function setUp({ handoff, layout }: Kind) {
     delivered: () => readdirSync(sender).toSorted(),
     staged: () => readdirSync(join(inbox, ".inlet/staging")),
   };
+}
+
+/** Returns the path of a library for `LD_PRELOAD`, which changes system calls. A missing compiler is installed from Debian, which needs root. */
+async function compileSwap(): Promise<string> {
+  const compiler = await installProgram("cc", "gcc");
+  const source = join(ROOT, "test/support/preload/swap.c");
+  const library = join(await makeFolder(), "swap.so");
+  const options = ["-shared", "-fPIC", "-nostdlib", "-Wall", "-Werror", "-O1"];
+  const { exitCode, stderr } = await runCommand(compiler, [...options, "-o", library, source, "-lgcc"]);
+  if (exitCode !== 0) throw new Error(`${compiler} cannot compile ${source}: ${stderr}`);
+  return library;
 }

@@ -18,7 +18,7 @@ import {
   readCompose,
   readManifests,
 } from "../support/manifests.ts";
-import { makeFolder, runProgram, startCommand, startProgram } from "../support/program.ts";
+import { logOf, makeFolder, runProgram, startCommand, startProgram } from "../support/program.ts";
 import { freePort, REDIS_PACKAGES } from "../support/redis-server.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -123,12 +123,8 @@ async function startRedis(command: readonly string[], folder: string, port: numb
       .replace(/\/[\w/-]+\/redis\b/, join(folder, "secrets/redis"))
       .replace("redis-server", `${path} --port ${port} --bind 127.0.0.1 --dir ${folder}`),
   );
-  const server = startCommand(shell, args, { env });
-  let output = "";
-  server.stdout?.on("data", (chunk: Buffer) => {
-    output += chunk;
-  });
-  await expect.poll(() => output).toContain("Ready to accept connections");
+  const logged = logOf(startCommand(shell, args, { env }));
+  await expect.poll(logged).toContain("Ready to accept connections");
 }
 
 /** `name`: the host that the client connects to. */

@@ -5,13 +5,14 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
+import { listJson } from "../support/command.ts";
 import { installProgram } from "../support/debian.ts";
 import { install } from "../support/installation.ts";
 import { blocksOf, readPage } from "../support/pages.ts";
 import { makeFolder, runCommand, runProgram } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 import { transferPlan } from "../support/service.ts";
-import { readTree } from "../support/tree.ts";
+import { prefixed, readTree } from "../support/tree.ts";
 
 const SCRIPT = join(ROOT, "examples/consumers/decrypt-transfer");
 const ID = "0123456789abcdef0123456789abcdef";
@@ -37,8 +38,7 @@ test("encrypted files are delivered decrypted, and the folder counts as picked u
   expect(JSON.parse(manifest)).toMatchObject({ deliveryId: id, trackingId: "t1" });
   expect(existsSync(join(inbox, "orders@example.com/anna@supplier.example/t1/decrypted"))).toBe(true);
   await runProgram(["once", "--config", config]);
-  const { stdout } = await runProgram(["list", "--json", "--config", config]);
-  expect(JSON.parse(stdout)).toMatchObject({ trackingId: "t1", state: "picked-up" });
+  expect(await listJson(config)).toMatchObject([{ trackingId: "t1", state: "picked-up" }]);
 });
 
 test("a file for another key needs attention with gpg's words, and is decrypted once the key is there", async () => {
@@ -86,7 +86,7 @@ exit "$code"
       expect(exitCode, kill).toBe(null);
       if (existsSync(join(target, ID))) expect(await readTree(join(target, ID)), kill).toEqual(whole);
       expect(await decrypt()).toMatchObject({ exitCode: 0, stderr: "" });
-      expect(await readTree(target), kill).toEqual(prefixed(whole));
+      expect(await readTree(target), kill).toEqual(prefixed(ID, whole));
       expect(existsSync(join(folder, "decrypted"))).toBe(true);
     }
   });
@@ -193,8 +193,4 @@ function keysIn(folder: string) {
     encrypt: (text: string, to: string, ...more: string[]) =>
       run(["--armor", "--recipient", to, ...more, "--encrypt"], text),
   };
-}
-
-function prefixed(tree: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(tree).map(([name, text]) => [`${ID}/${name}`, text]));
 }

@@ -1,10 +1,8 @@
 /** `inlet doctor`: its findings in good and bad surroundings; it leaves nothing behind. */
-import { once } from "node:events";
 import { chmod, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { inspectQueue } from "../../src/queue/bullmq-connection.ts";
 import { callCommand, startRun } from "../support/command.ts";
 import { findProgram } from "../support/debian.ts";
@@ -21,7 +19,7 @@ import {
 } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
-import { listen, openWitness } from "../support/servers.ts";
+import { listen, openSilent, openWitness } from "../support/servers.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD, redisSettings } from "../support/settings.ts";
 import { SERVER, FOLDER as TLS_FOLDER } from "../support/tls.ts";
@@ -411,10 +409,7 @@ describe("the queue on Redis", { tags: ["system"] }, () => {
 });
 
 test("a queue that never answers fails after its timeout", async () => {
-  const server = createTcpServer(() => {}).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  const silent = redisSettings(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const silent = redisSettings(`redis://127.0.0.1:${await openSilent()}`);
   await expect(inspectQueue(silent, 300, SIGNAL)).rejects.toMatchObject({
     code: "QUEUE_UNREACHABLE",
     message: expect.stringContaining("no answer in 0.3 s"),

@@ -7,15 +7,14 @@ import type { FaultPlan, FilePlan } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { MailboxSettings } from "../../src/config/settings.ts";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import { ledgerPaths } from "../../src/ledger/paths.ts";
 import { peekStatus } from "../../src/operate/status.ts";
 import { daemonSettings, readTree, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
-import { openMailbox, openTransfer, startAndDeliver } from "../support/one-mailbox.ts";
+import { openMailbox, openTransfer, order, startAndDeliver } from "../support/one-mailbox.ts";
 import { openWitness } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR, pageSettings } from "../support/settings.ts";
+import { mailboxSettings, pageSettings } from "../support/settings.ts";
 
 const FILES: FilePlan[] = [
   { name: "large.bin", generate: { bytes: 2_000_000 } },
@@ -220,8 +219,7 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       reason: "SIZE_MISMATCH",
       message: expect.stringContaining(`announces ${value} bytes in total and lists files of 13 bytes`),
     });
-    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
-    await giveOrder(settings.work, { action: "release", ...order });
+    await order(settings, "release");
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 

@@ -233,14 +233,13 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
 async function prepare(
   task: (folder: { note: string; go: string }) => HandoffTask,
   names: readonly string[] = ["t1"],
-  more: Partial<Settings> = {},
 ) {
   const transfers = names.map((trackingId) => transferPlan({ trackingId }));
   const simulator = await openTestSimulator({ transfers });
   const own = await makeFolder();
   const folder = { note: join(own, "note"), go: join(own, "go") };
   const handoff = makeHandoff(task(folder));
-  const settings = await daemonSettings([mailboxSettings(simulator)], { handoff, ...more });
+  const settings = await daemonSettings([mailboxSettings(simulator)], { handoff });
   return { simulator, settings, folder };
 }
 
@@ -248,8 +247,8 @@ function notes(path: string): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }
 
-function recordOf(settings: Settings, trackingId = "t1") {
-  return peekLedger(settings).find({ mailbox: MAILBOX, trackingId });
+function recordOf(settings: Settings) {
+  return peekLedger(settings).find({ mailbox: MAILBOX, trackingId: "t1" });
 }
 
 function handoffsOf({ work }: Settings): string[] {

@@ -3,7 +3,8 @@ import { appendFile, mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
-import { callCommand } from "../support/command.ts";
+import type { TransferView } from "../../src/model/views.ts";
+import { callCommand, listJson } from "../support/command.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
 import { runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
@@ -41,7 +42,7 @@ test("inlet list and inlet history show every transfer with its state, for peopl
 describe("inlet list", () => {
   test("prints one JSON object per line, each with every key, and selects by options", async () => {
     const { config } = await received();
-    const idsOf = (listed: readonly Listed[]) => listed.map(({ trackingId }) => trackingId).toSorted();
+    const idsOf = (listed: readonly TransferView[]) => listed.map(({ trackingId }) => trackingId).toSorted();
     const listed = await listJson(config);
     expect(idsOf(listed)).toEqual(["t1", "t2", "t3"]);
     for (const transfer of listed) expect(Object.keys(transfer)).toEqual(KEYS);
@@ -154,26 +155,11 @@ test("inlet show shows the rounds, the reason and the commands that apply, and r
   await expect(show("t1", "--mailbox", "other")).rejects.toThrow("mailbox other");
 });
 
-interface Listed {
-  readonly trackingId: string;
-  readonly state: string;
-  readonly at: Readonly<Record<string, string>>;
-  readonly commands?: readonly string[];
-}
-
-function compareTimes(one: Listed, other: Listed): number {
+function compareTimes(one: TransferView, other: TransferView): number {
   return Date.parse(one.at[one.state] ?? "") - Date.parse(other.at[other.state] ?? "");
 }
 
-async function listJson(config: string, ...options: readonly string[]): Promise<Listed[]> {
-  const { stdout } = await callCommand(["list", "--json", "--config", config, ...options]);
-  return stdout
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
-
-async function showJson(config: string, trackingId: string): Promise<Listed> {
+async function showJson(config: string, trackingId: string): Promise<TransferView> {
   return JSON.parse((await callCommand(["show", trackingId, "--json", "--config", config])).stdout);
 }
 

@@ -1,23 +1,25 @@
 /** Notifications: by mail through a real server, and by webhook; also where receivers fail. */
+
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { chmod, chown, copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
 import type { ChannelSettings } from "../../src/model/notify.ts";
 import { readApi } from "../support/api.ts";
 import { callCommand, startRun } from "../support/command.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { unpackPackages } from "../support/debian.ts";
 import { install } from "../support/installation.ts";
-import { openMailServer } from "../support/mail-server.ts";
 import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
-import { runProgram } from "../support/program.ts";
+import { makeFolder, runProgram } from "../support/program.ts";
 import { accept, openReceiver, refuse } from "../support/receiver.ts";
 import { freePort } from "../support/redis-server.ts";
-import { openProxy } from "../support/servers.ts";
+import { openProxy, openSilent } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { LOGIN, mailboxSettings, pageSettings } from "../support/settings.ts";
-import { FOLDER as TLS_FOLDER } from "../support/tls.ts";
+import { CA, SERVER, FOLDER as TLS_FOLDER } from "../support/tls.ts";
 
 const UNKNOWN = "another-Password:1";
 
@@ -247,18 +249,10 @@ describe("a restart", () => {
 });
 
 /** A daemon with one mailbox and these notifications. */
-async function notifying(
-  notify: readonly ChannelSettings[],
-  given: Parameters<typeof daemonSettings>[1] = {},
-  transfers: readonly ReturnType<typeof transferPlan>[] = [],
-  patience: { readonly blipMs?: number } = {},
-) {
-  const simulator = await openTestSimulator({ transfers });
-  const settings = await daemonSettings([mailboxSettings(simulator)], {
-    ...given,
-    notify,
-  });
-  const daemon = startDaemon(settings, { notify: patience });
+async function notifying(notify: readonly ChannelSettings[], given: Partial<Settings> = {}) {
+  const simulator = await openTestSimulator();
+  const settings = await daemonSettings([mailboxSettings(simulator)], { ...given, notify });
+  const daemon = startDaemon(settings);
   return { simulator, daemon, settings };
 }
 
@@ -280,10 +274,185 @@ function someTime(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 1_500));
 }
 
-/** Accepts connections, and says nothing. */
-async function openSilent(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
+const PACKAGES = ["exim4-daemon-light", "libidn12", "libnss-wrapper"];
+/** Of `nobody`, where the tests run as root. */
+const NOBODY = 65_534;
+
+interface Mail {
+  /** The whole message. */
+  readonly source: string;
+  /** By name in lower case; unfolded. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Decoded. */
+  readonly text: string;
+  /** Recipients of the envelope. */
+  readonly to: string;
+}
+
+/**
+ * A real mail server: Exim from Debian's packages, without root, on ports of this machine. It offers STARTTLS, TLS from
+ * the first byte at `tlsPort`, and a login over TLS. It refuses `refused@…`, defers `later@…`, and keeps all other mails as
+ * files. `ca`: the authority of its certificate.
+ */
+async function openMailServer() {
+  const folder = await makeFolder();
+  const { root, libraries } = await unpackPackages(PACKAGES);
+  const uid = process.getuid?.() || NOBODY;
+  const [port, tlsPort] = [await freePort(), await freePort()];
+  const path = (name: string) => join(folder, name);
+  for (const name of ["spool", "mail", "log"]) await mkdir(path(name));
+  // The copy is not set-user-ID: it stays the user that runs it.
+  await copyFile(join(root, "usr/sbin/exim4"), path("exim"));
+  const files = {
+    "exim.conf": configuration(folder, port, tlsPort),
+    "server.crt": SERVER.cert,
+    "server.key": SERVER.key,
+    passwd: `root:x:0:0::/:/bin/sh\nDebian-exim:x:${uid}:${uid}::/:/bin/sh\n`,
+    group: `root:x:0:\nDebian-exim:x:${uid}:\nmail:x:8:\n`,
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(path(name), text, { mode: 0o600 });
+  for (const name of await readdir(folder)) {
+    if (uid === NOBODY) await chown(path(name), uid, uid);
+  }
+  if (uid === NOBODY) await chown(folder, uid, uid);
+  await chmod(path("exim"), 0o700);
+  const env = {
+    PATH: "/usr/bin:/bin",
+    LD_LIBRARY_PATH: libraries.join(":"),
+    // Exim wants to know its user, which this machine may lack.
+    LD_PRELOAD: "libnss_wrapper.so",
+    NSS_WRAPPER_PASSWD: path("passwd"),
+    NSS_WRAPPER_GROUP: path("group"),
+  };
+  let stopRunning = async () => {};
+  const start = async () => {
+    const exim = spawn(path("exim"), ["-C", path("exim.conf"), "-bdf", "-q1s"], {
+      env,
+      ...(uid === NOBODY ? { uid, gid: uid } : {}),
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let output = "";
+    exim.stderr.on("data", (chunk: Buffer) => {
+      output = `${output}${chunk}`.slice(-10_000);
+    });
+    const gone = once(exim, "exit");
+    stopRunning = async () => {
+      exim.kill("SIGKILL");
+      await gone;
+    };
+    await expect.poll(async () => `${output}${await read("log/main")}`).toMatch(/daemon started/);
+  };
+  const read = (name: string) => readFile(path(name), "utf8").catch(() => "");
+  onTestFinished(() => stopRunning());
+  await start();
+  /** All mails so far, in the order of their arrival. */
+  const mails = async () => {
+    const names = await readdir(path("mail/new")).catch(() => []);
+    const sources = await Promise.all(names.toSorted(byArrival).map((name) => read(`mail/new/${name}`)));
+    return sources.map(parseMail);
+  };
+  return {
+    port,
+    tlsPort,
+    ca: CA,
+    mails,
+    /** Waits until there are so many. */
+    async expectMails(count: number) {
+      await expect.poll(async () => (await mails()).length).toBe(count);
+      return mails();
+    },
+    log: () => read("log/main"),
+    kill: () => stopRunning(),
+    async start() {
+      await writeFile(path("log/main"), "");
+      if (uid === NOBODY) await chown(path("log/main"), uid, uid);
+      await start();
+    },
+  };
+}
+
+function configuration(folder: string, port: number, tlsPort: number): string {
+  const { user, password } = LOGIN;
+  return `exim_path = ${folder}/exim
+keep_environment = ^LD_ : ^NSS_WRAPPER_
+primary_hostname = mail.example.com
+daemon_smtp_ports = ${port} : ${tlsPort}
+tls_on_connect_ports = ${tlsPort}
+local_interfaces = 127.0.0.1
+spool_directory = ${folder}/spool
+log_file_path = ${folder}/log/%s
+pid_file_path = ${folder}/exim.pid
+tls_advertise_hosts = *
+tls_certificate = ${folder}/server.crt
+tls_privatekey = ${folder}/server.key
+deliver_drop_privilege = true
+rfc1413_hosts =
+acl_smtp_rcpt = recipient
+acl_smtp_mail = sender
+begin acl
+sender:
+  deny senders = refused@example.com
+       message = this sender is not welcome
+  accept
+recipient:
+  deny local_parts = refused
+       message = no such recipient
+  defer local_parts = later
+        message = try again later
+  accept
+begin routers
+all:
+  driver = accept
+  transport = store
+begin transports
+store:
+  driver = appendfile
+  directory = ${folder}/mail
+  maildir_format
+  create_directory
+  batch_max = 100
+  envelope_to_add
+begin authenticators
+plain:
+  driver = plaintext
+  public_name = PLAIN
+  server_prompts = :
+  server_condition = \${if and{{eq{$auth2}{${user}}}{eq{$auth3}{${password}}}}}
+  server_advertise_condition = \${if def:tls_in_cipher}
+`;
+}
+
+/** Names begin with the seconds, then have the microseconds. */
+function byArrival(a: string, b: string): number {
+  const key = (name: string) => {
+    const [, seconds = "", micros = ""] =
+      /^(\d+)\.[^.]*?M(\d+)/.exec(name) ?? /^(\d+)\.H(\d+)/.exec(name) ?? [];
+    return Number(seconds) * 1e6 + Number(micros);
+  };
+  return key(a) - key(b);
+}
+
+function parseMail(source: string): Mail {
+  const [head = "", ...body] = source.split(/\r?\n\r?\n/);
+  const lines = head.replace(/\r?\n[ \t]+/g, " ").split(/\r?\n/);
+  const headers = Object.fromEntries(
+    lines.map((line) => [
+      line.slice(0, line.indexOf(":")).toLowerCase(),
+      line.slice(line.indexOf(":") + 1).trim(),
+    ]),
+  );
+  return {
+    source,
+    headers,
+    text: decode(body.join("\n\n"), headers["content-transfer-encoding"] ?? ""),
+    to: headers["envelope-to"] ?? "",
+  };
+}
+
+function decode(body: string, encoding: string): string {
+  if (encoding !== "quoted-printable") return body;
+  const bytes = body
+    .replace(/=\r?\n/g, "")
+    .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, "latin1").toString("utf8");
 }

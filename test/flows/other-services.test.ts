@@ -46,11 +46,8 @@ describe("I3 no burnt transfers", () => {
   test("a transfer that is locked for several mailboxes of a service is requested once", async () => {
     const names = ["a", "b", "c"].map((name) => `${name}@example.com`);
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", to: names })] });
-    simulator.addFault({
-      on: "info",
-      times: "always",
-      does: { kind: "error", status: 423, errorCode: 2005 },
-    });
+    const locked = { kind: "error", status: 423, errorCode: 2005 } as const;
+    simulator.addFault({ on: "info", times: "always", does: locked });
     const mailboxes = names.map((email) => mailboxSettings(simulator, { name: email, email }));
     const daemon = startDaemon(await daemonSettings(mailboxes), { lockedMs: 600_000 });
     await expect.poll(() => daemon.changes.filter(({ reason }) => reason === "locked")).toHaveLength(3);
@@ -117,14 +114,13 @@ describe("I3 no burnt transfers", () => {
   });
 
   test("an HTML page as the server status does not block passwords after a lost answer", async () => {
-    const simulator = await openTestSimulator({ transfers: [T1] });
-    simulator.addFault({ on: "info", does: { kind: "reset" } });
-    const front = await openFront(simulator, ({ pathname }) =>
+    const { simulator, settings } = await openBehind(({ pathname }) =>
       pathname.endsWith("/status")
         ? { status: 200, text: "<html>", headers: { "content-type": "text/html" } }
         : undefined,
     );
-    await startAndDeliver(await daemonSettings([mailboxSettings(front)]));
+    simulator.addFault({ on: "info", does: { kind: "reset" } });
+    await startAndDeliver(settings);
   });
 });
 
@@ -144,8 +140,7 @@ describe("a confidential message is not lost", () => {
       { fetch: "zip" },
       { showsMessage: false, transfers: [{ ...MESSAGE, files }] },
     );
-    const daemon = await startAndDeliver(settings);
-    expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
+    await deliverMessage(settings);
   });
 
   test.each([
@@ -168,8 +163,7 @@ describe("a confidential message is not lost", () => {
       {},
       { showsMessage: false, transfers: [MESSAGE] },
     );
-    const daemon = await startAndDeliver(settings);
-    expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
+    await deliverMessage(settings);
   });
 
   test.each(["<html>please sign in</html>", '{"errorCode":5000}'])(
@@ -178,16 +172,13 @@ describe("a confidential message is not lost", () => {
       const { simulator, settings } = await openMailbox({}, { transfers: [MESSAGE] });
       const instead: Misbehaviour = { kind: "body", text, contentType: "application/octet-stream" };
       simulator.addFault({ on: "eml", does: instead });
-      const daemon = await startAndDeliver(settings);
-      expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
+      await deliverMessage(settings);
     },
   );
 
   test("if a proxy fails at the first list", async () => {
-    const simulator = await openTestSimulator({ transfers: [MESSAGE] });
+    const { simulator, front, settings } = await openBehind(() => undefined, {}, { transfers: [MESSAGE] });
     simulator.addFault({ on: "received", does: { kind: "html", status: 404 } });
-    const front = await openFront(simulator, () => undefined);
-    const settings = await daemonSettings([mailboxSettings(front)]);
     await startAndDeliver(settings);
     expect(front.seen.filter(isList).every(asksForMessages)).toBe(true);
   });
@@ -243,9 +234,7 @@ describe("a list", () => {
       },
       { passwords: [] },
       {},
-      {
-        http: pageSettings(),
-      },
+      { http: pageSettings() },
     );
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
@@ -327,6 +316,8 @@ function withStates(body: string, state: string) {
   return { data: data.map((entry) => ({ ...entry, status: { ...entry.status, state } })) };
 }
 
-function messageOf({ inbox }: Settings, folder = ""): Promise<string> {
-  return readFile(join(inbox, folder, "message.eml"), "utf8");
+/** The message of the only transfer is delivered. */
+async function deliverMessage(settings: Settings): Promise<void> {
+  const { folder = "" } = (await startAndDeliver(settings)).changes.at(-1) ?? {};
+  expect(await readFile(join(settings.inbox, folder, "message.eml"), "utf8")).toMatch(/^From:/);
 }

@@ -5,13 +5,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
 import type { MailboxSettings } from "../../src/config/settings.ts";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import type { AskedTransfer, PasswordCommand, PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
-import { drop, openMailbox, openTransfer, rules } from "../support/one-mailbox.ts";
+import { drop, openMailbox, openTransfer, order, rules } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD } from "../support/settings.ts";
+import { mailboxSettings, PASSWORD } from "../support/settings.ts";
 
 const QUARTER_MS = 15 * 60_000;
 
@@ -152,8 +151,7 @@ describe("supplied passwords", () => {
     const { simulator, settings } = await openMailbox({ passwords: [] });
     await drop(settings, "t1");
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
-    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
-    await giveOrder(settings.work, { action: "redeliver", ...order });
+    await order(settings, "redeliver");
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     expect(simulator.refusedPasswords("t1")).toEqual([]);
   });

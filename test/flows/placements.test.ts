@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { callCommand } from "../support/command.ts";
+import { callCommand, listJson } from "../support/command.ts";
 import { type Installation, install, mailboxKeys } from "../support/installation.ts";
 import { runCommand, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
@@ -148,8 +148,7 @@ async function removed(installation: Installation, isRemoved: () => boolean): Pr
 
 async function stateOf(installation: Installation): Promise<string> {
   await once(installation);
-  const { stdout } = await callCommand(["list", "--json", "--config", installation.config]);
-  return JSON.parse(stdout.trim().split("\n")[0] ?? "{}").state;
+  return (await listJson(installation.config))[0]?.state ?? "";
 }
 
 function list(folder: string): string[] {

@@ -3,14 +3,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { giveOrder } from "../../src/ledger/orders.ts";
 import { POLLS_AT_ONCE } from "../../src/model/job.ts";
 import type { Status } from "../../src/model/status.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
-import { openMailbox } from "../support/one-mailbox.ts";
+import { openMailbox, order } from "../support/one-mailbox.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
 
@@ -99,8 +98,7 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     simulator.addFault({ on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } });
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
-    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
-    await giveOrder(settings.work, { action: "retry", ...order });
+    await order(settings, "retry");
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
   });
 });

@@ -3,16 +3,13 @@
  * I7 nothing silent: of a Redis that answers, but does not work, the status says why, and the work continues without a
  * restart.
  */
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
-import { DONE, NO_WAIT } from "../../src/model/job.ts";
 import type { Status } from "../../src/model/status.ts";
-import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { COMMANDS } from "../../src/queue/bullmq-watch.ts";
 import { readApi } from "../support/api.ts";
 import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
-import { openTestQueue } from "../support/queue.ts";
 import { REDIS_CAUSES, startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
@@ -81,28 +78,6 @@ test("every command that a working daemon uses is probed, and may be all that it
   ]);
   const connecting = /^(client|config|info|auth|hello|command|select|ping)\b/;
   expect(used.filter((name) => !probed.has(name) && !connecting.test(name))).toEqual([]);
-});
-
-test.each([
-  ["is in no list, because Redis refused a script half-way", "hash"],
-  ["has another type", "string"],
-])("a job runs although its key %s", async (_name, type) => {
-  const redis = await startRedis();
-  const ran: string[] = [];
-  const queue = await openTestQueue(redis);
-  onTestFinished(() => queue.close(0));
-  await queue.start({
-    poll: async () => NO_WAIT,
-    async download({ trackingId }) {
-      ran.push(trackingId);
-      return DONE;
-    },
-  });
-  const key = `inlet:${downloadQueueOf("service")}:a`;
-  if (type === "string") await redis.client.set(key, "x");
-  else await redis.client.hset(key, { data: '{"mailbox":"m","trackingId":"a"}', timestamp: 1 });
-  await queue.add({ key: "a", mailbox: "m", trackingId: "a", expiresMs: 0 });
-  await expect.poll(() => ran).toEqual(["a"]);
 });
 
 async function setUp(redis: TestRedis, trackingId: string) {

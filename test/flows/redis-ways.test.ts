@@ -90,22 +90,10 @@ describe("Cluster", () => {
 /** TLS only, with one user who may use one prefix. */
 async function startSecureRedis() {
   const port = await freePort();
-  const files = [
-    "--tls-cert-file",
-    "server.crt",
-    "--tls-key-file",
-    "server.key",
-    "--tls-ca-cert-file",
-    "ca.crt",
-  ];
   await startRedis([
-    "--port",
-    "0",
-    "--tls-port",
-    String(port),
-    ...files.map((word) => (word.startsWith("--") ? word : join(TLS, word))),
-    "--tls-auth-clients",
-    "no",
+    ...["--port", "0", "--tls-port", String(port), "--tls-auth-clients", "no"],
+    ...["--tls-cert-file", join(TLS, "server.crt"), "--tls-key-file", join(TLS, "server.key")],
+    ...["--tls-ca-cert-file", join(TLS, "ca.crt")],
     ...["--user", "orders", "on", `>${SECRET}`, "~orders:*", "&*", "+@all"],
   ]);
   const client = new Redis({ port, host: "localhost", tls: { ca: CA }, maxRetriesPerRequest: null });

@@ -4,6 +4,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
+import type { MailboxSettings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
@@ -11,7 +12,6 @@ import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, PASSWORD, redisQueue } from "../support/settings.ts";
 
-const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
 const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
 
 describe("I2 once, by several daemons", () => {
@@ -65,10 +65,7 @@ test("I5 no escape: foreign jobs in Redis read, move and remove nothing", async 
 
 describe("roles", () => {
   test("a scheduler polls and does not download; a worker downloads and does not poll", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
+    const { redis, as } = await setUp(3);
     const worker = startDaemon(as("worker"));
     await expect.poll(() => redis.client.keys("inlet:download-*:stalled-check")).toHaveLength(1);
     const scheduler = startDaemon(as("scheduler"));
@@ -78,10 +75,7 @@ describe("roles", () => {
   });
 
   test("a discovered transfer waits for a worker, and a password supplied meanwhile is used", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
-    const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
+    const { simulator, settings, as } = await setUp(1, { passwords: [] });
     const scheduler = startDaemon(as("scheduler"));
     await expect.poll(() => scheduler.stateOf("t0")).toBe("discovered");
     const first = startDaemon(as("worker"));
@@ -94,14 +88,21 @@ describe("roles", () => {
   });
 
   test("a worker alone sends no request", async () => {
-    const redis = await startRedis();
-    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const worker = startDaemon({ ...settings, queue: { ...redisQueue(redis.url), role: "worker" } });
+    const { redis, simulator, as } = await setUp(1);
+    const worker = startDaemon(as("worker"));
     await expect.poll(() => redis.client.keys("inlet:download-*:stalled-check")).toHaveLength(1);
     await worker.stop();
-    expect(Object.values(simulator.totals()).reduce((sum, count) => sum + count, 0)).toBe(0);
+    expect(simulator.requests()).toEqual([]);
   });
+
+  async function setUp(count: number, mailbox: Partial<MailboxSettings> = {}) {
+    const redis = await startRedis();
+    const transfers = Array.from({ length: count }, (_, at) => transferPlan({ trackingId: `t${at}` }));
+    const simulator = await openTestSimulator({ transfers });
+    const settings = await daemonSettings([mailboxSettings(simulator, mailbox)]);
+    const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
+    return { redis, simulator, settings, as };
+  }
 });
 
 function delivered(daemons: readonly TestDaemon[]) {

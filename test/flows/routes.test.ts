@@ -52,9 +52,9 @@ function withRule(route: Route): Route {
   return { ...route, rule: ruleOf(route.name, route.when) };
 }
 
-async function setUp(named: readonly Route[], otherwise: RouteAction = "deliver", scenario = SCENARIO) {
+async function setUp(named: readonly Route[], otherwise: RouteAction = "deliver") {
   const routes = named.map(withRule);
-  const simulator = await openTestSimulator(scenario);
+  const simulator = await openTestSimulator(SCENARIO);
   const settings = await daemonSettings([
     mailboxSettings(simulator, { layout: "rest/{trackingId}", routing: { routes, otherwise } }),
   ]);

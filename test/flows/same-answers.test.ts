@@ -6,11 +6,11 @@ import { loadSettings } from "../../src/config/load.ts";
 import { ACT_TEXTS } from "../../src/model/actions.ts";
 import type { TransferAct } from "../../src/model/order.ts";
 import type { Status, TransferStatus } from "../../src/model/status.ts";
-import type { Story, TransferList, TransferView } from "../../src/model/views.ts";
+import type { Story, TransferList } from "../../src/model/views.ts";
 import { DaemonClient } from "../../src/operate/client.ts";
 import { Remote } from "../../src/operate/remote.ts";
 import { peekStatus } from "../../src/operate/status.ts";
-import { callCommand } from "../support/command.ts";
+import { callCommand, listJson } from "../support/command.ts";
 import { startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
 import { makeFolder } from "../support/program.ts";
@@ -87,11 +87,6 @@ test("40 questions have the same answers without a daemon, with one, by the API,
   await call("password", "spent", "--password-file", passwordFile);
 
   const show = async (id: string) => JSON.parse((await call("show", id, "--json")).stdout) as Story;
-  const list = async () =>
-    (await call("list", "--json")).stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as TransferView);
   const remote = new Remote(client, settings);
   const queryFor = (trackingId: string) => new URLSearchParams({ mailbox: MAILBOX, trackingId });
 
@@ -100,13 +95,16 @@ test("40 questions have the same answers without a daemon, with one, by the API,
     ids.map(async (id) => JSON.parse(await get(`/api/transfers/story?${queryFor(id)}`)) as Story),
   );
   const bySocket = await Promise.all(ids.map((trackingId) => remote.story({ mailbox: MAILBOX, trackingId })));
-  const listed = { command: await list(), api: JSON.parse(await get("/api/transfers")) as TransferList };
+  const listed = {
+    command: await listJson(config),
+    api: JSON.parse(await get("/api/transfers")) as TransferList,
+  };
   const pages = await Promise.all(ids.map((id) => get(`/transfer?${queryFor(id)}`)));
   const live = JSON.parse(await get("/api/status")) as Status;
   const openPage = await get("/transfers?group=open");
   await daemon.stop();
   const alone = await Promise.all(ids.map(show));
-  const listedAlone = await list();
+  const listedAlone = await listJson(config);
   const peeked = await peekStatus(settings);
 
   let asked = 0;

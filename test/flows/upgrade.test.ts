@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { listJson } from "../support/command.ts";
 import { readTree } from "../support/daemon.ts";
 import { makeFolder, runCommand, runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -21,7 +22,7 @@ describe.each(fixtures)("%s", (fixture) => {
     const folder = await unpack(fixture);
     const service = { url: FIXTURE_SERVICE, clientId: "c".repeat(64) };
     const config = await configureFixture({ folder, service, command: ["false"] });
-    const transfers = await list(config);
+    const transfers = await listJson(config);
     expect(Object.fromEntries(transfers.map((it) => [it.trackingId, it.state]))).toEqual(FIXTURE_STATES);
     const found = Object.fromEntries(transfers.map((it) => [it.trackingId, it]));
     expect(found["to-wait"]).toMatchObject({ reason: "password", passwordsSpent: 1 });
@@ -46,7 +47,7 @@ describe.each(fixtures)("%s", (fixture) => {
     expect(Object.fromEntries(kept)).toEqual(before);
     expect(after.length).toBeGreaterThan(kept.length);
     expect(await readFile(join(folder, "handed"), "utf8")).toBe("to-hand-over\n");
-    const states = (await list(config)).map((it) => [it.trackingId, it.state]);
+    const states = (await listJson(config)).map((it) => [it.trackingId, it.state]);
     expect(Object.fromEntries(states)).toMatchObject({
       ...FIXTURE_STATES,
       "to-hand-over": expect.any(String),
@@ -66,12 +67,4 @@ async function unpack(fixture: string): Promise<string> {
   ]);
   expect(unpacked.exitCode).toBe(0);
   return folder;
-}
-
-async function list(config: string): Promise<{ readonly trackingId: string; readonly state: string }[]> {
-  const { stdout } = await runProgram(["list", "--config", config, "--json"]);
-  return stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
 }

@@ -13,7 +13,7 @@ import { freePort } from "../support/redis-server.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
-import { readTree } from "../support/tree.ts";
+import { prefixed, readTree } from "../support/tree.ts";
 
 const SCRIPT = join(ROOT, "examples/consumers/upload-transfer");
 const OTHER = "archive@example.com";
@@ -168,8 +168,4 @@ async function prepareUpload(kind: Kind) {
     return runCommand("setsid", [SCRIPT, server.config, "there:inbox/box"], { env });
   };
   return { server, folder, upload };
-}
-
-function prefixed(folder: string, tree: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(tree).map(([name, text]) => [`${folder}/${name}`, text]));
 }

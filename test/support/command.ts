@@ -7,6 +7,7 @@ import { type Context, EXIT_CODES, type Outcome, outcomeOfFault } from "../../sr
 import { formatFailure } from "../../src/cli/printing.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { explainPermission } from "../../src/host/permission.ts";
+import type { TransferView } from "../../src/model/views.ts";
 import type { Finished } from "./program.ts";
 
 export interface Called {
@@ -42,6 +43,15 @@ export async function callCommand(
   }
   await program.parseAsync([...args], { from: "user" });
   return { outcome, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** The transfers that `inlet list` shows. */
+export async function listJson(config: string, ...options: readonly string[]): Promise<TransferView[]> {
+  const { stdout } = await callCommand(["list", "--json", "--config", config, ...options]);
+  return stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 }
 
 /** A command that runs until it is stopped. */

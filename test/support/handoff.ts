@@ -43,8 +43,7 @@ export function announced(delivery: Delivery): Announced {
   return { ...delivery, manifest, manifestPath: `/srv/inbox/${manifest}`, files: undefined };
 }
 
-/** A shell script that runs in the folder; `$0`, `$1` … are the arguments. */
-/** The script runs in the folder of the transfer. */
+/** A shell script that runs in the folder of the transfer; `$0`, `$1` … are the arguments. */
 export function checkWith(script: string, args: readonly string[] = [], more: Partial<Check> = {}): Check {
   return {
     argv: ["sh", "-c", `cd "$INLET_FOLDER" && { ${script}\n}`, ...args],

@@ -16,12 +16,8 @@ const USUAL: Omit<ChannelSettings, "channel"> = {
   everyMs: 200,
 };
 
-export function byWebhook(
-  url: string,
-  settings: Partial<ChannelSettings> = {},
-  timeoutMs = 5_000,
-): ChannelSettings {
-  const channel = { kind: "webhook", ...receiverAt(url, SECRET, { timeoutMs }) } as const;
+export function byWebhook(url: string, settings: Partial<ChannelSettings> = {}): ChannelSettings {
+  const channel = { kind: "webhook", ...receiverAt(url, SECRET) } as const;
   return { ...USUAL, channel, ...settings };
 }
 

@@ -5,11 +5,13 @@ import { expect } from "vitest";
 import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
 import type { PasswordRule } from "../../src/model/mailbox.ts";
+import type { Action } from "../../src/model/order.ts";
 import { daemonSettings, startDaemon } from "./daemon.ts";
 import { openFront } from "./servers.ts";
 import { openTestSimulator, transferPlan } from "./service.ts";
-import { mailboxSettings, PASSWORD, plainSecret } from "./settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, plainSecret } from "./settings.ts";
 
 const T1: Scenario = { transfers: [transferPlan({ trackingId: "t1" })] };
 
@@ -28,10 +30,9 @@ export function openTransfer(
   plan: Partial<TransferPlan>,
   mailbox: Partial<MailboxSettings> = {},
   scenario: Scenario = {},
-  settings: Partial<Settings> = {},
 ) {
   const transfers = [transferPlan({ trackingId: "t1", ...plan })];
-  return openMailbox(mailbox, { ...scenario, transfers }, settings);
+  return openMailbox(mailbox, { ...scenario, transfers });
 }
 
 /** As `openMailbox`, behind a proxy that gives some answers itself. */
@@ -51,6 +52,11 @@ export async function startAndDeliver(...args: Parameters<typeof startDaemon>) {
   const daemon = startDaemon(...args);
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   return daemon;
+}
+
+/** Gives an order for `t1`. */
+export function order({ work }: Settings, action: Action, round = 1): Promise<string> {
+  return giveOrder(work, { action, mailbox: MAILBOX, trackingId: "t1", round, by: OPERATOR });
 }
 
 /** A rule for every transfer, for each password. */

@@ -1,7 +1,7 @@
 /** Small servers beside or in front of the simulated service, which end with the test. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { onTestFinished } from "vitest";
 
 /** Listens on a free port of this machine until the end of the test. */
@@ -14,6 +14,14 @@ export async function listen(server: Server): Promise<string> {
     await once(server, "close");
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Accepts connections, and says nothing. Returns its port. */
+export async function openSilent(): Promise<number> {
+  const server = createTcpServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
 }
 
 /** A server that answers everything with 200, and records all requests. */

@@ -12,6 +12,11 @@ export async function readTree(folder: string): Promise<Record<string, string>> 
   );
 }
 
+/** The same below a folder. */
+export function prefixed(folder: string, tree: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(tree).map(([name, text]) => [`${folder}/${name}`, text]));
+}
+
 /** Removes times, which differ from run to run. */
 export function withoutTimes(tree: Record<string, string>): Record<string, string> {
   return Object.fromEntries(

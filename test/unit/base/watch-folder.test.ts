@@ -1,8 +1,9 @@
+import fs from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { basename, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { watchFolder } from "../../../src/base/files.ts";
-import { useUpWatches } from "../../support/no-watches.ts";
 import { makeFolder } from "../../support/program.ts";
 
 test("a folder that can be watched is, without a word", async () => {
@@ -45,4 +46,17 @@ async function setUp() {
   onTestFinished(() => watching.close());
   await watching.ready;
   return { folder, seen };
+}
+
+/** Makes `fs.watch` fail in this process until the end of the test, as without inotify watches left. */
+function useUpWatches(code: "ENOSPC" | "EMFILE"): void {
+  const { watch } = fs;
+  const replace = (next: typeof watch) => {
+    fs.watch = next;
+    syncBuiltinESMExports();
+  };
+  replace(() => {
+    throw Object.assign(new Error(`${code}: System limit for number of file watchers reached`), { code });
+  });
+  onTestFinished(() => replace(watch));
 }

@@ -8,7 +8,7 @@ import type { Clock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import type { ConsolePort } from "../../../src/console/port.ts";
 import type { JournalQuery } from "../../../src/model/views.ts";
-import { NOTHING_KNOWN, openTestConsole } from "../../support/console.ts";
+import { makeAccess, NOTHING_KNOWN, OPERATOR, openTestConsole } from "../../support/console.ts";
 
 test("the journal is searched by one request at a time, and only while its client waits", async () => {
   const searches = makeSearches();
@@ -35,6 +35,22 @@ test("searches that arrive during another one run one after the other", async ()
   searches.finish();
   expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(5).fill(200));
   expect(searches.counts).toMatchObject({ begun: 5, most: 1 });
+});
+
+test("an action from another site is refused, and not carried out", async () => {
+  let acts = 0;
+  const actOnMailboxes = async () => {
+    acts++;
+    return [];
+  };
+  const port = { operate: { ...NOTHING_KNOWN.operate, actOnMailboxes }, access: makeAccess("open") };
+  const { url } = await openTestConsole(0, port);
+  const act = async (more: Readonly<Record<string, string>>) => {
+    const headers = { authorization: `Bearer ${OPERATOR}`, "content-type": "application/json", ...more };
+    const body = JSON.stringify({ action: "poll" });
+    return (await fetch(`${url}api/mailboxes/actions`, { method: "POST", body, headers })).status;
+  };
+  expect([await act({ "sec-fetch-site": "cross-site" }), await act({}), acts]).toEqual([403, 200, 1]);
 });
 
 test("a search ends with its connection", async () => {

@@ -44,6 +44,21 @@ test("I3 no burnt transfers: one that was accepted is no guess, and is sent agai
   }
 });
 
+test("I3 no burnt transfers: one that is refused after it was accepted costs an attempt", async () => {
+  const { passwords, spent } = await open();
+  await passwords.refusedLater(requestOf({}));
+  expect(await spent()).toBe(1);
+});
+
+test("I3 no burnt transfers: a search that spends the last attempt says so", async () => {
+  const { passwords } = await open();
+  const rule = { sender: undefined, trackingId: undefined, password: plainSecret("wrong") };
+  const send = () => Promise.reject(new Fault("PASSWORD_REFUSED", { answeredBy: "service" }));
+  const request = { ...requestOf({}, { ...mailbox, passwords: [rule], passwordAttempts: 1 }), send };
+  const obstacle = { spent: 1, isExhausted: true };
+  expect(await passwords.prove(request, SIGNAL)).toMatchObject({ kind: "waiting", obstacle });
+});
+
 test.each([204, 200])(
   "I3 no burnt transfers: an empty answer with status %i is no word of the service, and the attempt stays spent",
   async (status) => {

@@ -4,7 +4,6 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import type { TransferFile } from "../../../src/model/transfer.ts";
 import { type ChecksumRow, parseChecksums } from "../../../src/service/checksums.ts";
-import { type CsvForm, PLAIN_FORM, writeChecksumCsv } from "../../support/checksum-csv.ts";
 
 const NAMES = [
   "report.pdf",
@@ -240,4 +239,55 @@ async function expectParsed(
   expect([...report.byFileId.values()]).toEqual(rowsOf(names));
   expect([report.unlisted, report.missing]).toEqual([[], []]);
   expect(report.subject).toBe(subject || undefined);
+}
+
+/** Any form that a service might choose. */
+interface CsvForm {
+  readonly delimiter: string;
+  readonly quote: "all" | "minimal" | "none";
+  readonly lineEnd: string;
+  readonly labels: readonly [subject: string, name: string, checksum: string];
+  readonly charset: "utf-8" | "utf-16le" | "utf-16be";
+  readonly byteOrderMark: boolean;
+  readonly lastLineEnds: boolean;
+}
+
+const PLAIN_FORM: CsvForm = {
+  delimiter: ",",
+  quote: "minimal",
+  lineEnd: "\n",
+  labels: ["Subject", "File Name", "Checksum"],
+  charset: "utf-8",
+  byteOrderMark: false,
+  lastLineEnds: true,
+};
+
+/** `subject`: a text, empty for a label without a value, `undefined` for no subject line at all. */
+function writeChecksumCsv(
+  form: CsvForm,
+  subject: string | undefined,
+  rows: readonly ChecksumRow[],
+): Uint8Array {
+  const [subjectLabel, nameLabel, checksumLabel] = form.labels;
+  const lines = [
+    ...(subject === undefined ? [] : [[subjectLabel, subject]]),
+    [nameLabel, checksumLabel],
+    ...rows.map(({ name, checksum }) => [name, checksum ? `${checksum.value} (${checksum.algorithm})` : ""]),
+  ];
+  const text = lines
+    .map((cells) => cells.map((cell) => quote(cell, form)).join(form.delimiter))
+    .join(form.lineEnd);
+  return encode(form, text + (form.lastLineEnds ? form.lineEnd : ""));
+}
+
+function quote(cell: string, form: CsvForm): string {
+  const needed = form.quote === "all" || (form.quote === "minimal" && /[",;\t\r\n]|^\s|\s$/.test(cell));
+  return needed ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
+
+function encode(form: CsvForm, text: string): Uint8Array {
+  const marked = (form.byteOrderMark ? "\ufeff" : "") + text;
+  if (form.charset === "utf-8") return Buffer.from(marked, "utf8");
+  const bytes = Buffer.from(marked, "utf16le");
+  return form.charset === "utf-16le" ? bytes : bytes.swap16();
 }
