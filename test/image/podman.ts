@@ -36,15 +36,8 @@ export interface Podman {
 export async function openPodman(folder: string): Promise<Podman> {
   for (const name of ["podman", "runc", "mmdebstrap"]) await installProgram(name, name);
   const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run")];
-  const global = [
-    ...store,
-    "--storage-driver",
-    "overlay",
-    "--cgroup-manager",
-    "cgroupfs",
-    "--runtime",
-    "runc",
-  ];
+  const kinds = ["--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--runtime", "runc"];
+  const global = [...store, ...kinds];
   const container = ["run", "--rm", ...LIMITS];
   return {
     run: (...args) => runCommand("podman", [...global, ...args]),

@@ -117,14 +117,8 @@ describe("inlet.service", () => {
     await machine.run("systemctl", "start", "inlet");
     const delivered = `/srv/all/own/${MAILBOX}/anna@supplier.example/t1`;
     await expect.poll(() => machine.attempt("test", "-e", delivered).then((it) => it.exitCode)).toBe(0);
-    const owners = await machine.run(
-      "stat",
-      "-c",
-      "%U:%G",
-      `${delivered}/..`,
-      delivered,
-      `${delivered}/a.txt`,
-    );
+    const paths = [`${delivered}/..`, delivered, `${delivered}/a.txt`];
+    const owners = await machine.run("stat", "-c", "%U:%G", ...paths);
     expect(new Set(owners.trim().split("\n"))).toEqual(new Set(["inlet:games"]));
   });
 

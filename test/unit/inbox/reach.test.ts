@@ -19,11 +19,8 @@ test("an inbox is created with its mode, and nothing is left in it or in the wor
 test("an inbox is cleared of what killed probes left, but not of anything that has content", async () => {
   const { work, folder } = await setUp();
   const inbox = join(folder, "inbox");
-  const [left, full, fresh] = ["0", "1", "2"].map((digit) => `.inlet-probe-${digit.repeat(12)}`) as [
-    string,
-    string,
-    string,
-  ];
+  const named = (digit: string) => `.inlet-probe-${digit.repeat(12)}`;
+  const [left, full, fresh] = [named("0"), named("1"), named("2")];
   for (const name of [left, full, fresh]) await mkdir(join(inbox, name), { recursive: true, mode: 0o700 });
   await writeFile(join(inbox, full, "ledger"), "");
   for (const name of [left, full]) await utimes(join(inbox, name), OLD, OLD);

@@ -69,12 +69,8 @@ test("a delivered folder is put back as it was where a consumer inside it makes 
 }, async () => {
   const { root, staging } = await prepare();
   const folder = join(root, "m/t1");
-  await chmod(folder, 0o770);
-  await chown(folder, 0, CONSUMER);
-  const consumer = await workInside(folder, "mkdir sub && touch sub/mine");
-  onStep("folder moved aside", () => consumer.act());
-  expect(await removeDelivered(root, staging, DELIVERY)).toBe("foreign");
-  expect(consumer.exitCode()).toBe("0");
+  const work = { at: "folder moved aside", command: "mkdir sub && touch sub/mine" };
+  expect(await removeWhileUsed(root, staging, work)).toEqual(["foreign", "0"]);
   expect([await readdir(staging), (await readdir(folder)).toSorted()]).toEqual([
     [],
     ["sub", "transfer.json"],
@@ -87,23 +83,15 @@ test("a delivered folder cannot be changed any more by a consumer inside it once
   tags: ["system"],
 }, async () => {
   const { root, staging } = await prepare();
-  const folder = join(root, "m/t1");
-  await chmod(folder, 0o770);
-  await chown(folder, 0, CONSUMER);
-  const consumer = await workInside(folder, "mkdir sub || mv transfer.json other || ln -s / link");
-  onStep("folder closed", () => consumer.act());
-  expect(await removeDelivered(root, staging, DELIVERY)).toBe("removed");
-  expect(consumer.exitCode()).toBe("1");
+  const work = { at: "folder closed", command: "mkdir sub || mv transfer.json other || ln -s / link" };
+  expect(await removeWhileUsed(root, staging, work)).toEqual(["removed", "1"]);
   expect([await readdir(join(root, "m")), await readdir(staging)]).toEqual([[], []]);
 });
 
 test("what is left of a removed folder is cleared by name, never entered where it holds a folder, and then named", async () => {
   const { root, staging } = await prepare();
-  const [flat, deep, link] = ["a", "b", "c"].map((name) => join(staging, `${name}.removed`)) as [
-    string,
-    string,
-    string,
-  ];
+  const aside = (name: string) => join(staging, `${name}.removed`);
+  const [flat, deep, link] = [aside("a"), aside("b"), aside("c")];
   await rename(join(root, "m/t1"), flat);
   await mkdir(join(deep, "sub"), { recursive: true });
   await writeFile(join(deep, "sub/mine"), "");
@@ -116,6 +104,20 @@ test("what is left of a removed folder is cleared by name, never entered where i
   expect([await readdir(staging), existsSync(join(deep, "sub/mine"))]).toEqual([["b.removed"], true]);
   expect(existsSync(root)).toBe(true);
 });
+
+/** Removes the folder while a consumer in it runs a command at one step. Returns the result, and that of the command. */
+async function removeWhileUsed(
+  root: string,
+  staging: string,
+  { at, command }: Readonly<Record<"at" | "command", string>>,
+) {
+  const folder = join(root, "m/t1");
+  await chmod(folder, 0o770);
+  await chown(folder, 0, CONSUMER);
+  const consumer = await workInside(folder, command);
+  onStep(at, () => consumer.act());
+  return [await removeDelivered(root, staging, DELIVERY), consumer.exitCode()];
+}
 
 /** A process of another user with its working directory in the folder; `act` has it run a command there, to the end. */
 async function workInside(folder: string, command: string) {

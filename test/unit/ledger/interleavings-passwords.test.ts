@@ -14,10 +14,8 @@ import { Random } from "../../world/random.ts";
 import { Schedule } from "../../world/schedule.ts";
 
 const PATHS = ledgerPaths("/work");
-const [FIRST, SECOND] = ["one@example.org", "two@example.org"].map((mailbox) => makeRecord({ mailbox })) as [
-  TransferRecord,
-  TransferRecord,
-];
+const FIRST = makeRecord({ mailbox: "one@example.org" });
+const SECOND = makeRecord({ mailbox: "two@example.org" });
 const OF = { serviceId: "https://service.example", trackingId: FIRST.trackingId };
 const BUDGET = 2;
 const RIGHT = "right";

@@ -172,11 +172,7 @@ test.each([
 /** A work folder, and what processes do in it. */
 async function makeSite(channel: ChannelSettings) {
   const work = await makeFolder();
-  const [folder, journalFolder, temporary] = ["notify", "journal", "new"].map((name) => join(work, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const [folder, journalFolder, temporary] = [join(work, "notify"), join(work, "journal"), join(work, "new")];
   for (const each of [journalFolder, temporary]) await mkdir(each);
   const parse = (line: string) => parseText(line).value;
   const orderOf = (line: object) => ("at" in line ? String(line.at) : "");

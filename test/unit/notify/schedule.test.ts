@@ -28,10 +28,8 @@ const MORNING_MS = MONDAY_MS + 31 * HOUR_MS;
 
 const NOON = notice(NOON_MS);
 const EVENING = notice(EVENING_MS);
-const [DISK, DISK_AT_NIGHT] = [NOON, EVENING].map((it): Notice => ({ ...it, kind: "disk" })) as [
-  Notice,
-  Notice,
-];
+const DISK: Notice = { ...NOON, kind: "disk" };
+const DISK_AT_NIGHT: Notice = { ...EVENING, kind: "disk" };
 /** Ten minutes before quiet hours. */
 const LATE_MS = MONDAY_MS + 17 * HOUR_MS + 50 * 60_000;
 const LATE = notice(LATE_MS);
