@@ -36,12 +36,12 @@ const LONGEST_PAUSE_MS = 5_000;
 class EndingRedis extends Redis {
   override disconnect(reconnect = false): void {
     const isPausing = this.status === "reconnecting" && !reconnect;
-    // Only so that `end` is emitted.
+    // Only so that the disconnect below emits `end`.
     if (isPausing) this.connect().catch(() => {});
     super.disconnect(reconnect);
   }
 
-  /** Returns `never` because the declared type depends on the mapping of replies, which is not used here. */
+  /** `never` fits every type: the declared one depends on `replyMapping`, which is always the same here. */
   override duplicate(override: Partial<RedisOptions> = {}): never {
     const options: RedisOptions = Object.assign({}, this.options, override);
     // A worker's connection may still lead to a server that has become a replica.
@@ -171,7 +171,8 @@ export async function inspectQueue(
     await untilReady(client, either);
     return { ...(await unlessStopped(inspectRedis(client), 0, either)), address };
   } catch (error) {
-    if (!late.aborted || signal.aborted) throw faultOfRedis(error, address) ?? asFault(error);
+    const isLate = late.aborted && !signal.aborted;
+    if (!isLate) throw faultOfRedis(error, address) ?? asFault(error);
     throw new Fault("QUEUE_UNREACHABLE", { detail: `${address} (no answer in ${timeoutMs / 1000} s)` });
   } finally {
     client.disconnect();

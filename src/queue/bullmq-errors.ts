@@ -3,7 +3,7 @@ import { Fault } from "../base/faults.ts";
 
 interface Refusal {
   readonly pattern: RegExp;
-  /** About Redis: completes the sentence "It …". */
+  /** Follows the address and a colon. "It" is Redis. */
   readonly cause: string;
   readonly advice: string;
 }
@@ -95,7 +95,7 @@ function isOfConnection(error: Error): boolean {
   );
 }
 
-/** Messages of ioredis may repeat commands, including a password: show only the code. */
+/** Only a code: messages of ioredis may repeat commands, including a password. A plain `Error` is "All sentinels …". */
 function describe(error: Error): string {
   if ("code" in error) return String(error.code);
   return /^[A-Z]{2,}/.exec(error.message)?.[0] ?? (error.name === "Error" ? "no server answers" : error.name);

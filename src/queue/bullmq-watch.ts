@@ -27,6 +27,8 @@ const RETRY_MS = 1_000;
 /** After a stop, how long to wait for an answer. */
 const STOP_MS = 3_000;
 const KEY = "redis";
+/** The message of ioredis. */
+const CONNECTION_CLOSED = "Connection is closed.";
 
 /** The digest of a script that Redis does not know. */
 const NO_SCRIPT = "0".repeat(40);
@@ -102,7 +104,7 @@ export class RedisWatch {
         if (!waitForRedis && this.#fault?.code === "QUEUE_REFUSED") throw this.#fault;
         return await unlessStopped(work(), STOP_MS, signal);
       } catch (error) {
-        const fault = error instanceof Fault ? error : (this.report(error) ?? asFault(error));
+        const fault = error instanceof Fault ? error : (this.report(error) ?? this.#faultOf(error));
         const isOfRedis = fault.code === "QUEUE_UNREACHABLE" || fault.code === "QUEUE_REFUSED";
         if (!isOfRedis || !waitForRedis) throw fault;
         await pause(RETRY_MS, undefined, { signal }).catch(() => {
@@ -110,6 +112,12 @@ export class RedisWatch {
         });
       }
     }
+  }
+
+  /** A command that was under way when its connection was closed has no error of Redis. */
+  #faultOf(error: unknown): Fault {
+    const isCutOff = error instanceof Error && error.message === CONNECTION_CLOSED;
+    return isCutOff ? unreachable(this.#address, "the connection was closed", error) : asFault(error);
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 /**
- * Polls mailboxes at their intervals, a limited number at once. Of the mailboxes that are due, one of the service with the
- * fewest running polls is next. Used by both engines.
+ * Polls mailboxes at their intervals, a limited number at once. Next is a due mailbox of the service with the fewest
+ * running polls. Used by both engines.
  */
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
 import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Services } from "../model/job.ts";
@@ -12,7 +12,7 @@ export interface PollTurns {
   take(poll: DuePoll): Promise<number>;
   /** After a poll: the mailbox waits for `nextMs`, and its service for `wait.limitMs`. Must not throw. */
   end(poll: DuePoll, nextMs: number, wait: PollWait): Promise<void>;
-  /** Ends all waits after failed polls, all limits, and the turns of polls that were dropped. Returns the mailboxes that waited. */
+  /** Ends the pauses that failed polls caused, all limits, and the turns of dropped polls. Returns the mailboxes that paused. */
   reset(polls: readonly PollSchedule[], dropped: readonly PollSchedule[]): Promise<readonly string[]>;
 }
 
@@ -123,6 +123,7 @@ export class Polls {
     // Another call for this mailbox may have planned its next poll meanwhile.
     clearTimeout(scheduled.timer);
     scheduled.timer = setTimeout(() => void this.#pollAndPlan(scheduled, false), scheduled.waitMs);
+    // For the time after that poll, which may make it longer.
     scheduled.waitMs = everyMs * (1 + JITTER * (this.#random() * 2 - 1));
   }
 
@@ -171,6 +172,7 @@ export class Polls {
   /** Skips a mailbox whose turn has not come. */
   async #poll(poll: DuePoll): Promise<void> {
     const { mailbox, isUrgent } = poll;
+    // Without a schedule, the object is thrown away after the poll.
     const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0, isHeldBack: false };
     const untilTurnMs = isUrgent ? 0 : await this.#untilTurnMs(poll);
     if (untilTurnMs > 0) {

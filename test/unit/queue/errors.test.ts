@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { EventEmitter } from "node:events";
+import { expect, onTestFinished, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
+import type { RedisClient } from "../../../src/queue/bullmq-connection.ts";
 import { faultOfRedis } from "../../../src/queue/bullmq-errors.ts";
+import { RedisWatch } from "../../../src/queue/bullmq-watch.ts";
 
 const REPLIES = [
   ["OOM command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:57.", "it is full"],
@@ -48,4 +51,13 @@ test.each([
   "text",
 ])("not an error of Redis: %s", (error) => {
   expect(faultOfRedis(error, "")).toBeUndefined();
+});
+
+test("work whose connection is closed meanwhile could not reach Redis", async () => {
+  const redis = { prefix: "p", sentinels: [], cluster: [], url: new URL("redis://redis") };
+  const options = { redis, waitForRedis: false, signal: new AbortController().signal };
+  const watch = new RedisWatch(new EventEmitter() as unknown as RedisClient, options as never);
+  onTestFinished(() => watch.close());
+  const closed = () => Promise.reject(new Error("Connection is closed."));
+  await expect(watch.reach(closed)).rejects.toMatchObject({ code: "QUEUE_UNREACHABLE" });
 });
