@@ -71,8 +71,9 @@ export async function bootMachine(files: Readonly<Record<string, string>>): Prom
     });
   const run = async (...command: readonly string[]) => {
     const { exitCode, stdout, stderr } = await attempt(...command);
-    if (exitCode !== 0) throw new Error(`${command.join(" ")} ended with ${exitCode}: ${stderr}${stdout}`);
-    return stdout;
+    if (exitCode === 0) return stdout;
+    const { stdout: log } = await attempt("journalctl", "--no-pager", "--lines=40");
+    throw new Error(`${command.join(" ")} ended with ${exitCode}: ${stderr}${stdout}\n${log}`);
   };
   await expect
     .poll(async () => (await attempt("systemctl", "is-active", "test.target")).stdout.trim())

@@ -69,12 +69,10 @@ test("a delivered folder is put back as it was where a consumer inside it makes 
 }, async () => {
   const { root, staging } = await prepare();
   const folder = join(root, "m/t1");
-  const work = { at: "folder moved aside", command: "mkdir sub && touch sub/mine" };
-  expect(await removeWhileUsed(root, staging, work)).toEqual(["foreign", "0"]);
-  expect([await readdir(staging), (await readdir(folder)).toSorted()]).toEqual([
-    [],
-    ["sub", "transfer.json"],
-  ]);
+  const work = "mkdir sub && touch sub/mine";
+  expect(await removeWhileUsed(root, staging, "folder moved aside", work)).toEqual(["foreign", "0"]);
+  expect(await readdir(staging)).toEqual([]);
+  expect((await readdir(folder)).toSorted()).toEqual(["sub", "transfer.json"]);
   expect(existsSync(join(folder, "sub/mine"))).toBe(true);
   expect((await stat(folder)).mode & 0o777).toBe(0o770);
 });
@@ -83,8 +81,8 @@ test("a delivered folder cannot be changed any more by a consumer inside it once
   tags: ["system"],
 }, async () => {
   const { root, staging } = await prepare();
-  const work = { at: "folder closed", command: "mkdir sub || mv transfer.json other || ln -s / link" };
-  expect(await removeWhileUsed(root, staging, work)).toEqual(["removed", "1"]);
+  const work = "mkdir sub || mv transfer.json other || ln -s / link";
+  expect(await removeWhileUsed(root, staging, "folder closed", work)).toEqual(["removed", "1"]);
   expect([await readdir(join(root, "m")), await readdir(staging)]).toEqual([[], []]);
 });
 
@@ -97,20 +95,14 @@ test("what is left of a removed folder is cleared by name, never entered where i
   await writeFile(join(deep, "sub/mine"), "");
   await symlink(root, link);
   for (const path of [flat, link]) await clearAside(path);
-  await expect(clearAside(deep)).rejects.toMatchObject({
-    code: "DISK_REFUSED",
-    message: expect.stringContaining(deep),
-  });
+  const refused = { code: "DISK_REFUSED", message: expect.stringContaining(deep) };
+  await expect(clearAside(deep)).rejects.toMatchObject(refused);
   expect([await readdir(staging), existsSync(join(deep, "sub/mine"))]).toEqual([["b.removed"], true]);
   expect(existsSync(root)).toBe(true);
 });
 
 /** Removes the folder while a consumer in it runs a command at one step. Returns the result, and that of the command. */
-async function removeWhileUsed(
-  root: string,
-  staging: string,
-  { at, command }: Readonly<Record<"at" | "command", string>>,
-) {
+async function removeWhileUsed(root: string, staging: string, at: string, command: string) {
   const folder = join(root, "m/t1");
   await chmod(folder, 0o770);
   await chown(folder, 0, CONSUMER);
