@@ -30,7 +30,7 @@ export class Block {
     return this.#memory.subarray(this.#end);
   }
 
-  /** Not a number before the first chunk. */
+  /** `NaN` before the first chunk. */
   get averageChunkBytes(): number {
     return this.#chunkStart / this.#chunkCount;
   }
@@ -69,6 +69,7 @@ export class Block {
 
   #reuse(): void {
     if (!this.#isClosed || this.#chunks.size > 0) return;
+    // Only large blocks are in the map.
     const isReusable = blocks.delete(this.#memory.buffer);
     if (isReusable && spare.length < MAX_SPARE) spare.push(this.#memory);
   }

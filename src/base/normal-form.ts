@@ -2,7 +2,7 @@
 import { foldName, limitMarks } from "./fold-name.ts";
 
 /**
- * Brings a text or a pattern into a normal form, which has itself as its form. `undefined` if the text holds a lone
+ * Brings a text or a pattern into a normal form; a second time changes nothing. `undefined` if the text holds a lone
  * surrogate, which programs read in different ways. A pattern keeps its `*` and `?`; those in full width become `*` and `?`.
  */
 export type NormalForm = (text: string) => string | undefined;

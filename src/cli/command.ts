@@ -76,6 +76,7 @@ export function exitCodesOf(command: Command): readonly [code: number, meaning: 
   return MEANINGS.get(command) ?? [];
 }
 
+/** By who must act after a fault: not the `Actor` of an order. */
 const OUTCOME_OF_ACTOR: Readonly<Record<Actor, Outcome>> = {
   none: "unreachable",
   person: "attention",

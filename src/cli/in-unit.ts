@@ -107,7 +107,7 @@ async function runInUnit({ stop }: Context, unit: string, command: Command): Pro
   const name = `inlet-${words[0]}-${randomBytes(4).toString("hex")}`;
   const ownProgram = [process.execPath, process.argv[1] ?? ""];
   const child = spawn(RUN, planRun(settings, name, words, ownProgram), { stdio: "inherit" });
-  // Without systemctl there is no unit.
+  // If systemctl cannot be started, there is no unit to stop.
   const end = () => void spawn("systemctl", ["stop", name], { stdio: "ignore" }).on("error", () => {});
   stop.addEventListener("abort", end, { once: true });
   const code = await exitOf(child);

@@ -171,9 +171,10 @@ export async function isConfirmed(
     say(context, "No transfer matches.");
     return false;
   }
-  const isAsked = warning !== undefined || all === true;
+  const needsYes = warning !== undefined || all === true;
   // A transfer that is gone has no content to lose.
-  if (!isAsked || yes || (!all && transfers.every(({ state }) => state === "gone"))) return true;
+  const isHarmless = !all && transfers.every(({ state }) => state === "gone");
+  if (!needsYes || yes || isHarmless) return true;
   if (!canAsk(context)) throw impossible("no terminal to confirm on: add --yes");
   for (const { trackingId, mailbox, sender, state, message } of transfers.slice(0, MAX_SHOWN)) {
     const why = message === null ? "" : `: ${message}`;
@@ -200,6 +201,7 @@ export async function perform(
     const what = count === 1 ? state : `${count} transfers, ${id} ${state}`;
     if (stderr.isTTY) redrawLine(stderr, printable(`Waiting for the outcome (${what})`));
   };
+  // For several: "3 transfers, now ordered".
   show("now", "ordered");
   try {
     const given = { ...request, isAwaited: wait };

@@ -57,6 +57,7 @@ export function secretWith(rule?: SecretRule) {
     const isText = typeof raw === "string";
     if (isText && at.variable === undefined) plainSecrets.push(at.path);
     if (ignoreSecrets || isCommand(raw)) return source;
+    // An object has a single key.
     const { path } = isText ? at : at.at(...Object.keys(raw));
     await source.read(NEVER).catch((error: unknown) => {
       const fault = asFault(error);
@@ -67,6 +68,7 @@ export function secretWith(rule?: SecretRule) {
   };
 }
 
+/** The signal for reads that nothing stops. */
 const NEVER = new AbortController().signal;
 const readStoredPassword = secretWith(describeWrongPassword);
 

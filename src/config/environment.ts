@@ -73,7 +73,7 @@ export function applyOverrides(
     for (const key of path.slice(0, -1)) {
       node = node.properties?.[key] ?? node;
       const existing = group[key];
-      // Keys that exclude each other: the variable's key replaces the file's.
+      // In a group of keys that exclude each other, the first variable's key replaces the file's.
       const isReplaced = node.maxProperties === 1 && !overridden.has(existing);
       const next: Record<string, unknown> = isGroup(existing) && !isReplaced ? existing : {};
       overridden.add(next);
@@ -117,7 +117,10 @@ function describeUnknown(name: string, env: Environment): string | undefined {
   return isOurs ? "no such variable: config/inlet.example.yaml lists every key" : undefined;
 }
 
-/** Text where the key allows text, else JSON. Text that is no JSON is left to the schema, unless the key takes a group or list. */
+/**
+ * Text where the key allows text, unless it looks like JSON; else JSON. Text that is no JSON is left to the schema, unless the
+ * key takes a group or list.
+ */
 function parseValue(
   node: SchemaNode,
   text: string,
@@ -139,6 +142,7 @@ function parseValue(
   }
 }
 
+/** Variables that set the key of another one, in other case, or a key within one that another sets to no group. */
 function findClashes(overrides: readonly Override[]): EnvironmentProblem[] {
   return overrides.flatMap(({ name, path }, at) => {
     const outer = overrides.slice(0, at).find((other) => {

@@ -155,6 +155,7 @@ function readHandoff(read: Read<typeof FORM>, at: Spot): Handoff {
     at.refuse(`${showValue(acknowledgement)} ${why}`, "acknowledgement");
   }
   if (keep.pickedUp !== undefined && acknowledgement === undefined) {
+    // In the group that sets `keep.pickedUp`, which may be the one for all mailboxes.
     const needed = formatPath([...at.at("keep", "pickedUp").path.slice(0, -2), "acknowledgement"]);
     const why = "because a folder that was picked up is no longer in the inbox";
     at.warn(`not used without ${needed}, ${why}.`, "keep", "pickedUp");

@@ -207,6 +207,7 @@ function parseDay(name: string): number {
 export function parseTimeOfDay(text: string): number {
   const [, hours, minutes] = /^(\d{1,2}):([0-5]\d)$/.exec(text) ?? [];
   const timeMs = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
+  // Not so for NaN, from a text that does not match.
   if (timeMs <= DAY_MS) return timeMs;
   throw new WrongTime(`${JSON.stringify(text)} is not a time such as 08:30`);
 }

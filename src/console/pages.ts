@@ -37,8 +37,8 @@ export function showPage(
 }
 
 /**
- * Answers with a notice, for a failed request, or with the page of a form. Visitors who may not read get the sign-in page
- * instead.
+ * Answers a failed request with a notice, or shows the page of a form (`body`). Visitors who may not read get the sign-in
+ * page instead.
  */
 export async function showNotice(
   tools: ConsoleTools,

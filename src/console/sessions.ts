@@ -1,6 +1,6 @@
 /**
  * Sessions of the console. Programs send a token with each request. People sign in with it once and get a cookie that
- * other sites cannot send, and a proof in every form that other sites cannot know. Guessing tokens is slowed down.
+ * other sites cannot send, and in every form a proof that other sites cannot know. Guessing tokens is slowed down.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";

@@ -1,4 +1,4 @@
-/** The promises of this daemon and its fleet, as each part makes them. A watcher reports those that are broken. */
+/** What this daemon and its fleet promise to do in time, part by part. A watcher reports promises that are broken. */
 import type { Clock } from "../base/clock.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import type { Settings } from "../config/settings.ts";
@@ -12,7 +12,7 @@ import type { Parts } from "./parts.ts";
 
 const REPORT_EVERY_MS = 15_000;
 
-/** The roles that a fleet needs, and the trouble without a process that has the role. */
+/** The roles that a fleet needs, each with the trouble if no process has it. */
 const ROLES = {
   scheduler: "No process polls the mailboxes.",
   worker: "No process downloads transfers.",

@@ -156,6 +156,6 @@ function wasHeldByQuietHours(
   const [old, now] = [before.get(id), mailboxes.states.get(id)];
   if (old === undefined || now === undefined) return false;
   if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
-  // A wait that `waitLeftMs` does not count was for quiet hours, or is over.
+  // Without a recorded wait, only its job may be delayed. `waitLeftMs` counts neither quiet hours nor a wait that is over.
   return state !== "waiting" || (until !== undefined && waitLeftMs(record, clock.now()) === undefined);
 }

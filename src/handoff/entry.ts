@@ -37,6 +37,7 @@ export function untried(steps: readonly HandoffStep[]): Partial<Record<HandoffSt
   return Object.fromEntries(steps.map((step) => [step, UNTRIED]));
 }
 
+/** The suffix of the entry's file, as `KINDS` defines it. */
 export function kindOf(entry: Entry, following: Following): Kind {
   if (openSteps(entry, following).length > 0) return "json";
   if (entry.pickedUpAt !== undefined) return "kept";

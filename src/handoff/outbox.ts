@@ -87,7 +87,7 @@ export class Outbox {
    * away, also if another worker created it.
    */
   async create(key: string, entry: Entry, isDurable: boolean): Promise<void> {
-    // An entry with steps is always durable, so this one is empty.
+    // Callers create entries with steps durably, so this one is empty.
     if (!isDurable) return this.#createEmpty(key, false);
     const known = await Promise.all(KINDS.map((kind) => this.#disk.kindOf(this.#pathOf(key, kind))));
     if (known.every((kind) => kind === undefined)) {
@@ -126,6 +126,7 @@ export class Outbox {
   async take(key: string): Promise<Stored | undefined> {
     const found = await this.#readAll(key);
     const stored = (await this.isFinished(key)) ? undefined : found.shift();
+    // The rest are files of late workers; all of them, if the entry is finished.
     for (const { kind } of found) await tryUnlink(this.#disk, this.#pathOf(key, kind));
     if (stored === undefined) await this.#locks.forget(key);
     return stored;
@@ -243,7 +244,7 @@ export class EntryLocks {
     }
   }
 
-  /** Removes the lock file of an entry that is finished. Called while the lock is held. */
+  /** Removes the lock file of an entry that is finished. Called while the lock is held, or at the start. */
   async forget(key: string): Promise<void> {
     if (this.#folder !== undefined) await tryUnlink(systemDisk, join(this.#folder, key));
   }

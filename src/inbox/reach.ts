@@ -40,7 +40,7 @@ export async function prepareInbox({ path, mode }: NewInbox, from: string): Prom
  */
 export async function canReach(from: string, inbox: string, nowMs: number): Promise<boolean> {
   const traveller = join(from, probeName());
-  // Only empty folders, because other users may have renamed a folder of ours in the inbox.
+  // Only empty folders: in the inbox, other users may have given a delivery the name of a probe.
   const removeEmpty = (path: string) => rmdir(path);
   await clearAbandoned(from, (name) => join(from, name), nowMs, removeEmpty);
   await mkdir(traveller, { mode: 0o700 });
@@ -93,7 +93,7 @@ export async function clearAbandoned(
   nowMs: number,
   remove: (path: string, facts: Stats) => Promise<void>,
 ): Promise<void> {
-  // The probe itself reports such a folder.
+  // The probe itself reports an unreadable folder.
   for (const name of await readdir(folder).catch(() => [])) {
     const facts = PROBE.test(name) ? await lookAtLink(at(name)) : undefined;
     if (facts === undefined || nowMs - facts.mtimeMs <= PROBE_ABANDONED_MS) continue;

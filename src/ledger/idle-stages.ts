@@ -1,4 +1,4 @@
-/** Removes what no attempt seems to use any longer: safely, whether or not that is true. */
+/** Removes what no attempt seems to use any longer. Safe even if one still uses it. */
 
 import { join } from "node:path";
 import { tryUnlink } from "../base/disk.ts";
@@ -14,7 +14,7 @@ const IDLE_MS = 10 * 60_000;
 /** After this time, a stage of a transfer without a note is left over. */
 const ORPHANED_MS = 60 * 60_000;
 
-/** Removes the stages of other attempts at the round of this one that seem to be over. */
+/** Removes the stages of other attempts at the same round, if those seem to be over. */
 export async function reclaimIdle(rounds: Rounds, stage: StageId): Promise<void> {
   await revokeOld(rounds, await rounds.otherStages(stage), IDLE_MS);
 }
@@ -33,6 +33,7 @@ export async function removeOrphans(
     !(await hasNote(name)) && (await rounds.readEnd(name, round)) === undefined;
   const orphans: StageId[] = [];
   for (const id of (await disk.list(paths.staging)).map(parseStaged)) {
+    // Without a suffix: the staged folder itself.
     if (id?.suffix === "" && (await isOpenWithoutNote(id.name, id.round))) orphans.push(id);
   }
   await revokeOld(rounds, orphans, ORPHANED_MS);
@@ -43,6 +44,7 @@ export async function removeOrphans(
     if (!(await isOpenWithoutNote(name, round))) continue;
     const changedMs = (await tryLstat(join(paths.outbox, file)))?.mtimeMs;
     if (changedMs === undefined || (await readDiskClock(rounds)) - changedMs <= ORPHANED_MS) continue;
+    // No stage has the token "", so these are all stages of the round.
     if ((await rounds.otherStages({ name, round, token: "" })).length > 0) continue;
     await tryUnlink(disk, join(paths.outbox, file));
   }
@@ -56,7 +58,7 @@ async function revokeOld(rounds: Rounds, stages: readonly StageId[], afterMs: nu
   }
 }
 
-/** The file system's own time, from a new file. The ticket of this attempt may be old. */
+/** The file system's own time, from a new file: the ticket that this attempt has made may be old. */
 async function readDiskClock({ disk, paths }: Rounds): Promise<number> {
   const path = join(paths.temporary, temporaryName());
   const file = await disk.create(path, 0o600);

@@ -72,9 +72,9 @@ export class FileLedger {
   readonly #journal: Journal;
   readonly #watermark: Watermark;
   readonly #retention: Retention;
-  /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
+  /** By `keyOf`: ended rounds whose note and ticket are removed once the journal has the end. */
   readonly #settling = new Map<string, Promise<void>>();
-  /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
+  /** The rounds settled last: a reader of the whole ledger may reach one only then, and it must not be settled twice. */
   readonly #settled = new Set<string>();
 
   constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
@@ -148,6 +148,7 @@ export class FileLedger {
 
   /** Ends a round without content: `gone`. False if it has ended before. Durable. */
   async end(record: TransferRecord): Promise<boolean> {
+    // After a power cut, the journal may lack the end of an unwanted transfer.
     if (!isUnwanted(record)) await this.#syncNote(nameOf(record));
     if (!(await this.stages.end(record))) return false;
     this.#settle(record);
@@ -201,8 +202,9 @@ export class FileLedger {
    * that has just ended the round.
    */
   async place(record: EndRecord, stage?: Stage): Promise<boolean> {
-    const end = stage === undefined ? record : { ...record, token: stage.token };
-    if (!(await this.stages.place(end, stage !== undefined))) return false;
+    const isDurable = stage !== undefined;
+    const end = isDurable ? { ...record, token: stage.token } : record;
+    if (!(await this.stages.place(end, isDurable))) return false;
     this.#settle(end);
     return true;
   }
@@ -245,7 +247,7 @@ export class FileLedger {
         const record = await this.#find(name);
         if (record !== undefined && !hasEnded(record)) yield record;
         else if (record !== undefined && (await this.#isDone(record))) this.#settle(record);
-        // Emptied by a power cut, unless another process is about to write it.
+        // Emptied by a power cut, unless another process is about to write it. Round 0: a note with content stays.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
         onDamaged(this.stages.paths.note(name), messageOf(error));
@@ -290,7 +292,7 @@ export class FileLedger {
   async #settleEnded(): Promise<TransferRecord[]> {
     const ended: TransferRecord[] = [];
     for (const name of await this.#notes.names()) {
-      // Starts report damaged records.
+      // A damaged record is reported when the daemon starts.
       const record = await this.#find(name).catch(() => undefined);
       if (record === undefined || !hasEnded(record) || this.#isSettled(record)) continue;
       if (!(await this.#isDone(record))) continue;

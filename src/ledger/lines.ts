@@ -37,7 +37,7 @@ export class JournalFile<K extends Kind> {
   damaged = 0;
   /** No line is left that the query could cover. */
   isOver = false;
-  /** The time of the oldest line that was read. */
+  /** The time of the oldest line that was read. At first "~", which sorts after every time. */
   readDownTo = "~";
   readonly #blocks: AsyncIterator<(string | undefined)[], void, undefined>;
   readonly #wanted: WantedLines<K>;

@@ -49,13 +49,13 @@ export async function carryOut(
   // A round that began after the order was given fulfils it.
   else if (record.round > order.round || isImpossible(action, record)) return true;
   else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
-  // A round that cannot succeed would hide the delivery.
+  // If it is no longer listed, a new round would fail, and hide the delivery.
   else if (action === "redeliver" && !(await isStillListed(state, record))) return true;
   else await beginAgain(tools, state, { ...order, action }, record);
   return true;
 }
 
-/** A power cut may have taken the note of a transfer that was held when the order was given: it is allowed all the same. */
+/** Any open round may be released: a power cut may have taken the note of a transfer that was held at the order. */
 function isImpossible(action: Exclude<Action, "discard">, record: TransferRecord): boolean {
   if (action === "release" && !hasEnded(record)) return false;
   return objectionTo(action, record, false) !== undefined;

@@ -4,8 +4,8 @@
  * The service's list shows the sender, and usually the subject. File names and sizes are known once the transfer was
  * opened. Until then, a route that depends on them leaves the decision open, and no later route is considered.
  *
- * Texts and patterns are compared in their normal form. A text without one never makes a route match that delivers, and
- * always matches the conditions of a route that holds or ignores: a sender gains nothing by such a text.
+ * Texts and patterns are compared in their normal form. A text without one matches no condition of a route that delivers,
+ * and every condition of a route that holds or ignores: a sender gains nothing by such a text.
  */
 
 import { hash } from "node:crypto";
@@ -25,8 +25,8 @@ export interface RouteFacts {
 }
 
 /**
- * The facts about complete content: what was sent, whatever was unpacked of it since, and the names of unpacked files. Each
- * file is asked by its name as sent and by its name as delivered.
+ * The facts about complete content. The size is that of the files as sent, even if archives were replaced by their files; the
+ * names include those of unpacked files. Each file counts under its name as sent and its name as delivered.
  */
 export function factsOfContents(
   sender: string,
@@ -74,7 +74,7 @@ export interface RouteDecision {
   readonly why: string;
 }
 
-/** The rule that a record names, unless it is no longer configured. Another rule under its name does not count. */
+/** The route that a record names, unless it is no longer configured. One of that name with other conditions does not count. */
 export function routeOf(
   { routing }: Pick<Mailbox, "routing">,
   { rule }: { readonly rule?: string | undefined },
@@ -82,7 +82,7 @@ export function routeOf(
   return rule === undefined ? undefined : routing?.routes.find((route) => route.rule === rule);
 }
 
-/** Identifies a rule by its name together with what it matches. */
+/** Identifies a route by its name together with its conditions. */
 export function ruleOf(name: string, when: RouteConditions): string {
   return hash("sha256", JSON.stringify([name, when]), "hex").slice(0, 16);
 }
@@ -167,7 +167,7 @@ function quoted(text: string): string {
   return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 }
 
-/** Changes whenever a decision may change. `unpack`: of the mailbox; the names of unpacked files are asked too. */
+/** Changes whenever a decision may change. `unpack`: of the mailbox, because names of unpacked files are compared too. */
 export function fingerprintOf({ routes, otherwise }: Routing, unpack: Handoff["unpack"]): string {
   const conditions = routes.map(({ name, when, action, handoff }) => [name, when, action, handoff?.unpack]);
   return JSON.stringify([conditions, otherwise, unpack]);

@@ -79,7 +79,7 @@ export class Channel {
   /** Some recipients of the last mail were refused. The others have it, so it is not sent again. */
   #isPartlyRefused = false;
   #retryAtMs = 0;
-  /** When the message was begun that is being sent now. */
+  /** When the sending of the current message began. */
   #sendingMs: number | undefined;
   #timer: Timer | undefined;
 
@@ -103,7 +103,7 @@ export class Channel {
     return this.#failures > 0 || this.#isPartlyRefused;
   }
 
-  /** When its next message is to be tried; `undefined` if there is none, or another process sends it. */
+  /** When it next tries a message, or the current one times out; `undefined` if there is none, or another process sends. */
   get dueMs(): number | undefined {
     if (this.#sendingMs !== undefined) return this.#sendingMs + this.#settings.channel.timeoutMs;
     return this.#dueMs(this.#tools.clock.now());
@@ -200,8 +200,8 @@ export class Channel {
 
   /** The change as far as this channel is configured for it. */
   #wanted(change: NoticeChange): NoticeChange {
-    const mailbox = mailboxIn(change.by ?? "");
-    return { ...change, begin: change.begin.filter((notice) => this.#isWanted(notice, mailbox)) };
+    const owner = mailboxIn(change.by ?? "");
+    return { ...change, begin: change.begin.filter((notice) => this.#isWanted(notice, owner)) };
   }
 
   /** `owner`: the mailbox that a notice about a whole service belongs to. */
@@ -294,7 +294,7 @@ export class Channel {
     else emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
   }
 
-  /** A failure is repeated by `retry`. At worst, a message is sent again after a crash. */
+  /** `retry` saves again after a failure. Not while a message is sent: its notices already count as reported. */
   async #save(): Promise<void> {
     const { path, temporary, clock, isSender } = this.#tools;
     const { revision } = this.#state;
@@ -305,7 +305,7 @@ export class Channel {
       this.#savedRevision = revision;
       this.#savedMs = clock.now();
     } catch {
-      // See above.
+      // `retry` saves again. At worst, a message is sent again after a crash.
     }
   }
 }

@@ -80,7 +80,7 @@ export function checkMailServer(channel: MailChannel, signal: AbortSignal): Prom
 
 type Transport = ReturnType<typeof import("nodemailer").createTransport>;
 
-/** The deadline and the signal destroy the connection, whatever the server does. */
+/** The deadline, the signal and the end of `work` destroy the connection, whatever the server does. */
 async function withTransport<Result>(
   channel: MailChannel,
   signal: AbortSignal,
@@ -147,7 +147,7 @@ function connectUntil(
 ): NonNullable<SMTPTransportOptions["getSocket"]> {
   return (_options, callback) => {
     const socket = connect({ host, port, signal });
-    // Ignores errors after a failed connection, and of the signal.
+    // Later errors, and that of an abort, would otherwise end the process.
     socket.on("error", () => {});
     once(socket, "connect", { signal }).then(
       () => callback(null, { connection: socket }),

@@ -10,7 +10,7 @@ export class Pulse {
   readonly #progressMs = new Map<string, number>();
   readonly #now: () => number;
   readonly listener = listenTo({
-    // A check has a time limit of its own.
+    // Infinity: never stuck. A check has a time limit of its own.
     "transfer-changed": ({ record }) =>
       this.#beat(downloadOf(record), record.state === "checking" ? Number.POSITIVE_INFINITY : this.#now()),
     "transfer-progressed": ({ record }) => this.#beat(downloadOf(record), this.#now()),

@@ -95,7 +95,7 @@ export async function* selectActable(
   for await (const record of selectTransfers(peekLedger(tools), wanted, onDamaged, signal)) {
     // Delivered transfers may be very many: a retry skips them unless the filter names a state.
     if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
-    // In another security mode, a password is sent only if it was supplied for that very transfer.
+    // One that waits because of its security mode needs a password supplied for that very transfer.
     if (act === "password" && record.reason !== "password") continue;
     // Only attempts that an outage left without an answer are granted again. After a refusal, the sender has to be asked.
     if (act === "grant" && (await spentOn(tools, record)).unanswered === 0) continue;
@@ -121,7 +121,7 @@ export async function submitAct(
 }
 
 /**
- * Drops a password for the records of one transfer; `objectionToAct` has found nothing against it. `isCommon`: it is meant
+ * Stores a password for the records of one transfer; `objectionToAct` has found nothing against it. `isCommon`: it is meant
  * for every mailbox that received the transfer. The order comes first: the journal lists every password that is used.
  */
 export async function supplyPassword(
@@ -145,6 +145,7 @@ export async function supplyPassword(
       const now = await peek.find(before);
       return now?.attempts !== before.attempts || now.round !== before.round || now.state !== before.state;
     };
+    // `undefined`: not stored, because a name in its path cannot be that of a file.
     const isCarriedOut = async () => dropped === undefined || !(await exists(dropped)) || (await isTried());
     return { act: "password", before, password, dropped, isCarriedOut };
   });

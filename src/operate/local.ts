@@ -110,7 +110,7 @@ export class Local {
     return (await objectionToAct(await this.#actTools(), act, await this.#peek().find(key)))?.detail;
   }
 
-  /** In the order of the request. `waitMs`: for the outcomes. `onResult` gets each result, and each time it changes. */
+  /** In the order of the request. `waitMs`: for the outcomes. `onResult` gets each result, again whenever it changes. */
   async act(
     request: ActRequest,
     by: Actor,

@@ -137,7 +137,7 @@ function orMissing<Output>(schema: v.GenericSchema<unknown, Output>) {
   return v.fallback(v.nullish(schema), undefined);
 }
 
-/** Only a missing or empty name is no mode: any other value is one that Inlet does not know. */
+/** Only a missing or empty name is no mode: a value that is not text is a mode that Inlet does not know. */
 const ModeName = v.pipe(
   v.nullish(v.unknown(), ""),
   v.transform((name) => (typeof name === "string" ? name.trim().slice(0, MAX_CHARACTERS) : "unknown")),
@@ -182,7 +182,7 @@ const Listed = v.pipe(
   ),
 );
 
-/** `undefined` if the id is missing or empty: the service does not say. */
+/** Only `null` means none. A missing or empty id, or a boolean, says nothing: `undefined`. */
 function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
   if (id === null) return "none";
   return id === undefined || id === "" || typeof id === "boolean" ? undefined : "present";

@@ -93,7 +93,7 @@ async function tryListening({ listen }: HttpSettings): Promise<string | undefine
   }
 }
 
-/** About reading: a token for actions alone does not prevent it. */
+/** Who can read. A token for actions alone stops no reader. */
 function checkAccess(findings: Findings, http: HttpSettings): void {
   const { listen, read = "open" } = http;
   if ("path" in listen || listen.host === "::1" || LOOPBACK.test(listen.host) || read !== "open") return;
