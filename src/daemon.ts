@@ -48,6 +48,7 @@ import {
   watchPasswords,
 } from "./daemon/unfinished.ts";
 import { openWorkspace, type Workspace } from "./daemon/workspace.ts";
+import { loadTokenStores } from "./host/memory.ts";
 import type { Host } from "./host/systemd.ts";
 import { memberId } from "./inbox/members.ts";
 import type { KnownFolders } from "./inbox/work-folder.ts";
@@ -72,6 +73,8 @@ export interface DaemonOptions {
   /** How services and the queue are reached. */
   readonly openService?: typeof openService;
   readonly openQueue?: typeof openQueue;
+  /** Where verification tokens are kept. */
+  readonly loadTokenStores?: typeof loadTokenStores;
   /** The service manager, which is notified of the daemon's status. */
   readonly host?: Host | undefined;
   /** Watches the configuration, and passes on new settings, or why they are refused. */
@@ -206,7 +209,13 @@ async function runInWorkspace(
   scope.adopt(journalNotices(notifier, ledger), (detach) => detach());
   await notifier.start();
   if (live.pauses.size > 0) await notifier.apply(settings);
-  const serviceTools = { clock, emit, stop, openService: options.openService ?? openService };
+  const serviceTools = {
+    clock,
+    emit,
+    stop,
+    openService: options.openService ?? openService,
+    loadTokenStores: options.loadTokenStores ?? loadTokenStores,
+  };
   const mailboxes = await openMailboxes(live, scope, serviceTools);
   const { states, isClockRight } = mailboxes;
   const reported = new Set<string>();

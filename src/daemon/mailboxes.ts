@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Secret } from "../base/secret.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { keepClientId, loadTokenStores } from "../host/memory.ts";
+import { keepClientId, type loadTokenStores } from "../host/memory.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
@@ -26,12 +26,13 @@ interface MailboxesTools {
   readonly emit: Emit;
   readonly stop: AbortSignal;
   readonly openService: typeof openService;
+  readonly loadTokenStores: typeof loadTokenStores;
 }
 
 export async function openMailboxes(
   live: LiveSettings,
   scope: AsyncDisposableStack,
-  { clock, emit, stop, openService }: MailboxesTools,
+  { clock, emit, stop, openService, loadTokenStores }: MailboxesTools,
 ) {
   const settings = live.now;
   const openTokens = await loadTokenStores();

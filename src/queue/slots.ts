@@ -1,4 +1,5 @@
 /** Slots for jobs, shared fairly between services, then between mailboxes. Used by both engines. */
+import { monotonicMs } from "../base/timers.ts";
 import type { Services } from "../model/job.ts";
 
 /** A running job's service and mailbox. */
@@ -179,7 +180,7 @@ export class Runs {
     const { min, perJob, max } = DEFER_MS;
     this.#deferred++;
     const deferMs = Math.min(min + perJob * this.#deferred, max);
-    const nowMs = performance.now();
+    const nowMs = monotonicMs();
     for (const [other, untilMs] of this.#deferredUntilMs) {
       if (untilMs + PROMOTED_WITHIN_MS < nowMs) this.#deferredUntilMs.delete(other);
     }
@@ -189,14 +190,14 @@ export class Runs {
 
   /** Deferred jobs that are not queued again yet. */
   countDeferred(): number {
-    const nowMs = performance.now();
+    const nowMs = monotonicMs();
     return [...this.#deferredUntilMs.values()].filter((untilMs) => nowMs < untilMs).length;
   }
 
   /** Whether a delayed job waits for a slot, and not for its next attempt. */
   isDeferred(id: string): boolean {
     const untilMs = this.#deferredUntilMs.get(id);
-    return untilMs !== undefined && performance.now() < untilMs + PROMOTED_WITHIN_MS;
+    return untilMs !== undefined && monotonicMs() < untilMs + PROMOTED_WITHIN_MS;
   }
 }
 

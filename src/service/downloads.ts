@@ -1,6 +1,7 @@
 /** Bodies of any size: files, ZIP, EML, the checksums CSV and language files, as streams. */
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
+import { monotonicMs } from "../base/timers.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import { foreignAnswer, kindOfAnswer } from "./answers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
@@ -237,7 +238,7 @@ async function* guardBody(
  */
 export async function* guardPace(
   body: AsyncIterable<Uint8Array>,
-  nowMs: () => number = () => performance.now(),
+  nowMs: () => number = monotonicMs,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let waitedMs = 0;
   let bytes = 0;

@@ -1,5 +1,4 @@
 /** Sends every request to the service, and turns every failure into a fault. */
-import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { systemClock } from "../base/clock.ts";
 import { type ConnectionOptions, openConnections } from "../base/connection.ts";
@@ -7,7 +6,7 @@ import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
-import { timeLimit } from "../base/timers.ts";
+import { clearTimeout, monotonicMs, nextTurn, pauseOrAbort, setTimeout, timeLimit } from "../base/timers.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { faultOfRefusal, faultOfTransport, foreignAnswer, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, readJson, readText } from "./bodies.ts";
@@ -47,6 +46,8 @@ export interface HttpOptions extends ConnectionOptions {
   readonly userAgent: string;
   /** The most requests for transfers at once, as configured now. */
   readonly maxRequests: () => number;
+  /** Missing: over the network. */
+  readonly openConnections?: typeof openConnections;
 }
 
 /** Parameters without a value are left out. */
@@ -76,7 +77,7 @@ export interface Call {
 }
 
 export function openHttp(options: HttpOptions) {
-  const connections = openConnections(options, options.baseUrl);
+  const connections = (options.openConnections ?? openConnections)(options, options.baseUrl);
   let measured: { readonly aheadMs: number; readonly atMs: number } | undefined;
   let ownAnswers = 0;
   const countIfOwn = (call: Call, isOwn: boolean) => {
@@ -84,7 +85,7 @@ export function openHttp(options: HttpOptions) {
   };
   const measureClock = (answer: Answer) => {
     const dateMs = Date.parse(headerOf(answer, "date") ?? "");
-    if (!Number.isNaN(dateMs)) measured = { aheadMs: systemClock.now() - dateMs, atMs: performance.now() };
+    if (!Number.isNaN(dateMs)) measured = { aheadMs: systemClock.now() - dateMs, atMs: monotonicMs() };
   };
   const gate = new Gate(options.maxRequests);
   /** Throws only faults. `place`: missing for requests that the gate does not limit. */
@@ -106,7 +107,8 @@ export function openHttp(options: HttpOptions) {
       measureClock(answer);
       place?.onAnswer();
       // A turn later, undici can use the connection again.
-      if (place !== undefined) answer.body.whenEnded((bytes) => setImmediate(place.leave, bytes));
+      if (place !== undefined)
+        answer.body.whenEnded((bytes) => void nextTurn().then(() => place.leave(bytes)));
       return await finish(answer);
     } catch (error) {
       if (error instanceof Fault) countIfOwn(call, error.answeredBy === "service");
@@ -140,7 +142,8 @@ export function openHttp(options: HttpOptions) {
         // A service that refuses a request without others wants a longer pause.
         if (waitMs === undefined || !place.hasOthers()) throw fault;
         gate.hold(waitMs);
-        await pause(waitMs, undefined, { signal });
+        // If the signal aborts, the next request ends at once.
+        await pauseOrAbort(waitMs, signal);
       }
     } catch (error) {
       place?.leave();
@@ -171,12 +174,13 @@ export function openHttp(options: HttpOptions) {
     ownAnswers: () => ownAnswers,
     /** How far our clock is ahead of the service's by its last answer; `undefined` without a recent answer. */
     clockAheadMs: () =>
-      measured !== undefined && performance.now() - measured.atMs < CLOCK_KNOWN_MS
-        ? measured.aheadMs
-        : undefined,
+      measured !== undefined && monotonicMs() - measured.atMs < CLOCK_KNOWN_MS ? measured.aheadMs : undefined,
     /** Closes idle connections at once, busy ones when they are done, and all after some seconds. */
     async close(): Promise<void> {
-      await Promise.race([connections.close(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, CLOSE_TIMEOUT_MS).unref();
+      await Promise.race([connections.close(), late]);
+      clearTimeout(timer);
       await connections.destroy();
     },
   };

@@ -3,9 +3,9 @@
  * when a connection breaks, and do not report when a request is sent.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { returnChunk } from "../base/blocks.ts";
+import { nextTurn } from "../base/timers.ts";
 
 const MIN_LARGE_BYTES = 64 * 1024;
 /** The connection pauses while this many bytes wait for the reader. */
