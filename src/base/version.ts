@@ -18,6 +18,9 @@ export function defaultUserAgent(): string {
   return `inlet/${version} (+${homepage})`;
 }
 
-function readPackage(): Readonly<Record<"version" | "homepage", string>> {
-  return JSON.parse(readFileSync(MANIFEST, "utf8"));
+let known: Readonly<Record<"version" | "homepage", string>> | undefined;
+
+function readPackage() {
+  known ??= JSON.parse(readFileSync(MANIFEST, "utf8")) as NonNullable<typeof known>;
+  return known;
 }

@@ -211,6 +211,8 @@ export const NEEDED_BYTES = 32 * 1024;
 /** A disk that was full needs more room, or files that come and go would begin and end the trouble again and again. */
 export const NEEDED_AFTER_TROUBLE = { bytes: 4 * NEEDED_BYTES, files: 32 };
 
+const ZEROS = Buffer.alloc(NEEDED_AFTER_TROUBLE.bytes);
+
 /** Throws if no file of a few blocks can be written in the work folder or the state folder. */
 export async function demandWritable(
   { temporary, state }: KnownFolders,
@@ -220,7 +222,7 @@ export async function demandWritable(
   for (const folder of [temporary, state]) {
     const path = join(folder, temporaryName());
     try {
-      await writeFile(path, Buffer.alloc(bytes), { flag: "wx", mode: 0o600 });
+      await writeFile(path, ZEROS.subarray(0, bytes), { flag: "wx", mode: 0o600 });
       if (wasInTrouble) await demandFiles(folder);
       await rm(path, { force: true });
     } catch (error) {

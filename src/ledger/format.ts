@@ -76,13 +76,13 @@ export function parseJson(text: string): unknown {
 export class Inboxes {
   readonly #work: string;
   readonly #common: string;
-  /** No delivery can be in these folders. */
+  /** No delivery can be in these folders. Each ends with a separator. */
   readonly #ours: readonly string[];
 
   constructor(paths: LedgerPaths, common: string) {
     this.#work = paths.work;
     this.#common = common;
-    this.#ours = [...paths.folders(), paths.outbox];
+    this.#ours = [...paths.folders(), paths.outbox].map((folder) => `${folder}${sep}`);
   }
 
   /** The inbox of a delivery: an absolute path. */
@@ -101,7 +101,8 @@ export class Inboxes {
     if (stored.inbox === undefined) return stored;
     const { inbox, ...others } = stored;
     const root = resolve(this.#work, inbox);
-    const isOurs = this.#ours.some((folder) => `${root}${sep}`.startsWith(`${folder}${sep}`));
+    const inRoot = `${root}${sep}`;
+    const isOurs = this.#ours.some((folder) => inRoot.startsWith(folder));
     if (inbox.includes("\0") || root === this.#work || isOurs) {
       throw new Fault("RECORD_UNREADABLE", { detail: `${path}: inbox should be outside our own folders` });
     }

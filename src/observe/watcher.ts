@@ -64,7 +64,8 @@ export class Watcher {
     for (const source of this.#sources) void this.#ask(source);
     const promised = [...this.#sources.flatMap((source) => this.#promisedBy(source)), ...late];
     const broken = promised.flatMap((each) => this.#judge(each, nowMs));
-    const keys = new Set(promised.map(keyOf));
+    // Mostly empty, and keys take time.
+    const keys = new Set(this.#explainedMs.size === 0 ? [] : promised.map(keyOf));
     for (const key of this.#explainedMs.keys()) if (!keys.has(key)) this.#explainedMs.delete(key);
     this.#report(broken);
   }
@@ -97,16 +98,16 @@ export class Watcher {
     const dueMs = answeredMs + WITHIN_MS;
     const answer: Promised = { kind, subject: nameOfKind(kind), text, dueMs, graceMs: WITHIN_MS };
     const isExplained = source.isExplained?.() ?? false;
-    return [...promised, answer].map((each) => ({ ...each, isExplained: each.isExplained || isExplained }));
+    const all = [...promised, answer];
+    return isExplained ? all.map((each) => ({ ...each, isExplained })) : all;
   }
 
   /** The promise if it is broken. Until its grace has passed, the last explanation or late check still explains it. */
   #judge(promised: Promised, nowMs: number): Broken[] {
     const { kind, dueMs, graceMs } = promised;
-    const key = keyOf(promised);
-    if (promised.isExplained) this.#explainedMs.set(key, nowMs);
+    if (promised.isExplained) this.#explainedMs.set(keyOf(promised), nowMs);
     if (nowMs <= dueMs) return [];
-    const explainedMs = Math.max(this.#explainedMs.get(key) ?? 0, this.#lateMs);
+    const explainedMs = Math.max(this.#explainedMs.get(keyOf(promised)) ?? 0, this.#lateMs);
     return [{ ...promised, isExplained: kind !== "timers" && nowMs <= explainedMs + graceMs }];
   }
 
