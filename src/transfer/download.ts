@@ -13,6 +13,7 @@ import {
   type TransferKey,
   type TransferRecord,
   waitLeftMs,
+  waitsForPassword,
 } from "../model/record.ts";
 import { factsOfContents } from "../model/route.ts";
 import { checkContent } from "./check.ts";
@@ -105,7 +106,7 @@ function waitQuietly(run: Run, until: string): void {
 async function attempt(run: Run): Promise<Next> {
   const { tools, source, record } = run;
   const { passwords } = tools;
-  const lackedPassword = record.state === "waiting" && record.reason === "password";
+  const lackedPassword = waitsForPassword(record);
   const watch = watchRun(run);
   try {
     const supplied = lackedPassword ? await passwords.supplied(source.mailbox, record.trackingId) : undefined;

@@ -17,6 +17,9 @@ import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
 import { redisSettings } from "../support/settings.ts";
+import { openModelQueue } from "../world/engine/engine.ts";
+import { SharedStore } from "../world/engine/store.ts";
+import { Random } from "../world/ground/random.ts";
 
 /** `services`: the service of each mailbox. */
 type Create = (
@@ -31,19 +34,38 @@ const NOW_MS = Date.UTC(2026, 5, 1);
 const embedded: Create = async (slots, services) =>
   createEmbeddedQueue({ slots: asked(slots), services: constant(services), random: () => 0.5 });
 
-const bullmq: Create = async (slots, services, mayFreeSlots = false) =>
-  openTestQueue(await startRedis(), {
-    slots: asked(slots),
-    services: constant(services),
-    mayFreeSlots: () => mayFreeSlots,
-  });
+/** Opens the engine of one of several processes. */
+type Join = (options?: Partial<BullOptions>) => Promise<JobQueue>;
+
+const onRedis = async (): Promise<Join> => {
+  const redis = await startRedis();
+  return (options) => openTestQueue(redis, options);
+};
+
+const onStore = async (): Promise<Join> => {
+  const store = new SharedStore({ nowMs: () => performance.now(), random: new Random(1) });
+  const random = new Random(2);
+  return async (options) => openModelQueue(store, { ...defaults(), random: () => random.next(), ...options });
+};
+
+/** The engine of one process alone. */
+function alone(openFleet: () => Promise<Join>): Create {
+  return async (slots, services, mayFreeSlots = false) => {
+    const join = await openFleet();
+    return join({ slots: asked(slots), services: constant(services), mayFreeSlots: () => mayFreeSlots });
+  };
+}
 
 function asked(slots: number | (() => number)): () => number {
   return typeof slots === "number" ? () => slots : slots;
 }
 
 describe("the engine embedded", () => testEngine(embedded));
-describe("the engine bullmq", { tags: ["system"] }, () => testEngine(bullmq));
+describe("the engine of worlds", () => testEngine(alone(onStore)));
+describe("the engine bullmq", { tags: ["system"] }, () => testEngine(alone(onRedis)));
+
+describe("several processes of the engine of worlds", () => testFleet(onStore));
+describe("several processes of the engine bullmq", { tags: ["system"] }, () => testFleet(onRedis));
 
 function testEngine(create: Create): void {
   test("runs a job once, however often it is added while queued or running", async () => {
@@ -380,6 +402,103 @@ function testEngine(create: Create): void {
   });
 }
 
+/** The contract of engines that share their jobs. */
+function testFleet(openFleet: () => Promise<Join>): void {
+  test("a process that runs once does not wait for jobs of other processes", async () => {
+    const join = await openFleet();
+    const daemon = await start(() => join({ slots: () => 1 }), 1);
+    for (const key of ["running", "queued"]) await daemon.queue.add(job(key));
+    await expect.poll(() => daemon.ran).toEqual(["running"]);
+    const { queue } = await startLimited(() => join({ role: "worker" }), DONE);
+    await queue.pollNow(["m"]);
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+  });
+
+  test("a process that runs once does not wait for jobs that others add, although it runs some of them", async () => {
+    const join = await openFleet();
+    const scheduler = await begin(join({ role: "scheduler" }), {});
+    for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
+    const ran: string[] = [];
+    const once = await begin(join({ role: "worker", slots: () => 1 }), {
+      async download({ trackingId }) {
+        ran.push(trackingId);
+        await setTimeout(200);
+        return DONE;
+      },
+    });
+    await once.add(job("own"));
+    await once.idle();
+    expect(ran).toContain("own");
+    expect(ran.length).toBeLessThan(25);
+  });
+
+  test("a process that runs once waits for its own job while another process runs it", async () => {
+    const join = await openFleet();
+    const daemon = await start(() => join({ slots: () => 1 }), 1);
+    await daemon.queue.add(job("a"));
+    await expect.poll(() => daemon.ran).toEqual(["a"]);
+    const { queue, ran } = await startLimited(() => join({ role: "worker" }), DONE);
+    await queue.add(job("a"));
+    expect(await idleWithin(queue, 500)).toBe(false);
+    daemon.release();
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+    expect(ran).toEqual([]);
+  });
+
+  test("each mailbox has one poll per interval, and no further one when a process joins or restarts", async () => {
+    const join = await openFleet();
+    const one = await startPolling(join, ["a", "b"]);
+    await expect.poll(() => one.polls.toSorted()).toEqual(["a", "b"]);
+    const other = await startPolling(join, ["b", "c"]);
+    await expect.poll(() => other.polls).toEqual(["c"]);
+    await one.queue.close(0);
+    const again = await startPolling(join, ["a", "b", "d"]);
+    await expect.poll(() => again.polls).toEqual(["d"]);
+    expect([...one.polls, ...other.polls].toSorted()).toEqual(["a", "b", "c"]);
+  });
+
+  test("the wait of a mailbox after a failed poll applies to all, until a process starts or reloads", async () => {
+    const join = await openFleet();
+    const failing = () => ({ waitMs: HOUR_MS });
+    const one = await startPolling(join, ["a"], { everyMs: 20, next: failing });
+    await expect.poll(() => one.polls).toEqual(["a"]);
+    const other = await startPolling(join, ["a", "b"], {
+      everyMs: 20,
+      next: (it) => (it === "a" ? failing() : NO_WAIT),
+    });
+    await expect.poll(() => other.count("b")).toBeGreaterThan(10);
+    expect(one.polls).toEqual(["a"]);
+    expect(other.count("a")).toBe(1);
+  });
+
+  test("a limit that a service asked for applies to its mailboxes in all, and not to another service", async () => {
+    const join = await openFleet();
+    const { count } = await startPolling(join, ["n", "other"], { everyMs: 20 });
+    await expect.poll(() => count("n")).toBeGreaterThan(3);
+    const one = await startPolling(join, ["m"], { next: () => ({ waitMs: 0, limitMs: HOUR_MS }) });
+    await expect.poll(() => one.polls).toEqual(["m"]);
+    const before = [count("n"), count("other")] as const;
+    await expect.poll(() => count("other") - before[1]).toBeGreaterThan(10);
+    expect(count("n") - before[0]).toBeLessThanOrEqual(1);
+  });
+
+  test("a limit of a service applies to every process", async () => {
+    const join = await openFleet();
+    const one = await startLimited(() => joinFleet(join), { ...LIMIT, afterMs: HOUR_MS });
+    await one.queue.add(job("limited"));
+    await expect.poll(() => one.ran).toEqual(["limited"]);
+    const other = await startLimited(() => joinFleet(join), DONE);
+    await other.queue.add(job("b"));
+    await other.queue.add(job("another service", "other"));
+    await expect
+      .poll(() => [...one.ran, ...other.ran].toSorted(), { timeout: 10_000 })
+      .toEqual(["another service", "b", "limited"]);
+    const began = one.beganMs.get("limited") ?? 0;
+    const ran = one.beganMs.get("b") ?? other.beganMs.get("b") ?? 0;
+    expect(ran - began).toBeGreaterThanOrEqual(LEAST_MS);
+  });
+}
+
 test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
   "`runNow` of a job that another process runs makes it run once more, and leaves no note in Redis (%o)",
   { tags: ["system"] },
@@ -402,55 +521,12 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
   },
 );
 
-describe("a process that runs once, with others on its Redis", { tags: ["system"] }, () => {
-  test("does not wait for jobs of other processes", async () => {
-    const redis = await startRedis();
-    const daemon = await start(() => openTestQueue(redis, { slots: () => 1 }), 1);
-    for (const key of ["running", "queued"]) await daemon.queue.add(job(key));
-    await expect.poll(() => daemon.ran).toEqual(["running"]);
-    const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
-    await queue.pollNow(["m"]);
-    expect(await idleWithin(queue, 5_000)).toBe(true);
-  });
-
-  test("does not wait for jobs that others add, although it runs some of them", async () => {
-    const redis = await startRedis();
-    const scheduler = await begin(openTestQueue(redis, { role: "scheduler" }), {});
-    for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
-    const ran: string[] = [];
-    const once = await begin(openTestQueue(redis, { role: "worker", slots: () => 1 }), {
-      async download({ trackingId }) {
-        ran.push(trackingId);
-        await setTimeout(200);
-        return DONE;
-      },
-    });
-    await once.add(job("own"));
-    await once.idle();
-    expect(ran).toContain("own");
-    expect(ran.length).toBeLessThan(25);
-  });
-
-  test("waits for its own job while another process runs it", async () => {
-    const redis = await startRedis();
-    const daemon = await start(() => openTestQueue(redis, { slots: () => 1 }), 1);
-    await daemon.queue.add(job("a"));
-    await expect.poll(() => daemon.ran).toEqual(["a"]);
-    const { queue, ran } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
-    await queue.add(job("a"));
-    expect(await idleWithin(queue, 500)).toBe(false);
-    daemon.release();
-    expect(await idleWithin(queue, 5_000)).toBe(true);
-    expect(ran).toEqual([]);
-  });
-});
-
 test("a process that knows fewer services leaves the jobs of the others alone", {
   tags: ["system"],
 }, async () => {
   const redis = await startRedis();
   const put = { kind: "again", afterMs: HOUR_MS } as const;
-  const one = await startLimited(() => joinFleet(redis), put);
+  const one = await startLimited(() => joinFleet((options) => openTestQueue(redis, options)), put);
   await one.queue.add(job("limited", "other"));
   await expect.poll(() => one.ran).toEqual(["limited"]);
   await one.queue.idle();
@@ -483,82 +559,27 @@ test("a start resumes a queue that was left paused", { tags: ["system"] }, async
   await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["a"]);
 });
 
-describe("polls of several processes on one Redis", { tags: ["system"] }, () => {
-  test("each mailbox has one poll per interval, and no further one when a process joins or restarts", async () => {
-    const redis = await startRedis();
-    const one = await startPolling(redis, ["a", "b"]);
-    await expect.poll(() => one.polls.toSorted()).toEqual(["a", "b"]);
-    const other = await startPolling(redis, ["b", "c"]);
-    await expect.poll(() => other.polls).toEqual(["c"]);
-    await one.queue.close(0);
-    const again = await startPolling(redis, ["a", "b", "d"]);
-    await expect.poll(() => again.polls).toEqual(["d"]);
-    expect([...one.polls, ...other.polls].toSorted()).toEqual(["a", "b", "c"]);
-  });
-
-  test("the wait of a mailbox after a failed poll applies to all, until a process starts or reloads", async () => {
-    const redis = await startRedis();
-    const failing = () => ({ waitMs: HOUR_MS });
-    const one = await startPolling(redis, ["a"], { everyMs: 20, next: failing });
-    await expect.poll(() => one.polls).toEqual(["a"]);
-    const other = await startPolling(redis, ["a", "b"], {
-      everyMs: 20,
-      next: (it) => (it === "a" ? failing() : NO_WAIT),
-    });
-    await expect.poll(() => other.count("b")).toBeGreaterThan(10);
-    expect(one.polls).toEqual(["a"]);
-    expect(other.count("a")).toBe(1);
-  });
-
-  test("a limit that a service asked for applies to its mailboxes in all, and not to another service", async () => {
-    const redis = await startRedis();
-    const { count } = await startPolling(redis, ["n", "other"], { everyMs: 20 });
-    await expect.poll(() => count("n")).toBeGreaterThan(3);
-    const one = await startPolling(redis, ["m"], { next: () => ({ waitMs: 0, limitMs: HOUR_MS }) });
-    await expect.poll(() => one.polls).toEqual(["m"]);
-    const before = [count("n"), count("other")] as const;
-    await expect.poll(() => count("other") - before[1]).toBeGreaterThan(10);
-    expect(count("n") - before[0]).toBeLessThanOrEqual(1);
-  });
-
-  test.each([
-    ["lost", (redis: TestRedis) => redis.client.flushall()],
-    [
-      "without an end",
-      async ({ client }: TestRedis) => {
-        for (const key of await client.keys("inlet:poll:*")) await client.set(key, "x");
-      },
-    ],
-    [
-      "of another type",
-      async ({ client }: TestRedis) => {
-        for (const key of await client.keys("inlet:poll:*"))
-          await client.multi().del(key).lpush(key, "x").exec();
-      },
-    ],
-  ])("a mailbox is polled although its key is %s", async (_name, spoil) => {
-    const redis = await startRedis();
-    const { polls } = await startPolling(redis, ["a"], { everyMs: 500 });
-    await expect.poll(() => polls).toHaveLength(1);
-    await spoil(redis);
-    await expect.poll(() => polls.length, { timeout: 5_000 }).toBeGreaterThan(3);
-  });
-});
-
-test("a limit of a service applies to every process on its Redis", { tags: ["system"] }, async () => {
+test.each([
+  ["lost", (redis: TestRedis) => redis.client.flushall()],
+  [
+    "without an end",
+    async ({ client }: TestRedis) => {
+      for (const key of await client.keys("inlet:poll:*")) await client.set(key, "x");
+    },
+  ],
+  [
+    "of another type",
+    async ({ client }: TestRedis) => {
+      for (const key of await client.keys("inlet:poll:*"))
+        await client.multi().del(key).lpush(key, "x").exec();
+    },
+  ],
+])("a mailbox is polled although its key is %s", { tags: ["system"] }, async (_name, spoil) => {
   const redis = await startRedis();
-  const one = await startLimited(() => joinFleet(redis), { ...LIMIT, afterMs: HOUR_MS });
-  await one.queue.add(job("limited"));
-  await expect.poll(() => one.ran).toEqual(["limited"]);
-  const other = await startLimited(() => joinFleet(redis), DONE);
-  await other.queue.add(job("b"));
-  await other.queue.add(job("another service", "other"));
-  await expect
-    .poll(() => [...one.ran, ...other.ran].toSorted(), { timeout: 10_000 })
-    .toEqual(["another service", "b", "limited"]);
-  const began = one.beganMs.get("limited") ?? 0;
-  const ran = one.beganMs.get("b") ?? other.beganMs.get("b") ?? 0;
-  expect(ran - began).toBeGreaterThanOrEqual(LEAST_MS);
+  const { polls } = await startPolling((options) => openTestQueue(redis, options), ["a"], { everyMs: 500 });
+  await expect.poll(() => polls).toHaveLength(1);
+  await spoil(redis);
+  await expect.poll(() => polls.length, { timeout: 5_000 }).toBeGreaterThan(3);
 });
 
 function job(key: string, mailbox = "m", expiresInHours = 0): TransferJob {
@@ -605,11 +626,11 @@ async function recordPolls(
 
 /** An engine of a fleet that polls these mailboxes, every hour unless told otherwise. */
 async function startPolling(
-  redis: TestRedis,
+  join: Join,
   mailboxes: readonly string[],
   { everyMs = HOUR_MS, next }: { everyMs?: number; next?: (mailbox: string) => PollWait } = {},
 ) {
-  const recorded = await recordPolls(joinFleet(redis), next);
+  const recorded = await recordPolls(joinFleet(join), next);
   await recorded.queue.schedule(mailboxes.map((mailbox) => ({ mailbox, everyMs })));
   return recorded;
 }
@@ -623,10 +644,9 @@ function idleWithin(queue: JobQueue, ms: number): Promise<boolean> {
   return Promise.race([queue.idle().then(() => true), setTimeout(ms, false)]);
 }
 
-/** The BullMQ engine on the test's Redis. By default, services do not matter. */
-async function openTestQueue({ url }: TestRedis, options: Partial<BullOptions> = {}): Promise<JobQueue> {
-  return openBullQueue({
-    redis: redisSettings(url),
+/** By default, services do not matter. */
+function defaults() {
+  return {
     slots: () => 4,
     role: "all",
     waitForRedis: false,
@@ -636,12 +656,16 @@ async function openTestQueue({ url }: TestRedis, options: Partial<BullOptions> =
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
     onEvicting: () => {},
     signal: new AbortController().signal,
-    ...options,
-  });
+  } as const;
 }
 
-function joinFleet(redis: TestRedis): Promise<JobQueue> {
-  return openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
+/** The BullMQ engine on the test's Redis. */
+async function openTestQueue({ url }: TestRedis, options: Partial<BullOptions> = {}): Promise<JobQueue> {
+  return openBullQueue({ redis: redisSettings(url), ...defaults(), ...options });
+}
+
+function joinFleet(join: Join): Promise<JobQueue> {
+  return join({ services: constant(LIMITED_SERVICES) });
 }
 
 /** An engine whose job `limited` ends its first run with `first`; all other runs are done. */

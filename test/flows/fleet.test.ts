@@ -16,7 +16,7 @@ import { makeFolder, startChild } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
-import { Random } from "../world/random.ts";
+import { Random } from "../world/ground/random.ts";
 
 const TRANSFERS = 300;
 const LOCK_MS = 2_000;

@@ -95,6 +95,10 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "install -m 755 examples/consumers/take-passwords /usr/local/bin/":
       "it installs a script: test/flows/take-passwords.test.ts runs it",
   },
+  "docs/worlds.md": {
+    "npm run explore -- --minutes 5": "it takes long: test/unit/world/worlds.test.ts runs worlds",
+    "npm run explore -- --mutants": "it takes long: test/unit/world/mutations.test.ts applies every mutation",
+  },
 };
 
 const TWO_WRONG_ID = "20260301-080700-twowrong";

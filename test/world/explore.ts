@@ -1,43 +1,71 @@
 /**
- * Explores worlds: `npm run explore -- --minutes N --seed S`. Prints each world that fails, with what happened in it, and
- * the smallest part of its plan that still fails.
+ * Explores worlds: `npm run explore -- --minutes N --seed S`. Prints the first world that fails, with what happened in it, and
+ * the smallest part of its plan that still fails. `--all` prints the seed of each that fails instead, `--check` those of its
+ * standard input, and `--mutants` tells how soon worlds find mistakes in the program. `--size small` or `--size whole` (from a
+ * seed that four divides) runs worlds of one kind.
  */
 import { parseArgs } from "node:util";
-import { makePlan } from "./plan.ts";
-import { runPlan, shrink } from "./run.ts";
 
 const { values } = parseArgs({
   options: {
-    minutes: { type: "string", default: "1" },
+    minutes: { type: "string" },
     seed: { type: "string" },
     worlds: { type: "string" },
+    all: { type: "boolean" },
+    check: { type: "boolean" },
+    mutants: { type: "boolean" },
+    only: { type: "string" },
+    size: { type: "string" },
+    jobs: { type: "string" },
   },
 });
+
+const { MAX_SAFE_INTEGER } = Number;
+/** The same in each run: what two runs find can be compared. */
+const SEED_OF_MUTANTS = 7_000_000;
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-const first = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
-const startedMs = performance.now();
-const endMs = startedMs + Number(values.minutes) * 60_000;
-const worlds = Number(values.worlds ?? Number.POSITIVE_INFINITY);
-let count = 0;
-print(`The first seed is ${first}.`);
-for (let seed = first; performance.now() < endMs && count < worlds; seed++, count++) {
-  const plan = makePlan(seed);
-  const { violations, log, steps } = await runPlan(plan);
-  const [violation] = violations;
-  if (worlds === 1 && violation === undefined) print(`${log.join("\n")}\n${steps} steps`);
-  if (violation === undefined) continue;
-  const smallest = await shrink(plan, violation);
-  print(`Seed ${seed} fails. The smallest part of its plan that fails:`);
-  print(JSON.stringify({ site: smallest.plan.site }, null, 1));
-  print(smallest.log.join("\n"));
-  print(smallest.violations.join("\n"));
-  process.exitCode = 1;
-  break;
+async function exploreUntilFailure(first: number, minutes: number, worlds: number): Promise<void> {
+  const plans = await import("./plan/plan.ts");
+  const makePlan = values.size === "small" ? plans.makeSmallPlan : plans.makePlan;
+  const step = values.size === "whole" ? 4 : 1;
+  const { runPlan, shrink } = await import("./run.ts");
+  const startedMs = performance.now();
+  const endMs = startedMs + minutes * 60_000;
+  let count = 0;
+  print(`The first seed is ${first}.`);
+  for (let seed = first; performance.now() < endMs && count < worlds; seed += step, count++) {
+    const plan = makePlan(seed);
+    const { violations, log, steps } = await runPlan(plan, worlds === 1);
+    const [violation] = violations;
+    if (worlds === 1 && violation === undefined) print(`${log.join("\n")}\n${steps} steps`);
+    if (violation === undefined) continue;
+    const smallest = await shrink(plan, violation);
+    print(`Seed ${seed} fails. The smallest part of its plan that fails:`);
+    print(JSON.stringify({ site: smallest.plan.site }, null, 1));
+    print(smallest.log.join("\n"));
+    print(smallest.violations.join("\n"));
+    process.exitCode = 1;
+    break;
+  }
+  const tookMinutes = (performance.now() - startedMs) / 60_000;
+  print(`${count} worlds, ${Math.round(count / tookMinutes)} a minute.`);
 }
-const minutes = (performance.now() - startedMs) / 60_000;
-print(`${count} worlds, ${Math.round(count / minutes)} a minute.`);
+
+const minutes = Number(values.minutes ?? (values.mutants ? 2 : 1));
+const worlds = Number(values.worlds ?? MAX_SAFE_INTEGER);
+if (values.mutants) {
+  const { runMutants } = await import("./mutants.ts");
+  const { seed = SEED_OF_MUTANTS, jobs = 1, only } = values;
+  await runMutants({ seed: Number(seed), minutes, jobs: Number(jobs), only: only?.split(",") }, print);
+} else {
+  const first = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  const { checkSeeds, exploreAll } = await import("./seeds.ts");
+  if (values.check) await checkSeeds();
+  else if (values.all) await exploreAll(first, minutes, worlds);
+  else await exploreUntilFailure(first, minutes, worlds);
+}
 process.exit();

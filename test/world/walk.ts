@@ -1,14 +1,9 @@
 /** Walks: one plain transfer, and one disturbance at each step of the disk, one world for each. */
-import {
-  type Happening,
-  makeTransfer,
-  PLAIN,
-  type Plan,
-  PROGRAMS,
-  type RawHandoff,
-  type Site,
-} from "./plan.ts";
-import { Random } from "./random.ts";
+
+import { Random } from "./ground/random.ts";
+import { makeTransfer } from "./plan/mail.ts";
+import type { Happening, Plan } from "./plan/plan.ts";
+import { PLAIN, PROGRAMS, type RawHandoff, type Site } from "./plan/site.ts";
 import { runPlan } from "./run.ts";
 import { World } from "./world.ts";
 
@@ -28,7 +23,7 @@ export const SITES: Readonly<Record<string, Partial<Site>>> = {
 };
 
 function withCommand(handoff: RawHandoff): RawHandoff {
-  return { ...handoff, command: [PROGRAMS.command] };
+  return { ...handoff, command: [PROGRAMS.common] };
 }
 
 /** The number of steps differs a little from world to world. */
@@ -69,8 +64,8 @@ async function stepsOf(site: Site): Promise<[number, number]> {
 }
 
 function planOf(site: Site, happenings: readonly Happening[], seed: number): Plan {
-  const taste = { archives: 0.5 };
-  const transfer = makeTransfer(new Random(7), 0, site, taste);
+  const taste = { archives: 0.5, oddNames: 0 };
+  const { isPasswordInLink: _, checksums: __, ...transfer } = makeTransfer(new Random(7), 0, site, taste);
   const all: Happening[] = [{ kind: "arrive", transfer: 0 }, ...happenings];
   const atMs = ({ kind }: Happening) =>
     kind === "vanish" || kind === "order" ? BEGIN_MS + LATER_MS : BEGIN_MS;

@@ -1,645 +1,407 @@
 /**
- * One world: the whole daemon, its disk, its service, consumers, operators and changes of its configuration, all from one
- * seed. `checks.ts` says what must hold.
+ * One world: the whole daemon, its disk, its services, consumers, operators and changes of its configuration, all from one
+ * seed. `observer.ts`, `secrets.ts` and `truth.ts` judge what happens, `checks.ts` what it has come to at the end.
  */
-import { hash } from "node:crypto";
-import { machine } from "../../src/base/machine.ts";
-import { Secret } from "../../src/base/secret.ts";
 import type { ProgramEnd, ProgramStart } from "../../src/base/system-program.ts";
 import { loadSettings } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
-import { runDaemon } from "../../src/daemon.ts";
-import type { Vitals } from "../../src/host/systemd.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
-import type { DaemonEvent } from "../../src/model/events.ts";
-import { serviceIdOf } from "../../src/model/mailbox.ts";
-import type { TransferAct } from "../../src/model/order.ts";
-import { type TransferRecord, waitsForPassword } from "../../src/model/record.ts";
-import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
-import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
-import type { Handlers, JobQueue } from "../../src/queue/port.ts";
-import { failure, type OnChange, SimulatedDisk } from "./disk.ts";
-import { Observer } from "./observer.ts";
-import {
-  formatSite,
-  type Happening,
-  INBOX,
-  OUTSIDE,
-  type Plan,
-  type Site,
-  STATE,
-  UNREST_MS,
-  WORK,
-} from "./plan.ts";
-import { type Ground, Process, START_MS, type Step } from "./process.ts";
-import { Random } from "./random.ts";
-import { Schedule } from "./schedule.ts";
-import { type SentTransfer, SimulatedService } from "./service.ts";
+import type { TransferRecord } from "../../src/model/record.ts";
+import { type Daemon, Daemons } from "./daemons.ts";
+import { SharedStore } from "./engine/store.ts";
+import { SimulatedDisk } from "./ground/disk.ts";
+import { type Ground, Process, START_MS, type Step } from "./ground/process.ts";
+import { Random } from "./ground/random.ts";
+import { Schedule } from "./ground/schedule.ts";
+import type { WatchMood } from "./ground/watches.ts";
+import { endAll, happen } from "./happen.ts";
+import { Calm } from "./judge/calm.ts";
+import { Observer } from "./judge/observer.ts";
+import { Requests } from "./judge/secrets.ts";
+import { Truth } from "./judge/truth.ts";
+import { describe } from "./log.ts";
+import { People } from "./people.ts";
+import { type Happening, type Plan, UNREST_MS } from "./plan/plan.ts";
+import type { ServiceHabits, StoredTransfer } from "./plan/sent.ts";
+import { ADDRESSES, CLIENT_IDS, formatSite, OUTSIDE, PLAIN, type Site, STATE, workOf } from "./plan/site.ts";
+import { Network } from "./service/network.ts";
+import { WorldService } from "./service/service.ts";
+import { Troubles } from "./troubles.ts";
+
+export type { Daemon } from "./daemons.ts";
 
 const MINUTE_MS = 60_000;
 /** From the end of all disturbances until everything must be at rest: longer than the longest pause between attempts. */
 const PEACE_MS = 150 * MINUTE_MS;
 /** For this long nothing must be open before the world counts as at rest: longer than the pauses of regular clean-up. */
 const QUIET_MS = 16 * MINUTE_MS;
+/** The same where a service may have asked for a pause. */
+const LONG_QUIET_MS = 80 * MINUTE_MS;
 /** The same if nothing is left for the clean-up. */
-const SHORT_QUIET_MS = 3 * MINUTE_MS;
-const OPERATOR = { who: "anna", from: "desk" };
-/** The user id of consumers. */
-const CONSUMER = 4_000;
-const PATIENCE = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * MINUTE_MS, slowMs: 2 * MINUTE_MS };
-/** A daemon that ends by itself is started again, as systemd does. */
-const RESTART_MS = 10_000;
-
-export interface Daemon {
-  readonly process: Process;
-  readonly stop: AbortController;
-  /** The configuration that it has applied. */
-  site: Site;
-  vitals?: Vitals;
-  apply?: (next: Settings) => Promise<void>;
-  isEnded: boolean;
-}
+const SHORT_QUIET_MS = 2 * MINUTE_MS;
+const LOOK_MS = 30_000;
+/** A daemon that was started again has done what it does at its start. */
+const RESTARTED_MS = 2 * MINUTE_MS;
 
 /** The exit code of a check that gives no verdict. */
 const UNDECIDED = 75;
 
-interface Trouble {
-  type: Step["type"] | "any";
-  readonly process: Process;
-  readonly fromStep: number;
-  /** It begins with a step in this folder of ours, after so many others in it. */
-  readonly inFolder: string | undefined;
-  skips: number;
-  left: number;
+const SECRET_HEADERS = /^x-cs-(password|clientid|verificationtoken)$/;
+
+export interface WorldOptions {
+  /** Notes what happens, for people. Takes half of the time of a world. */
+  readonly isNoted?: boolean;
 }
 
 export class World implements Ground {
   readonly plan: Plan;
   readonly schedule = new Schedule(START_MS);
-  readonly disk = new SimulatedDisk(() => this.schedule.nowMs);
+  readonly disk = new SimulatedDisk(() => this.schedule.nowMs + this.wallOffsetMs);
   readonly random: Random;
-  readonly service: SimulatedService;
+  readonly transfers: readonly StoredTransfer[];
+  readonly services: readonly WorldService[];
+  readonly network: Network;
+  readonly store: SharedStore;
+  readonly calm = new Calm(() => this.schedule.nowMs);
   readonly observer: Observer;
+  readonly requests: Requests;
+  readonly truth: Truth;
+  readonly daemons = new Daemons(this);
+  readonly people: People;
+  readonly troubles = new Troubles(this);
   readonly locks: Ground["locks"] = new Map();
   readonly watches: Ground["watches"] = new Set();
+  readonly watchMood: WatchMood;
+  wallOffsetMs = 0;
+  bootedMs = START_MS;
   areLocksBroken = false;
+  /** How long a step of the disk takes at most; 0: as usual. */
+  slowStepMs = 0;
+  readonly exitCodes = { check: 0, command: 0 };
+  /** The check spoils content of which it gives no verdict. */
+  doesCheckSpoil = true;
+  /** Of the daemon's messages. */
+  readonly receiver = { isAway: false, delayMs: 0 };
   /** What happened, for people. */
   readonly log: string[] = [];
   /** How many steps a daemon had done when it first emitted each type of event. */
   readonly firsts = new Map<string, number>();
-  site: Site;
-  daemon: Daemon | undefined;
-  readonly #others = new Set<Daemon>();
-  /** Works on the same folder although it must not. */
-  #second: Daemon | undefined;
-  readonly #operator: Process;
+  /** Passwords that a person is about to supply, each with its tracking-id. */
+  readonly supplying = new Set<string>();
+  /** Records are gone or older: what is missing from them is no mistake of the daemon. */
+  hasLost = false;
+  /** A check has refused a transfer at some time. */
+  hasRefused = false;
+  readonly #isNoted: boolean;
+  /** `undefined`: the program refuses the configuration. */
   readonly #settings = new Map<Site, Settings | undefined>();
-  #troubles: Trouble[] = [];
-  #exitCodes = { check: 0, command: 0 };
-  /** Whether the check spoils content of which it gives no verdict. */
-  #spoils = true;
-  #isReceiverAway = false;
+  #site: Site;
+  #hasNoEdits = true;
   #isPeace = false;
-  #daemons = 0;
 
-  constructor(plan: Plan) {
+  constructor(plan: Plan, { isNoted = false }: WorldOptions = {}) {
     this.plan = plan;
-    this.site = plan.site;
+    this.#site = plan.site;
+    this.#isNoted = isNoted;
+    this.watchMood = plan.watches ?? "prompt";
     this.random = new Random(plan.seed ^ 0x5eed);
-    this.service = new SimulatedService(plan, this.random.fork(), () => this.schedule.nowMs);
+    // A run changes the states of its transfers. Some services list them before they have arrived.
+    this.transfers = plan.transfers.map((transfer) => {
+      const isListed = this.habitsOf(transfer.service).ignoresActive === true;
+      return {
+        ...transfer,
+        state: isListed ? "processing" : "unsent",
+        wrong: 0,
+        opened: 0,
+        lockedUntilMs: new Map(),
+      };
+    });
     this.observer = new Observer(this);
-    this.service.onPassword = (transfer, password) => this.observer.passwordSent(transfer, password);
-    // It is listed before it arrives.
-    for (const transfer of plan.transfers) if (plan.habits?.ignoresActive) transfer.state = "processing";
-    this.#operator = new Process("operator", this);
-    for (const folder of ["/data", STATE, OUTSIDE, "/taken"]) this.disk.prepare(folder, 0o755, 0);
+    this.requests = new Requests(this);
+    this.truth = new Truth(this);
+    this.services = ADDRESSES.map((_, number) => this.#makeService(number));
+    this.network = this.#makeNetwork();
+    // Each part forks the random numbers: their order is part of what a seed means.
+    this.store = new SharedStore({ nowMs: () => this.schedule.nowMs, random: this.random.fork() });
+    this.people = new People(this);
+    for (const folder of ["/data", STATE, OUTSIDE, "/taken", "/data/taken"]) {
+      this.disk.prepare(folder, 0o755, 0);
+    }
     this.disk.onChange = (change) => {
       this.observer.changed(change);
-      this.#endPause(change);
+      this.people.saw(change);
+      this.daemons.saw(change);
     };
   }
 
+  #makeService(number: number): WorldService {
+    const service = new WorldService({
+      number,
+      url: ADDRESSES[number]?.[0] ?? "",
+      transfers: this.transfers,
+      habits: this.habitsOf(number),
+      clientId: CLIENT_IDS[number] ?? "",
+      random: this.random.fork(),
+      nowMs: () => this.schedule.nowMs,
+    });
+    service.onRequest = (request) => this.requests.arrived(request);
+    service.onAnswered = (request) => this.requests.answered(request);
+    return service;
+  }
+
+  /** Each spelling of an address leads to its service. */
+  #makeNetwork(): Network {
+    const network = new Network(this.schedule);
+    for (const [number, spellings] of ADDRESSES.entries()) {
+      for (const spelling of spellings) {
+        network.hosts.set(new URL(spelling).origin, this.services[number] as WorldService);
+      }
+    }
+    network.onStray = (origin, { headers }) => {
+      const secrets = Object.keys(headers).filter((name) => SECRET_HEADERS.test(name));
+      if (secrets.length > 0) this.observer.violate(`I4: ${secrets.join()} was sent to ${origin}`);
+    };
+    return network;
+  }
+
+  // What it is
+
+  get daemon(): Daemon | undefined {
+    return this.daemons.main;
+  }
+
+  /** The configuration as people have saved it. Daemons apply it later. */
+  get site(): Site {
+    return this.#site;
+  }
+
+  get settings(): Settings {
+    return this.#settings.get(this.#site) as Settings;
+  }
+
+  get work(): string {
+    return workOf(this.#site);
+  }
+
+  /** Only what is still open happens: nothing new. */
+  get isPeace(): boolean {
+    return this.#isPeace;
+  }
+
+  /** The configuration was never changed. */
+  get hasNoEdits(): boolean {
+    return this.#hasNoEdits;
+  }
+
+  get isRefused(): boolean {
+    return this.daemons.isRefused;
+  }
+
+  get appliedSites(): Site[] {
+    return this.daemons.appliedSites;
+  }
+
+  get badFolderSinceMs(): number | undefined {
+    return this.troubles.badFolderSinceMs;
+  }
+
+  /** As commands read it, beside the daemon. */
+  get ledger() {
+    return peekLedger({ work: this.work, inbox: this.#site.inbox });
+  }
+
+  readonly habitsOf = (service: number): ServiceHabits => this.plan.habits?.[service] ?? {};
+
+  isTokenOf(service: number, address: string, token: string): boolean {
+    return this.services[service]?.isTokenOf(address, token) === true;
+  }
+
+  records(): Promise<TransferRecord[]> {
+    return this.asOperator(() => Array.fromAsync(this.ledger.all(() => {})));
+  }
+
+  /** Runs work as the operator, who reads and writes the disk without disturbance. */
+  asOperator<Result>(work: () => Promise<Result>): Promise<Result> {
+    return pump(this.schedule, this.people.operator.run(work));
+  }
+
+  /** A function is called only if somebody reads the log. */
+  note(text: string | (() => string)): void {
+    if (!this.#isNoted) return;
+    const ms = Math.round(this.schedule.nowMs - START_MS);
+    this.log.push(`${(ms / 1000).toFixed(1).padStart(8)} s  ${typeof text === "string" ? text : text()}`);
+  }
+
+  // Its run
+
   /** Runs until nothing is left to do. `isClean`: whether there is also nothing to clean up. */
   async run(isClean: () => Promise<boolean> = async () => false): Promise<void> {
-    await this.#loadSites();
-    if (this.#settings.get(this.site) === undefined) this.site = { ...this.site, routes: [], handoff: {} };
-    await this.#loadSites();
-    this.observer.siteApplied(this.site);
-    this.#start();
+    await this.#chooseSite();
+    this.observer.siteApplied(this.#site);
+    this.daemons.start();
     for (const { atMs, what } of this.plan.happenings) {
-      this.schedule.after(atMs, () => this.#happen(what));
+      this.schedule.after(atMs, () => this.happen(what));
     }
-    await this.schedule.run(START_MS + (this.plan.unrestMs ?? UNREST_MS));
+    this.#lookEveryMinute();
+    const { violations } = this.observer;
+    await this.schedule.run(START_MS + (this.plan.unrestMs ?? UNREST_MS), () => violations.length > 0);
+    if (violations.length > 0) return;
     await this.#makePeace();
-    const endMs = this.schedule.nowMs + PEACE_MS;
-    for (let quietMs = 0; this.schedule.nowMs < endMs && quietMs < QUIET_MS; ) {
-      await this.schedule.run(this.schedule.nowMs + MINUTE_MS);
-      const isFrozen = (this.daemon?.process.frozenUntilMs ?? 0) > this.schedule.nowMs;
-      quietMs = this.#isQuiet() && !isFrozen ? quietMs + MINUTE_MS : 0;
-      if (quietMs >= SHORT_QUIET_MS && (await isClean())) break;
-    }
+    await this.#awaitRest(isClean);
     this.disk.dropCaches();
+  }
+
+  /** Nothing happens in peace. */
+  happen(what: Happening): void {
+    if (this.#isPeace) return;
+    this.note(() => describe(what));
+    happen(this, what);
+  }
+
+  #lookEveryMinute(): void {
+    this.schedule.after(MINUTE_MS, () => {
+      this.truth.look();
+      this.#lookEveryMinute();
+    });
+  }
+
+  async #makePeace(): Promise<void> {
+    this.note("peace");
+    this.calm.end();
+    this.#isPeace = true;
+    endAll(this);
+    await this.daemons.makePeace();
+  }
+
+  /** Ends early if a person has to decide, or if something is already wrong. */
+  async #awaitRest(isClean: () => Promise<boolean>): Promise<void> {
+    const endMs = this.schedule.nowMs + PEACE_MS;
+    const hasRests = this.services.some((_, service) => this.calm.hadWeather(service, ["limiting"], 0));
+    const quietLimitMs = hasRests ? LONG_QUIET_MS : QUIET_MS;
+    const shortMs = this.plan.isSmall ? LOOK_MS : SHORT_QUIET_MS;
+    for (let quietMs = 0; this.schedule.nowMs < endMs && quietMs < quietLimitMs; ) {
+      await this.schedule.run(this.schedule.nowMs + LOOK_MS);
+      if (this.isRefused || this.observer.violations.length > 0) break;
+      const isFrozen = (this.daemon?.process.frozenUntilMs ?? 0) > this.schedule.nowMs;
+      quietMs = this.#isQuiet() && !isFrozen ? quietMs + LOOK_MS : 0;
+      if (quietMs >= shortMs && (await isClean())) break;
+    }
   }
 
   /** Nothing on the disk waits for a time. */
   #isQuiet(): boolean {
-    const { disk } = this;
-    const notes = disk.names(`${WORK}/notes`).map((name) => disk.text(`${WORK}/notes/${name}`) ?? "");
-    const isOpen = notes.some((text) => text.includes('"until":"') || !text.includes('"waiting"'));
-    const hasSteps = disk.names(`${WORK}/outbox`).some((name) => name.endsWith(".json"));
-    const folders = ["staging", "orders", "new"].flatMap((name) => disk.names(`${WORK}/${name}`));
+    const { disk, work } = this;
+    const notes = disk.names(`${work}/notes`).map((name) => disk.text(`${work}/notes/${name}`) ?? "");
+    // A person sees it, although it is still asked for from time to time.
+    const isUnsupported = (text: string) => text.includes('"NOT_SUPPORTED"');
+    const isOpen = notes.some(
+      (text) => (text.includes('"until":"') || !text.includes('"waiting"')) && !isUnsupported(text),
+    );
+    const hasSteps = disk.names(`${work}/outbox`).some((name) => name.endsWith(".json"));
+    // Beside other processes, temporary files stay for an hour.
+    const temporary = this.#site.isShared ? [] : ["new"];
+    const folders = ["staging", "orders", ...temporary].flatMap((name) => disk.names(`${work}/${name}`));
     return !isOpen && !hasSteps && folders.length === 0;
   }
 
   /** A regular restart changes nothing. */
   async restart(): Promise<void> {
-    await this.#stopAll();
-    this.#start();
-    await this.schedule.run(this.schedule.nowMs + 3 * MINUTE_MS);
+    await this.daemons.stopAll();
+    this.daemons.start();
+    await this.schedule.run(this.schedule.nowMs + RESTARTED_MS);
   }
 
   /** `inlet once`, until it ends. */
   async runOnce(): Promise<void> {
-    await this.#stopAll();
-    const daemon = this.#startOne(this.settings, "once");
-    await this.schedule.run(this.schedule.nowMs + 60 * MINUTE_MS, () => daemon.isEnded);
-    if (!daemon.isEnded) this.observer.violate("a single run does not end");
-    daemon.process.kill();
+    await this.daemons.stopAll();
+    await this.daemons.runOnce();
   }
 
   async close(): Promise<void> {
-    await this.#stopAll();
+    await this.daemons.stopAll();
   }
 
-  note(text: string): void {
-    const ms = Math.round(this.schedule.nowMs - START_MS);
-    this.log.push(`${(ms / 1000).toFixed(1).padStart(8)} s  ${text}`);
+  // Its configurations
+
+  /** In place of one that the program refuses, takes a simpler one: the world begins with a daemon. */
+  async #chooseSite(): Promise<void> {
+    await this.#loadSites();
+    for (const simpler of [withoutRules(this.#site), PLAIN]) {
+      if (this.#settings.get(this.#site) !== undefined) return;
+      this.#site = simpler;
+      await this.#loadSites();
+    }
   }
 
-  /** The configurations that running daemons have applied. */
-  get appliedSites(): Site[] {
-    const daemons = [this.daemon, this.#second, ...this.#others];
-    return daemons.flatMap((daemon) => (daemon?.process.isDead === false ? daemon.site : []));
-  }
-
-  get settings(): Settings {
-    return this.#settings.get(this.site) as Settings;
-  }
-
-  /** Runs work as the operator, who reads and writes the disk without disturbance. */
-  asOperator<Result>(work: () => Promise<Result>): Promise<Result> {
-    return pump(this.schedule, this.#operator.run(work));
-  }
-
-  records(): Promise<TransferRecord[]> {
-    return this.asOperator(() => Array.fromAsync(peekLedger({ work: WORK, inbox: INBOX }).all(() => {})));
-  }
-
-  // Ground
-
-  disturb(process: Process, step: Step): void {
-    if (this.#isPeace || process === this.#operator) return;
-    const trouble = this.#troubles.find((each) => strikes(each, process, step));
-    if (trouble === undefined) return;
-    const { type, path, entry } = step;
-    trouble.left--;
-    // A disk that fails to sync may also fail to say what it has.
-    if (trouble.inFolder !== undefined && trouble.left === 1) trouble.type = "any";
-    if (type === "sync" && entry?.kind === "file") entry.failSync();
-    this.note(`the disk fails: ${type} ${path}`);
-    throw failure("EIO", path);
-  }
-
-  async runProgram(process: Process, { argv, env }: ProgramStart): Promise<Partial<ProgramEnd>> {
-    const isCheck = env["INLET_EVENT"] === "check";
-    const exitCode = this.#exitCodes[isCheck ? "check" : "command"];
-    this.note(`${process.name} runs ${argv[0]} for ${env["INLET_TRACKING_ID"]}: exit code ${exitCode}`);
-    if (!isCheck) this.observer.programRan(argv[0], env["INLET_ID"] ?? "");
-    // A check that gives no verdict may have spoilt what it looked at, or left it alone.
-    if (isCheck && exitCode === UNDECIDED && this.#spoils) this.#spoil(env["INLET_FOLDER"] ?? "");
-    return exitCode === 0 ? {} : { exitCode, why: `it ended with exit code ${exitCode}` };
-  }
-
-  #spoil(folder: string): void {
-    const name = this.disk.names(folder).find((each) => !each.endsWith(".json") && each !== "SHA256SUMS");
-    const entry = name === undefined ? undefined : this.disk.tryGet(`${folder}/${name}`);
-    if (entry?.kind === "file") entry.bytes = Buffer.alloc(entry.bytes.length, "?");
-  }
-
-  async post(url: URL, body: string): Promise<{ status: number; retryAfter: undefined }> {
-    if (this.#isReceiverAway) return { status: 503, retryAfter: undefined };
-    if (url.pathname === "/notify") this.observer.notified(JSON.parse(body));
-    else this.observer.called(JSON.parse(body));
-    return { status: 200, retryAfter: undefined };
-  }
-
-  // Daemons
-
+  /** Happenings cannot wait for them. */
   async #loadSites(): Promise<void> {
-    const sites = [this.site, ...this.plan.happenings.map(({ what }) => siteOf(what))];
+    const sites = [this.#site, ...this.plan.happenings.map(({ what }) => siteOf(what))];
     for (const site of sites) {
       if (site === undefined || this.#settings.has(site)) continue;
       this.#settings.set(site, await loadSite(site));
     }
   }
 
-  #start(): void {
-    const settings = this.settings;
-    this.daemon = this.#startOne(settings);
-    if (this.site.isShared) this.#others.add(this.#startOne(settings));
-  }
-
-  #startOne(settings: Settings, mode: "run" | "once" = "run"): Daemon {
-    const process = new Process(`daemon ${++this.#daemons}`, this);
-    const stop = new AbortController();
-    const daemon: Daemon = { process, stop, site: this.site, isEnded: false };
-    this.note(`${process.name} starts`);
-    const running = process.run(() =>
-      runDaemon(settings, {
-        mode,
-        stop: stop.signal,
-        graceMs: 5_000,
-        patience: { ...PATIENCE, handoff: { scanMs: 30_000 } },
-        onEvent: (event) => this.#noteEvent(process, event),
-        openService: ({ baseUrl }) => this.service.open(process, serviceIdOf(baseUrl)),
-        openQueue: async (_queue, { slots, services }) =>
-          this.#watchJobs(process, createEmbeddedQueue({ slots, services, random: process.random })),
-        host: {
-          startReporting: (vitals) => {
-            daemon.vitals = vitals;
-            return { close: async () => {} };
-          },
-          reloading: (work) => work(),
-        },
-        follow: async (apply) => {
-          daemon.apply = apply;
-          if (daemon.site !== this.site) void this.#applyTo(daemon);
-          return { close: async () => {} };
-        },
-      }),
-    );
-    running.then(
-      () => this.#ended(daemon, undefined),
-      (error: unknown) => this.#ended(daemon, error),
-    );
-    return daemon;
-  }
-
-  #watchJobs(process: Process, queue: JobQueue): JobQueue {
-    const begin = queue.start.bind(queue);
-    const start = (handlers: Handlers) =>
-      begin({
-        ...handlers,
-        download: (key, ...rest) => {
-          const ended = this.observer.jobBegan(process, key);
-          return handlers.download(key, ...rest).finally(ended);
-        },
-      });
-    return Object.assign(queue, { start });
-  }
-
-  #ended(daemon: Daemon, error: unknown): void {
-    daemon.isEnded = true;
-    daemon.process.onKilled = () => {};
-    daemon.process.kill();
-    this.note(`${daemon.process.name} ended${error === undefined ? "" : `: ${String(error)}`}`);
-    if (error === undefined || daemon.stop.signal.aborted) return;
-    if (this.#others.delete(daemon)) this.schedule.after(RESTART_MS, () => void this.#addOther());
-    else if (this.daemon === daemon) this.schedule.after(RESTART_MS, () => this.#restartMain());
-  }
-
-  #addOther(): void {
-    if (this.site.isShared) this.#others.add(this.#startOne(this.settings));
-  }
-
-  #restartMain(): void {
-    if (this.daemon === undefined || this.daemon.process.isDead) this.daemon = this.#startOne(this.settings);
-  }
-
-  async #stopAll(): Promise<void> {
-    const daemons = [this.daemon, ...this.#others].filter(
-      (daemon) => daemon !== undefined && !daemon.process.isDead,
-    ) as Daemon[];
-    this.#others.clear();
-    this.daemon = undefined;
-    for (const { stop } of daemons) stop.abort();
-    await this.schedule.run(this.schedule.nowMs + 5 * MINUTE_MS, () =>
-      daemons.every(({ isEnded }) => isEnded),
-    );
-    for (const { process, isEnded } of daemons) {
-      if (!isEnded) this.observer.violate(`${process.name} does not stop`);
-      process.kill();
-    }
-  }
-
-  async #makePeace(): Promise<void> {
-    this.note("peace");
-    this.#isPeace = true;
-    this.#troubles = [];
-    this.disk.isFull = false;
-    this.areLocksBroken = false;
-    this.service.mood = "fine";
-    this.service.damaged = undefined;
-    this.#exitCodes = { check: 0, command: 0 };
-    this.#isReceiverAway = false;
-    for (const daemon of [this.daemon, ...this.#others]) {
-      if (daemon === undefined) continue;
-      daemon.process.stepsToLive = Number.POSITIVE_INFINITY;
-      daemon.process.stepsToFreeze = Number.POSITIVE_INFINITY;
-      daemon.process.onKilled = () => {};
-    }
-    if (this.daemon === undefined || this.daemon.process.isDead) this.#restartMain();
-  }
-
-  #noteEvent(process: Process, event: DaemonEvent): void {
-    if (!this.firsts.has(event.type)) this.firsts.set(event.type, process.steps);
-    if (event.type === "transfer-changed" || event.type === "transfer-discovered") {
-      const { trackingId, state, reason, mailbox, round } = event.record;
-      this.note(`${process.name}: ${trackingId} of ${mailbox} is ${state} ${reason ?? ""} (round ${round})`);
-    } else if (
-      event.type === "transfer-stuck" ||
-      event.type === "poll-failed" ||
-      event.type === "order-failed"
-    ) {
-      this.note(`${process.name}: ${event.type} ${event.fault.message}`);
-    } else if (
-      !["transfer-progressed", "poll-succeeded", "outbox-scanned", "overdue-listed"].includes(event.type)
-    ) {
-      this.note(`${process.name}: ${event.type}`);
-    }
-    this.observer.emitted(event);
-  }
-
-  // Happenings
-
-  #happen(what: Happening): void {
-    if (this.#isPeace) return;
-    this.note(describe(what));
-    const daemon = this.daemon?.process.isDead === false ? this.daemon : undefined;
-    const transfer = "transfer" in what ? this.plan.transfers[what.transfer] : undefined;
-    if (daemon !== undefined) this.#happenTo(daemon, what);
-    if (transfer !== undefined) this.#happenWith(transfer, what);
-    this.#happenAround(what);
-  }
-
-  #happenTo(daemon: Daemon, what: Happening): void {
-    const { process } = daemon;
-    switch (what.kind) {
-      case "kill":
-        this.#plantKill(daemon, what);
-        break;
-      case "stop":
-        daemon.stop.abort();
-        this.schedule.after(what.downMs, () => {
-          if (!daemon.isEnded) process.kill();
-          if (this.daemon !== daemon) return;
-          if (what.inSite !== undefined) this.#changeSite(what.inSite);
-          this.#restartMain();
-        });
-        break;
-      case "freeze":
-        process.stepsToFreeze = what.afterSteps;
-        process.freezeMs = what.ms;
-        process.freezesIn = what.inFolder;
-        process.thawsAt = what.until;
-        break;
-      case "second":
-        if (!this.site.isShared) this.#startSecond(what.ms);
-        break;
-      case "sync-fails":
-      case "disk-fails": {
-        const type = what.kind === "sync-fails" ? "sync" : "any";
-        const { inFolder, afterSteps, times } = what;
-        const fromStep = process.steps + (inFolder === undefined ? afterSteps : 0);
-        // Not of the digits that have chosen the folder.
-        const skips = Math.floor(afterSteps / 24) % 4;
-        this.#troubles.push({ type, process, fromStep, inFolder, skips, left: times });
-        break;
-      }
-      default:
-    }
-  }
-
-  #happenWith(transfer: SentTransfer, what: Happening): void {
-    const { trackingId, sender } = transfer;
-    switch (what.kind) {
-      case "arrive":
-        transfer.state = "active";
-        break;
-      case "vanish":
-        if (transfer.state === "active") transfer.state = what.how;
-        break;
-      case "damage":
-        this.service.damaged = transfer.files[0]?.name;
-        this.schedule.after(what.ms, () => (this.service.damaged = undefined));
-        break;
-      case "order":
-        this.#act(() => this.#order(what.action, trackingId, what.withPassword));
-        break;
-      case "password":
-        this.#act(() => this.#supply(trackingId, what.isRight));
-        break;
-      case "consume":
-        this.observer.asOutsider(() => this.#consume(trackingId, what.how));
-        break;
-      case "foreign":
-        if (what.isTrap) this.observer.traps.push({ trackingId, number: what.number });
-        else this.observer.asOutsider(() => this.#putForeign(trackingId, sender, what.number));
-        break;
-      default:
-    }
-  }
-
-  #happenAround(what: Happening): void {
-    switch (what.kind) {
-      case "site":
-        this.#changeSite(what.site);
-        break;
-      case "disk-full":
-        this.disk.isFull = true;
-        this.schedule.after(what.ms, () => (this.disk.isFull = false));
-        break;
-      case "service":
-        this.service.mood = what.mood;
-        this.schedule.after(what.ms, () => (this.service.mood = "fine"));
-        break;
-      case "check":
-      case "command":
-        this.#exitCodes[what.kind] = what.exitCode;
-        if (what.kind === "check") this.#spoils = (what.ms / 60_000) % 2 === 0;
-        this.schedule.after(what.ms, () => (this.#exitCodes[what.kind] = 0));
-        break;
-      case "receiver":
-        this.#isReceiverAway = true;
-        this.schedule.after(what.ms, () => (this.#isReceiverAway = false));
-        break;
-      default:
-    }
-  }
-
-  #changeSite(site: Site): void {
-    if (this.#settings.get(site) === undefined) {
+  /** Somebody saves another configuration. */
+  changeSite(site: Site): void {
+    const settings = this.#settings.get(site);
+    if (settings === undefined) {
       this.note("the new configuration is refused");
       return;
     }
-    this.site = site;
-    this.observer.siteApplied(this.site);
-    for (const daemon of [this.daemon, ...this.#others]) if (daemon !== undefined) void this.#applyTo(daemon);
+    this.#hasNoEdits = false;
+    this.calm.disturb(0);
+    // The inbox changes only with a restart, and its folders with it.
+    const { inbox } = this.#site;
+    const isLater = this.daemons.running !== undefined && site.inbox !== inbox;
+    this.#site = isLater ? { ...site, inbox } : site;
+    if (isLater) this.#settings.set(this.#site, settings);
+    this.observer.siteApplied(this.#site);
+    for (const daemon of this.daemons.all) void this.daemons.apply(daemon);
   }
 
-  /** A daemon that cannot apply the settings now tries again later. */
-  async #applyTo(daemon: Daemon): Promise<void> {
-    const { process, apply } = daemon;
-    if (process.isDead || apply === undefined) return;
-    const { settings, site } = this;
-    try {
-      await process.run(() => apply(settings));
-      daemon.site = site;
-      this.note(`${process.name} has applied the configuration`);
-    } catch (error) {
-      this.note(`${process.name} cannot apply the configuration: ${String(error)}`);
-      this.schedule.after(30_000, () => void this.#applyTo(daemon));
-    }
+  // Ground
+
+  disturb(process: Process, step: Step): void {
+    if (!this.#isPeace && process !== this.people.operator) this.troubles.meet(process, step);
   }
 
-  #plantKill(
-    { process }: Daemon,
-    { afterSteps, inFolder, isPowerCut, downMs, inSite }: Happening & { kind: "kill" },
-  ): void {
-    process.stepsToLive = afterSteps;
-    process.killsIn = inFolder;
-    process.killsAtReads = downMs % 2 !== 0;
-    process.onKilled = () => {
-      process.onKilled = () => {};
-      this.note(isPowerCut ? "the power is cut" : `${process.name} is killed`);
-      if (isPowerCut) {
-        for (const { process: other } of this.#others) other.kill();
-        this.disk.powerCut(this.random);
-        this.observer.powerCut();
-      }
-      this.schedule.after(downMs, () => {
-        if (this.#isPeace && this.daemon?.process.isDead === false) return;
-        if (inSite !== undefined && !this.#isPeace) this.#changeSite(inSite);
-        this.#restartMain();
-        for (const each of [...this.#others]) {
-          if (!each.process.isDead) continue;
-          this.#others.delete(each);
-          this.#addOther();
-        }
-      });
-    };
+  async runProgram(process: Process, { argv, env }: ProgramStart): Promise<Partial<ProgramEnd>> {
+    const isCheck = env["INLET_EVENT"] === "check";
+    const exitCode = this.exitCodes[isCheck ? "check" : "command"];
+    this.note(`${process.name} runs ${argv[0]} for ${env["INLET_TRACKING_ID"]}: exit code ${exitCode}`);
+    if (isCheck) this.#check(exitCode, env["INLET_FOLDER"] ?? "", env["INLET_TRACKING_ID"] ?? "");
+    else this.observer.programRan(process, argv, env, exitCode === 0);
+    return exitCode === 0 ? {} : { exitCode, why: `it ended with exit code ${exitCode}` };
   }
 
-  /** A pause ends when that does most harm. */
-  #endPause({ type, path }: Parameters<OnChange>[0]): void {
-    const { process } = this.daemon ?? {};
-    if (process?.thawsAt === undefined || process.frozenUntilMs <= this.schedule.nowMs) return;
-    const isAdded = type === "create" || type === "rename";
-    const [one, other] = [`${path}/`, `${process.thawsAt}/`];
-    const isThere = one.startsWith(other) || other.startsWith(one);
-    if (isAdded && isThere && machine() !== process) this.schedule.thaw(process);
+  /** A check that gives no verdict may have spoilt what it looked at, or left it alone. */
+  #check(exitCode: number, folder: string, trackingId: string): void {
+    const isSpoilt = exitCode === UNDECIDED && this.doesCheckSpoil;
+    if (exitCode === 1 || isSpoilt) this.hasRefused = true;
+    if (isSpoilt) this.people.spoil(folder, trackingId);
   }
 
-  #startSecond(ms: number): void {
-    this.areLocksBroken = true;
-    const second = this.#startOne(this.settings);
-    this.#second = second;
-    this.schedule.after(ms, () => {
-      this.areLocksBroken = false;
-      second.process.kill();
-      const { daemon } = this;
-      if (daemon === undefined || daemon.process.isDead) return;
-      // Its memory may differ from the disk. An operator who finds two daemons starts one of them again.
-      daemon.process.kill();
-      this.schedule.after(1_000, () => this.#restartMain());
-    });
-  }
-
-  // People
-
-  /** The operator's command may fail: then nothing was promised. */
-  #act(work: () => Promise<void>): void {
-    this.#operator.run(work).catch((error: unknown) => this.note(`the command fails: ${String(error)}`));
-  }
-
-  get #acts(): ActTools {
-    const { mailboxes } = this.settings;
-    return {
-      work: WORK,
-      inbox: INBOX,
-      state: STATE,
-      mailboxes,
-      asOwner: (_folder, write) => write(),
-      isRunning: async () => true,
-    };
-  }
-
-  async #order(action: TransferAct & string, trackingId: string, withPassword: boolean): Promise<void> {
-    const act = action as Exclude<TransferAct, "password" | "grant">;
-    for (const record of await peekLedger({ work: WORK, inbox: INBOX }).findAll(trackingId)) {
-      const objection = await objectionToAct(this.#acts, act, record);
-      this.note(`the operator: ${act} ${trackingId} of ${record.mailbox}: ${objection?.detail ?? "given"}`);
-      if (objection !== undefined) continue;
-      await submitAct(this.#acts, act, record, OPERATOR);
-      if (withPassword && act === "retry") await this.#supplyFor(record, true);
-      this.observer.ordered(act, record, withPassword && act === "retry");
-    }
-  }
-
-  async #supply(trackingId: string, isRight: boolean): Promise<void> {
-    for (const record of await peekLedger({ work: WORK, inbox: INBOX }).findAll(trackingId)) {
-      if (waitsForPassword(record)) await this.#supplyFor(record, isRight);
-    }
-  }
-
-  async #supplyFor(record: TransferRecord, isRight: boolean): Promise<void> {
-    const right = this.plan.transfers.find((each) => each.trackingId === record.trackingId)?.password ?? "";
-    const password = new Secret(isRight ? right : "Secret-wrong");
-    this.observer.supplying.add(`${record.trackingId} ${password.reveal()}`);
-    await supplyPassword(this.#acts, [record], OPERATOR, password, false);
-    this.note(`the operator supplies a ${isRight ? "right" : "wrong"} password for ${record.trackingId}`);
-    this.observer.supplied(record, isRight);
-  }
-
-  #consume(trackingId: string, how: "take" | "acknowledge"): void {
-    for (const delivery of this.observer.deliveries.filter((each) => each.trackingId === trackingId)) {
-      for (const path of delivery.paths) {
-        const entry = this.disk.tryGet(path);
-        if (entry === undefined) continue;
-        if (how === "take") {
-          this.disk.rename(path, `/taken/${hash("sha1", `${path} ${this.schedule.nowMs}`).slice(0, 12)}`);
-        } else if (entry.kind === "folder") {
-          this.disk.open(`${path}/ok.txt`, "a", 0o644, CONSUMER).close();
-        }
-      }
-    }
-  }
-
-  /** Something that is not ours, where a delivery may go. */
-  #putForeign(trackingId: string, sender: string, number: number): void {
-    const parent = `${INBOX}/${this.site.box}/${sender}`;
-    const folder = `${parent}/${trackingId}`;
-    const paths = [folder, `${folder}.transfer.json`, `${folder}.done`, `${INBOX}/urgent/${trackingId}`];
-    if (number === 5) {
-      if (this.disk.tryGet(parent)?.kind !== "folder") return;
-      this.disk.rename(parent, `/taken/${hash("sha1", `${parent} ${this.schedule.nowMs}`).slice(0, 12)}`);
-      this.disk.symlink(OUTSIDE, parent, CONSUMER);
-      this.schedule.after(MINUTE_MS, () => this.observer.asOutsider(() => this.disk.unlink(parent)));
-      return;
-    }
-    const path = paths[number % paths.length] as string;
-    this.observer.putForeign(path, CONSUMER);
+  async post(process: Process, url: URL, body: string): Promise<{ status: number; retryAfter: undefined }> {
+    const { isAway, delayMs } = this.receiver;
+    if (delayMs > 0) await new Promise<void>((resolve) => void this.schedule.after(delayMs, resolve));
+    const isNotice = url.pathname === "/notify";
+    if (!isNotice) this.observer.called(process, JSON.parse(body), !isAway);
+    else if (!isAway) this.observer.notified(JSON.parse(body));
+    return { status: isAway ? 503 : 200, retryAfter: undefined };
   }
 }
 
+/** The configuration that this leads to, also if it does so later. */
 function siteOf(what: Happening): Site | undefined {
+  if (what.kind === "when") return siteOf(what.what);
   if (what.kind === "site") return what.site;
   return "inSite" in what ? what.inSite : undefined;
 }
 
-function describe(what: Happening): string {
-  const { kind, ...facts } = what;
-  return `${kind} ${JSON.stringify(facts)}`;
+function withoutRules(site: Site): Site {
+  const boxes = site.boxes.map(({ handoff: _, ...box }) => ({ ...box, routes: [] }));
+  return { ...site, boxes, handoff: {} };
 }
 
 const loaded = new Map<string, Promise<Settings | undefined>>();
@@ -655,7 +417,14 @@ function loadSite(site: Site): Promise<Settings | undefined> {
   disk.prepare("/etc/inlet", 0o755, 0);
   disk.open("/etc/inlet/inlet.yaml", "w", 0o600, 0).write(text);
   const schedule = new Schedule(START_MS);
-  const ground = { schedule, disk, random: new Random(1), disturb: () => {} } as unknown as Ground;
+  const ground = {
+    schedule,
+    disk,
+    random: new Random(1),
+    disturb: () => {},
+    wallOffsetMs: 0,
+    bootedMs: START_MS,
+  } as unknown as Ground;
   const process = new Process("loader", ground);
   const settings = process
     .run(() => loadSettings({ path: "/etc/inlet/inlet.yaml", env: {}, uid: 0 }))
@@ -666,7 +435,7 @@ function loadSite(site: Site): Promise<Settings | undefined> {
 }
 
 /** Lets time pass until the work is done. */
-async function pump<Result>(schedule: Schedule, work: Promise<Result>): Promise<Result> {
+export async function pump<Result>(schedule: Schedule, work: Promise<Result>): Promise<Result> {
   let isOver = false;
   const end = () => {
     isOver = true;
@@ -674,13 +443,4 @@ async function pump<Result>(schedule: Schedule, work: Promise<Result>): Promise<
   void work.then(end, end);
   while (!isOver) await schedule.run(schedule.nowMs + MINUTE_MS, () => isOver);
   return work;
-}
-
-/** Whether a trouble of the disk meets this step. Counts the steps before it. */
-function strikes(trouble: Trouble, process: Process, { type, path }: Step): boolean {
-  const isMet = trouble.process === process && process.steps >= trouble.fromStep && trouble.left > 0;
-  if (!isMet || (trouble.type !== "any" && trouble.type !== type)) return false;
-  const { inFolder } = trouble;
-  if (trouble.skips < 0 || inFolder === undefined) return true;
-  return path.includes(`/${inFolder}`) && trouble.skips-- <= 0;
 }

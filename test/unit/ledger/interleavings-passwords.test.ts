@@ -8,10 +8,10 @@ import { Rounds } from "../../../src/ledger/rounds.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { makeRecord } from "../../support/record.ts";
 import { oneIn } from "../../support/thorough.ts";
-import { SimulatedDisk } from "../../world/disk.ts";
-import { type Ground, Process, START_MS } from "../../world/process.ts";
-import { Random } from "../../world/random.ts";
-import { Schedule } from "../../world/schedule.ts";
+import { SimulatedDisk } from "../../world/ground/disk.ts";
+import { type Ground, Process, START_MS } from "../../world/ground/process.ts";
+import { Random } from "../../world/ground/random.ts";
+import { Schedule } from "../../world/ground/schedule.ts";
 
 const PATHS = ledgerPaths("/work");
 const FIRST = makeRecord({ mailbox: "one@example.org" });

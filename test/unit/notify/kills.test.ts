@@ -1,36 +1,22 @@
 /** I7 nothing silent: the daemon is killed at every step of its disk between an event and its message, and started again. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { oneIn } from "../../support/thorough.ts";
-import {
-  BOX,
-  type Happening,
-  makePlan,
-  type Plan,
-  type PlannedHappening,
-  PROGRAMS,
-} from "../../world/plan.ts";
+import { Random } from "../../world/ground/random.ts";
+import { makeTransfer } from "../../world/plan/mail.ts";
+import type { Happening, Plan, PlannedHappening } from "../../world/plan/plan.ts";
+import { BOX, PLAIN, PLAIN_BOX, PROGRAMS, type Site } from "../../world/plan/site.ts";
 import { runPlan } from "../../world/run.ts";
 
 interface Story {
   /** What is reported. */
   readonly kind: string;
-  readonly site?: Partial<Plan["site"]>;
+  readonly site?: Partial<Site>;
   readonly happenings: readonly PlannedHappening[];
   /** From here on, the daemon is killed after some steps. */
   readonly killMs: number;
 }
 
-const SITE = {
-  box: BOX,
-  hasSecondBox: false,
-  fetch: "files",
-  routes: [],
-  otherwise: "deliver",
-  handoff: {},
-  hasCheck: false,
-  isShared: false,
-  knowsPassword: true,
-} as const;
+const LACKS_PASSWORD: Partial<Site> = { boxes: [{ ...PLAIN_BOX, knowsPassword: false }] };
 
 const MOST_STEPS = 400;
 /** Longer than it takes to start again and to send the message. */
@@ -39,7 +25,7 @@ const MESSAGE_MS = 3 * 60_000;
 const stories: Readonly<Record<string, Story>> = {
   "a password that is needed": {
     kind: "password",
-    site: { knowsPassword: false },
+    site: LACKS_PASSWORD,
     happenings: [at(61, { kind: "arrive", transfer: 0 })],
     killMs: 61_000,
   },
@@ -53,7 +39,7 @@ const stories: Readonly<Record<string, Story>> = {
   },
   "a transfer that is gone": {
     kind: "gone",
-    site: { knowsPassword: false },
+    site: LACKS_PASSWORD,
     happenings: [
       at(61, { kind: "arrive", transfer: 0 }),
       at(200, { kind: "vanish", transfer: 0, how: "deleted_by_revocation" }),
@@ -62,7 +48,7 @@ const stories: Readonly<Record<string, Story>> = {
   },
   "a hand-off that fails": {
     kind: "handoff",
-    site: { handoff: { command: [PROGRAMS.command] } },
+    site: { handoff: { command: [PROGRAMS.common] } },
     happenings: [
       at(60, { kind: "command", exitCode: 1, ms: 600_000 }),
       at(61, { kind: "arrive", transfer: 0 }),
@@ -72,7 +58,7 @@ const stories: Readonly<Record<string, Story>> = {
 };
 
 // The first world loads modules, which takes real time: its steps differ from those of later worlds.
-beforeAll(async () => void (await runPlan(makePlan(1))));
+beforeAll(async () => void (await runPlan({ seed: 1, site: PLAIN, transfers: [], happenings: [] })));
 
 describe.each(Object.entries(stories))("%s", (_, story) => {
   test.each([
@@ -81,7 +67,7 @@ describe.each(Object.entries(stories))("%s", (_, story) => {
   ])("is reported after a %s at any step before the message", async (end, every) => {
     let steps = 0;
     for (; steps < MOST_STEPS; steps += every) {
-      const { violations, log } = await runPlan(planOf(story, steps, end === "power cut"));
+      const { violations, log } = await runPlan(planOf(story, steps, end === "power cut"), true);
       const message = log.findIndex((line) => line.includes(`a notification: ${story.kind} `));
       // A power cut may take the note of a transfer that is not listed any longer: then nothing knows of it.
       const isForgotten = end === "power cut" && !log.some((line) => line.includes(`is ${story.kind}`));
@@ -98,14 +84,13 @@ describe.each(Object.entries(stories))("%s", (_, story) => {
 
 function planOf({ site, happenings, killMs }: Story, afterSteps: number, isPowerCut: boolean): Plan {
   const kill: Happening = { kind: "kill", afterSteps, inFolder: undefined, isPowerCut, downMs: 20_000 };
-  const plan = makePlan(1);
-  const [first] = plan.transfers;
-  if (first === undefined) throw new Error("no transfer");
+  const transfer = makeTransfer(new Random(7), 0, PLAIN, { archives: 0, oddNames: 0 });
+  const { checksums: _, isPasswordInLink: __, ...plain } = transfer;
   return {
-    seed: plan.seed,
+    seed: 1,
     unrestMs: killMs + MESSAGE_MS,
-    site: { ...SITE, ...site },
-    transfers: [{ ...first, recipients: [BOX], password: "Secret-common", message: undefined }],
+    site: { ...PLAIN, handoff: {}, ...site },
+    transfers: [{ ...plain, recipients: [BOX], password: "Secret-common", message: undefined }],
     happenings: [...happenings, { atMs: killMs, what: kill }].toSorted((a, b) => a.atMs - b.atMs),
   };
 }

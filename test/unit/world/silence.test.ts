@@ -4,8 +4,10 @@
  */
 import { expect, test } from "vitest";
 import type { Status } from "../../../src/model/status.ts";
-import { type Happening, makeTransfer, PLAIN, type Plan, type Site } from "../../world/plan.ts";
-import { Random } from "../../world/random.ts";
+import { Random } from "../../world/ground/random.ts";
+import { makeTransfer } from "../../world/plan/mail.ts";
+import type { Happening, Plan } from "../../world/plan/plan.ts";
+import { PLAIN, type Site } from "../../world/plan/site.ts";
 import { runPlan } from "../../world/run.ts";
 import { World } from "../../world/world.ts";
 
@@ -23,8 +25,9 @@ type Way = readonly [
 ];
 
 const mood = (kind: "silent" | "away" | "foreign", minutes: number): Happening => ({
-  kind: "service",
-  mood: kind,
+  kind: "weather",
+  service: 0,
+  weather: { mood: kind, share: 1 },
   ms: minutes * MINUTE_MS,
 });
 
@@ -34,10 +37,11 @@ const AWAY: Happening = { kind: "receiver", isAway: true, ms: 6 * MINUTE_MS };
 const WEBHOOK = { url: "https://hooks.example/hand-over", secret: "Hook-0" };
 
 const WAYS: Readonly<Record<string, Way>> = {
-  // The interval of polls is a minute, so three minutes were promised. A poll that hangs is given up after ten.
-  "a poll that never ends": [[4, 8, 6], ["POLL_OVERDUE", "POLL_TOO_LONG"], [mood("silent", 8)]],
+  // A request is given up after its time-out, and a poll makes several.
+  "a service that never answers": [[4, 8, 6], ["SERVICE_TIMEOUT"], [mood("silent", 8)]],
   "a service that is away": [[2, 8, 6], ["SERVICE_UNREACHABLE"], [mood("away", 8)]],
-  "a service that answers with pages": [[3, 8, 6], ["BAD_ANSWER"], [mood("foreign", 8)]],
+  // With one status or another.
+  "a service that answers with pages": [[3, 8, 6], ["BAD_ANSWER", "SERVER_FAULT"], [mood("foreign", 8)]],
   "a full disk": [
     [2, 6, 3],
     ["DISK_FULL", "disk"],
@@ -57,8 +61,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   "a check that gives no verdict": [
     [12, 17, 12],
     ["check"],
-    // An odd number of minutes: it leaves the files alone.
-    [{ kind: "check", exitCode: 75, ms: 17 * MINUTE_MS }, ARRIVE],
+    [{ kind: "check", exitCode: 75, ms: 17 * MINUTE_MS, spoils: false }, ARRIVE],
     { hasCheck: true },
   ],
   "a process that stands still": [
@@ -115,7 +118,8 @@ function codesOf(status: Status | undefined): readonly string[] | undefined {
 }
 
 function planOf(happenings: readonly Happening[], site: Partial<Site> = {}): Plan {
-  const transfer = makeTransfer(new Random(7), 0, PLAIN, { archives: 0 });
+  const made = makeTransfer(new Random(7), 0, PLAIN, { archives: 0, oddNames: 0 });
+  const { checksums: _, isPasswordInLink: __, ...transfer } = made;
   return {
     seed: 1,
     site: { ...PLAIN, ...site },

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { oneIn } from "../../support/thorough.ts";
-import type { Happening } from "../../world/plan.ts";
+import type { Happening } from "../../world/plan/plan.ts";
 import { SITES, walk } from "../../world/walk.ts";
 
 /** The first kind is walked in small steps. The others differ in their last steps, and share most of the first. */

@@ -16,6 +16,9 @@ export interface Planned {
   run: (() => void) | undefined;
 }
 
+/** A world has some thousands of events. */
+const MAX_STEPS = 100_000;
+
 export class Schedule {
   nowMs: number;
   /** How many events ran. */
@@ -49,23 +52,31 @@ export class Schedule {
 
   /** Runs everything that is due before `untilMs`, or until `isOver`. */
   async run(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
-    for (;;) {
+    await settle();
+    while (!isOver()) {
+      const next = this.#next(untilMs);
+      if (next === undefined) {
+        this.nowMs = Math.max(this.nowMs, untilMs);
+        return;
+      }
+      this.nowMs = Math.max(this.nowMs, next.atMs);
+      if (this.steps++ > MAX_STEPS) throw new Error("it works without an end");
+      next.run?.();
       await settle();
-      if (isOver()) return;
+    }
+  }
+
+  /** Takes the next event that runs. */
+  #next(untilMs: number): Planned | undefined {
+    for (;;) {
       const next = this.#heap[0];
-      if (next === undefined || next.atMs > untilMs) break;
+      if (next === undefined || next.atMs > untilMs) return undefined;
       this.#pop();
       const { owner, run } = next;
       if (run === undefined || owner?.isDead === true) continue;
-      if (owner !== undefined && owner.frozenUntilMs > next.atMs) {
-        this.#push({ ...next, atMs: owner.frozenUntilMs, number: this.#number++, isLate: true });
-        continue;
-      }
-      this.nowMs = Math.max(this.nowMs, next.atMs);
-      this.steps++;
-      run();
+      if (owner === undefined || owner.frozenUntilMs <= next.atMs) return next;
+      this.#push({ ...next, atMs: owner.frozenUntilMs, number: this.#number++, isLate: true });
     }
-    this.nowMs = Math.max(this.nowMs, untilMs);
   }
 
   #push(planned: Planned): void {

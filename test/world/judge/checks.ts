@@ -1,0 +1,431 @@
+/** What must hold in every world that has come to rest. */
+import { isDelivered, isUnwanted, type TransferRecord } from "../../../src/model/record.ts";
+import { headlineOf, type Status } from "../../../src/model/status.ts";
+import { RULE_PASSWORDS, STATE } from "../plan/site.ts";
+import type { World } from "../world.ts";
+import { boxOf, decide, fold, handoffFor } from "./expect.ts";
+import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
+
+/** How a transfer that needs a person is notified of. */
+const NOTICE_OF: Readonly<Record<string, string>> = {
+  quarantined: "quarantined",
+  gone: "gone",
+  "waiting password": "password",
+  "waiting mode": "password",
+  "waiting held": "held",
+  delivering: "refused",
+};
+
+/** The records of the transfers, each under its transfer-id. Of a mailbox that had another name, the present one counts. */
+type Known = ReadonlyMap<string, TransferRecord>;
+
+/** What does not hold. `isRestarted`: the daemon was stopped and started since everything came to rest. */
+export async function findProblems(world: World, isRestarted = false): Promise<readonly string[]> {
+  // It waits for a person's word, and touches nothing.
+  if (world.isRefused) return [...checkDuplicates(world), ...checkSecrets(world)];
+  const { daemon } = world;
+  const status = daemon?.process.run(() => daemon.vitals?.status());
+  if (status === undefined) return ["no daemon runs at the end"];
+  const records = await world.records();
+  const known = new Map<string, TransferRecord>();
+  for (const record of records) {
+    const box = boxOf(world.site, world.observer.received.get(record.transferId)?.address ?? "");
+    const isPresent = fold(box?.name ?? box?.email ?? "") === fold(record.mailbox);
+    if (isPresent || !known.has(record.transferId)) known.set(record.transferId, record);
+  }
+  return [
+    ...checkTransfers(world, known, status),
+    ...checkPromises(world, status),
+    ...checkDuplicates(world),
+    ...checkDeliveries(world, known),
+    ...checkOrders(world, known),
+    ...checkLeftOvers(world, records, isRestarted),
+    ...checkKept(world, records),
+    ...checkNotices(world),
+    ...checkSecrets(world),
+  ];
+}
+
+function* checkTransfers(world: World, known: Known, status: Status): Iterable<string> {
+  const { services, observer, site } = world;
+  for (const of of observer.received.values()) {
+    const { transfer, address, transferId } = of;
+    const box = boxOf(site, address);
+    const isMine = transfer.recipients.some((each) => fold(each) === address);
+    if (box === undefined || box.service !== transfer.service || !isMine) continue;
+    const isListed = services[transfer.service]?.stateOf(transfer) === "active";
+    const record = known.get(transferId);
+    yield* checkWrong(world, of);
+    if (isListed && record === undefined) yield `I7: ${of.key} is not known`;
+    if (record !== undefined) yield* checkState(world, of, record, isListed, status);
+  }
+  const needs = [...known.values()].some(
+    (record) =>
+      needsPerson(record) &&
+      record.reason !== "locked" &&
+      boxOf(site, observer.received.get(record.transferId)?.address ?? "") !== undefined,
+  );
+  const { tone, words } = headlineOf(status);
+  if (needs && tone === "good") yield `I7: status says "${words}", and a person has to act`;
+}
+
+/** As the service counts. A delivery to one recipient begins the count of the others anew. */
+function* checkWrong({ observer, transfers }: World, { transfer }: Received): Iterable<string> {
+  const { trackingId, wrong, recipients } = transfer;
+  const budget = Math.max(...observer.timeline.map(({ site }) => site.passwordAttempts ?? 2));
+  const grants = observer.orders.filter(
+    ({ act, record }) => act === "grant" && record.trackingId === trackingId,
+  ).length;
+  const hasTwin = transfers.some((each) => each !== transfer && each.trackingId === trackingId);
+  const wasDelivered = observer.deliveries.some((each) => each.trackingId === trackingId);
+  const allowed = (budget + grants) * (wasDelivered ? recipients.length : 1);
+  if (wrong > allowed && !hasTwin)
+    yield `I3: ${trackingId} got ${wrong} wrong passwords, and ${allowed} are allowed`;
+}
+
+/** At rest, nothing is late, except what a foreign file keeps from its place. */
+function* checkPromises({ observer }: World, { overdue, troubles }: Status): Iterable<string> {
+  const isBlocked = observer.foreign.size > 0;
+  for (const { kind } of overdue) {
+    if (!(isBlocked && kind === "delivery")) yield `at rest, and a promise is broken: ${kind}`;
+  }
+  for (const { what, code } of troubles) {
+    if (!isBlocked) yield `at rest, and the status has a trouble: ${what} ${code}`;
+  }
+}
+
+function needsPerson(record: TransferRecord): boolean {
+  const { state } = record;
+  if (state === "gone") return !isUnwanted(record) && record.acknowledged !== true;
+  return state === "quarantined" || state === "waiting" || state === "delivering";
+}
+
+function* checkState(
+  world: World,
+  of: Received,
+  record: TransferRecord,
+  isListed: boolean,
+  status: Status,
+): Iterable<string> {
+  const { observer } = world;
+  const { state, reason } = record;
+  const what = of.key;
+  const { transfer } = of;
+  const mayLackSums =
+    transfer.checksums !== undefined ||
+    transfer.messageRow !== undefined ||
+    world.calm.hadWeather(transfer.service, ["lying", "stripping", "confused"], 0);
+  if (reason === "CHECKSUMS_INCOMPLETE" && !mayLackSums) yield `${what} lacks no file, and is in quarantine`;
+  if (state === "quarantined") yield* checkQuarantine(world, of, record);
+  const isBlocked = observer.foreign.size > 0;
+  if (["discovered", "downloading", "checking"].includes(state)) {
+    yield `I7: ${what} stays ${state}, and all is at rest`;
+  }
+  if (state === "delivering" && !isBlocked) yield `I7: ${what} is decided and not placed`;
+  const waitsForPerson = reason === "password" || reason === "mode" || reason === "held";
+  const isLocked =
+    reason === "locked" &&
+    [...transfer.lockedUntilMs.values()].some((ms) => ms > world.schedule.nowMs - 60 * 60_000);
+  // A person sees that no password helps.
+  const isUnsupported = transfer.securityMode !== undefined && record.needsPerson === true;
+  if (state === "waiting" && !waitsForPerson && isListed && !isBlocked && !isLocked && !isUnsupported) {
+    yield `I7: ${what} waits (${reason}: ${record.message}), and nothing is in its way`;
+  }
+  if (state === "waiting" && waitsForPerson) yield* checkReason(world, of, record);
+  if (isDelivered(record) && !observer.deliveries.some(({ key }) => key === of.key))
+    yield `I7: ${what} is ${state}, and was never delivered`;
+  if (needsPerson(record) && !isLocked) yield* checkVisible(world, record, what, status);
+}
+
+/** It is refused, and only for a good reason. */
+function* checkQuarantine(
+  { observer, calm, site, hasRefused }: World,
+  { transfer, key }: Received,
+  { reason }: TransferRecord,
+): Iterable<string> {
+  const { checksums, service, files, messageRow } = transfer;
+  const isLarge =
+    reason === "LIMIT_EXCEEDED" &&
+    (site.maxFiles !== undefined ||
+      site.maxBytes !== undefined ||
+      observer.timeline.some((each) => each.site.maxFiles !== undefined || each.site.maxBytes !== undefined));
+  const isDamaged =
+    observer.isDamaged(transfer.trackingId) || calm.hadWeather(service, ["lying", "lossy", "foreign"], 0);
+  const isUnverified = checksums !== undefined || messageRow !== undefined || files.length === 0;
+  if (!isLarge && !isDamaged && !isUnverified && !hasRefused && observer.foreign.size === 0)
+    yield `${key} is in quarantine (${reason}), and nothing is wrong with it`;
+}
+
+/** It waits for a person, and only for a good reason. */
+function* checkReason(
+  { observer, site }: World,
+  { transfer, address, key }: Received,
+  record: TransferRecord,
+): Iterable<string> {
+  if (record.reason === "held") {
+    const isHeld = decide(site, address, transfer).action === "hold";
+    if (!isHeld) yield `${key} is held, and no rule says so`;
+    return;
+  }
+  const box = boxOf(site, address);
+  const isRight =
+    transfer.securityMode === undefined &&
+    transfer.sender.isWellFormed() &&
+    transfer.password === RULE_PASSWORDS[transfer.service];
+  const isKnown = (box?.knowsPassword === true && isRight) || transfer.isPasswordInLink === true;
+  if (isKnown && record.password?.isExhausted !== true && !record.password?.spent) {
+    yield `I7: ${key} waits for a password that a rule knows`;
+  }
+  // It is not clear which of two transfers of one tracking-id a common password is for.
+  const isSupplied = observer.supplies.some(
+    ({ record: { transferId }, isRight: isGood, isCommon }) =>
+      transferId === record.transferId && isGood && !(isCommon && isTwin(observer, transfer.trackingId)),
+  );
+  if (isSupplied && !record.password?.spent && transfer.securityMode === undefined) {
+    yield `${key} waits for a password that a person has supplied`;
+  }
+}
+
+function isTwin({ received }: Observer, trackingId: string): boolean {
+  const services = [...received.values()].flatMap(({ transfer }) =>
+    transfer.trackingId === trackingId ? [transfer.service] : [],
+  );
+  return new Set(services).size > 1;
+}
+
+/** Status shows it, and it was notified of. */
+function* checkVisible(
+  { observer }: World,
+  record: TransferRecord,
+  what: string,
+  status: Status,
+): Iterable<string> {
+  const { trackingId, state, reason, mailbox } = record;
+  const key = state === "waiting" ? `${state} ${reason}` : state;
+  const isShown = status.attention.some(
+    (each) => each.trackingId === trackingId && fold(each.mailbox) === fold(mailbox),
+  );
+  if (!isShown) yield `I7: ${what} is ${key}, and status does not show it`;
+  const kind = NOTICE_OF[key];
+  const isWanted = observer.timeline.every(
+    ({ site }) => site.notifyOn === undefined || site.notifyOn.includes(kind ?? ""),
+  );
+  const isTold = observer.notices.some((each) => each.kind === kind && each.trackingId === trackingId);
+  if (kind !== undefined && isWanted && !isTold) yield `I7: ${what} is ${key}, and nobody was notified`;
+}
+
+/** By the recipient and the tracking-id, whatever the records say. */
+function* checkDuplicates({ observer }: World): Iterable<string> {
+  const appeared = observer.deliveries.filter(({ hasAppeared }) => hasAppeared);
+  for (const [key, all] of Map.groupBy(appeared, (each) => each.key)) {
+    const again = observer.orders.filter(
+      (order) => order.key === key && ["redeliver", "retry", "release"].includes(order.act),
+    ).length;
+    const excused = observer.excused.get(key) ?? 0;
+    if (all.length > 1 + again + excused) yield `I2: ${key} was delivered ${all.length} times`;
+  }
+}
+
+function* checkDeliveries(world: World, known: Known): Iterable<string> {
+  const { observer } = world;
+  const rounds = Map.groupBy(observer.deliveries, ({ name, round }) => `${name} ${round}`);
+  for (const [key, [first, ...more]] of rounds) {
+    if (more.length > 0 && first !== undefined) yield `I2: ${key} ended ${more.length + 1} times`;
+  }
+  for (const delivery of observer.deliveries) {
+    const record = known.get(delivery.of.transferId);
+    if (record === undefined && !world.hasLost) yield `the delivery of ${delivery.trackingId} is forgotten`;
+    const isOpen = record?.state === "delivering" && record.round === delivery.round;
+    if (isOpen) continue;
+    if (!world.hasLost) yield* checkHandoff(world, delivery);
+    yield* observer.checkPlaced(delivery);
+    const isBlocked = observer.foreign.size > 0;
+    if (!delivery.hasAppeared && !isBlocked && !world.hasLost)
+      yield `I7: ${delivery.trackingId} is delivered, and was never in the inbox`;
+  }
+}
+
+/** A hand-off that was configured all the time since the attempt began has run. */
+function* checkHandoff(world: World, delivery: Delivered): Iterable<string> {
+  const { identity, trackingId, round, atMs, sites, programs, calls, of, owners } = delivery;
+  if (identity === undefined) return;
+  const all = [...sites, ...world.observer.sitesSince(atMs)];
+  const handoffs = all.map((site) => handoffFor(site, of.address, identity));
+  const isAlways = (has: (handoff: (typeof handoffs)[number]) => boolean) => handoffs.every(has);
+  const [owner, ...others] = owners.command;
+  const isSure = others.length === 0 && owner !== undefined;
+  if (
+    isSure &&
+    isAlways((handoff) => handoff?.command !== undefined) &&
+    !programs.some(({ isGood }) => isGood)
+  ) {
+    yield `the command of ${trackingId} (round ${round}) never ran`;
+  }
+  if (isAlways((handoff) => handoff?.webhook !== undefined) && !calls.some(({ isGood }) => isGood)) {
+    yield `the webhook of ${trackingId} (round ${round}) was never called`;
+  }
+}
+
+/** Every order that was accepted was carried out. */
+function* checkOrders(world: World, known: Known): Iterable<string> {
+  const { observer, services, site, hasLost } = world;
+  if (hasLost) return;
+  for (const order of observer.orders) {
+    const { act, record, atMs, key, hasFailed } = order;
+    const now = known.get(record.transferId);
+    const of = observer.received.get(record.transferId);
+    if (now === undefined || of === undefined || boxOf(site, of.address) === undefined) continue;
+    const later = observer.orders.filter(
+      (each) => each.atMs >= atMs && each.key === key && each.act !== "retry" && each.act !== "grant",
+    );
+    const isListed = services[of.transfer.service]?.stateOf(of.transfer) === "active";
+    const { trackingId } = record;
+    if (wasLost(order, now, later, isListed)) yield `the order to ${act} ${trackingId} was lost`;
+    if (act === "redeliver" && now.round <= record.round && hasFailed !== true)
+      yield `the order to redeliver ${trackingId} was accepted, and nothing came of it`;
+  }
+}
+
+/** All is as it was when it was given, and no later order wants it so. `later`: decisions, this one included. */
+function wasLost(
+  { act, record }: GivenOrder,
+  now: TransferRecord,
+  later: readonly GivenOrder[],
+  isListed: boolean,
+): boolean {
+  const { state, round } = record;
+  const isSameRound = now.round <= round;
+  if (act === "discard") {
+    const isLast = later.every((each) => each.act === act);
+    return isLast && isSameRound && !isUnwanted(now) && !isDelivered(now);
+  }
+  if (act !== "retry" && act !== "release") return false;
+  if (later.some((each) => each.act === "discard")) return false;
+  const isHeld = state === "waiting" && now.state === "waiting" && now.reason === "held";
+  const isEnded = ["quarantined", "gone"].includes(state);
+  return (act === "release" && isHeld && isListed) || (isEnded && isSameRound);
+}
+
+/** Nothing is left that nobody will clear. */
+function* checkLeftOvers(
+  { disk, observer, site, schedule: { nowMs }, work, hasLost }: World,
+  records: readonly TransferRecord[],
+  isRestarted: boolean,
+): Iterable<string> {
+  if (hasLost) return;
+  const recordOf = (entry: string) => {
+    const [name = ""] = entry.split("~");
+    const folder = `${work}/ledger/${name.slice(name.lastIndexOf(".") + 1).slice(0, 1)}`;
+    const file = disk
+      .names(folder)
+      .findLast((each) => /^\.(begin|end)-/.test(each.slice(name.length)) && each.startsWith(name));
+    const text = disk.text(`${work}/notes/${name}.json`) ?? disk.text(`${folder}/${file}`);
+    const transferId = (JSON.parse(text ?? "{}") as { transferId?: string }).transferId;
+    return records.find((record) => record.transferId === transferId);
+  };
+  const stateOf = (entry: string) => recordOf(entry)?.state ?? "unknown";
+  const isOpen = (entry: string) => ["waiting", "delivering"].includes(stateOf(entry));
+  const isUnacknowledged = (entry: string) => {
+    const record = recordOf(entry);
+    return record?.state === "gone" && needsPerson(record);
+  };
+  const isLastRound = (entry: string) => {
+    const [, round] = entry.split("~");
+    const record = recordOf(entry);
+    return record?.state === "quarantined" && record.round === Number(round);
+  };
+  const isFresh = (path: string) => (disk.tryGet(path)?.modifiedMs ?? 0) > nowMs - 1_000;
+  const isConfigured = (entry: string) => {
+    const of = observer.received.get(recordOf(entry)?.transferId ?? "");
+    return of === undefined || boxOf(site, of.address) !== undefined;
+  };
+  const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
+    staging: (entry) => isOpen(entry) || !isConfigured(entry),
+    names: (entry) =>
+      disk.names(`${work}/names/${entry}`).some((claim) => isOpen(claim) || !isConfigured(claim)),
+    // A start clears temporary files. Beside other processes, only those that are older than an hour. The daemon may make one
+    // right now, to see whether it can.
+    new: (entry) => site.isShared || !isRestarted || isFresh(`${work}/new/${entry}`),
+    orders: (entry) => stateOf(entry) === "unknown" || !isConfigured(entry),
+    // A transfer that is gone may have nothing else left: an operator who acknowledges that clears it.
+    quarantine: (entry) =>
+      isOpen(entry) || isLastRound(entry) || isUnacknowledged(entry) || !isConfigured(entry),
+    outbox: (entry) => isOpen(entry) || isAwaited(entry) || !isConfigured(entry),
+  };
+  const isAwaited = (entry: string) => {
+    const [, key, kind] = /^(.+~\d+)\.(json|wait|kept)$/.exec(entry) ?? [];
+    const delivery = observer.deliveries.find(({ name, round }) => `${name}~${round}` === key);
+    // Another delivery may have the same names by now.
+    const isThere = [...(delivery?.seen.values() ?? [])].some((path) => disk.tryGet(path) !== undefined);
+    return key === undefined || isThere || kind === "json";
+  };
+  for (const [folder, isGood] of Object.entries(isKept)) {
+    for (const entry of disk.names(`${work}/${folder}`)) {
+      if (!isGood(entry)) yield `left: ${folder}/${entry}`;
+    }
+  }
+  for (const { path, entry } of disk.walk(`${STATE}/passwords`)) {
+    const [, trackingId = ""] = /([^/]+)$/.exec(path) ?? [];
+    const mine = records.filter((record) => record.trackingId === trackingId);
+    const isNeeded = mine.length === 0 || mine.some(({ state }) => state === "waiting");
+    if (entry.kind === "file" && !isNeeded) yield `left: ${path}`;
+  }
+}
+
+/** What an operator decides about is there, and what consumers did is known. */
+function* checkKept(
+  { disk, observer, work, hasLost, calm }: World,
+  records: readonly TransferRecord[],
+): Iterable<string> {
+  if (hasLost) return;
+  for (const { state, trackingId, round, transferId } of records) {
+    const isKept = disk
+      .names(`${work}/quarantine`)
+      .some((name) => name.startsWith(`${trackingId}.`) && name.endsWith(`~${round}`));
+    if (state === "quarantined" && !isKept) yield `${trackingId} is in quarantine, and its content is gone`;
+    const delivery = observer.deliveries.findLast(
+      (each) => each.of.transferId === transferId && each.round === round,
+    );
+    if (delivery === undefined || !isDelivered({ state }) || delivery.isTouched || observer.foreign.size > 0)
+      continue;
+    const { acknowledgement } = delivery.record;
+    const isAcknowledged = acknowledgement !== undefined && delivery.acknowledged.has(acknowledgement);
+    const content = [...delivery.seen].flatMap(([what, path]) => (what.startsWith(".beside") ? [] : [path]));
+    const isThere = content.some((path) => delivery.paths.includes(path) && disk.tryGet(path) !== undefined);
+    if (state === "picked-up" && isThere && !isAcknowledged)
+      yield `${trackingId} counts as picked up, and lies in the inbox`;
+    const isOld = Math.max(...(delivery.acknowledged.size > 0 ? [calm.sinceMs()] : [0])) > 0;
+    if (state === "delivered" && isAcknowledged && isThere && isOld)
+      yield `${trackingId} was acknowledged, and does not count as picked up`;
+  }
+}
+
+/** Each notification is about something that was so, and of a kind that somebody wants. */
+function* checkNotices({ observer, plan }: World): Iterable<string> {
+  for (const { kind, trackingId, atMs } of observer.notices) {
+    const sites = observer.sitesSince(atMs - 5 * 60_000);
+    if (sites.every(({ notifyOn }) => notifyOn !== undefined && !notifyOn.includes(kind)))
+      yield `a notification of ${kind}, which nobody wants`;
+    if (trackingId === undefined) continue;
+    const mine = observer.deliveries.filter((each) => each.trackingId === trackingId);
+    const hasFailed = mine.some(({ programs, calls }) =>
+      [...programs, ...calls].some(({ isGood }) => !isGood),
+    );
+    const isDisturbed = plan.happenings.some(
+      ({ what }) =>
+        ["second", "disk-fails", "sync-fails", "bad-folder", "site", "stop", "receiver"].includes(
+          what.kind,
+        ) && what.kind !== "stop",
+    );
+    if (kind === "handoff" && !hasFailed && !isDisturbed)
+      yield `a notification says that the hand-off of ${trackingId} failed, and it did not`;
+  }
+}
+
+function* checkSecrets({ disk, observer }: World): Iterable<string> {
+  const isSecret = /Secret-|Token-\d|Client[AB]0|Hook-/;
+  for (const text of observer.texts) if (isSecret.test(text)) yield `I4: a secret in ${text.slice(0, 80)}`;
+  for (const { path, entry } of disk.walk("/data")) {
+    if (entry.kind === "file" && isSecret.test(entry.bytes.toString())) yield `I4: a secret in ${path}`;
+  }
+}

@@ -1,0 +1,350 @@
+/** Watches the disk of a world from outside: what appears in the inboxes, what is recorded, and what disappears. */
+import type { DaemonEvent } from "../../../src/model/events.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
+import type { AnyEntry, OnChange } from "../ground/disk.ts";
+import type { Process } from "../ground/process.ts";
+import type { OrderAct } from "../plan/plan.ts";
+import type { StoredTransfer } from "../plan/sent.ts";
+import { BOX, SECOND_BOX, type Site, THIRD_BOX } from "../plan/site.ts";
+import { transferIdOf } from "../service/holdings.ts";
+import type { World } from "../world.ts";
+import { Appearance } from "./appearance.ts";
+import type { Circumstances } from "./contents.ts";
+import { Decisions } from "./deliveries.ts";
+import { boxOf, fold, handoffsOf } from "./expect.ts";
+import { HandOffs } from "./hand-offs.ts";
+import { END, endOf, isInInbox, isOurs, ROOTS } from "./paths.ts";
+import { checkPlaced } from "./placed.ts";
+
+export { CONSUMER } from "./paths.ts";
+
+/** A transfer for one of its recipients. */
+export interface Received {
+  /** `TRACKING-ID ADDRESS`: the same, whatever the mailbox is called. */
+  readonly key: string;
+  readonly address: string;
+  readonly transferId: string;
+  readonly transfer: StoredTransfer;
+}
+
+/** A round that ended with a delivery, and what of it has appeared. */
+export interface Delivered {
+  readonly key: string;
+  readonly of: Received;
+  /** The name of its records. */
+  readonly name: string;
+  readonly trackingId: string;
+  readonly round: number;
+  readonly token: string;
+  readonly atMs: number;
+  /** The rule that decided; `undefined` if that is not certain. */
+  readonly identity: string | undefined;
+  /** Who may have configured its command and its webhook. */
+  readonly owners: Readonly<Record<"command" | "webhook", ReadonlySet<string | undefined>>>;
+  readonly record: TransferRecord;
+  /** In force during the attempt that delivered it: one of them applies to all of the attempt. */
+  readonly sites: readonly Site[];
+  /** Where its parts appeared and are. */
+  readonly paths: string[];
+  /** The path at which each of its parts has appeared, by what it is. */
+  readonly seen: Map<string, string>;
+  /** One of its parts was in the inbox at some time. */
+  hasAppeared: boolean;
+  /** Files that consumers have left in its folder. */
+  readonly acknowledged: Set<string>;
+  /** Somebody else has changed what is in the inbox. */
+  isTouched: boolean;
+  /** Of its first hand-off. */
+  id: string | undefined;
+  readonly programs: (Run & { readonly program: string })[];
+  readonly calls: Run[];
+}
+
+/** One run of a step that follows a delivery. */
+export interface Run {
+  readonly process: Process;
+  readonly atMs: number;
+  readonly isGood: boolean;
+}
+
+export interface GivenOrder {
+  readonly act: OrderAct;
+  readonly record: TransferRecord;
+  readonly key: string;
+  readonly withPassword: boolean;
+  /** When its command returned. */
+  atMs: number;
+  /** When a daemon has recorded it. */
+  actedMs?: number;
+  /** Requests that had named the transfer when it was given. */
+  readonly opened: number;
+  hasFailed?: boolean;
+}
+
+/** Of one transfer in one world, in which it is tried some dozen times. */
+const MAX_CHANGES = 300;
+
+/** Events that hold no text. */
+const FREQUENT: ReadonlySet<string> = new Set([
+  "transfer-progressed",
+  "outbox-scanned",
+  "poll-succeeded",
+  "overdue-listed",
+]);
+
+export class Observer {
+  readonly violations: string[] = [];
+  readonly deliveries: Delivered[] = [];
+  readonly orders: GivenOrder[] = [];
+  readonly supplies: { record: TransferRecord; isRight: boolean; isCommon: boolean }[] = [];
+  readonly notices: { atMs: number; kind: string; trackingId: string | undefined; isOver: boolean }[] = [];
+  readonly traps: { trackingId: string; number: number }[] = [];
+  /** Every configuration, and since when it is in force. */
+  readonly timeline: { atMs: number; site: Site }[] = [];
+  /** By transfer-id. */
+  readonly received = new Map<string, Received>();
+  /** Deliveries that nobody can know of: taken after the backup that was restored. By key. */
+  readonly excused = new Map<string, number>();
+  /** Paths that somebody else created, or changed. */
+  readonly foreign = new Set<string>();
+  /** How the last round of each transfer ended, by its key. */
+  readonly ends = new Map<string, TransferRecord & { readonly atMs: number }>();
+  /** Tracking-ids of transfers that arrived with other bytes at some time, or were changed here. */
+  readonly damaged = new Set<string>();
+  /** Everything that was said. */
+  readonly #texts: string[] = [];
+  /** How often each transfer has changed its state. */
+  readonly #changes = new Map<string, number>();
+  readonly #world: World;
+  readonly #decisions: Decisions;
+  readonly #appearance: Appearance;
+  readonly #handOffs: HandOffs;
+  #isOutsider = false;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#decisions = new Decisions(this, world);
+    this.#appearance = new Appearance(this, world);
+    this.#handOffs = new HandOffs(this, world);
+    for (const transfer of world.transfers) {
+      for (const address of [BOX, SECOND_BOX, THIRD_BOX, ...transfer.recipients.map(fold)]) {
+        const transferId = transferIdOf(transfer, address);
+        const key = `${transfer.trackingId} ${address}`;
+        this.received.set(transferId, { key, address, transferId, transfer });
+      }
+    }
+  }
+
+  violate(text: string): void {
+    if (this.violations.includes(text)) return;
+    this.violations.push(text);
+    this.#world.note(`VIOLATION: ${text}`);
+  }
+
+  // What daemons do
+
+  readonly changed: OnChange = ({ type, path, from, entry, replaced }) => {
+    if (this.#isOutsider) return;
+    if (!isOurs(path)) this.violate(`I5: ${type} ${path}`);
+    if (type === "create") this.#created(path, entry);
+    if (type === "rename" && from !== undefined) this.#appearance.moved(from, path, entry, replaced);
+    if (type === "rename") this.#appearance.claimed(path, entry);
+    if (type === "remove") {
+      if (isInInbox(path)) this.#appearance.removed(path);
+      if (entry !== undefined) this.#appearance.released(path, entry);
+    }
+  };
+
+  #created(path: string, entry: AnyEntry | undefined): void {
+    const [, work, name = "", round] = END.exec(path) ?? [];
+    if (work !== undefined && entry?.kind === "file")
+      this.#decisions.decided(work, name, Number(round), entry.bytes);
+    if (entry?.kind !== "folder" && isInInbox(path) && !this.foreign.has(path))
+      this.violate(`I1: ${path} is written where consumers look`);
+  }
+
+  /** An attempt may use the configurations that are in force when its job begins, and later ones. Returns how it ends. */
+  jobBegan(process: Process, { trackingId }: { readonly trackingId: string }): () => void {
+    return this.#decisions.jobBegan(process, trackingId);
+  }
+
+  emitted(event: DaemonEvent): void {
+    if (FREQUENT.has(event.type)) return;
+    if (event.type === "transfer-changed") this.#count(event.record);
+    if (event.type === "archive-left") this.#decisions.archiveLeft(this.keyOf(event.record));
+    if (event.type === "operator-acted" && event.trackingId !== undefined)
+      this.#acted(event.act, event.mailbox, event.trackingId);
+    if (event.type === "order-failed") {
+      for (const order of this.orders)
+        if (order.record.trackingId === event.order.trackingId) order.hasFailed = true;
+    }
+    this.#texts.push(
+      JSON.stringify(event, (_key, value) => (value instanceof Error ? String(value) : value)),
+    );
+  }
+
+  /** An attempt follows a pause, an order or a password: it is never repeated at once, again and again. */
+  #count({ trackingId, mailbox }: TransferRecord): void {
+    const name = `${trackingId} of ${mailbox}`;
+    const times = (this.#changes.get(name) ?? 0) + 1;
+    this.#changes.set(name, times);
+    if (times === MAX_CHANGES) this.violate(`I8: ${name} changes its state again and again`);
+  }
+
+  /** Orders for one transfer are taken up in the order in which they were given. */
+  #acted(act: string, mailbox: string, trackingId: string): void {
+    if (act === "password") return;
+    const all = this.orders.filter(
+      ({ record }) =>
+        record.trackingId === trackingId && record.mailbox.toLowerCase() === mailbox.toLowerCase(),
+    );
+    const first = all.find((order) => order.act === act && order.actedMs === undefined);
+    // A second daemon, or a crash, repeats one.
+    if (first === undefined) return;
+    const earlier = all.find((order) => order.actedMs === undefined && order.atMs < first.atMs);
+    if (earlier !== undefined)
+      this.violate(`an order is overtaken: ${earlier.act} of ${trackingId} by a later ${act}`);
+    first.actedMs = this.#nowMs;
+  }
+
+  /** `env`: what the program got. */
+  programRan(
+    process: Process,
+    argv: readonly string[],
+    env: Readonly<Record<string, string>>,
+    isGood: boolean,
+  ): void {
+    this.#handOffs.programRan(process, argv, env, isGood);
+  }
+
+  /** The webhook of a delivery was called, with this body. */
+  called(
+    process: Process,
+    body: { readonly id?: string; readonly transferId?: string },
+    isGood: boolean,
+  ): void {
+    this.#handOffs.called(process, body, isGood);
+  }
+
+  notified(body: unknown): void {
+    const text = JSON.stringify(body);
+    this.#texts.push(text);
+    for (const { kind, over, first } of (body as { notices?: NoticeGroup[] }).notices ?? []) {
+      const ids = first.map(({ trackingId }) => trackingId);
+      this.#world.note(`a notification: ${kind} ${over ? "is over" : ""} ${ids.join()}`);
+      for (const trackingId of ids) this.notices.push({ atMs: this.#nowMs, kind, trackingId, isOver: over });
+    }
+  }
+
+  get texts(): readonly string[] {
+    return this.#texts;
+  }
+
+  // What others do
+
+  /** Whatever `work` changes, no daemon does. */
+  asOutsider(work: () => void): void {
+    this.#isOutsider = true;
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error)) throw error;
+    } finally {
+      this.#isOutsider = false;
+    }
+  }
+
+  putForeign(path: string, uid: number): void {
+    const { disk } = this.#world;
+    if (disk.tryGet(path) !== undefined) return;
+    disk.open(path, "wx", 0o644, uid).write("foreign");
+    this.foreign.add(path);
+    this.#world.note(`somebody else creates ${path}`);
+  }
+
+  ordered(act: OrderAct, record: TransferRecord, withPassword: boolean): GivenOrder {
+    const key = this.keyOf(record);
+    const opened = this.received.get(record.transferId)?.transfer.opened ?? 0;
+    const given = { act, record, key, withPassword, atMs: this.#nowMs, opened };
+    this.orders.push(given);
+    return given;
+  }
+
+  supplied(record: TransferRecord, isRight: boolean, isCommon: boolean): void {
+    this.supplies.push({ record, isRight, isCommon });
+  }
+
+  siteApplied(site: Site): void {
+    this.timeline.push({ atMs: this.#nowMs, site });
+  }
+
+  powerCut(): void {
+    const { disk } = this.#world;
+    // A record that was not durable is made again.
+    for (const [at, { name, round, paths, trackingId }] of [...this.deliveries.entries()].toReversed()) {
+      const isRecorded = ROOTS.some((root) => disk.tryGet(endOf(root, name, round)) !== undefined);
+      if (isRecorded) continue;
+      if (paths.length > 0) this.violate(`I2: the record of ${trackingId} is lost`);
+      this.deliveries.splice(at, 1);
+    }
+    // A delivery that was not synced is moved again.
+    for (const { paths } of this.deliveries) {
+      const lost = paths.filter((path) => disk.tryGet(path) === undefined);
+      for (const path of lost) if (!path.startsWith("/taken")) paths.splice(paths.indexOf(path), 1);
+    }
+  }
+
+  // What is known
+
+  isDamaged(trackingId: string): boolean {
+    return this.damaged.has(trackingId);
+  }
+
+  keyOf(record: Pick<TransferRecord, "transferId">): string {
+    return this.received.get(record.transferId)?.key ?? "";
+  }
+
+  /** The configurations that were in force at some time since then. */
+  sitesSince(ms: number): Site[] {
+    const first = this.timeline.findLastIndex(({ atMs }) => atMs <= ms);
+    return [...this.timeline.slice(Math.max(0, first)).map(({ site }) => site), ...this.#world.appliedSites];
+  }
+
+  /** What is known of a delivery when a consumer looks at it. */
+  circumstances({ of, record, sites }: Delivered): Circumstances {
+    const { transfer, address, transferId } = of;
+    const { calm, requests } = this.#world;
+    const names = this.timeline.flatMap(({ site }) => {
+      const box = boxOf(site, address);
+      return box === undefined ? [] : [box.name ?? box.email];
+    });
+    return {
+      transfer,
+      address,
+      names,
+      transferId,
+      isReleased: record.released !== undefined,
+      unpack: new Set(handoffsOf(sites, address, transfer).map(({ unpack = "none" }) => unpack)),
+      mayBeWrong:
+        transfer.checksums === "none" &&
+        (calm.hadWeather(transfer.service, ["lying"], 0) || this.isDamaged(transfer.trackingId)),
+      isMessageRefused: requests.hasRefusedMessage(transfer),
+    };
+  }
+
+  /** To be called when all parts of the delivery should be placed. */
+  checkPlaced(delivery: Delivered): Iterable<string> {
+    const isTouched = delivery.isTouched || this.foreign.size > 0;
+    return isTouched ? [] : checkPlaced(this.#world.disk, delivery, this.circumstances(delivery));
+  }
+
+  get #nowMs(): number {
+    return this.#world.schedule.nowMs;
+  }
+}
+
+interface NoticeGroup {
+  readonly kind: string;
+  readonly over: boolean;
+  readonly first: readonly { readonly trackingId?: string }[];
+}

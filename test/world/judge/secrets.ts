@@ -1,0 +1,256 @@
+/** Judges every request that a service got: which secrets it carried, and whether it was allowed then. */
+import type { Process } from "../ground/process.ts";
+import type { StoredTransfer } from "../plan/sent.ts";
+import { CLIENT_IDS, RULE_PASSWORDS } from "../plan/site.ts";
+import type { RequestEntry as Request } from "../service/requests.ts";
+import type { World } from "../world.ts";
+
+/** Attempts at one transfer, by its tracking-id: its budget does not depend on who asks, and where. */
+class Attempts {
+  /** Passwords that the service has accepted, and somebody knows that. */
+  readonly proven = new Set<string>();
+  /** When a process got to know that a password is refused. */
+  readonly refusedMs = new Map<string, number>();
+  /** Refused, or with an unknown verdict. */
+  spent = 0;
+  /** On their way. */
+  readonly open = new Set<Request>();
+  /** By transfer-id. */
+  readonly locks = new Map<string, { readonly knownMs: number; readonly untilMs: number }>();
+}
+
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
+const LONGEST_LOCK_MS = 24 * HOUR_MS;
+/** However short a service says that a lock is, it is left alone for so long. */
+const LEAST_LOCK_MS = 50 * SECOND_MS;
+/** A process that dies this soon after an answer may not have recorded it. */
+const RECORD_MS = 3 * SECOND_MS;
+/** Running work learns that its round has ended within some seconds. */
+const END_KNOWN_MS = 30 * SECOND_MS;
+
+export class Requests {
+  readonly #world: World;
+  readonly #attempts = new Map<string, Attempts>();
+  /** When a process got an unknown verdict of a service, and no own answer of it since. */
+  readonly #doubtsMs = new Map<string, number>();
+  /** Until when a service has asked a process to rest, and since when, by what was asked for. */
+  readonly #rests = new Map<string, { readonly sinceMs: number; readonly untilMs: number }>();
+  readonly #refusedMessages = new Set<string>();
+  /** When checksums of another file were given, and to whom. */
+  readonly falseSums: { readonly transferId: string; readonly process: Process; readonly atMs: number }[] =
+    [];
+  /** When the whole list of an address was last read. */
+  readonly listedMs = new Map<string, number>();
+  readonly #lists: { readonly address: string; readonly atMs: number }[] = [];
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  arrived(request: Request): void {
+    const { trackingId, transferId, operation, address = "", atMs } = request;
+    this.#checkSecrets(request);
+    this.#checkRest(request);
+    if (operation === "list") this.#lists.push({ address, atMs });
+    const transfer = this.#world.observer.received.get(transferId ?? "")?.transfer;
+    if (trackingId === undefined || transfer === undefined) return;
+    const attempts = this.#attemptsOf(trackingId);
+    this.#checkLock(attempts, request);
+    this.#checkEnd(request);
+    if (request.password !== undefined) this.#checkAttempt(attempts, transfer, request, request.password);
+  }
+
+  #checkAttempt(attempts: Attempts, transfer: StoredTransfer, request: Request, password: string): void {
+    const { trackingId, operation, process, service, atMs } = request;
+    this.#checkMode(transfer, request);
+    if (attempts.proven.has(password)) return;
+    // Something else than the proof of a password, before it is proven.
+    if (operation !== "information")
+      this.#violate(`I3: ${trackingId} got ${operation} with an unproven password`);
+    const refusedMs = attempts.refusedMs.get(password);
+    if (refusedMs !== undefined && !this.#mayHaveForgotten(refusedMs)) {
+      this.#violate(`I3: a refused password was sent again for ${trackingId}`);
+    }
+    const isAlone = ![...attempts.open].some((each) => each.process === process && each.service === service);
+    if (!isAlone && !process.isDead)
+      this.#violate(`I3: two passwords were on their way for ${trackingId} at once`);
+    const doubtMs = this.#doubtsMs.get(`${process.name} ${service}`) ?? Number.POSITIVE_INFINITY;
+    if (atMs > doubtMs + SECOND_MS) {
+      this.#violate(
+        `I3: a password was sent for ${trackingId} after an unknown verdict, before its service had answered`,
+      );
+    }
+    attempts.open.add(request);
+  }
+
+  answered(request: Request): void {
+    const { trackingId, password, operation, process, service, answered } = request;
+    // Also the verdict on another attempt that was on its way.
+    if (answered === "own") this.#doubtsMs.delete(`${process.name} ${service}`);
+    const isGood = answered === "own" && request.status === 200;
+    if (isGood && operation === "list")
+      this.listedMs.set(`${service} ${request.address?.toLowerCase()}`, this.#nowMs);
+    if (answered === "own" && request.errorCode === 2007) this.#learnRest(request);
+    if (trackingId === undefined) return;
+    if (operation === "eml" && !isGood) this.#refusedMessages.add(trackingId);
+    const { transferId = "" } = request;
+    if (isGood && request.isFalse) this.falseSums.push({ transferId, process, atMs: this.#nowMs });
+    const attempts = this.#attempts.get(trackingId);
+    if (attempts !== undefined && password !== undefined) this.#learnVerdict(attempts, request, password);
+  }
+
+  #learnVerdict(attempts: Attempts, request: Request, password: string): void {
+    const { trackingId = "", transferId = "", process, service, answered, verdict } = request;
+    const isOwn = answered === "own";
+    const wasSpent = attempts.spent > 0;
+    if (verdict === "locked" && isOwn) {
+      const seconds = request.retryAfter === undefined ? 0 : Number(request.retryAfter);
+      const untilMs = this.#nowMs + Math.min(Math.max(seconds * SECOND_MS, LEAST_LOCK_MS), LONGEST_LOCK_MS);
+      attempts.locks.set(transferId, { knownMs: this.#nowMs, untilMs });
+    }
+    if (!attempts.open.delete(request)) return;
+    if (isOwn && verdict === "accepted") return void attempts.proven.add(password);
+    if (isOwn && verdict === "refused") attempts.refusedMs.set(password, this.#nowMs);
+    if (!isOwn) this.#doubtsMs.set(`${process.name} ${service}`, this.#nowMs);
+    // After a refusal or an unknown verdict, a lock may be the verdict on this attempt.
+    const mayBeVerdict = verdict === "refused" || verdict === "deleted" || (verdict === "locked" && wasSpent);
+    if (!isOwn || mayBeVerdict) this.#spend(attempts, trackingId);
+  }
+
+  /** A process that was killed, or whose answer never came, knows no verdict. */
+  forgot(process: Process): void {
+    for (const [trackingId, attempts] of this.#attempts) {
+      for (const request of attempts.open) {
+        if (request.process !== process) continue;
+        attempts.open.delete(request);
+        this.#spend(attempts, trackingId);
+      }
+    }
+  }
+
+  /** What was spent before a delivery counts no longer. */
+  delivered(trackingId: string): void {
+    const attempts = this.#attempts.get(trackingId);
+    if (attempts !== undefined) attempts.spent = 0;
+  }
+
+  hasRefusedMessage({ trackingId }: { readonly trackingId: string }): boolean {
+    return this.#refusedMessages.has(trackingId);
+  }
+
+  /** How many attempts were refused, or have an unknown verdict. */
+  spentOn(trackingId: string): number {
+    return this.#attempts.get(trackingId)?.spent ?? 0;
+  }
+
+  /** How often the list of an address was asked for since then, page by page. */
+  listsSince(address: string, ms: number): number {
+    return this.#lists.filter((each) => each.atMs >= ms && each.address.toLowerCase() === address).length;
+  }
+
+  #spend(attempts: Attempts, trackingId: string): void {
+    attempts.spent++;
+    const { observer } = this.#world;
+    const budget = Math.max(...observer.timeline.map(({ site }) => site.passwordAttempts ?? 2));
+    const isGrant = (order: { act: string; record: { trackingId: string } }) =>
+      order.act === "grant" && order.record.trackingId === trackingId;
+    const allowed = budget + observer.orders.filter(isGrant).length;
+    if (attempts.spent > allowed)
+      this.#violate(`I3: ${attempts.spent} attempts were spent on ${trackingId}, and ${allowed} are allowed`);
+  }
+
+  #attemptsOf(trackingId: string): Attempts {
+    const attempts = this.#attempts.get(trackingId) ?? new Attempts();
+    this.#attempts.set(trackingId, attempts);
+    return attempts;
+  }
+
+  /** A crash right after the answer, or a disk that fails, may have kept it from being recorded. */
+  #mayHaveForgotten(atMs: number): boolean {
+    return this.#world.calm.wasDisturbed(atMs - RECORD_MS);
+  }
+
+  /** Each secret goes to the service, the address and the transfer that it is for. */
+  #checkSecrets({ service, clientId, token, address, password, trackingId }: Request): void {
+    if (clientId !== undefined && clientId !== CLIENT_IDS[service])
+      this.#violate(`I4: service ${service} got the client id of another one`);
+    if (token !== undefined && address !== undefined && !this.#world.isTokenOf(service, address, token)) {
+      this.#violate(`I4: the token of another address or service was sent for ${address}`);
+    }
+    if (password === undefined) return;
+    const isForOther = this.#world.supplying.has(`${1 - service} ${trackingId} ${password}`);
+    const isForThis =
+      this.#world.supplying.has(`${service} ${trackingId} ${password}`) ||
+      password === RULE_PASSWORDS[service];
+    if (password === RULE_PASSWORDS[1 - service] || (isForOther && !isForThis))
+      this.#violate(`I4: service ${service} got a password that belongs to another one, for ${trackingId}`);
+  }
+
+  /** In another mode than one-time passwords, only a password that a person supplies for this transfer is sent. */
+  #checkMode({ trackingId, securityMode, state, service }: StoredTransfer, { password }: Request): void {
+    const isSupplied = this.#world.supplying.has(`${service} ${trackingId} ${password}`);
+    const hasModes = this.#world.services[service]?.habits.hasNoModes !== true;
+    if (securityMode !== undefined && !isSupplied && hasModes) {
+      this.#violate(`I3: ${trackingId} got a password by itself in the mode ${securityMode}`);
+    }
+    if (state === "processing") this.#violate(`I3: ${trackingId} got a password before it was active`);
+  }
+
+  /** A lock is the service's own time: nobody asks before it is over, unless a person wants that. */
+  #checkLock({ locks }: Attempts, { trackingId, transferId, atMs }: Request): void {
+    const { knownMs = 0, untilMs = 0 } = locks.get(transferId ?? "") ?? {};
+    if (atMs >= untilMs - 2 * SECOND_MS || atMs <= knownMs + 2 * SECOND_MS) return;
+    const { observer, calm } = this.#world;
+    const isWanted = observer.orders.some(
+      (order) => order.record.trackingId === trackingId && order.atMs >= knownMs - SECOND_MS,
+    );
+    const isSupplied = observer.supplies.some(({ record }) => record.trackingId === trackingId);
+    if (!isWanted && !isSupplied && !calm.wasDisturbed(knownMs - RECORD_MS))
+      this.#violate(`I3: ${trackingId} is locked, and was asked for before its time`);
+  }
+
+  /** Nothing is asked for once a round has ended, and no other has begun. */
+  #checkEnd({ trackingId, transferId, atMs, process }: Request): void {
+    const { observer, calm } = this.#world;
+    const key = observer.received.get(transferId ?? "")?.key ?? "";
+    const end = observer.ends.get(key);
+    if (end === undefined || end.atMs > atMs - END_KNOWN_MS || process.frozenUntilMs > end.atMs) return;
+    const isOrdered = observer.orders.some((order) => order.key === key && order.act !== "discard");
+    const isListedAgain = (end.state === "gone" && end.reason !== "discarded") || this.#world.hasLost;
+    if (!isOrdered && !isListedAgain && !calm.wasDisturbed(end.atMs - RECORD_MS) && this.#world.hasNoEdits)
+      this.#violate(`I7: ${trackingId} is asked for after it was ${end.state}`);
+  }
+
+  /** The service asks for fewer requests: the process begins nothing there before the time is over. */
+  #learnRest({ process, service, operation, retryAfter }: Request): void {
+    const seconds = Number(retryAfter);
+    if (!(seconds >= 20) || operation === "token") return;
+    const untilMs = this.#nowMs + Math.min(seconds * SECOND_MS, HOUR_MS);
+    const area = operation === "list" ? "list" : "information";
+    this.#rests.set(`${process.name} ${service} ${area}`, { sinceMs: this.#nowMs, untilMs });
+  }
+
+  #checkRest({ process, service, operation, atMs, trackingId = "" }: Request): void {
+    const rest = this.#rests.get(`${process.name} ${service} ${operation}`);
+    if (rest === undefined || atMs < rest.sinceMs + 5 * SECOND_MS || atMs > rest.untilMs - 2 * SECOND_MS)
+      return;
+    const { observer, calm } = this.#world;
+    const isWanted = observer.orders.length > 0 || observer.supplies.length > 0;
+    if (
+      !isWanted &&
+      !calm.wasDisturbed(rest.sinceMs - RECORD_MS) &&
+      this.#world.hasNoEdits &&
+      this.#world.plan.isCron !== true
+    )
+      this.#violate(`I6: ${operation} ${trackingId} is asked for while its service rests`);
+  }
+
+  #violate(text: string): void {
+    this.#world.observer.violate(text);
+  }
+
+  get #nowMs(): number {
+    return this.#world.schedule.nowMs;
+  }
+}

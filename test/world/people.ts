@@ -1,0 +1,269 @@
+/** The people around a daemon: its operator, the consumers of its deliveries, and others who change what is on its disk. */
+import { hash } from "node:crypto";
+import { Secret } from "../../src/base/secret.ts";
+import { type TransferRecord, waitsForPassword } from "../../src/model/record.ts";
+import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
+import type { OnChange, Snapshot } from "./ground/disk.ts";
+import { Process } from "./ground/process.ts";
+import { CONSUMER } from "./judge/observer.ts";
+import type { Happening, Loss, OrderAct } from "./plan/plan.ts";
+import { INBOX, MOVED_INBOX, OUTSIDE, STATE } from "./plan/site.ts";
+import type { World } from "./world.ts";
+
+const MINUTE_MS = 60_000;
+const OPERATOR = { who: "anna", from: "desk" };
+/** A delivery may have been on its way when a backup was made. */
+const BACKUP_MS = 1_000;
+/** Which of the foreign things is a link in place of the sender's folder. */
+const LINK = 5;
+
+/** Each of its methods is one thing that somebody does. */
+export class People {
+  /** The process of the operator's commands, whom nothing disturbs. */
+  readonly operator: Process;
+  /** A consumer takes each delivery in the moment in which it appears. */
+  isGreedy = false;
+  readonly #world: World;
+  #backup: { readonly atMs: number; readonly folders: ReadonlyMap<string, Snapshot> } | undefined;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.operator = new Process("operator", world);
+  }
+
+  // The operator
+
+  order(trackingId: string, act: OrderAct, withPassword: boolean, next?: OrderAct): void {
+    this.#command(async () => {
+      await this.#order(act, trackingId, withPassword);
+      if (next !== undefined) await this.#order(next, trackingId, false);
+    });
+  }
+
+  /** `isCommon`: for every mailbox that received the transfer. */
+  supply(trackingId: string, isRight: boolean, isCommon: boolean): void {
+    this.#command(async () => {
+      for (const record of await this.#world.ledger.findAll(trackingId)) {
+        if (waitsForPassword(record)) await this.#supplyFor(record, isRight, isCommon);
+      }
+    });
+  }
+
+  /** The operator's command may fail: then nothing was promised. */
+  #command(work: () => Promise<void>): void {
+    this.operator
+      .run(work)
+      .catch((error: unknown) => this.#world.note(`the command fails: ${String(error)}`));
+  }
+
+  get #tools(): ActTools {
+    const { work, site, settings } = this.#world;
+    return {
+      work,
+      inbox: site.inbox,
+      state: STATE,
+      mailboxes: settings.mailboxes,
+      asOwner: (_folder, write) => write(),
+      isRunning: async () => true,
+    };
+  }
+
+  async #order(act: OrderAct, trackingId: string, withPassword: boolean): Promise<void> {
+    const { observer, schedule } = this.#world;
+    const hasPassword = withPassword && act === "retry";
+    for (const record of await this.#world.ledger.findAll(trackingId)) {
+      const objection = await objectionToAct(this.#tools, act, record);
+      this.#world.note(
+        `the operator: ${act} ${trackingId} of ${record.mailbox}: ${objection?.detail ?? "given"}`,
+      );
+      if (objection !== undefined) continue;
+      const given = observer.ordered(act, record, hasPassword);
+      try {
+        await submitAct(this.#tools, act, record, OPERATOR);
+      } catch (error) {
+        observer.orders.splice(observer.orders.indexOf(given), 1);
+        throw error;
+      }
+      given.atMs = schedule.nowMs;
+      if (hasPassword) await this.#supplyFor(record, true, false);
+    }
+  }
+
+  async #supplyFor(record: TransferRecord, isRight: boolean, isCommon: boolean): Promise<void> {
+    const { observer, random, supplying } = this.#world;
+    const { transfer } = observer.received.get(record.transferId) ?? {};
+    const right = transfer?.password ?? "";
+    const password = new Secret(isRight ? right : `Secret-wrong-${random.int(3)}`);
+    const objection = await objectionToAct(this.#tools, "password", record, password);
+    if (objection !== undefined) {
+      this.#world.note(`the operator's password is refused: ${objection.detail}`);
+      return;
+    }
+    supplying.add(`${transfer?.service} ${record.trackingId} ${password.reveal()}`);
+    await supplyPassword(this.#tools, [record], OPERATOR, password, isCommon);
+    this.#world.note(
+      `the operator supplies a ${isRight ? "right" : "wrong"} password for ${record.trackingId}`,
+    );
+    observer.supplied(record, isRight, isCommon);
+  }
+
+  // Consumers
+
+  consume(trackingId: string, how: (Happening & { kind: "consume" })["how"]): void {
+    const { disk, observer } = this.#world;
+    for (const delivery of observer.deliveries.filter((each) => each.trackingId === trackingId)) {
+      for (const path of [...delivery.paths]) {
+        const entry = disk.tryGet(path);
+        if (entry === undefined || (how === "pick" && entry.kind === "folder")) continue;
+        if (how !== "acknowledge") {
+          this.#take(path);
+          delivery.paths.splice(delivery.paths.indexOf(path), 1);
+        } else if (entry.kind === "folder") {
+          delivery.acknowledged.add("ok.txt");
+          disk.open(`${path}/ok.txt`, "a", 0o644, CONSUMER).close();
+        }
+        if (how === "pick") break;
+      }
+    }
+  }
+
+  /** To be called after each change of the disk. */
+  saw({ type }: Parameters<OnChange>[0]): void {
+    if (this.isGreedy && type === "rename") this.#world.schedule.after(0, () => this.#takeAll());
+  }
+
+  #takeAll(): void {
+    const { observer } = this.#world;
+    observer.asOutsider(() => {
+      for (const { trackingId } of observer.deliveries) this.consume(trackingId, "take");
+    });
+  }
+
+  /** Moves it to where nobody looks. */
+  #take(path: string): void {
+    const { disk, schedule } = this.#world;
+    disk.rename(path, `/data/taken/${hash("sha1", `${path} ${schedule.nowMs}`).slice(0, 12)}`);
+  }
+
+  // Others
+
+  /** Something that is not ours, where a delivery may go. */
+  putForeign(trackingId: string, sender: string, number: number): void {
+    const { observer, site } = this.#world;
+    const [box] = site.boxes;
+    const parent = `${site.inbox}/${box?.name ?? box?.email}/${sender}`;
+    if (number === LINK) {
+      this.#putLink(parent);
+      return;
+    }
+    const folder = `${parent}/${trackingId}`;
+    const paths = [folder, `${folder}.transfer.json`, `${folder}.done`, `${site.inbox}/urgent/${trackingId}`];
+    observer.putForeign(paths[number % paths.length] as string, CONSUMER);
+  }
+
+  /** For a minute, a link to the outside is in place of this folder. */
+  #putLink(path: string): void {
+    const { disk, schedule, calm, observer } = this.#world;
+    if (disk.tryGet(path)?.kind !== "folder") return;
+    this.#take(path);
+    disk.symlink(OUTSIDE, path, CONSUMER);
+    schedule.after(MINUTE_MS, () => observer.asOutsider(() => disk.unlink(path)));
+    calm.disturb(2 * MINUTE_MS);
+  }
+
+  /** Bytes change on the disk, and nobody is told. */
+  tamper(trackingId: string, where: (Happening & { kind: "tamper" })["where"]): void {
+    const { disk, work, daemons, observer } = this.#world;
+    // What a running daemon has in its hands is its own.
+    const isIdle = daemons.running?.stop.signal.aborted !== false;
+    if (where === "staging" && !isIdle) return;
+    const delivered = observer.deliveries.filter((each) => each.trackingId === trackingId);
+    const kept = disk.names(`${work}/${where}`).filter((name) => name.startsWith(`${trackingId}.`));
+    const folders =
+      where === "inbox"
+        ? delivered.flatMap(({ paths }) => paths)
+        : kept.map((name) => `${work}/${where}/${name}`);
+    for (const folder of folders) {
+      if (!this.spoil(folder, trackingId)) continue;
+      this.#world.note(`somebody changes bytes in ${folder}`);
+      for (const delivery of observer.deliveries) {
+        if (delivery.paths.includes(folder)) delivery.isTouched = true;
+      }
+    }
+  }
+
+  /** Whether there were bytes to change in this folder. */
+  spoil(folder: string, trackingId: string): boolean {
+    const { disk, observer } = this.#world;
+    const name = disk.names(folder).find((each) => !each.endsWith(".json") && each !== "SHA256SUMS");
+    const entry = name === undefined ? undefined : disk.tryGet(`${folder}/${name}`);
+    if (entry?.kind !== "file" || entry.bytes.length === 0) return false;
+    entry.bytes = Buffer.alloc(entry.bytes.length, "?");
+    entry.durableBytes = entry.bytes;
+    observer.damaged.add(trackingId);
+    return true;
+  }
+
+  backUp(): void {
+    const { disk, work, schedule } = this.#world;
+    const there = ["/data", STATE, work].filter((path) => disk.tryGet(path) !== undefined);
+    this.#backup = {
+      atMs: schedule.nowMs,
+      folders: new Map(there.map((path) => [path, disk.snapshot(path)])),
+    };
+  }
+
+  /** The folders of a daemon that is stopped are lost, or come from a backup. */
+  lose(loss: Loss): void {
+    this.#world.note(() => `a person: ${JSON.stringify(loss)}`);
+    if (loss.what === "inbox") {
+      this.#changeInbox(loss.how);
+      return;
+    }
+    const { disk, work } = this.#world;
+    this.#world.hasLost = true;
+    const folders = { work: [work], state: [STATE], both: [work, STATE], all: ["/data", STATE] }[loss.what];
+    if (loss.how === "restored") {
+      this.#restore(folders, loss.what);
+      return;
+    }
+    for (const folder of folders) disk.removeTree(folder);
+    if (folders.includes(STATE)) disk.prepare(STATE, 0o755, 0);
+  }
+
+  #changeInbox(how: (Loss & { what: "inbox" })["how"]): void {
+    const { disk, observer } = this.#world;
+    if (how !== "moved") this.#world.hasLost = true;
+    if (how === "copied") {
+      disk.copyTree(INBOX, MOVED_INBOX, { without: (name) => name.startsWith(".") });
+    }
+    if (how !== "moved") return;
+    disk.moveTree(INBOX, MOVED_INBOX);
+    for (const { paths, seen } of observer.deliveries) {
+      for (const [at, path] of paths.entries()) paths[at] = path.replace(INBOX, MOVED_INBOX);
+      for (const [what, path] of seen) seen.set(what, path.replace(INBOX, MOVED_INBOX));
+    }
+  }
+
+  #restore(folders: readonly string[], what: Loss["what"]): void {
+    const backup = this.#backup;
+    if (backup === undefined) return;
+    for (const folder of folders) {
+      const snapshot = backup.folders.get(folder);
+      if (snapshot !== undefined) this.#world.disk.restore(folder, snapshot);
+    }
+    if (what === "both" || what === "all") this.#excuseSince(backup.atMs, what === "all");
+  }
+
+  /** What was delivered and taken since a backup of everything cannot be known. */
+  #excuseSince(atMs: number, isInboxOlder: boolean): void {
+    const { disk, observer } = this.#world;
+    const { excused, deliveries } = observer;
+    for (const { key, atMs: deliveredMs, paths } of deliveries) {
+      const isThere = paths.some((path) => disk.tryGet(path) !== undefined);
+      if (deliveredMs >= atMs - BACKUP_MS && (isInboxOlder || !isThere)) {
+        excused.set(key, (excused.get(key) ?? 0) + 1);
+      }
+    }
+  }
+}

@@ -1,0 +1,181 @@
+/** Scenes about a daemon in trouble: it dies or pauses, or its disk, its queue, its clock or a service fails. */
+import type { Random } from "../ground/random.ts";
+import { FOLDERS, SYNCED } from "./happenings.ts";
+import type { Happening, Loss } from "./plan.ts";
+import { MOODS } from "./sent.ts";
+import { at, type MakeScene } from "./setting.ts";
+import { MOVED_INBOX } from "./site.ts";
+import { changeSite } from "./sites.ts";
+
+const MINUTE_MS = 60_000;
+
+export const TROUBLE_SCENES = {
+  calm: () => [],
+
+  // The daemon ends or pauses
+
+  kill: ({ kill }) => [at(0, kill(false))],
+
+  "kill in a folder": ({ random, kill }) => [at(0, kill(random.chance(0.3), random.pick(FOLDERS)))],
+
+  "power cut": ({ random, kill }) => [
+    at(0, kill(true, random.chance(0.5) ? random.pick(SYNCED) : undefined)),
+  ],
+
+  stop: ({ random, site, taste, soonMs }) => [
+    at(soonMs(), {
+      kind: "stop",
+      downMs: random.int(MINUTE_MS),
+      ...(random.chance(0.5) ? { inSite: changeSite(random, site, taste) } : {}),
+    }),
+  ],
+
+  freeze: ({ random }) => [
+    at(0, { kind: "freeze", ms: (2 + random.int(8)) * MINUTE_MS, afterSteps: 1 + random.int(400) }),
+  ],
+
+  second: ({ random }) => {
+    const pause: Happening = {
+      kind: "freeze",
+      ms: 3 * MINUTE_MS,
+      afterSteps: 1 + random.int(random.chance(0.5) ? 300 : 20),
+      ...(random.chance(0.5) ? { inFolder: random.pick(FOLDERS) } : {}),
+    };
+    return [at(0, { kind: "second", ms: 4 * MINUTE_MS }), at(random.int(20_000), pause)];
+  },
+
+  /** A job runs twice, and one of the runs pauses. */
+  "two workers": ({ random, make, perhaps }) => {
+    const pause: Happening = {
+      kind: "freeze",
+      ms: (1 + random.int(4)) * MINUTE_MS,
+      afterSteps: 1 + random.int(random.chance(0.5) ? 300 : 12),
+      ...(random.chance(0.5) ? { inFolder: random.pick(FOLDERS) } : {}),
+    };
+    const check = perhaps(0.4, () => at(0, { kind: "check", exitCode: 75, ms: MINUTE_MS, spoils: false }));
+    return [
+      at(0, { kind: "queue", mischief: "repeat", ms: 5 * MINUTE_MS }),
+      ...check,
+      at(random.int(5_000), pause),
+      ...perhaps(0.3, () => at(random.int(MINUTE_MS), make("order"))),
+    ];
+  },
+
+  queue: ({ random, make, soonMs, perhaps }) => [
+    at(random.int(10_000), make("queue")),
+    ...perhaps(0.4, () => at(soonMs(), make(random.pick(["kill", "queue", "weather"])))),
+  ],
+
+  /** Early, so that the work on a transfer is met. */
+  moments: ({ random, make, perhaps }) => {
+    const first = perhaps(0.3, () => at(0, make(random.pick(["damage", "check", "weather", "slow-disk"]))));
+    const moments = Array.from({ length: 1 + random.int(2) }, () =>
+      at(random.chance(0.8) ? 0 : random.int(2 * MINUTE_MS), make("when")),
+    );
+    const end = perhaps(0.4, () => at(random.int(30_000), make(random.pick(["kill", "stop", "kill"]))));
+    return [...first, ...moments, ...end];
+  },
+
+  // Its disk and its clock
+
+  /** Whatever takes a moment takes seconds, so that everything meets everything. */
+  slow: ({ random, make, kill, perhaps }) => {
+    const slow: Happening = {
+      kind: "slow-disk",
+      upToMs: random.pick([20, 100, 400, 1_500]),
+      ms: 2 * MINUTE_MS,
+    };
+    const first = perhaps(0.5, () => at(0, make(random.pick(["damage", "damage", "check", "command"]))));
+    const kinds = ["order", "order", "order", "site", "vanish", "consume", "password"] as const;
+    const others = Array.from({ length: 1 + random.int(4) }, () =>
+      at(3_000 + random.int(random.pick([10_000, 90_000])), make(random.pick(kinds))),
+    );
+    const end = perhaps(0.3, () => at(random.int(MINUTE_MS), kill(random.chance(0.5))));
+    return [at(0, slow), ...first, ...others, ...end];
+  },
+
+  "disk fails": ({ random, make, perhaps }) => [
+    at(0, make(random.pick(["sync-fails", "disk-fails", "disk-fails"]))),
+    ...perhaps(0.3, () => at(0, make("disk-fails"))),
+  ],
+
+  "disk full": ({ random }) => [
+    at(random.int(20_000), { kind: "disk-full", ms: (1 + random.int(3)) * MINUTE_MS }),
+  ],
+
+  "bad folder": ({ random, make }) => [at(random.int(30_000), make("bad-folder"))],
+
+  loss: ({ random, site }) => {
+    const loss = makeLoss(random);
+    return [
+      at(20_000 + random.int(20_000), { kind: "backup" }),
+      at(90_000 + random.int(MINUTE_MS), {
+        kind: "stop",
+        downMs: 5_000,
+        loss,
+        ...(loss.what === "inbox" ? { inSite: { ...site, inbox: MOVED_INBOX } } : {}),
+      }),
+    ];
+  },
+
+  clock: ({ random, make }) => {
+    const clock = at(random.int(MINUTE_MS), make("clock"));
+    if (random.chance(0.4)) return [clock];
+    const others = ["weather", "check", "command", "damage", "stop"] as const;
+    return [clock, at(random.int(MINUTE_MS), make(random.pick(others)))];
+  },
+
+  // A service
+
+  weather: ({ random, weather, kill, perhaps }) => [
+    at(random.int(20_000), weather(random.pick(MOODS))),
+    ...perhaps(0.3, () => at(random.int(20_000), kill(false))),
+  ],
+
+  "bad lists": ({ random, weather }) => {
+    const moods = ["foreign", "firewall", "confused", "lossy", "stripping", "forgetful", "cutting"] as const;
+    return [at(0, weather(random.pick(moods), { scope: "lists" }))];
+  },
+
+  /** The service asks for a pause. */
+  rest: ({ random, weather }) => {
+    const pauses = ["30", "1800", "86400", "Fri, 01 Jan 2038 00:00:00 GMT", "999999999999", "soon"];
+    return [at(random.int(20_000), weather("limiting", { retryAfter: random.pick(pauses) }))];
+  },
+
+  "long list": ({ transfer, make, perhaps }) => [
+    ...perhaps(0.5, () => at(90_000, { kind: "return", transfer })),
+    ...perhaps(0.3, () => at(60_000, make("weather"))),
+  ],
+
+  lies: ({ random, weather, order, perhaps }) => [
+    at(0, weather("lying", { scope: "transfers", share: random.pick([0.2, 0.4, 0.7]) })),
+    ...perhaps(0.4, () => at(100_000, order(random.pick(["retry", "release"])))),
+  ],
+
+  /** From the first bytes on, the others come one by one. */
+  "slow download": ({ random, transfer, weather, order }) => {
+    const drip = weather(random.pick(["dripping", "silent"]), { scope: "transfers", share: 1 });
+    const what = { ...drip, ms: 8 * MINUTE_MS };
+    const end = random.pick<Happening>([
+      order("discard"),
+      { kind: "vanish", transfer, how: "deleted_by_revocation" },
+      { kind: "stop", downMs: 10_000 },
+      order("retry"),
+    ]);
+    return [
+      at(0, { kind: "when", inFolder: "staging", afterSteps: random.int(4), pauseMs: 0, what }),
+      at(40_000 + random.int(20_000), end),
+    ];
+  },
+
+  archives: ({ random, make }) =>
+    random.chance(0.5) ? [] : [at(0, make(random.pick(["kill", "damage", "check", "weather"])))],
+} satisfies Record<string, MakeScene>;
+
+function makeLoss(random: Random): Loss {
+  const what = random.weighted({ work: 1, state: 1, both: 2, inbox: 2, all: 1 });
+  if (what === "inbox") return { what, how: random.pick(["moved", "copied", "new"]) };
+  if (what === "all") return { what, how: "restored" };
+  return { what, how: random.pick(["gone", "restored"]) };
+}
