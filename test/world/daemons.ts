@@ -8,12 +8,14 @@ import type { loadTokenStores } from "../../src/host/memory.ts";
 import type { Vitals } from "../../src/host/systemd.ts";
 import type { DaemonEvent } from "../../src/model/events.ts";
 import type { KeptToken } from "../../src/model/token.ts";
+import type { Metrics } from "../../src/observe/metrics.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { openService } from "../../src/service/service.ts";
 import { openModelQueue } from "./engine/engine.ts";
 import type { OnChange } from "./ground/disk.ts";
 import { Process } from "./ground/process.ts";
+import { startMetrics } from "./judge/figures.ts";
 import { describeEvent } from "./log.ts";
 import type { Happening } from "./plan/plan.ts";
 import type { Site } from "./plan/site.ts";
@@ -59,6 +61,8 @@ export interface Daemon {
   isEnded: boolean;
   /** The code of the fault for which it touches no disk. */
   diskTrouble?: string | undefined;
+  /** Only in some worlds. */
+  metrics?: Metrics | undefined;
 }
 
 export class Daemons {
@@ -69,10 +73,16 @@ export class Daemons {
   /** Works on the same folder although it must not. */
   #second: Daemon | undefined;
   #count = 0;
+
   #refusedSinceMs: number | undefined;
 
   constructor(world: World) {
     this.#world = world;
+  }
+
+  /** How many were started so far. */
+  get started(): number {
+    return this.#count;
   }
 
   /** The one that disturbances are meant for, also after its end, until another one takes its place. */
@@ -142,6 +152,7 @@ export class Daemons {
     };
     this.#world.note(`${daemon.process.name} starts`);
     this.#world.calm.disturb(0);
+    daemon.metrics = startMetrics(this.#world, daemon);
     const options = this.#optionsOf(daemon);
     daemon.process
       .run(() => runDaemon(settings, options))
@@ -231,6 +242,7 @@ export class Daemons {
       requests.delivered(event.record.trackingId);
     }
     this.#world.note(() => `${process.name}: ${describeEvent(event)}`);
+    daemon.metrics?.listener(event);
     observer.emitted(event);
   }
 

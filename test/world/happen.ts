@@ -62,6 +62,9 @@ const ACTS: { readonly [Kind in Happening["kind"]]: Act<Happening & { readonly k
   password: withTransfer((world, { isRight, isCommon = false }, { trackingId }) => {
     world.people.supply(trackingId, isRight, isCommon);
   }),
+  replace: withTransfer((world, { by }, { trackingId }) => {
+    world.observer.asOutsider(() => world.people.replace(trackingId, by));
+  }),
   consume: withTransfer((world, { how }, { trackingId }) => {
     world.observer.asOutsider(() => world.people.consume(trackingId, how));
   }),

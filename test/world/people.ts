@@ -11,6 +11,7 @@ import { INBOX, MOVED_INBOX, OUTSIDE, STATE } from "./plan/site.ts";
 import type { World } from "./world.ts";
 
 const MINUTE_MS = 60_000;
+const HUGE_BYTES = 500_000_000;
 const OPERATOR = { who: "anna", from: "desk" };
 /** A delivery may have been on its way when a backup was made. */
 const BACKUP_MS = 1_000;
@@ -123,6 +124,22 @@ export class People {
           disk.open(`${path}/ok.txt`, "a", 0o644, CONSUMER).close();
         }
         if (how === "pick") break;
+      }
+    }
+  }
+
+  /** The manifest of a delivered folder. */
+  replace(trackingId: string, by: (Happening & { kind: "replace" })["by"]): void {
+    const { disk, observer } = this.#world;
+    for (const delivery of observer.deliveries.filter((each) => each.trackingId === trackingId)) {
+      for (const folder of delivery.paths) {
+        const path = `${folder}/transfer.json`;
+        if (disk.tryGet(path)?.kind !== "file") continue;
+        delivery.isTouched = true;
+        disk.unlink(path);
+        if (by === "huge") disk.makeSparse(path, HUGE_BYTES, CONSUMER);
+        if (by === "pipe") disk.makePipe(path, CONSUMER);
+        if (by === "link") disk.symlink(path, path, CONSUMER);
       }
     }
   }

@@ -38,7 +38,7 @@ const QUIET_MS = 16 * MINUTE_MS;
 /** The same where a service may have asked for a pause. */
 const LONG_QUIET_MS = 80 * MINUTE_MS;
 /** The same if nothing is left for the clean-up. */
-const SHORT_QUIET_MS = 2 * MINUTE_MS;
+const SHORT_QUIET_MS = MINUTE_MS;
 const LOOK_MS = 30_000;
 /** A daemon that was started again has done what it does at its start. */
 const RESTARTED_MS = 2 * MINUTE_MS;
@@ -127,6 +127,8 @@ export class World implements Ground {
     for (const folder of ["/data", STATE, OUTSIDE, "/taken", "/data/taken"]) {
       this.disk.prepare(folder, 0o755, 0);
     }
+    this.disk.onLargeRead = (path, bytes) =>
+      this.observer.violate(`I8: ${bytes} bytes that somebody else wrote are read at once: ${path}`);
     this.disk.onChange = (change) => {
       this.observer.changed(change);
       this.people.saw(change);
@@ -301,7 +303,8 @@ export class World implements Ground {
     // Beside other processes, temporary files stay for an hour.
     const temporary = this.#site.isShared ? [] : ["new"];
     const folders = ["staging", "orders", ...temporary].flatMap((name) => disk.names(`${work}/${name}`));
-    return !isOpen && !hasSteps && folders.length === 0;
+    const isProbe = (name: string) => name.startsWith(".inlet-probe-");
+    return !isOpen && !hasSteps && folders.every(isProbe);
   }
 
   /** A regular restart changes nothing. */
@@ -405,7 +408,7 @@ function withoutRules(site: Site): Site {
 }
 
 const loaded = new Map<string, Promise<Settings | undefined>>();
-const MAX_LOADED = 10_000;
+const MAX_LOADED = 100;
 
 /** `undefined` if the program refuses the configuration. */
 function loadSite(site: Site): Promise<Settings | undefined> {

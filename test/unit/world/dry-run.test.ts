@@ -108,7 +108,7 @@ function isTrue(
   planned: PlannedTransfer | undefined,
   record: TransferRecord,
   earlier: TransferRecord | undefined,
-  { password, service, files }: StoredTransfer,
+  { password, service, files, recipients }: StoredTransfer,
 ): boolean {
   const { state, reason } = record;
   const isUnchanged = state === earlier?.state && record.round === earlier.round;
@@ -125,7 +125,8 @@ function isTrue(
     case "open":
       return isDelivered(record) || isHeld || isLeftOut || isRefused || hasNoProof;
     case "password":
-      return waitsForPassword(record);
+      // The rule of another recipient may know it.
+      return waitsForPassword(record) || (recipients.length > 1 && isDelivered(record));
     case "hold":
       return isHeld;
     case "ignore":

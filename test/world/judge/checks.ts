@@ -4,6 +4,7 @@ import { headlineOf, type Status } from "../../../src/model/status.ts";
 import { RULE_PASSWORDS, STATE } from "../plan/site.ts";
 import type { World } from "../world.ts";
 import { boxOf, decide, fold, handoffFor } from "./expect.ts";
+import { findWrongFigures } from "./figures.ts";
 import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
 
 /** How a transfer that needs a person is notified of. */
@@ -43,6 +44,7 @@ export async function findProblems(world: World, isRestarted = false): Promise<r
     ...checkKept(world, records),
     ...checkNotices(world),
     ...checkSecrets(world),
+    ...(await findWrongFigures(world)),
   ];
 }
 
@@ -340,7 +342,8 @@ function* checkLeftOvers(
     return of === undefined || boxOf(site, of.address) !== undefined;
   };
   const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
-    staging: (entry) => isOpen(entry) || !isConfigured(entry),
+    // A start removes those that a crash has left an hour ago.
+    staging: (entry) => entry.startsWith(".inlet-probe-") || isOpen(entry) || !isConfigured(entry),
     names: (entry) =>
       disk.names(`${work}/names/${entry}`).some((claim) => isOpen(claim) || !isConfigured(claim)),
     // A start clears temporary files. Beside other processes, only those that are older than an hour. The daemon may make one

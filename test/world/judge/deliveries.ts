@@ -79,6 +79,7 @@ export class Decisions {
     const begunMs = Math.min(this.#nowMs, ...jobs.map(({ atMs }) => atMs));
     const sites = [...new Set([...observer.sitesSince(begunMs), ...jobs.flatMap((job) => job.sites)])];
     observer.ends.set(of.key, { ...record, atMs: this.#nowMs });
+    if (record.state === "quarantined") observer.quarantines++;
     if (record.state === "gone") {
       this.#checkIgnored(record, of, sites);
       this.#checkGone(record, of);

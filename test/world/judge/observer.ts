@@ -107,6 +107,8 @@ export class Observer {
   readonly excused = new Map<string, number>();
   /** Paths that somebody else created, or changed. */
   readonly foreign = new Set<string>();
+  /** Rounds that ended in quarantine. */
+  quarantines = 0;
   /** How the last round of each transfer ended, by its key. */
   readonly ends = new Map<string, TransferRecord & { readonly atMs: number }>();
   /** Tracking-ids of transfers that arrived with other bytes at some time, or were changed here. */

@@ -40,6 +40,8 @@ export class Requests {
   /** When checksums of another file were given, and to whom. */
   readonly falseSums: { readonly transferId: string; readonly process: Process; readonly atMs: number }[] =
     [];
+  /** Passwords of which a process knows that they are refused. */
+  refusals = 0;
   /** When the whole list of an address was last read. */
   readonly listedMs = new Map<string, number>();
   readonly #lists: { readonly address: string; readonly atMs: number }[] = [];
@@ -111,7 +113,10 @@ export class Requests {
     }
     if (!attempts.open.delete(request)) return;
     if (isOwn && verdict === "accepted") return void attempts.proven.add(password);
-    if (isOwn && verdict === "refused") attempts.refusedMs.set(password, this.#nowMs);
+    if (isOwn && verdict === "refused") {
+      this.refusals++;
+      attempts.refusedMs.set(password, this.#nowMs);
+    }
     if (!isOwn) this.#doubtsMs.set(`${process.name} ${service}`, this.#nowMs);
     // After a refusal or an unknown verdict, a lock may be the verdict on this attempt.
     const mayBeVerdict = verdict === "refused" || verdict === "deleted" || (verdict === "locked" && wasSpent);

@@ -36,6 +36,7 @@ const KINDS: Readonly<Record<Happening["kind"], number>> = {
   order: 7,
   password: 3,
   consume: 4,
+  replace: 0.7,
   greedy: 1,
   foreign: 3,
 };
@@ -130,6 +131,11 @@ const MAKERS: { readonly [Kind in Happening["kind"]]: (draw: Draw) => Happening 
       return { kind: "order", action: act(), transfer, withPassword: random.chance(0.4), ...next };
     },
     password: ({ random, transfer }) => ({ kind: "password", transfer, isRight: random.chance(0.6) }),
+    replace: ({ random, transfer }) => ({
+      kind: "replace",
+      transfer,
+      by: random.pick(["huge", "pipe", "link", "nothing"]),
+    }),
     consume: ({ random, transfer }) => ({
       kind: "consume",
       transfer,

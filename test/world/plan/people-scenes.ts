@@ -188,7 +188,7 @@ export const PEOPLE_SCENES = {
       ...Array.from({ length: 1 + random.int(3) }, () =>
         at(
           random.chance(0.5) ? random.int(30_000) : random.int(3 * MINUTE_MS),
-          make(random.pick(["consume", "consume", "foreign"])),
+          make(random.pick(["consume", "consume", "foreign", "replace"])),
         ),
       ),
       ...perhaps(0.3, () => at(soonMs(), make("kill"))),

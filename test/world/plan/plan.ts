@@ -12,7 +12,7 @@ import { makeSite } from "./sites.ts";
 
 const MINUTE_MS = 60_000;
 /** Disturbances happen within this time. After it the world is left in peace. */
-export const UNREST_MS = 12 * MINUTE_MS;
+export const UNREST_MS = 8 * MINUTE_MS;
 const SMALL_UNREST_MS = MINUTE_MS;
 /** From the last of them to peace. */
 const AFTER_MS = 20_000;
@@ -112,6 +112,8 @@ export type Happening =
       readonly isCommon?: boolean;
     }
   | { readonly kind: "consume"; readonly transfer: number; readonly how: "take" | "acknowledge" | "pick" }
+  /** A consumer puts something else in place of what Inlet wrote into the inbox, and will read again. */
+  | { readonly kind: "replace"; readonly transfer: number; readonly by: "huge" | "pipe" | "link" | "nothing" }
   /** A consumer takes each delivery in the moment in which it appears. */
   | { readonly kind: "greedy"; readonly ms: number }
   /** Puts something of its own where deliveries go. `isTrap`: at the moment in which a delivery is decided. */
