@@ -196,13 +196,16 @@ export const PEOPLE_SCENES = {
   },
 
   /** Content has to lie somewhere for a while: in quarantine, or in a stage that waits for its check. */
-  tamper: ({ random, transfer, order, perhaps }) => {
+  tamper: ({ random, site, transfer, order, perhaps }) => {
     const where = random.pick(["quarantine", "staging", "staging"] as const);
     const hold: Happening =
       where === "quarantine"
         ? { kind: "damage", transfer, ms: MINUTE_MS }
         : { kind: "check", exitCode: random.pick([75, 1]), ms: 2 * MINUTE_MS, spoils: false };
-    const stop = where === "staging" ? perhaps(0.6, () => at(65_000, { kind: "stop", downMs: 20_000 })) : [];
+    // Without a check, nothing else looks at the content again.
+    const inSite = random.chance(0.5) ? { inSite: { ...site, hasCheck: false } } : {};
+    const stop =
+      where === "staging" ? perhaps(0.7, () => at(65_000, { kind: "stop", downMs: 20_000, ...inSite })) : [];
     return [
       at(0, hold),
       at(70_000, { kind: "tamper", transfer, where }),

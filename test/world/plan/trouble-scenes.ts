@@ -68,12 +68,16 @@ export const TROUBLE_SCENES = {
 
   /** Early, so that the work on a transfer is met. */
   moments: ({ random, make, perhaps }) => {
-    const first = perhaps(0.3, () => at(0, make(random.pick(["damage", "check", "weather", "slow-disk"]))));
+    const first = perhaps(0.5, () => at(0, make(random.pick(["damage", "damage", "check", "weather"]))));
+    // Short enough that a command and a download last about as long.
+    const slow = perhaps(0.5, () =>
+      at(0, { kind: "slow-disk", upToMs: random.pick([10, 40, 150]), ms: MINUTE_MS }),
+    );
     const moments = Array.from({ length: 1 + random.int(2) }, () =>
       at(random.chance(0.8) ? 0 : random.int(2 * MINUTE_MS), make("when")),
     );
     const end = perhaps(0.4, () => at(random.int(30_000), make(random.pick(["kill", "stop", "kill"]))));
-    return [...first, ...moments, ...end];
+    return [...slow, ...first, ...moments, ...end];
   },
 
   // Its disk and its clock
