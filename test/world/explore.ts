@@ -28,6 +28,21 @@ function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+function refuse(text: string): never {
+  process.stderr.write(`${text}\n`);
+  process.exit(2);
+}
+
+/** The number in an option, or another one without it. */
+function numberIn(option: "seed" | "minutes" | "worlds" | "jobs", otherwise: number): number {
+  const { [option]: text } = values;
+  if (text === undefined) return otherwise;
+  const number = Number(text);
+  if (text.trim() === "" || !Number.isFinite(number) || number < 0)
+    refuse(`--${option}: ${text} is not a number`);
+  return number;
+}
+
 async function exploreUntilFailure(first: number, minutes: number, worlds: number): Promise<void> {
   const plans = await import("./plan/plan.ts");
   const makePlan = values.size === "small" ? plans.makeSmallPlan : plans.makePlan;
@@ -43,26 +58,42 @@ async function exploreUntilFailure(first: number, minutes: number, worlds: numbe
     const [violation] = violations;
     if (worlds === 1 && violation === undefined) print(`${log.join("\n")}\n${steps} steps`);
     if (violation === undefined) continue;
+    const tookMs = performance.now() - startedMs;
     const smallest = await shrink(plan, violation);
     print(`Seed ${seed} fails. The smallest part of its plan that fails:`);
     print(JSON.stringify({ site: smallest.plan.site }, null, 1));
     print(smallest.log.join("\n"));
     print(smallest.violations.join("\n"));
+    const size = values.size === undefined ? "" : ` --size ${values.size}`;
+    print(`Run it again: npm run explore -- --seed ${seed} --worlds 1${size}`);
+    printRate(count + 1, tookMs);
     process.exitCode = 1;
-    break;
+    return;
   }
-  const tookMinutes = (performance.now() - startedMs) / 60_000;
-  print(`${count} worlds, ${Math.round(count / tookMinutes)} a minute.`);
+  printRate(count, performance.now() - startedMs);
 }
 
-const minutes = Number(values.minutes ?? (values.mutants ? 2 : 1));
-const worlds = Number(values.worlds ?? MAX_SAFE_INTEGER);
+function printRate(count: number, tookMs: number): void {
+  print(`Worlds: ${count}, ${Math.round((count * 60_000) / tookMs)} a minute.`);
+}
+
+if (values.size !== undefined && values.size !== "small" && values.size !== "whole") {
+  refuse(`--size: ${values.size} is neither small nor whole`);
+}
+if (values.size !== undefined && (values.all || values.check || values.mutants)) {
+  refuse("--size cannot be combined with --all, --check and --mutants");
+}
+const minutes = numberIn("minutes", values.mutants ? 2 : 1);
+const worlds = numberIn("worlds", MAX_SAFE_INTEGER);
 if (values.mutants) {
   const { runMutants } = await import("./mutants.ts");
-  const { seed = SEED_OF_MUTANTS, jobs = 1, only } = values;
-  await runMutants({ seed: Number(seed), minutes, jobs: Number(jobs), only: only?.split(",") }, print);
+  const only = values.only?.split(",");
+  await runMutants(
+    { seed: numberIn("seed", SEED_OF_MUTANTS), minutes, jobs: numberIn("jobs", 1), only },
+    print,
+  );
 } else {
-  const first = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  const first = numberIn("seed", Math.floor(Math.random() * 2 ** 31));
   const { checkSeeds, exploreAll } = await import("./seeds.ts");
   if (values.check) await checkSeeds();
   else if (values.all) await exploreAll(first, minutes, worlds);

@@ -2,7 +2,7 @@
 import { Metrics } from "../../../src/observe/metrics.ts";
 import type { Daemon, World } from "../world.ts";
 
-/** Metrics cost a tenth of a world. */
+/** One world in so many has metrics, because they take time. */
 const SHARE = 4;
 
 const DISK_TROUBLES: ReadonlySet<string> = new Set([
@@ -26,7 +26,7 @@ export function startMetrics(world: World, daemon: Daemon): Metrics | undefined 
   );
 }
 
-/** What the figures say, and what happened. */
+/** The figures that differ from what happened. */
 export async function findWrongFigures({
   daemon,
   daemons,
@@ -35,7 +35,7 @@ export async function findWrongFigures({
   plan,
 }: World): Promise<string[]> {
   const { metrics } = daemon ?? {};
-  // What a failing disk kept from being recorded may be counted twice.
+  // A known fault: after a failed call of the disk, a delivery may be counted twice.
   const hasTroubles = plan.happenings.some(({ what }) => DISK_TROUBLES.has(what.kind));
   if (daemon === undefined || metrics === undefined || daemons.started > 1 || hasTroubles) return [];
   const text = await daemon.process.run(() => metrics.text({ freeBytes: undefined, queueDepth: undefined }));
