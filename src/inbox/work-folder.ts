@@ -243,12 +243,15 @@ async function demandFiles(folder: string): Promise<void> {
 
 /** Throws if a delivery cannot be renamed into an inbox. */
 export async function demandInbox({ work, devices }: KnownFolders, inbox: string): Promise<void> {
-  const found = await tryStat(inbox);
-  if (found?.dev === devices.work) return;
-  // After a remount, the device of the work folder may be another one.
-  if (found === undefined || found.dev !== (await tryStat(work))?.dev) {
-    throw await explainLoss(inbox, devices.work);
-  }
+  const isThere = async () => {
+    const found = await tryStat(inbox);
+    // After a remount, the device of the work folder may be another one.
+    return found !== undefined && (found.dev === devices.work || found.dev === (await tryStat(work))?.dev);
+  };
+  if (await isThere()) return;
+  const loss = await explainLoss(inbox, devices.work);
+  // It may have come back between the two looks.
+  if (!(await isThere())) throw loss;
 }
 
 /** `device`: of the file system that the folder was on. */

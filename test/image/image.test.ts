@@ -1,7 +1,5 @@
 // @module-tag system
 /** The image of the Dockerfile, built and run like an orchestrator does: read-only, without root, without capabilities. */
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,24 +34,24 @@ test("delivers, answers health checks, stops on SIGTERM, and delivers nothing tw
   const image = await buildImage(podman, folder, args);
   const { volumes, inbox, simulator } = await setUp();
 
-  const first = start(podman, "inlet-first", ...volumes, image);
+  await start(podman, "inlet-first", ...volumes, image);
   await expect.poll(() => deliveries(inbox)).toEqual(["t1"]);
   await expect.poll(() => podman?.run("healthcheck", "run", "inlet-first").then((it) => it.exitCode)).toBe(0);
   const status = await podman.run("exec", "inlet-first", "inlet", "status");
   expect(status).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Recently delivered") });
   await podman.run("stop", "--time", "30", "inlet-first");
-  expect(await ended(first)).toBe(0);
+  expect(await podman.ended("inlet-first")).toBe(0);
 
-  const second = start(podman, "inlet-second", ...volumes, image);
+  await start(podman, "inlet-second", ...volumes, image);
   simulator.addTransfer(transferPlan({ trackingId: "t2" }));
   await expect.poll(() => deliveries(inbox)).toEqual(["t1", "t2"]);
   await podman.run("kill", "--signal", "KILL", "inlet-second");
-  await ended(second);
-  const third = start(podman, "inlet-third", ...volumes, image);
+  expect(await podman.ended("inlet-second")).toBe(137);
+  await start(podman, "inlet-third", ...volumes, image);
   simulator.addTransfer(transferPlan({ trackingId: "t3" }));
   await expect.poll(() => deliveries(inbox)).toEqual(["t1", "t2", "t3"]);
   await podman.run("stop", "--time", "30", "inlet-third");
-  expect(await ended(third)).toBe(0);
+  expect(await podman.ended("inlet-third")).toBe(0);
   // The container has ended, so everything is written.
   expect(await journal(inbox)).toEqual(["t1", "t2", "t3"]);
 });
@@ -118,19 +116,11 @@ test("reports a missing configuration", async () => {
   expect([exitCode, stdout]).toEqual([2, expect.stringContaining("/etc/inlet/inlet.yaml")]);
 });
 
-function start(by: Podman, name: string, ...args: readonly string[]) {
-  const child = by.startContainer("--name", name, "--network", "host", ...HARDENED, ...args);
-  child.stdout?.resume();
-  child.stderr?.resume();
+async function start(by: Podman, name: string, ...args: readonly string[]): Promise<void> {
   onTestFinished(async () => {
     await by.run("rm", "--force", "--time", "0", name);
   });
-  return child;
-}
-
-async function ended(child: ChildProcess): Promise<number | null> {
-  if (child.exitCode === null) await once(child, "exit");
-  return child.exitCode;
+  await by.startContainer(name, "--network", "host", ...HARDENED, ...args);
 }
 
 async function setUp() {

@@ -2,11 +2,11 @@
  * Builds the Dockerfile unchanged, on a base image made here from Debian's packages and this Node, because no image
  * registry can be reached. Needs root. Images are in a folder of this test.
  */
-import type { ChildProcess } from "node:child_process";
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { installProgram } from "../support/debian.ts";
-import { type Finished, runCommand, runNpm, startCommand } from "../support/program.ts";
+import { type Finished, runCommand, runNpm } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 
 const CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt";
@@ -24,12 +24,17 @@ COPY ca.crt npmrc /usr/local/etc/
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd --uid 1000 --create-home node
 `;
 
+/** A command that takes longer hangs. The test then says which one. */
+const LIMIT_MS = 600_000;
+
 export interface Podman {
   run(...args: readonly string[]): Promise<Finished>;
   /** Runs a container to its end; `args` end with the image and its command. */
   runContainer(...args: readonly string[]): Promise<Finished>;
-  /** The same, without waiting for its end. */
-  startContainer(...args: readonly string[]): ChildProcess;
+  /** The same without an attached terminal or pipe, and without waiting for its end. */
+  startContainer(name: string, ...args: readonly string[]): Promise<void>;
+  /** Waits until it has ended. Returns its exit code. */
+  ended(name: string): Promise<number>;
 }
 
 /** Keeps everything in `folder`, which the caller removes. */
@@ -38,11 +43,21 @@ export async function openPodman(folder: string): Promise<Podman> {
   const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run")];
   const kinds = ["--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--runtime", "runc"];
   const global = [...store, ...kinds];
-  const container = ["run", "--rm", ...LIMITS];
+  const run = async (...args: readonly string[]) => {
+    const end = new AbortController();
+    const limit = setTimeout(LIMIT_MS, undefined, { signal: end.signal }).then(() => {
+      throw new Error(`podman ${args.join(" ")}: does not end`);
+    });
+    const finished = runCommand("podman", [...global, ...args]);
+    return Promise.race([finished, limit]).finally(() => end.abort());
+  };
   return {
-    run: (...args) => runCommand("podman", [...global, ...args]),
-    runContainer: (...args) => runCommand("podman", [...global, ...container, ...args]),
-    startContainer: (...args) => startCommand("podman", [...global, ...container, ...args]),
+    run,
+    runContainer: (...args) => run("run", "--rm", ...LIMITS, ...args),
+    async startContainer(name, ...args) {
+      await mustSucceed(run("run", "--detach", "--name", name, ...LIMITS, ...args));
+    },
+    ended: async (name) => Number((await mustSucceed(run("wait", name))).stdout),
   };
 }
 
