@@ -87,6 +87,7 @@ export async function openWorkspace(
     clock,
     writer: isAlone ? undefined : await readWriter(state),
     folderMode: (record) => handoffOf(live.now, record).folderMode,
+    services: () => live.now.mailboxes.map(idOf),
     folderGroup: (record) => handoffOf(live.now, record).gid,
     watermark: { path: `${memoryOf(settings)}.last`, id: folders.id },
   });
@@ -140,7 +141,7 @@ async function readWriter(state: string): Promise<string> {
   return (await readFile(path, "utf8")).replace(/[^0-9a-z]/g, "");
 }
 
-/** Finds the open records of a transfer for other mailboxes. `mailboxes`: as configured now. */
+/** Finds the records of a transfer for other mailboxes. `mailboxes`: as configured now. */
 export function coRecipientsAmong(
   mailboxes: () => readonly MailboxSettings[],
   ledger: Pick<Ledger, "find">,
@@ -165,7 +166,7 @@ export function coRecipientsAmong(
       const service = serviceOf(mailbox);
       const others = mailboxes().filter((other) => idOf(other) !== service);
       const found = others.map(({ name }) => ledger.find({ mailbox: name, trackingId }));
-      return (await Promise.all(found)).some((record) => record !== undefined && !hasEnded(record));
+      return (await Promise.all(found)).some((record) => record !== undefined);
     },
   };
 }

@@ -33,6 +33,8 @@ export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
   readonly writer?: string | undefined;
   /** `path`: outside the work folder. `id`: of the work folder. */
   readonly watermark: { readonly path: string; readonly id: string };
+  /** The ids of the configured services. */
+  services?(): readonly string[];
   readonly disk?: Disk;
 }
 
@@ -85,7 +87,7 @@ export class FileLedger {
     this.#journal = new Journal(paths.journal, writer, clock);
     this.#watermark = watermark;
     this.stages = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
-    this.attempts = new FileAttempts(this.stages);
+    this.attempts = new FileAttempts(this.stages, options.services);
     this.starts = startsIn(this.stages);
     this.placements = this.stages.placing;
     this.#retention = new Retention(this.stages, watermark);

@@ -47,7 +47,8 @@ export function ledgerPaths(work: string) {
   /** Created by the ledger. */
   const folders = {
     ledger: join(work, "ledger"),
-    attempts: join(work, "attempts"),
+    /** Of password attempts. */
+    slots: join(work, "slots"),
     staging: join(work, "staging"),
     notes: join(work, "notes"),
     journal: join(work, "journal"),
@@ -69,6 +70,8 @@ export function ledgerPaths(work: string) {
   return {
     ...folders,
     work,
+    /** The slots of an earlier version. */
+    oldSlots: join(work, "attempts"),
     /** The hand-offs write it. */
     outbox: outboxIn(work),
     folders: (): readonly string[] => Object.values(folders),
@@ -123,8 +126,13 @@ export function startOfName(trackingId: string): string {
   return `${trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60)}.`;
 }
 
-/** Names the password attempts of a transfer: all mailboxes of one service share them. */
-export function attemptsKey(serviceId: string, trackingId: string): string {
+/** Names the password attempts of a transfer. No spelling of its service's address is part of it: all mailboxes share them. */
+export function attemptsKey(trackingId: string): string {
+  return `${startOfName(trackingId)}${hash("sha256", trackingId, "hex").slice(0, 32)}`;
+}
+
+/** What earlier versions used instead. */
+export function oldAttemptsKey(serviceId: string, trackingId: string): string {
   return hash("sha256", `${serviceId}\0${trackingId}`, "hex").slice(0, 32);
 }
 

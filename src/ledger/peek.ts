@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode, unreadable } from "../base/faults.ts";
 import { nextTurn } from "../base/timers.ts";
-import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
+import type { SpentAttempts } from "../model/attempts.ts";
 import { STEPS } from "../model/handoff.ts";
 import {
   EMPTY_ENTRY,
@@ -27,7 +27,6 @@ import { type ListedFiles, listFiles } from "./contents.ts";
 import { type EndRecord, ifReadable, readRecord } from "./format.ts";
 import type { OnDamaged } from "./ledger.ts";
 import {
-  attemptsKey,
   type LedgerPaths,
   ledgerPaths,
   nameOf,
@@ -50,11 +49,6 @@ export function peekLedger(folders: PeekedFolders, disk = systemDisk): LedgerPee
   return new LedgerPeek(folders, disk);
 }
 
-interface AttemptBudget {
-  readonly serviceId: string;
-  readonly passwordAttempts: number;
-}
-
 export interface TransferDescription {
   /** In its last round. */
   readonly record: TransferRecord;
@@ -66,13 +60,11 @@ export interface TransferDescription {
   readonly kept: string | undefined;
   /** The files of the last round. */
   readonly files: ListedFiles;
-  /** Over all mailboxes of the service; missing if the service is not given. */
+  /** Over all mailboxes; missing if their budget is not given. */
   readonly passwords: SpentAttempts | undefined;
 }
 
 const ignore: OnDamaged = () => {};
-
-const ATTEMPT = /^([0-9a-f]{32})\.\d+\.json$/;
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
@@ -94,7 +86,7 @@ interface Listing {
 /** Lists skip damaged records and report them. All methods throw `DISK_UNREADABLE`. */
 export class LedgerPeek {
   /** Counts as the daemon does: attempts in rounds that were delivered are void. */
-  readonly attempts: Pick<AttemptSlots, "spent">;
+  readonly attempts: Pick<FileAttempts, "spent" | "listed">;
   readonly #inbox: string;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
@@ -177,8 +169,8 @@ export class LedgerPeek {
     }
   }
 
-  /** Everything about one transfer. `service`: of its mailbox, if it is configured. Throws `RECORD_UNREADABLE`. */
-  async describe(key: TransferKey, service?: AttemptBudget): Promise<TransferDescription | undefined> {
+  /** Everything about one transfer. `budget`: of its mailbox, if it is configured. Throws `RECORD_UNREADABLE`. */
+  async describe(key: TransferKey, budget?: number): Promise<TransferDescription | undefined> {
     const name = nameOf(key);
     const record = await this.#find(name);
     if (record === undefined) return undefined;
@@ -192,26 +184,24 @@ export class LedgerPeek {
       staged: staged.map((id) => this.#paths.staged(id)),
       files: await listFiles(this.#rounds, this.#inbox, record, staged),
       kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
-      passwords: service && (await this.#spentOn(key, service)),
+      passwords: budget === undefined ? undefined : await this.#spentOn(key, budget),
     };
   }
 
   /**
    * Counts the password attempts of many transfers: `undefined` if a damaged record hides which attempts count. Lists
-   * the folder once, because most transfers have none.
+   * the slots once, because most transfers have none.
    */
-  async countAttempts(): Promise<(key: TransferKey, service: AttemptBudget) => Promise<number | undefined>> {
-    const files = await this.#disk.list(this.#paths.attempts);
-    const keys = new Set(files.map((file) => ATTEMPT.exec(file)?.[1]));
-    return async (key, service) => {
-      if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
-      return (await skipDamaged("", ignore, () => this.#spentOn(key, service)))?.spent;
+  async countAttempts(): Promise<(key: TransferKey, budget: number) => Promise<number | undefined>> {
+    const mayHaveSlots = await this.attempts.listed();
+    return async (key, budget) => {
+      if (!mayHaveSlots(key.trackingId)) return 0;
+      return (await skipDamaged("", ignore, () => this.#spentOn(key, budget)))?.spent;
     };
   }
 
-  #spentOn(key: TransferKey, { serviceId, passwordAttempts }: AttemptBudget): Promise<SpentAttempts> {
-    const { trackingId } = key;
-    return this.attempts.spent({ serviceId, trackingId }, nameOf(key), passwordAttempts);
+  #spentOn(key: TransferKey, budget: number): Promise<SpentAttempts> {
+    return this.attempts.spent(key.trackingId, nameOf(key), budget);
   }
 
   /** `onlyOpen`: only a transfer whose last round is open. */

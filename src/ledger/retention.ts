@@ -106,11 +106,13 @@ export class Retention {
 
   /** Removes attempts at transfers that have neither a record nor a note. One that a power cut has emptied stays. */
   async #sweepAttempts(beforeMs: number): Promise<void> {
-    for (const file of await this.#rounds.disk.list(this.#rounds.paths.attempts)) {
-      const path = join(this.#rounds.paths.attempts, file);
-      const { name, at } = parseSlot((await tryRead(this.#rounds.disk, path)) ?? "");
-      if (name === undefined || at === undefined || Date.parse(at) >= beforeMs) continue;
-      if (!(await this.#isKnown(name))) await tryUnlink(this.#rounds.disk, path);
+    const { disk, paths } = this.#rounds;
+    for (const folder of [paths.slots, paths.oldSlots]) {
+      for (const file of (await disk.list(folder).catch(tolerate("ENOENT"))) ?? []) {
+        const { name, at } = parseSlot((await tryRead(disk, join(folder, file))) ?? "");
+        if (name === undefined || at === undefined || Date.parse(at) >= beforeMs) continue;
+        if (!(await this.#isKnown(name))) await tryUnlink(disk, join(folder, file));
+      }
     }
   }
 

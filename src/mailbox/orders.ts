@@ -82,7 +82,7 @@ async function beginAgain(
   const at = new Date(clock.now()).toISOString();
   if (grants !== undefined) {
     const owner = { name: ledger.nameOf(record), round, at };
-    await ledger.attempts.grant({ serviceId: state.service.id, trackingId }, owner, grants);
+    await ledger.attempts.grant(trackingId, owner, grants);
   }
   state.transfers.noteOpen(trackingId);
   if (hasEnded(record)) {

@@ -1,4 +1,7 @@
-/** Password attempts for a transfer, counted before they are sent, across all mailboxes and processes. */
+/**
+ * Password attempts for a transfer, by its tracking-id, counted before they are sent: across all mailboxes and processes, and
+ * however the address of its service is spelled.
+ */
 import { Secret } from "../base/secret.ts";
 
 /** For requests without a password. */
@@ -6,13 +9,6 @@ export const NO_PASSWORD = new Secret("");
 
 /** A transfer that its service locked is left alone for at least a minute: an early request may prolong the lock. */
 export const MIN_LOCK_MS = 60_000;
-
-/** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
-export interface AttemptKey {
-  /** As in `ServicePort`. */
-  readonly serviceId: string;
-  readonly trackingId: string;
-}
 
 export interface SpentAttempts {
   /** Attempts with a refused password, or without a known answer. */
@@ -47,9 +43,9 @@ export interface TakenSlot {
 
 export interface AttemptSlots {
   /** `name`: the ledger's name of the transfer for this mailbox. */
-  spent(of: AttemptKey, name: string, budget: number): Promise<SpentAttempts>;
+  spent(trackingId: string, name: string, budget: number): Promise<SpentAttempts>;
   /** Allows `attempts` beyond the budget. Durable when it returns. May be called twice. */
-  grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void>;
+  grant(trackingId: string, owner: AttemptOwner, attempts: number): Promise<void>;
   /** Durable when it returns. `undefined` when the budget is spent. */
-  take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
+  take(trackingId: string, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
 }

@@ -9,7 +9,7 @@ import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
 import { objectionTo } from "../model/actions.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
-import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
+import { mailboxOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import type { TransferFilter } from "../model/queries.ts";
 import { isDelivered, type TransferRecord } from "../model/record.ts";
@@ -154,12 +154,11 @@ export async function supplyPassword(
 /** How many attempts beyond the budget are allowed after one more is granted. */
 async function grantsWithOneMore(tools: ActTools, record: TransferRecord): Promise<number> {
   const budget = mailboxOf(tools.mailboxes, record)?.passwordAttempts ?? 0;
-  return (await spentOn(tools, record)).allowed - budget + 1;
+  const { spent, allowed } = await spentOn(tools, record);
+  return Math.max(spent, allowed) - budget + 1;
 }
 
 export function spentOn(tools: ActTools, record: TransferRecord): Promise<SpentAttempts> {
-  const { trackingId } = record;
-  const mailbox = mailboxOf(tools.mailboxes, record);
-  const key = { serviceId: mailbox ? serviceIdOf(mailbox.service.baseUrl) : "", trackingId };
-  return peekLedger(tools).attempts.spent(key, nameOf(record), mailbox?.passwordAttempts ?? 0);
+  const budget = mailboxOf(tools.mailboxes, record)?.passwordAttempts ?? 0;
+  return peekLedger(tools).attempts.spent(record.trackingId, nameOf(record), budget);
 }

@@ -1,5 +1,5 @@
 /** Acts of operators on many transfers, the same for commands, the console and the API. */
-import { forEachLimit, mapLimit } from "../base/concurrency.ts";
+import { forEachLimit } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { nameOf } from "../ledger/paths.ts";
@@ -7,7 +7,7 @@ import { peekLedger } from "../ledger/peek.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
-import { hasEnded, MODE, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { MODE, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { ActResult } from "../model/views.ts";
 import {
   type ActObjection,
@@ -101,7 +101,7 @@ export function startAct(
 
   const { promise: submitted, resolve: markSubmitted } = Promise.withResolvers<void>();
   const run = async () => {
-    const objection = act === "password" ? await objectionToServices(tools, transfers) : undefined;
+    const objection = act === "password" ? objectionToServices(tools, transfers) : undefined;
     if (objection !== undefined)
       return transfers.forEach((key) => void set(key, refusal(key, objection, undefined)));
     // A password is tried with one transfer, in all its mailboxes, and with the next one if it cannot be sent for that. Every
@@ -138,22 +138,11 @@ export function isOpenedBy(results: readonly ActResult[]): boolean {
   });
 }
 
-/** A password goes to one service only. */
-async function objectionToServices(
-  tools: ActTools,
-  keys: readonly TransferKey[],
-): Promise<ActObjection | undefined> {
-  const serviceOf = (key: TransferKey) => {
-    const mailbox = mailboxOf(tools.mailboxes, key);
-    return mailbox && serviceIdOf(mailbox.service.baseUrl);
-  };
-  if (new Set(keys.map(serviceOf)).size <= 1) return undefined;
-  const peek = peekLedger(tools);
-  // A damaged record is refused later.
-  const found = await mapLimit(keys, SUBMITTED_AT_ONCE, (key) => peek.find(key).catch(() => undefined));
-  const open = found.flatMap((record) => (record === undefined || hasEnded(record) ? [] : [record]));
-  if (new Set(open.map(serviceOf)).size <= 1) return undefined;
-  const names = [...new Set(open.map(({ mailbox }) => mailbox))].join(", ");
+/** A password goes to one service only. An ended round counts too: its service may be the one that is not meant. */
+function objectionToServices(tools: ActTools, keys: readonly TransferKey[]): ActObjection | undefined {
+  const mailboxes = new Set(keys.flatMap((key) => mailboxOf(tools.mailboxes, key) ?? []));
+  if (new Set([...mailboxes].map(({ service }) => serviceIdOf(service.baseUrl))).size <= 1) return undefined;
+  const names = [...mailboxes].map(({ name }) => name).join(", ");
   return { kind: "impossible", detail: `several services list it, for ${names}: choose one mailbox` };
 }
 

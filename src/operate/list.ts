@@ -4,7 +4,6 @@ import { compareTexts } from "../base/phrases.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { LedgerPeek } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
 import { type ListQuery, makeFilter, type SORTS, type TransferFilter } from "../model/queries.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import type { OpenList, TransferStatus } from "../model/status.ts";
@@ -12,7 +11,7 @@ import { mailboxIdOf } from "../model/transfer.ts";
 import { TransferShape, type TransferView, timeOf } from "../model/views.ts";
 
 /** A mailbox's name, and the settings that its password attempts depend on. */
-export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
+export type MailboxFacts = Pick<MailboxSettings, "name" | "passwordAttempts">;
 
 /** In these states, a transfer's round is open and has a note in the ledger, so only the notes have to be read. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
@@ -101,16 +100,11 @@ export async function makeFormatter(
   mailboxes: readonly MailboxFacts[],
 ): Promise<(record: TransferRecord) => Promise<TransferView>> {
   const countOf = await peek.countAttempts();
-  const budgets = new Map(mailboxes.map((mailbox) => [mailboxIdOf(mailbox.name), budgetOf(mailbox)]));
+  const budgets = new Map(mailboxes.map((it) => [mailboxIdOf(it.name), it.passwordAttempts]));
   return async (record) => {
     const budget = budgets.get(mailboxIdOf(record.mailbox));
-    return formatTransfer(record, budget && (await countOf(record, budget)));
+    return formatTransfer(record, budget === undefined ? undefined : await countOf(record, budget));
   };
-}
-
-/** How many password attempts a mailbox may make, and the service that counts them. */
-export function budgetOf({ service, passwordAttempts }: MailboxFacts) {
-  return { serviceId: serviceIdOf(service.baseUrl), passwordAttempts };
 }
 
 const KEYS = Object.keys(TransferShape.entries) as (keyof TransferView)[];

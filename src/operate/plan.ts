@@ -132,15 +132,15 @@ async function passwordFor(
   { trackingId, sender = "", recipients, passwordMode, ...entry }: ListedTransfer,
   open: TransferRecord | undefined,
 ): Promise<string | undefined> {
-  const serviceId = serviceIdOf(mailbox.service.baseUrl);
+  const service = { id: serviceIdOf(mailbox.service.baseUrl) };
   const name = nameOf(open ?? { mailbox: mailbox.name, trackingId });
   const { passwordAttempts } = mailbox;
-  const spent = await peekLedger(settings).attempts.spent({ serviceId, trackingId }, name, passwordAttempts);
+  const spent = await peekLedger(settings).attempts.spent(trackingId, name, passwordAttempts);
   const recipient = findRecipient(recipients, mailbox.email);
   const securityMode = open?.securityMode ?? entry.securityMode;
   const hasNoPassword = passwordMode?.toUpperCase() === "NONE";
   const record = { trackingId, sender, securityMode, hasNoPassword };
-  const query = { mailbox, service: { id: serviceId }, record, link: async () => recipient?.downloadUrl };
+  const query = { mailbox, service, record, link: async () => recipient?.downloadUrl };
   return forecastPassword(settings.state, query, spent, signal);
 }
 

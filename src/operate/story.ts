@@ -9,7 +9,7 @@ import type { CommandOptions } from "../model/order.ts";
 import { isDelivered, STATES, shownFolder, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { type ActEntry, type HandoffView, type RoundView, type Story, timeOf } from "../model/views.ts";
 import { readJournal } from "./history.ts";
-import { budgetOf, formatTransfer, type MailboxFacts } from "./list.ts";
+import { formatTransfer, type MailboxFacts } from "./list.ts";
 
 /** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */
 export async function readStory(
@@ -18,7 +18,7 @@ export async function readStory(
   options: CommandOptions = {},
 ): Promise<Story | undefined> {
   const mailbox = mailboxOf(settings.mailboxes, key);
-  const description = await peekLedger(settings).describe(key, mailbox && budgetOf(mailbox));
+  const description = await peekLedger(settings).describe(key, mailbox?.passwordAttempts);
   if (description === undefined) return undefined;
   const { record, rounds, staged, kept, files, passwords } = description;
   const actions = actionsFor(record, {

@@ -9,7 +9,7 @@ import { replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { pause } from "../base/timers.ts";
-import type { AttemptKey, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { expiryOf, type PasswordObstacle, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { Breaker, BreakerMemoryShape } from "./breaker.ts";
@@ -24,6 +24,7 @@ import {
   forgetExpired,
   forgetKept,
   type HandDrop,
+  type KeptKey,
   keepPassword,
   listDrops,
   markOf,
@@ -57,7 +58,7 @@ interface ProofTools extends PasswordsOptions {
    */
   readonly proven: Map<string, Secret>;
   readonly breaker: Breaker;
-  /** Refused passwords that could not be written to the disk: `keyOf` with the fingerprint. */
+  /** Refused passwords that could not be written to the disk: the tracking-id with the fingerprint. */
   readonly unwritten: Set<string>;
   readonly locks: LockedTransfers;
 }
@@ -77,17 +78,17 @@ export async function openPasswords(options: PasswordsOptions) {
   );
   const proven = new BoundedMap<Secret>();
   const tools = { ...options, proven, breaker, unwritten: new Set<string>(), locks: new LockedTransfers() };
-  // One mailbox at a time for each transfer: the next one knows which password was refused.
+  // One mailbox at a time for each transfer, at any service: the next one knows which password was refused.
   const mutex = new KeyedMutex();
   return {
     /**
      * Tries candidates one after the other, each alone: accepted before, dropped by a person, carried by the link, named
      * by a rule; the last two only if the security mode allows that. An attempt is counted before it is sent. A refused
-     * password is never sent again, for any mailbox of the service. Any other fault is thrown; the attempt stays counted
+     * password is never sent again, for any mailbox or service. Any other fault is thrown; the attempt stays counted
      * unless the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while answers to attempts are being lost.
      */
     prove: <Value>(request: ProofRequest<Value>, signal: AbortSignal) =>
-      mutex.run(keyOf(request), () => prove({ ...tools, ...request }, signal)),
+      mutex.run(request.record.trackingId, () => prove({ ...tools, ...request }, signal)),
     /** A request failed, and not by the service's own answer: it must answer one before another password is sent. */
     doubt: (service: PasswordService) => breaker.doubt(service),
     /** The service refuses a password that it accepted before: this counts as one more attempt. */
@@ -157,7 +158,7 @@ async function prove<Value>(
     if (path !== undefined) {
       // The service chooses the expiry, and the operator the longest time.
       const untilMs = Math.min(expiryOf(record), clock.now() + keepMs);
-      await keepPassword(state, attemptKey(search), password, untilMs);
+      await keepPassword(state, keptKey(search), password, untilMs);
       await clearDropOf(path, password);
     }
     return { kind: "accepted", password, value };
@@ -201,7 +202,7 @@ async function attempt<Value>(
     proven.delete(key);
     const fingerprint = await fingerprintOf(password, record.trackingId);
     // The disk may be full: at least this process does not send it again.
-    const refusal = `${key}\0${fingerprint}`;
+    const refusal = `${record.trackingId}\0${fingerprint}`;
     unwritten.add(refusal);
     await slot?.refused(fingerprint);
     unwritten.delete(refusal);
@@ -243,7 +244,7 @@ async function permit(
   if (isProven(search, candidate)) return "yes";
   if (slot === undefined) return "exhausted";
   const others = await othersInTime(slot, clock);
-  const ours = `${keyOf(search)}\0`;
+  const ours = `${record.trackingId}\0`;
   const refused = [...unwritten].filter((it) => it.startsWith(ours)).map((it) => it.slice(ours.length));
   const spent = { ...others, fingerprints: [...others.fingerprints, ...refused] };
   const permission = await mayTry(spent, candidate, record.trackingId, mailbox.passwordAttempts);
@@ -266,15 +267,15 @@ async function othersInTime(slot: TakenSlot, clock: Clock) {
 function takeSlot(search: Search): Promise<TakenSlot | undefined> {
   const { attempts, clock, nameOf, mailbox, record } = search;
   const owner = { name: nameOf(record), round: record.round, at: new Date(clock.now()).toISOString() };
-  return attempts.take(attemptKey(search), owner, mailbox.passwordAttempts);
+  return attempts.take(record.trackingId, owner, mailbox.passwordAttempts);
 }
 
 function countSpent(search: Search): Promise<SpentAttempts> {
   const { attempts, nameOf, mailbox, record } = search;
-  return attempts.spent(attemptKey(search), nameOf(record), mailbox.passwordAttempts);
+  return attempts.spent(record.trackingId, nameOf(record), mailbox.passwordAttempts);
 }
 
-function attemptKey({ service, record }: PasswordRequest): AttemptKey {
+function keptKey({ service, record }: PasswordRequest): KeptKey {
   return { serviceId: service.id, trackingId: record.trackingId };
 }
 
@@ -317,7 +318,7 @@ async function whyUnusable(search: Search): Promise<"unusable" | "ambiguous" | u
 
 /** Removes the file of a password that the service has refused. */
 async function forget(search: Search, { source, password, path }: Candidate): Promise<void> {
-  if (source === "kept") await forgetKept(search.state, attemptKey(search));
+  if (source === "kept") await forgetKept(search.state, keptKey(search));
   if (path !== undefined) await clearDropOf(path, password);
 }
 

@@ -37,6 +37,6 @@ export interface CoRecipients {
   serviceOf(mailbox: string): string;
   /** The `passwordAttempts` of each co-recipient whose round is open, as far as records can be read. */
   openBudgets(mailbox: string, trackingId: string): Promise<readonly number[]>;
-  /** Whether a mailbox of another service has an open transfer of the same tracking-id. */
+  /** Whether a mailbox of another service has, or had, a transfer of the same tracking-id. */
   isElsewhere(mailbox: string, trackingId: string): Promise<boolean>;
 }

@@ -22,7 +22,6 @@ import {
   watchFolder,
 } from "../base/files.ts";
 import { describeWrongPassword, Secret } from "../base/secret.ts";
-import type { AttemptKey } from "../model/attempts.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
 /** Longer than any password that a service accepts. */
@@ -160,6 +159,9 @@ export function watchDropFolder(
   });
 }
 
+/** An accepted password goes to no other service, nor to another spelling of its address. */
+export type KeptKey = { readonly serviceId: string; readonly trackingId: string };
+
 const KeptShape = v.object({ password: v.string(), until: v.string() });
 
 /** Makes the folders of dropped and accepted passwords. */
@@ -170,14 +172,14 @@ export async function openStored(state: string, nowMs: number): Promise<void> {
 }
 
 /** The accepted password of a transfer. */
-export async function readKept(state: string, of: AttemptKey): Promise<Secret | undefined> {
+export async function readKept(state: string, of: KeptKey): Promise<Secret | undefined> {
   const kept = await parseKept(pathOfKept(state, of));
   return kept && new Secret(kept.password);
 }
 
 export async function keepPassword(
   state: string,
-  of: AttemptKey,
+  of: KeptKey,
   password: Secret,
   untilMs: number,
 ): Promise<void> {
@@ -186,7 +188,7 @@ export async function keepPassword(
   await replaceDurably(pathOfKept(state, of), text, 0o600);
 }
 
-export async function forgetKept(state: string, of: AttemptKey): Promise<void> {
+export async function forgetKept(state: string, of: KeptKey): Promise<void> {
   await tryUnlink(systemDisk, pathOfKept(state, of));
 }
 
@@ -210,6 +212,6 @@ function keptIn(state: string): string {
   return join(state, "accepted");
 }
 
-function pathOfKept(state: string, { serviceId, trackingId }: AttemptKey): string {
+function pathOfKept(state: string, { serviceId, trackingId }: KeptKey): string {
   return join(keptIn(state), hash("sha256", `${serviceId}\0${trackingId}`, "hex"));
 }

@@ -210,12 +210,17 @@ describe("retention", () => {
     const { ledger, work } = await openWith([makeRecord({ state: "gone" })]);
     const name = ledger.nameOf(makeRecord());
     await prepare(ledger, ledgerPaths(work), name);
-    for (const [file, of] of Object.entries({ "a.1.json": name, "b.1.json": "unknown" })) {
-      const slot = { name: of, round: 1, at: ago(91) };
-      await writeFile(join(work, "attempts", file), JSON.stringify(slot));
+    // An earlier version has used the other folder.
+    await mkdir(join(work, "attempts"));
+    for (const folder of ["slots", "attempts"]) {
+      for (const [file, of] of Object.entries({ "a.1.json": name, "b.1.json": "unknown" })) {
+        const slot = { name: of, round: 1, at: ago(91) };
+        await writeFile(join(work, folder, file), JSON.stringify(slot));
+      }
     }
     await sweepAll(ledger, rules);
-    expect(await readdir(join(work, "attempts"))).toEqual(["a.1.json"]);
+    for (const folder of ["slots", "attempts"])
+      expect(await readdir(join(work, folder))).toEqual(["a.1.json"]);
   });
 
   async function openWith(records: readonly TransferRecord[]) {

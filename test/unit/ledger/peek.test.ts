@@ -13,7 +13,6 @@ const AT = "2026-03-01T08:00:00.000Z";
 const LATER = "2026-03-02T09:00:00.000Z";
 const TOKEN = "0123456789abcdef";
 const KEY = { mailbox: "m", trackingId: "t1" };
-const SERVICE = "https://service.example";
 const DELIVERED = { state: "delivered", folder: "m/t1", token: TOKEN } as const;
 
 describe("a look at the ledger", () => {
@@ -24,7 +23,7 @@ describe("a look at the ledger", () => {
     expect(await listAll(peek)).toEqual([]);
     expect(await states(peek.quarantined())).toEqual([]);
     const countOf = await peek.countAttempts();
-    expect(await countOf(KEY, { serviceId: "https://s.example", passwordAttempts: 2 })).toBe(0);
+    expect(await countOf(KEY, 2)).toBe(0);
     expect(await readdir(dirname(work))).toEqual([]);
   });
 
@@ -122,17 +121,14 @@ describe("a look at the ledger", () => {
     expect((await peek.find(KEY))?.at).toEqual({ delivered: AT, "picked-up": LATER });
   });
 
-  test("counts password attempts over gaps, granted ones too, and of this service alone", async () => {
+  test("counts password attempts over gaps, and granted ones too", async () => {
     const { peek, note, attempt, paths } = await setUp();
     await note({ state: "waiting", reason: "password" });
     for (const number of [2, 3, 14]) await attempt(number);
     for (let number = 1; number <= 12; number++) {
-      await put(join(paths.attempts, `${attemptsKey(SERVICE, "t1")}.grant-${number}.json`), "");
+      await put(join(paths.slots, `${attemptsKey("t1")}.grant-${number}.json`), "");
     }
-    await attempt(1, { service: "https://other.example" });
-    expect(await spentIn(peek, SERVICE)).toEqual({ shown: 3, listed: 3, allowed: 14 });
-    expect(await spentIn(peek, "https://other.example")).toMatchObject({ shown: 1, listed: 1 });
-    expect(await spentIn(peek, "https://x.example")).toMatchObject({ shown: 0, listed: 0 });
+    expect(await spentIn(peek)).toEqual({ shown: 3, listed: 3, allowed: 14 });
     expect((await peek.describe(KEY))?.passwords).toBeUndefined();
   });
 
@@ -143,7 +139,7 @@ describe("a look at the ledger", () => {
     await note({ state: "waiting", reason: "password", round: 2 });
     for (const number of [1, 2]) await attempt(number, { round: 1 });
     for (const number of [3, 4]) await attempt(number, { round: 2 });
-    expect(await spentIn(peek, SERVICE)).toEqual({ shown: 2, listed: 2, allowed: 2 });
+    expect(await spentIn(peek)).toEqual({ shown: 2, listed: 2, allowed: 2 });
   });
 
   test("lists a transfer whose attempts a damaged record hides, without their number", async () => {
@@ -153,7 +149,7 @@ describe("a look at the ledger", () => {
     await put(paths.end(other, 1), "{");
     await attempt(1, { name: other });
     const countOf = await peek.countAttempts();
-    expect(await countOf(KEY, { serviceId: SERVICE, passwordAttempts: 2 })).toBeUndefined();
+    expect(await countOf(KEY, 2)).toBeUndefined();
   });
 
   test("passes over damaged records in lists and reports them, but never guesses over one", async () => {
@@ -210,9 +206,9 @@ async function setUp() {
       const record = recordOf(facts);
       await put(paths.end(nameOf(record), record.round), formatRecord(record));
     },
-    async attempt(number: number, { service = SERVICE, name = nameOf(KEY), round = 1 } = {}): Promise<void> {
+    async attempt(number: number, { name = nameOf(KEY), round = 1 } = {}): Promise<void> {
       const slot = JSON.stringify({ name, round, at: AT, fingerprint: "f" });
-      await put(join(paths.attempts, `${attemptsKey(service, "t1")}.${number}.json`), slot);
+      await put(join(paths.slots, `${attemptsKey("t1")}.${number}.json`), slot);
     },
     async begin(facts: Partial<TransferRecord>, begun: Begun): Promise<void> {
       const record = recordOf(facts);
@@ -230,10 +226,9 @@ async function put(path: string, text: string): Promise<void> {
   await writeFile(path, text);
 }
 
-async function spentIn(peek: LedgerPeek, serviceId: string) {
-  const service = { serviceId, passwordAttempts: 2 };
-  const passwords = (await peek.describe(KEY, service))?.passwords;
-  const listed = await (await peek.countAttempts())(KEY, service);
+async function spentIn(peek: LedgerPeek) {
+  const passwords = (await peek.describe(KEY, 2))?.passwords;
+  const listed = await (await peek.countAttempts())(KEY, 2);
   return { shown: passwords?.spent, listed, allowed: passwords?.allowed };
 }
 

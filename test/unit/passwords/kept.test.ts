@@ -117,8 +117,7 @@ async function open() {
     keepMs: 30 * DAY_MS,
     nameOf: ({ trackingId }) => trackingId,
   });
-  const key = { serviceId: "service", trackingId: "t1" };
-  const spent = async () => (await attempts.spent(key, "t1", 2)).spent;
+  const spent = async () => (await attempts.spent("t1", "t1", 2)).spent;
   return { passwords, world, state, spent };
 }
 

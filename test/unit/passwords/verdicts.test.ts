@@ -146,8 +146,7 @@ async function openWorld(rules: readonly string[]) {
     return { ledger, service, passwords: opened };
   };
   let workers = [await openWorker("a"), await openWorker("b")];
-  const key = { serviceId, trackingId: "t1" };
-  const spentSoFar = () => (workers[0] ?? fail()).ledger.attempts.spent(key, "t1", BUDGET);
+  const spentSoFar = () => (workers[0] ?? fail()).ledger.attempts.spent("t1", "t1", BUDGET);
   const send = async (password: Secret): Promise<string> => {
     const fate = world.isDown ? "unsent" : (world.fates.shift() ?? "honest");
     if (fate !== "unsent") world.sent++;
@@ -195,7 +194,7 @@ async function openWorld(rules: readonly string[]) {
       const { ledger } = workers[0] ?? fail();
       const owner = { name: ledger.nameOf(record), round: 1, at: new Date(world.nowMs).toISOString() };
       const { allowed } = await spentSoFar();
-      await ledger.attempts.grant(key, owner, allowed - BUDGET + 1);
+      await ledger.attempts.grant("t1", owner, allowed - BUDGET + 1);
     },
   };
 }

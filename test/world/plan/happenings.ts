@@ -87,7 +87,7 @@ export const FOLDERS = [
   "quarantine",
   "orders",
   "notes",
-  "attempts",
+  "slots",
   "staging",
   "notify",
   "passwords",

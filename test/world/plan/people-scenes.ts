@@ -131,7 +131,7 @@ export const PEOPLE_SCENES = {
         ),
       ),
       ...perhaps(0.3, () =>
-        at(random.int(15_000), kill(random.chance(0.3), random.chance(0.5) ? "attempts" : undefined)),
+        at(random.int(15_000), kill(random.chance(0.3), random.chance(0.5) ? "slots" : undefined)),
       ),
       ...perhaps(0.3, () =>
         at(40_000 + random.int(MINUTE_MS), { kind: "site", site: respell(random, site) }),
